@@ -1,0 +1,20 @@
+// The environment, read in one place: no other file of the library calls getenv.
+//
+// Every variable starts with TENON_ or is a convention of the platform (HOME, XDG_CACHE_HOME,
+// NO_COLOR). An empty variable counts as unset.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tenon {
+
+/// The variable's text, or `fallback` when it is unset or empty.
+std::string env_text(const char* name, const char* fallback = "");
+/// The variable as an integer; throws ValueError naming it when it holds anything else.
+std::int64_t env_int(const char* name, std::int64_t fallback);
+/// 1, true, yes, on; 0, false, no, off. Throws ValueError naming the variable when it holds
+/// anything else.
+bool env_flag(const char* name, bool fallback);
+
+}  // namespace tenon

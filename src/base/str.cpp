@@ -1,0 +1,59 @@
+// The parts of cat() that need a library, and the near-miss search behind "did you mean …?".
+#include "base/str.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> two_back(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitution = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({substitution, previous[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], two_back[j - 2] + 1);
+    }
+    two_back.swap(previous);
+    previous.swap(row);
+  }
+  return previous[b.size()];
+}
+
+template <class T>
+void append_shortest(std::string& out, T value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  out.append(text, end.ptr);
+}
+
+}  // namespace
+
+void append_to(std::string& out, double value) { append_shortest(out, value); }
+
+// Not by way of double: the shortest text that gives back a float is shorter (0.1, not
+// 0.10000000149011612).
+void append_to(std::string& out, float value) { append_shortest(out, value); }
+
+std::string nearest(std::string_view word, const std::string* candidates, int count) {
+  // A third of the letters may be wrong: beyond that a suggestion misleads more than it helps.
+  std::size_t best = std::max<std::size_t>(word.size() / 3, 1) + 1;
+  std::string found;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t distance = edit_distance(word, candidates[i]);
+    if (distance < best) {
+      best = distance;
+      found = candidates[i];
+    }
+  }
+  return found;
+}
+
+}  // namespace tenon

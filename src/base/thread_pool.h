@@ -1,0 +1,39 @@
+// The one pool of worker threads that CPU kernels and loaders' transforms run on.
+//
+// Work is cut by the caller into a number of chunks that depends on sizes only, never on the number
+// of threads; the pool only decides who runs a chunk. That, and reductions combined in chunk order,
+// gives the same bits for every thread count. Any thread may call parallel_for, several at a time:
+// the caller works too, so a busy pool costs speed, never progress. A call made inside a chunk runs
+// inline. An exception in a chunk reaches the caller after all chunks have ended.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace tenon {
+
+/// Threads used by parallel_for, the caller included. At least 1. Set before or between calls, from
+/// any thread.
+void set_num_threads(int threads);
+int num_threads();
+/// What set_num_threads starts from: the CPUs this process may run on (affinity and cgroup quota
+/// respected).
+int available_cpus();
+
+namespace detail {
+using ChunkFn = void (*)(void* context, std::int64_t chunk, int worker);
+void parallel_chunks(std::int64_t chunks, void* context, ChunkFn fn);
+}  // namespace detail
+
+/// Runs f(chunk, worker) for every chunk in [0, chunks); worker is in [0, num_threads()) and names
+/// the running thread, so that a caller can keep scratch per worker. No allocation.
+template <class F>
+void parallel_for(std::int64_t chunks, F&& f) {
+  if (chunks <= 0) return;
+  auto call = [](void* context, std::int64_t chunk, int worker) {
+    (*static_cast<std::remove_reference_t<F>*>(context))(chunk, worker);
+  };
+  detail::parallel_chunks(chunks, const_cast<void*>(static_cast<const void*>(&f)), call);
+}
+
+}  // namespace tenon

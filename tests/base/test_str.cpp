@@ -1,0 +1,58 @@
+// Messages, suggestions, the environment and the log sink.
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/log.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/str.h"
+
+using namespace tenon;
+
+TEST_CASE("str: cat joins what messages are made of") {
+  CHECK(cat("a", 'b', std::string("c"), 1, -2, std::size_t{3}, 0.1, 2.0) == "abc1-230.12");
+  CHECK(cat(Shape{2, 3}, " of ", DType::BFloat16) == "[2, 3] of bfloat16");
+  CHECK(cat() == "");
+  CHECK(cat(0.1f) == "0.1");
+}
+
+TEST_CASE("str: the nearest candidate, or none") {
+  const std::string names[] = {"momentum", "epochs", "batch"};
+  CHECK(nearest("epoch", names, 3) == "epochs");
+  CHECK(nearest("bacth", names, 3) == "batch");
+  CHECK(nearest("momentun", names, 3) == "momentum");
+  CHECK(nearest("wholly-else", names, 3) == "");
+  CHECK(nearest("", names, 0) == "");
+}
+
+TEST_CASE("env: text, integers and flags") {
+  const char* variable = "TENON_TEST_VARIABLE";
+  unsetenv(variable);
+  CHECK(env_text(variable, "x") == "x");
+  CHECK(env_int(variable, 7) == 7);
+  CHECK(env_flag(variable, true));
+  setenv(variable, "12", 1);
+  CHECK(env_int(variable, 7) == 12);
+  CHECK_THROWS_WITH_AS(env_flag(variable, true), doctest::Contains(variable), ValueError);
+  setenv(variable, "12x", 1);
+  CHECK_THROWS_WITH_AS(env_int(variable, 7), doctest::Contains(variable), ValueError);
+  setenv(variable, "off", 1);
+  CHECK_FALSE(env_flag(variable, true));
+  unsetenv(variable);
+}
+
+TEST_CASE("log: messages reach the sink, and nobody without one") {
+  std::string seen;
+  log_message(LogLevel::Info, "lost");
+  set_log_sink([](LogLevel, std::string_view text,
+                  void* context) { static_cast<std::string*>(context)->append(text); },
+               &seen);
+  log_message(LogLevel::Warning, "kept");
+  set_log_sink(nullptr);
+  log_message(LogLevel::Warning, "lost");
+  CHECK(seen == "kept");
+}
