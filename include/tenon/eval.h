@@ -1,0 +1,94 @@
+// Evaluation: planning and running what is pending; compiled functions; settings of the runner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/tensor.h>
+
+namespace tenon {
+
+/// How contractions compute: operands rounded to bfloat16 with float32 sums, or float32 throughout. Values stay float32.
+enum class Precision { Fp32, Bf16 };
+TENON_API const char* name(Precision precision);
+TENON_API Precision precision_from_name(const std::string& text);  ///< "fp32", "bf16"; throws ValueError.
+
+/// Computes all of these in one program: loss, gradients and updates together share what they have in common, and assignments
+/// take effect. Pending tensors that the caller still holds and that depend on an assigned variable are computed too, so that
+/// they keep the value they had been built for.
+TENON_API void eval(std::span<const Tensor> tensors);
+TENON_API void eval(std::initializer_list<Tensor> tensors);
+
+/// A function traced once for each combination of input shapes and dtypes; later calls bind the inputs and replay the program: no
+/// graph is built and nothing is allocated. Variables are read and assigned at each call; effects that must run (updates) are returned
+/// among the outputs. Random draws advance the generator by the same counts at each call. Not to be called by two threads at once.
+class TENON_API CompiledFunction {
+ public:
+  using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+  CompiledFunction() = default;
+  explicit CompiledFunction(Function f);
+  /// The outputs hold their values until the next call with the same shapes.
+  const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
+  /// The plan for inputs of these shapes, without running it.
+  class Plan plan(const std::vector<Tensor>& inputs);
+  /// Programs traced so far.
+  int traced() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+TENON_API CompiledFunction compile(CompiledFunction::Function f);
+
+/// What a plan tells about itself; made by plan() and by CompiledFunction::plan().
+class TENON_API Plan {
+ public:
+  std::int64_t peak_bytes() const;       ///< arena + outputs + workspace, beside the leaves
+  std::int64_t arena_bytes() const;
+  std::int64_t leaf_bytes() const;       ///< inputs and variables
+  int step_count() const;
+  int node_count() const;
+  double planning_ms() const;
+  std::string graph() const;             ///< the graph after the graph passes, a node a line
+  std::string steps() const;             ///< steps with engine, shapes, buffers
+  std::string arena() const;             ///< who lives where and when
+  std::string fusion() const;            ///< why each region fused or stopped
+  std::string passes() const;            ///< passes with time and effect
+
+  struct Impl;
+  explicit Plan(std::shared_ptr<const Impl> impl);
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+/// Plans the evaluation of these tensors without running it.
+TENON_API Plan plan(std::span<const Tensor> tensors);
+
+/// Settings of the process. Changing one that shapes programs makes later evaluations plan anew.
+TENON_API void set_threads(int threads);  ///< 0: all CPUs this process may use
+TENON_API int threads();
+TENON_API void set_precision(Precision precision);
+TENON_API Precision precision();
+/// Programs whose peak (leaves included) would exceed this many bytes are refused before they run; 0: no limit.
+TENON_API void set_memory_limit(std::int64_t bytes);
+/// "fast" (default) or "reference": plain loops, every op, one at a time.
+TENON_API void set_engine(const std::string& name);
+TENON_API std::string engine();
+/// Switches a pass on or off by name ("fuse", "share", …): for finding faults and for tests. Throws ValueError for another name.
+TENON_API void set_pass_enabled(const std::string& pass, bool enabled);
+TENON_API std::vector<std::string> pass_names();
+
+struct RunnerStats {
+  std::int64_t programs_planned = 0;   ///< cache misses
+  std::int64_t programs_run = 0;
+  double planning_ms = 0;
+  std::int64_t peak_memory = 0;        ///< bytes of host tensors at the highest point
+  std::int64_t memory_in_use = 0;
+};
+TENON_API RunnerStats runner_stats();
+
+}  // namespace tenon

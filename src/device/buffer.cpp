@@ -1,0 +1,119 @@
+// The host side of Buffer: a caching pool with power-of-two-and-a-half size classes.
+#include "device/buffer.h"
+
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+// Rounds up to 2^k or 3 * 2^(k-1): at most a third is lost and few classes arise, so blocks are met again.
+std::size_t round_size(std::size_t bytes) {
+  if (bytes <= kAlignment) return kAlignment;
+  const std::size_t power = std::bit_ceil(bytes);
+  const std::size_t three_quarters = power / 4 * 3;
+  return bytes <= three_quarters && three_quarters % kAlignment == 0 ? three_quarters : power;
+}
+
+struct Pool {
+  std::mutex mutex;
+  // Two classes a power of two; index = 2 * log2 + (power of two ? 1 : 0).
+  std::vector<void*> free_blocks[130];
+  PoolStats stats;
+};
+
+Pool& pool() {
+  static Pool* instance = new Pool;  // never destroyed: tensors in static storage may outlive it
+  return *instance;
+}
+
+int class_of(std::size_t reserved) {
+  const int log = static_cast<int>(std::bit_width(reserved)) - 1;
+  return 2 * log + (std::has_single_bit(reserved) ? 1 : 0);
+}
+
+void* take(std::size_t reserved) {
+  Pool& p = pool();
+  std::lock_guard lock(p.mutex);
+  auto& list = p.free_blocks[class_of(reserved)];
+  void* block = nullptr;
+  if (!list.empty()) {
+    block = list.back();
+    list.pop_back();
+    p.stats.cached -= static_cast<std::int64_t>(reserved);
+  } else {
+    block = std::aligned_alloc(kAlignment, reserved);
+    if (block == nullptr)
+      throw MemoryError(cat("the system refused ", reserved, " bytes of memory (", p.stats.in_use,
+                            " are in use): use a smaller batch or a smaller network"));
+    ++p.stats.system_allocations;
+  }
+  p.stats.in_use += static_cast<std::int64_t>(reserved);
+  if (p.stats.in_use > p.stats.peak) p.stats.peak = p.stats.in_use;
+  return block;
+}
+
+void give(void* block, std::size_t reserved) {
+  Pool& p = pool();
+  std::lock_guard lock(p.mutex);
+  p.free_blocks[class_of(reserved)].push_back(block);
+  p.stats.cached += static_cast<std::int64_t>(reserved);
+  p.stats.in_use -= static_cast<std::int64_t>(reserved);
+}
+
+}  // namespace
+
+std::shared_ptr<Buffer> Buffer::allocate(std::size_t bytes, Device device) {
+  if (device.kind != Device::Kind::Cpu)
+    throw DeviceError(cat("no memory can be had on ", device.str(), ": this build serves the CPU only"));
+  if (bytes > (std::size_t{1} << 46))
+    throw MemoryError(cat("a tensor of ", bytes, " bytes was asked for: check the shapes"));
+  std::shared_ptr<Buffer> buffer(new Buffer);
+  const std::size_t reserved = round_size(bytes);
+  buffer->data_ = take(reserved);
+  buffer->bytes_ = bytes;
+  buffer->reserved_ = reserved;
+  buffer->device_ = device;
+  return buffer;
+}
+
+std::shared_ptr<Buffer> Buffer::window(std::shared_ptr<Buffer> parent, std::size_t offset,
+                                       std::size_t bytes) {
+  if (offset > parent->bytes_ || bytes > parent->bytes_ - offset)
+    throw InternalError(cat("buffer window [", offset, ", +", bytes, ") outside ", parent->bytes_, " bytes"));
+  std::shared_ptr<Buffer> buffer(new Buffer);
+  buffer->data_ = static_cast<char*>(parent->data_) + offset;
+  buffer->bytes_ = bytes;
+  buffer->device_ = parent->device_;
+  buffer->parent_ = std::move(parent);
+  return buffer;
+}
+
+Buffer::~Buffer() {
+  if (reserved_ != 0) give(data_, reserved_);
+}
+
+PoolStats host_pool_stats() {
+  std::lock_guard lock(pool().mutex);
+  return pool().stats;
+}
+
+void host_pool_trim() {
+  Pool& p = pool();
+  std::lock_guard lock(p.mutex);
+  for (auto& list : p.free_blocks) {
+    for (void* block : list) std::free(block);
+    list.clear();
+  }
+  p.stats.cached = 0;
+}
+
+}  // namespace tenon

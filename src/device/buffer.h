@@ -1,0 +1,51 @@
+// Buffer: a piece of memory on a device, shared by reference count. Knows no op and no shape.
+//
+// Host memory comes from a caching pool (64-byte aligned, by size class), so that a training loop in its steady state asks the
+// system for nothing. A Buffer may also be a window into another one (flat parameter arenas) or borrow foreign memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <tenon/device.h>
+
+namespace tenon {
+
+class Buffer {
+ public:
+  /// Uninitialised memory. Throws MemoryError naming the size when the system refuses.
+  static std::shared_ptr<Buffer> allocate(std::size_t bytes, Device device = {});
+  /// A window of `bytes` at `offset` inside `parent`, which it keeps alive.
+  static std::shared_ptr<Buffer> window(std::shared_ptr<Buffer> parent, std::size_t offset, std::size_t bytes);
+
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  void* data() noexcept { return data_; }
+  const void* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  Device device() const noexcept { return device_; }
+
+ private:
+  Buffer() = default;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::size_t reserved_ = 0;  // bytes taken from the pool; 0 for a window
+  Device device_;
+  std::shared_ptr<Buffer> parent_;
+};
+
+/// What the host pool holds, in bytes.
+struct PoolStats {
+  std::int64_t in_use = 0;
+  std::int64_t peak = 0;
+  std::int64_t cached = 0;
+  std::int64_t system_allocations = 0;  // calls that went past the cache, since the start
+};
+PoolStats host_pool_stats();
+/// Returns cached blocks to the system.
+void host_pool_trim();
+
+}  // namespace tenon

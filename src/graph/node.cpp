@@ -1,0 +1,158 @@
+// Building, sharing and freeing nodes; scopes and their labels.
+#include "graph/node.h"
+
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon {
+namespace {
+
+std::atomic<std::uint64_t> g_assignments{0};
+thread_local std::uint32_t t_label = 0;
+
+struct Labels {
+  std::mutex mutex;
+  std::deque<std::string> text{""};  // a deque never moves its elements
+  std::unordered_map<std::string, std::uint32_t> index{{"", 0}};
+};
+
+Labels& labels() {
+  static Labels* instance = new Labels;
+  return *instance;
+}
+
+}  // namespace
+
+void retain(Node* node) noexcept {
+  if (node != nullptr) node->refs.fetch_add(1, std::memory_order_relaxed);
+}
+
+void release(Node* node) noexcept {
+  if (node == nullptr || node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  // Iterative: the nodes to free are chained through inputs_inline[0], so that freeing allocates nothing.
+  auto drop_inputs = [](Node* n, Node*& chain) {
+    const int count = n->input_count;
+    Node* const* inputs = n->inputs();
+    Node* next = chain;
+    for (int k = count - 1; k >= 0; --k) {
+      Node* in = inputs[k];
+      if (in->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      // `in` is dead: park it on the chain; `built_at` has no further use and links it.
+      in->built_at = reinterpret_cast<std::uintptr_t>(next);
+      next = in;
+    }
+    chain = next;
+    delete n;
+  };
+  Node* chain = nullptr;
+  drop_inputs(node, chain);
+  while (chain != nullptr) {
+    Node* n = chain;
+    chain = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(n->built_at));
+    drop_inputs(n, chain);
+  }
+}
+
+Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs, std::span<const Tensor> inputs) {
+  if (inputs.size() > 255) throw ValueError(cat(where("op"), ": more than 255 inputs"));
+  auto node = std::make_unique<Node>();
+  node->op = op;
+  node->dtype = dtype;
+  node->shape = shape;
+  node->attrs = attrs;
+  node->label = t_label;
+  node->built_at = g_assignments.load(std::memory_order_relaxed);
+  node->input_count = static_cast<std::uint8_t>(inputs.size());
+  Node** slots = node->inputs_inline;
+  if (inputs.size() > 4) {
+    node->inputs_heap = std::make_unique<Node*[]>(inputs.size());
+    slots = node->inputs_heap.get();
+  }
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    slots[k] = inputs[k].node();
+    retain(slots[k]);
+  }
+  if (!inputs.empty()) node->device = inputs[0].node()->device;
+  return Tensor(node.release());
+}
+
+Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype) {
+  Tensor t = make_node(Op::Data, dtype, shape, {}, {});
+  t.node()->device = buffer->device();
+  t.node()->value = std::move(buffer);
+  return t;
+}
+
+void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
+  node.value = std::move(buffer);
+  Node* dropped[256];
+  const int count = node.input_count;
+  std::memcpy(dropped, node.inputs(), sizeof(Node*) * static_cast<std::size_t>(count));
+  node.input_count = 0;
+  node.inputs_heap.reset();
+  for (int k = 0; k < count; ++k) release(dropped[k]);
+}
+
+std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }
+std::uint64_t advance_assignment_clock() noexcept { return g_assignments.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+const std::string& label_text(std::uint32_t label) {
+  std::lock_guard lock(labels().mutex);
+  return labels().text[label];
+}
+
+std::uint32_t intern_label(const std::string& text) {
+  Labels& l = labels();
+  std::lock_guard lock(l.mutex);
+  auto [it, fresh] = l.index.try_emplace(text, static_cast<std::uint32_t>(l.text.size()));
+  if (fresh) l.text.push_back(text);
+  return it->second;
+}
+
+std::uint32_t current_label() noexcept { return t_label; }
+LabelGuard::LabelGuard(std::uint32_t label) noexcept : previous_(std::exchange(t_label, label)) {}
+LabelGuard::~LabelGuard() { t_label = previous_; }
+
+Scope::Scope(const std::string& scope) : previous_(t_label) {
+  const std::string& outer = label_text(previous_);
+  t_label = intern_label(outer.empty() ? scope : outer + "." + scope);
+}
+Scope::~Scope() { t_label = previous_; }
+
+std::string where(const char* op_name) {
+  return t_label == 0 ? std::string(op_name) : cat(op_name, " (", label_text(t_label), ")");
+}
+
+std::vector<Node*> topological_order(std::span<const Tensor> roots) {
+  std::vector<Node*> order;
+  std::unordered_set<const Node*> seen;
+  struct Frame {
+    Node* node;
+    int next;
+  };
+  std::vector<Frame> stack;
+  for (const Tensor& root : roots) {
+    if (!root.defined() || !seen.insert(root.node()).second) continue;
+    stack.push_back({root.node(), 0});
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      if (!top.node->realised() && top.next < top.node->input_count) {
+        Node* in = top.node->input(top.next++);
+        if (seen.insert(in).second) stack.push_back({in, 0});
+      } else {
+        order.push_back(top.node);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace tenon

@@ -1,0 +1,84 @@
+// Node: an immutable record of one op applied to inputs, with one slot for its value once that is known.
+//
+// Nodes are counted by reference and freed iteratively, so that a graph of a million nodes in a row does not overflow the stack.
+// Nodes are not interned at construction: that would take a global lock on every op. The program's key numbers leaves in
+// order of first visit, and the `share` pass merges equal nodes (docs/architecture.md).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/tensor.h>
+
+#include "device/buffer.h"
+#include "graph/attrs.h"
+#include "graph/op.h"
+
+namespace tenon {
+
+struct Node {
+  Op op;
+  DType dtype;
+  std::uint8_t input_count = 0;
+  std::uint32_t label = 0;  // Scope it was built in; not part of its identity
+  std::atomic<std::uint32_t> refs{0};
+  Shape shape;
+  Attrs attrs;
+  Device device;
+  Node* inputs_inline[4] = {};
+  std::unique_ptr<Node*[]> inputs_heap;  // for more than four inputs (Concat)
+
+  // The value, once realised (leaves of kind Data and Variable always have one). Contiguous, row-major.
+  std::shared_ptr<Buffer> value;
+  // Global assignment count when this node was built, and for a Variable when it was last assigned: a pending node that is
+  // older than an assignment to a variable it reads would compute with the wrong value, and is refused instead.
+  std::uint64_t built_at = 0;
+  std::atomic<std::uint64_t> assigned_at{0};
+
+  Node* const* inputs() const noexcept { return inputs_heap ? inputs_heap.get() : inputs_inline; }
+  std::span<Node* const> in() const noexcept { return {inputs(), input_count}; }
+  Node* input(int k) const noexcept { return inputs()[k]; }
+  bool realised() const noexcept { return value != nullptr; }
+};
+
+/// A new node with one share, held by the returned tensor. Takes shares in its inputs. Does not infer: see ops/infer.h.
+Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs, std::span<const Tensor> inputs);
+/// A leaf that holds `buffer`.
+Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
+/// Stores the value of a pending node and lets go of its inputs. Not for leaves.
+void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
+
+void retain(Node* node) noexcept;
+void release(Node* node) noexcept;
+
+/// Count of assignments so far (see Node::built_at).
+std::uint64_t assignment_clock() noexcept;
+std::uint64_t advance_assignment_clock() noexcept;
+
+/// Labels of scopes: interned strings. Label 0 is "".
+const std::string& label_text(std::uint32_t label);
+std::uint32_t intern_label(const std::string& text);
+std::uint32_t current_label() noexcept;
+/// Makes nodes built while it lives carry `label` (passes use it to keep the label of what they rewrite).
+class LabelGuard {
+ public:
+  explicit LabelGuard(std::uint32_t label) noexcept;
+  ~LabelGuard();
+  LabelGuard(const LabelGuard&) = delete;
+  LabelGuard& operator=(const LabelGuard&) = delete;
+
+ private:
+  std::uint32_t previous_;
+};
+
+/// "conv2d (block.3.conv1)" or "conv2d": how an error names the op that is being built.
+std::string where(const char* op_name);
+
+/// Pending nodes and leaves that `roots` depend on, inputs before users, each once. Realised nodes count as leaves.
+std::vector<Node*> topological_order(std::span<const Tensor> roots);
+
+}  // namespace tenon

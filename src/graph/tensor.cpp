@@ -1,0 +1,82 @@
+// The handle's own members and variables. What evaluates lives in run/.
+#include <cstring>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+
+namespace tenon {
+
+Tensor::Tensor(const Tensor& other) noexcept : node_(other.node_) { retain(node_); }
+Tensor::Tensor(Node* node) noexcept : node_(node) { retain(node_); }
+Tensor::~Tensor() { release(node_); }
+
+Tensor& Tensor::operator=(const Tensor& other) noexcept {
+  retain(other.node_);
+  release(std::exchange(node_, other.node_));
+  return *this;
+}
+
+Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  if (this != &other) release(std::exchange(node_, std::exchange(other.node_, nullptr)));
+  return *this;
+}
+
+namespace {
+const Node& checked(const Node* node) {
+  if (node == nullptr) throw ValueError("a tensor without a value was used: it was never assigned");
+  return *node;
+}
+}  // namespace
+
+const Shape& Tensor::shape() const { return checked(node_).shape; }
+DType Tensor::dtype() const { return checked(node_).dtype; }
+Device Tensor::device() const { return checked(node_).device; }
+
+Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype) {
+  const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * item_size(dtype);
+  auto buffer = Buffer::allocate(bytes);
+  if (bytes != 0) std::memcpy(buffer->data(), data, bytes);
+  return make_data(std::move(buffer), shape, dtype);
+}
+
+void Tensor::check_count(std::int64_t count, const Shape& shape) {
+  if (count != shape.numel())
+    throw ShapeError(cat("Tensor::from: ", count, " values for shape ", shape, ", which holds ", shape.numel()));
+}
+
+void Tensor::check_dtype(DType wanted) const {
+  if (dtype() != wanted)
+    throw DTypeError(cat("a tensor of ", dtype(), " was read as ", wanted, ": cast() it first"));
+}
+
+Tensor variable(const Tensor& init, const std::string& var_name) {
+  const auto bytes = static_cast<std::size_t>(init.numel()) * item_size(init.dtype());
+  auto buffer = Buffer::allocate(bytes, init.device());
+  if (bytes != 0) std::memcpy(buffer->data(), init.data(), bytes);
+  LabelGuard guard(var_name.empty() ? current_label() : intern_label(var_name));
+  Tensor t = make_node(Op::Variable, init.dtype(), init.shape(), {}, {});
+  t.node()->device = buffer->device();
+  t.node()->value = std::move(buffer);
+  return t;
+}
+
+bool is_variable(const Tensor& tensor) { return tensor.defined() && tensor.node()->op == Op::Variable; }
+
+void set_value(const Tensor& target, const void* data, std::size_t bytes) {
+  if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
+  Node& node = *target.node();
+  if (bytes != node.value->bytes())
+    throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape, ", which holds ", node.value->bytes()));
+  if (bytes != 0) std::memmove(node.value->data(), data, bytes);
+  node.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+}
+
+void set_value(const Tensor& target, const Tensor& value) {
+  if (target.shape() != value.shape() || target.dtype() != value.dtype())
+    throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ", target.dtype(), target.shape()));
+  set_value(target, value.data(), static_cast<std::size_t>(value.numel()) * item_size(value.dtype()));
+}
+
+}  // namespace tenon

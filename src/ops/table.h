@@ -1,0 +1,35 @@
+// OpInfo: what is known of each op. Every row stands in table.cpp; a missing or misplaced row fails to compile.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <tenon/tensor.h>
+
+#include "graph/node.h"
+
+namespace tenon {
+
+struct Inferred {
+  DType dtype;
+  Shape shape;
+};
+
+struct OpInfo {
+  Op op;
+  const char* name;  // as printed: "add", "conv2d"
+  OpKind kind;
+  int arity;  // -1: any number
+  // dtype and shape from the inputs. Ops whose shape is an argument (Reshape, Expand, Slice, gradients, leaves) check `node`'s own
+  // shape against the inputs instead: verify_graph calls this for every node.
+  Inferred (*infer)(const Node& node);
+  // Gradients with regard to each input, given the node's output and the gradient of it; an undefined tensor where there is none.
+  std::vector<Tensor> (*vjp)(const Tensor& out, const Tensor& g);
+  // The same value in other ops, for composites; else null.
+  Tensor (*decompose)(const Tensor& out);
+  const char* no_grad_reason;  // non-null exactly when vjp is null
+};
+
+const OpInfo& op_info(Op op);
+
+}  // namespace tenon
