@@ -1,0 +1,13 @@
+# Examples: one page, one program each; every one is run by ctest in a folder of its own.
+file(GLOB TENON_EXAMPLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+foreach(source ${TENON_EXAMPLE_SOURCES})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(example_${name} ${source})
+  target_compile_options(example_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_link_libraries(example_${name} PRIVATE tenon tenon_options)
+  if(TENON_BUILD_TESTS)
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/examples/${name})
+    add_test(NAME example.${name} COMMAND example_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/examples/${name})
+    set_tests_properties(example.${name} PROPERTIES TIMEOUT 300)
+  endif()
+endforeach()

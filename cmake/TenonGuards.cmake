@@ -1,0 +1,16 @@
+# Guards: figures and rules that must not rot. Each is a script that can be run by hand and says what to do when it fails.
+set(guards ${PROJECT_SOURCE_DIR}/tests/guards)
+set(python ${Python3_EXECUTABLE})
+
+tenon_add_test(guard.layers 60 ${python} ${PROJECT_SOURCE_DIR}/tools/layers.py)
+tenon_add_test(guard.layers_selftest 60 ${python} ${PROJECT_SOURCE_DIR}/tools/layers.py --self-test)
+tenon_add_test(guard.rules 60 ${python} ${guards}/rules.py)
+tenon_add_test(guard.header_time 120 ${python} ${guards}/header_time.py --compiler ${CMAKE_CXX_COMPILER} --limit 0.4)
+tenon_add_test(guard.scalar_headers 120 ${python} ${guards}/scalar_headers.py --compiler ${CMAKE_CXX_COMPILER})
+# Timed, so nothing may run beside it.
+set_tests_properties(guard.header_time PROPERTIES RUN_SERIAL ON)
+if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
+  tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 5)
+  tenon_add_test(consumer 300 ${python} ${PROJECT_SOURCE_DIR}/tests/consumer/consumer.py --build ${CMAKE_BINARY_DIR}
+                 --compiler ${CMAKE_CXX_COMPILER})
+endif()

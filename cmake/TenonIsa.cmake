@@ -1,0 +1,25 @@
+# Instruction sets by file suffix. Only files with such a suffix may use instructions beyond the baseline; the library asks
+# the CPU before it calls into them.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(TENON_FOREIGN_SUFFIXES "_neon")
+else()
+  set(TENON_FOREIGN_SUFFIXES "_avx2|_avx512|_amx")
+endif()
+
+set(TENON_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(TENON_FLAGS_avx512 -march=x86-64-v4 -mavx512bf16 -mavx512vnni -mprefer-vector-width=512)
+set(TENON_FLAGS_amx ${TENON_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
+set(TENON_FLAGS_neon "")
+# Not an instruction set: results that must be the same on every machine allow no fused multiply-add by the compiler.
+set(TENON_FLAGS_exact -ffp-contract=off)
+
+# Drops the files of other architectures from the list and gives the rest their flags.
+function(tenon_choose_isa list)
+  list(FILTER ${list} EXCLUDE REGEX "(${TENON_FOREIGN_SUFFIXES})\\.cpp$")
+  foreach(source ${${list}})
+    if(source MATCHES "_(avx2|avx512|amx|neon|exact)\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${TENON_FLAGS_${CMAKE_MATCH_1}}")
+    endif()
+  endforeach()
+  set(${list} ${${list}} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,51 @@
+# The library: every object is compiled once, position-independent and with hidden symbols, for both libtenon.a and libtenon.so.
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
+set(TENON_DEPENDENCIES Threads::Threads ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+
+# Every target of the project is compiled with these: results follow IEEE 754.
+add_library(tenon_options INTERFACE)
+target_compile_options(tenon_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
+if(TENON_WARNINGS_AS_ERRORS)
+  target_compile_options(tenon_options INTERFACE -Werror)
+endif()
+if(TENON_SANITIZE)
+  target_compile_options(tenon_options INTERFACE -fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_link_options(tenon_options INTERFACE -fsanitize=${TENON_SANITIZE})
+endif()
+target_compile_definitions(tenon_options INTERFACE TENON_VERSION="${PROJECT_VERSION}")
+
+file(GLOB_RECURSE TENON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
+tenon_choose_isa(TENON_SOURCES)
+add_library(tenon_objects OBJECT ${TENON_SOURCES})
+target_include_directories(tenon_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(tenon_objects PRIVATE -fno-math-errno -fno-trapping-math -ffunction-sections -fdata-sections)
+target_link_libraries(tenon_objects PRIVATE tenon_options ${TENON_DEPENDENCIES})
+set_target_properties(tenon_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                      VISIBILITY_INLINES_HIDDEN ON)
+
+add_library(tenon STATIC $<TARGET_OBJECTS:tenon_objects>)
+target_include_directories(tenon PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(tenon PUBLIC cxx_std_20)
+target_link_libraries(tenon PUBLIC ${TENON_DEPENDENCIES})
+set_target_properties(tenon PROPERTIES EXPORT_NAME tenon_static LINKER_LANGUAGE CXX)
+
+add_library(tenon_shared SHARED $<TARGET_OBJECTS:tenon_objects>)
+target_include_directories(tenon_shared PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(tenon_shared PUBLIC cxx_std_20)
+target_link_libraries(tenon_shared PRIVATE ${TENON_DEPENDENCIES} $<BUILD_INTERFACE:tenon_options>)
+if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
+  target_link_options(tenon_shared PRIVATE -Wl,--gc-sections)
+endif()
+# Before 1.0 a minor version may change the ABI, so it is part of the soname.
+set_target_properties(tenon_shared PROPERTIES OUTPUT_NAME tenon EXPORT_NAME tenon_shared LINKER_LANGUAGE CXX
+                      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
+# The names that installed copies have too, for projects that add this one as a subdirectory.
+add_library(Tenon::tenon_static ALIAS tenon)
+add_library(Tenon::tenon_shared ALIAS tenon_shared)
+add_library(Tenon::tenon ALIAS tenon)

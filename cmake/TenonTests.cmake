@@ -1,0 +1,32 @@
+# Tests: one program for all doctest files, one ctest entry for each folder of tests/, and the guards.
+#
+# Every test runs in the source folder, with TENON_COMMAND naming the built command.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+find_package(doctest REQUIRED)
+
+file(GLOB TENON_TEST_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*.cpp)
+list(FILTER TENON_TEST_SOURCES EXCLUDE REGEX "/tests/(fuzz|consumer|guards)/")
+add_executable(tenon_tests ${TENON_TEST_SOURCES})
+target_include_directories(tenon_tests PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+# Lightly optimised: half the compile time; what is timed is in the library.
+target_compile_options(tenon_tests PRIVATE $<$<CONFIG:Release>:-O1>)
+target_link_libraries(tenon_tests PRIVATE tenon tenon_options doctest::doctest)
+
+function(tenon_add_test name seconds)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds}
+                       ENVIRONMENT "TENON_COMMAND=${CMAKE_BINARY_DIR}/bin/tenon")
+endfunction()
+
+set(TENON_TEST_FOLDERS "")
+foreach(source ${TENON_TEST_SOURCES})
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(folder ${folder} NAME)
+  list(APPEND TENON_TEST_FOLDERS ${folder})
+endforeach()
+list(REMOVE_DUPLICATES TENON_TEST_FOLDERS)
+foreach(folder ${TENON_TEST_FOLDERS})
+  tenon_add_test(tests.${folder} 900 tenon_tests "--source-file=*/tests/${folder}/*" --no-intro)
+endforeach()
+
+include(cmake/TenonGuards.cmake)

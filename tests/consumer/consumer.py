@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Installs a build into a scratch folder and builds and runs programs against it as a user would.
+
+Four ways: CMake with the shared library, CMake with the static one, pkg-config with the shared one, pkg-config --static.
+The scratch folder is moved after installation, so that a path of the build machine left in a file is found out.
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run(what, command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"consumer: {what} failed ({done.returncode}): {' '.join(map(str, command))}\n{done.stdout}")
+    return done.stdout
+
+
+def cmake_consumer(kind, prefix, scratch, compiler, uses_shared):
+    build = scratch / kind
+    run(f"configure {kind}", ["cmake", "-S", HERE / kind, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
+                              f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_BUILD_TYPE=Release"])
+    run(f"build {kind}", ["cmake", "--build", build])
+    run(f"run {kind}", [build / "consumer"])
+    check_linkage(f"CMake {kind}", build / "consumer", uses_shared)
+
+
+def pkgconfig_consumer(name, prefix, scratch, compiler, flags, uses_shared):
+    library = next(path.parent for path in prefix.rglob("tenon.pc")).parent
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(library / "pkgconfig"), LD_LIBRARY_PATH=str(library))
+    words = run("pkg-config", ["pkg-config", "--cflags", "--libs", *flags, "tenon"], env=environment).split()
+    if not uses_shared:  # pkg-config lists what a static link needs; which libtenon is taken is the linker's business
+        words = [str(library / "libtenon.a") if word == "-ltenon" else word for word in words]
+    program = scratch / name
+    run(f"build {name}", [compiler, "-std=c++20", HERE / "main.cpp", "-o", program, *words])
+    run(f"run {name}", [program], env=environment)
+    check_linkage(name, program, uses_shared)
+
+
+def check_linkage(name, program, uses_shared):
+    needed = run("readelf", ["readelf", "-d", program])
+    if ("libtenon.so" in needed) != uses_shared:
+        sys.exit(f"consumer: {name} links the wrong library:\n{needed}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True, help="the build folder to install from")
+    parser.add_argument("--compiler", default="c++")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tenon-consumer-") as folder:
+        scratch = pathlib.Path(folder)
+        run("install", ["cmake", "--install", options.build, "--prefix", scratch / "first"])
+        prefix = pathlib.Path(shutil.move(scratch / "first", scratch / "moved"))
+        cmake_consumer("shared", prefix, scratch, options.compiler, uses_shared=True)
+        cmake_consumer("static", prefix, scratch, options.compiler, uses_shared=False)
+        pkgconfig_consumer("pkg-config", prefix, scratch, options.compiler, [], uses_shared=True)
+        pkgconfig_consumer("pkg-config --static", prefix, scratch, options.compiler, ["--static"], uses_shared=False)
+        command = prefix / "bin" / "tenon"
+        if command.exists():
+            run("the installed command", [command, "--version"])
+    print("consumer: CMake and pkg-config, shared and static: built and run")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Rules of the house that a compiler does not know. Each names its reason; an exception is written here, not in the code."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+# what, where it is looked for, files exempt, pattern, reason
+RULES = [
+    ("getenv", "src", {"src/base/env.cpp"}, r"\bgetenv\s*\(", "read the environment through base/env.h"),
+    ("printing", "src", set(), r"\bstd::(cout|cerr|clog|puts|printf)\b|(?<![\w:])f?printf\s*\(\s*(\"|stdout|stderr)",
+     "the library never prints: throw, log through base/log.h, or return text"),
+    ("exit", "src", set(), r"(?<![\w.])(std::)?(exit|_exit|quick_exit)\s*\(", "the library never ends the program: throw"),
+    ("random", "src", set(), r"\bstd::(random_device|mt19937|rand|default_random_engine)\b|(?<![\w:])s?rand\s*\(",
+     "use base/philox.h: the same numbers on every machine"),
+    ("fast-math", "", set(), r"-ffast-math|-Ofast", "results follow IEEE 754"),
+    ("unfinished", "", {"tests/guards/rules.py"}, r"\b(TODO|FIXME|XXX)\b", "finish it, or write an issue"),
+]
+FOLDERS = ["include", "src", "cli", "examples", "python", "tests", "cmake", "tools", "bench"]
+SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py", ".cmake", ".sh"}
+CODE = {".h", ".cpp", ".cu", ".cuh"}
+
+
+def files():
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in SUFFIXES and "build" not in path.parts:
+                yield path.relative_to(ROOT).as_posix(), path
+
+
+def main():
+    problems = []
+    for name, path in files():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if path.suffix in CODE and (not lines or not lines[0].startswith("//")):
+            problems.append(f"{name}:1: a file opens with a comment: what it is for, what does not belong")
+        if name.startswith("include/") and "#pragma once" not in lines:
+            problems.append(f"{name}:1: a header needs #pragma once")
+        for number, line in enumerate(lines, 1):
+            code = line.split("//")[0] if path.suffix in CODE else line
+            for what, folder, exempt, pattern, reason in RULES:
+                text = line if what == "unfinished" else code
+                if name.startswith(folder) and name not in exempt and name != "tests/guards/rules.py" \
+                        and re.search(pattern, text):
+                    problems.append(f"{name}:{number}: {what}: {reason}")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        sys.exit(f"rules: {len(problems)} problem(s)")
+    print("rules: kept")
+
+
+if __name__ == "__main__":
+    main()

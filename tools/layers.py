@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Holds the rooms of the house apart: fails on a forbidden #include or on a cycle of files or rooms.
+
+    tools/layers.py              check the tree
+    tools/layers.py --print      check, and print who really includes whom
+    tools/layers.py --self-test  check that planted violations are found
+
+The matrix below is the law (docs/architecture.md says why). A room may always include itself. To add an edge, argue for it
+there first; most of the time the code belongs in another room.
+"""
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+
+# room: the rooms it may include. "room:file" allows that one header of a room only.
+MATRIX = {
+    "scalar": [],
+    "base": [],
+    "device": ["base"],
+    "graph": ["device:device/buffer.h", "device:tenon/device.h", "base"],
+    "ops": ["graph", "base"],
+    "grad": ["ops", "graph", "base"],
+    "plan": ["ops", "graph", "device", "base"],
+    "cpu": ["plan", "graph", "device", "scalar", "base"],
+    "cuda": ["plan", "graph", "device", "scalar", "base"],
+    "run": ["plan", "device", "graph", "base", "cpu:cpu/cpu.h", "cuda:cuda/cuda.h"],
+    "nn": ["ops", "graph", "base"],
+    "optim": ["nn", "grad", "ops", "graph", "base"],
+    "data": ["device", "graph", "base"],
+    "io": ["device", "graph", "base"],
+    "dist": ["ops", "graph", "device", "base"],
+    "models": ["nn", "ops", "graph", "base"],
+    "train": ["models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
+    "report": ["train:train/records.h", "io", "base"],
+}
+
+# Public headers whose room is not their own name. Every other include/tenon/X.h belongs to room X.
+PUBLIC_ROOM = {
+    "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base",
+    "tensor": "graph", "eval": "run",
+}
+UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
+
+# Folders that stand outside the library and see public headers and their own files only.
+CLIENTS = ["cli", "examples", "python"]
+
+# Headers that cost much compile time: only .cpp files may include them, and only in these folders.
+HEAVY = {
+    "CLI/": ["cli"],
+    "fmt/": ["cli"],
+    "nlohmann/": ["cli", "src/io", "src/train", "src/report", "src/run", "src/plan"],
+    "toml++/": ["cli", "src/train", "src/io"],
+    "curl/": ["cli", "src/data", "src/io"],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(<([^>]+)>|"([^"]+)")')
+
+
+def includes(path):
+    """(line number, name, quoted) of every #include of a file; block comments are not looked through."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(2) or match.group(3), match.group(3) is not None
+
+
+def room_of(name):
+    """The room of a file named relative to the root, or None when it belongs to none."""
+    parts = name.split("/")
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    if name.startswith("include/tenon/"):
+        if name == "include/" + UMBRELLA:
+            return "umbrella"
+        stem = pathlib.PurePosixPath(name).stem
+        return PUBLIC_ROOM.get(stem, stem)
+    return parts[0] if parts[0] in CLIENTS else None
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        self.problems = []
+        self.edges = {}  # file -> project files it includes
+        self.room_edges = {}  # (room, room) -> an example, "file:line"
+
+    def files(self):
+        for folder in ["include", "src", *CLIENTS]:
+            for path in sorted((self.root / folder).rglob("*")):
+                if path.suffix in {".h", ".cpp", ".cu", ".cuh", ".inc"}:
+                    yield path.relative_to(self.root).as_posix()
+
+    def resolve(self, name, included, quoted):
+        """The project file that an #include names, or None for the compiler's and third parties' headers."""
+        candidates = [f"include/{included}", f"src/{included}"]
+        if quoted:
+            candidates.append((pathlib.PurePosixPath(name).parent / included).as_posix())
+        for candidate in candidates:
+            if (self.root / candidate).is_file():
+                return candidate
+        return None
+
+    def check(self):
+        for name in self.files():
+            self.edges[name] = []
+            room = room_of(name)
+            if room not in MATRIX and room not in CLIENTS and room != "umbrella":
+                self.problems.append(f"{name}: there is no room '{room}'; add it to MATRIX"
+                                     " (or the public header to PUBLIC_ROOM) in tools/layers.py")
+                continue
+            for line, included, quoted in includes(self.root / name):
+                self.check_include(name, room, line, included, quoted)
+        self.check_cycles(self.edges, "files")
+        rooms = {}
+        for source, target in self.room_edges:
+            rooms.setdefault(source, []).append(target)
+        self.check_cycles(rooms, "rooms")
+        return self.problems
+
+    def check_include(self, name, room, line, included, quoted):
+        target = self.resolve(name, included, quoted)
+        where = f"{name}:{line}"
+        if target is None:
+            self.check_foreign(name, where, included, quoted)
+            return
+        self.edges[name].append(target)
+        other = room_of(target)
+        if target == "include/" + UMBRELLA:
+            if room not in CLIENTS:
+                self.problems.append(f"{where}: the library may not include <{UMBRELLA}>; include the headers it needs")
+        elif room in CLIENTS:
+            if not target.startswith("include/") and other != room:
+                self.problems.append(f"{where}: {room} includes {included} of room '{other}';"
+                                     " it may include public headers (<tenon/…>) only")
+        elif room != "umbrella" and other != room:
+            self.room_edges.setdefault((room, other), where)
+            allowed = MATRIX[room]
+            if other not in allowed and f"{other}:{included}" not in allowed:
+                self.problems.append(f"{where}: room '{room}' may not include {included} of room '{other}'"
+                                     f" (allowed: {', '.join(allowed) or 'nothing'}); move the code or pass the"
+                                     " value from a room above")
+        if name.startswith("include/") and not target.startswith("include/"):
+            self.problems.append(f"{where}: a public header includes {included}, which is not installed")
+
+    def check_foreign(self, name, where, included, quoted):
+        for prefix, homes in HEAVY.items():
+            if not included.startswith(prefix):
+                continue
+            if not name.endswith(".cpp"):
+                self.problems.append(f"{where}: <{included}> is slow to parse; include it in a .cpp file only")
+            elif not any(name.startswith(home + "/") for home in homes):
+                self.problems.append(f"{where}: <{included}> may be included in {', '.join(homes)} only")
+            return
+        if quoted or included.startswith("tenon/"):
+            self.problems.append(f"{where}: {included} does not exist (paths start at include/ or src/)")
+
+    def check_cycles(self, edges, what):
+        state, path = {}, []
+
+        def visit(node):
+            state[node] = "open"
+            path.append(node)
+            for target in edges.get(node, []):
+                if state.get(target) == "open":
+                    cycle = path[path.index(target):] + [target]
+                    self.problems.append(f"cycle of {what}: {' -> '.join(cycle)}")
+                elif target not in state:
+                    visit(target)
+            path.pop()
+            state[node] = "done"
+
+        for node in sorted(edges):
+            if node not in state:
+                visit(node)
+
+
+# What the self-test plants: files, and a part of the message that must come of them (None: none may come).
+PLANTED = [
+    ({"src/base/a.h": "", "src/ops/b.cpp": '#include "base/a.h"\n'}, None),
+    ({"src/base/a.h": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'base' may not include ops/b.h"),
+    ({"src/cpu/a.cpp": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'cpu' may not include"),
+    ({"src/run/a.cpp": '#include "cpu/cpu.h"\n', "src/cpu/cpu.h": ""}, None),
+    ({"src/run/a.cpp": '#include "cpu/gemm.h"\n', "src/cpu/gemm.h": ""}, "room 'run' may not include cpu/gemm.h"),
+    ({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/a.h"\n'}, "cycle of files"),
+    ({"src/base/a.h": '#include "b.h"\n', "src/base/b.h": '#include "a.h"\n'}, "cycle of files"),
+    ({"src/graph/a.cpp": "#include <tenon/eval.h>\n", "include/tenon/eval.h": ""}, "may not include tenon/eval.h"),
+    ({"src/graph/a.cpp": "#include <tenon/dtype.h>\n", "include/tenon/dtype.h": ""}, None),
+    ({"src/nn/a.cpp": "#include <tenon/tenon.h>\n", "include/tenon/tenon.h": ""}, "may not include <tenon/tenon.h>"),
+    ({"cli/a.cpp": '#include "run/r.h"\n', "src/run/r.h": ""}, "public headers (<tenon/…>) only"),
+    ({"cli/a.cpp": '#include "b.h"\n#include <CLI/CLI.hpp>\n#include <tenon/tenon.h>\n', "cli/b.h": "",
+      "include/tenon/tenon.h": ""}, None),
+    ({"include/tenon/shape.h": '#include "base/a.h"\n', "src/base/a.h": ""}, "which is not installed"),
+    ({"src/io/a.h": "#include <nlohmann/json.hpp>\n"}, "slow to parse"),
+    ({"src/ops/a.cpp": "#include <toml++/toml.h>\n"}, "may be included in"),
+    ({"src/attic/a.cpp": ""}, "there is no room 'attic'"),
+    ({"src/base/a.cpp": '#include "base/gone.h"\n'}, "does not exist"),
+]
+
+
+def self_test():
+    for files, expected in PLANTED:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text, encoding="utf-8")
+            problems = Tree(root).check()
+            if (expected is None and problems) or (expected and not any(expected in each for each in problems)):
+                sys.exit(f"layers.py: planted {files}, expected {expected!r}, found {problems}")
+    for cycle in ({"a": ["b"], "b": ["a"]}, {"a": ["b"], "b": ["c"], "c": ["b"]}):
+        tree = Tree(pathlib.Path("."))
+        tree.check_cycles(cycle, "rooms")
+        if not tree.problems:
+            sys.exit(f"layers.py: the cycle in {cycle} was not found")
+    law = Tree(pathlib.Path("."))
+    law.check_cycles({room: [each.split(":")[0] for each in allowed] for room, allowed in MATRIX.items()}, "rooms")
+    if law.problems:
+        sys.exit(f"layers.py: the matrix itself has a {law.problems[0]}")
+    print(f"layers.py: {len(PLANTED)} planted trees judged rightly; the matrix has no cycle")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--print", action="store_true", help="print the edges between rooms")
+    parser.add_argument("--self-test", action="store_true", help="check the checker")
+    options = parser.parse_args()
+    if options.self_test:
+        self_test()
+        return
+    tree = Tree(options.root)
+    problems = tree.check()
+    if options.print:
+        for (source, target), where in sorted(tree.room_edges.items()):
+            print(f"{source:8} -> {target:8} {where}")
+    for problem in problems:
+        print(f"layers: {problem}", file=sys.stderr)
+    if problems:
+        sys.exit(f"layers: {len(problems)} problem(s); the rules are in tools/layers.py and docs/architecture.md")
+    print(f"layers: {len(tree.edges)} files, {len(tree.room_edges)} edges between rooms, none forbidden, no cycle")
+
+
+if __name__ == "__main__":
+    main()
