@@ -1,7 +1,9 @@
-// The one entry header of the CPU backend: its engines.
+// The one entry header of the CPU backend: its engines, and what the processor is.
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "plan/engine.h"
 
@@ -15,5 +17,16 @@ const Engine& map_engine();
 const Engine& contraction_engine();
 /// Pooling and movement.
 const Engine& opaque_engine();
+
+/// The processor, for reports: its model, the instruction sets present that kernels know, the best kernels it can run and
+/// those in use.
+struct Facts {
+  std::string model;
+  std::vector<std::string> features;
+  std::string isa_available, isa;
+};
+Facts facts();
+/// Multiply-adds per second times two, from registers, measured for about 50 ms.
+double peak_flops(bool bf16, int threads);
 
 }  // namespace tenon::cpu

@@ -1,0 +1,44 @@
+// The machine as Tenon sees it: processor, instruction sets, threads, memory, and how fast it measures.
+//
+// Facts for reports (`tenon doctor`, benchmark records); nothing in the library depends on them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tenon/export.h>
+
+namespace tenon {
+
+struct SystemInfo {
+  std::string version;                ///< Tenon's own, "0.1.0"
+  std::string build;                  ///< compiler, kind of build and architecture
+  std::string cpu;                    ///< the model's name
+  int cpus = 0;                       ///< in the machine
+  int cpus_allowed = 0;               ///< that this process may use (affinity and quota respected)
+  std::vector<std::string> features;  ///< instruction sets present that Tenon has kernels for
+  std::string isa_available;          ///< the best kernels that this processor can run
+  std::string isa;                    ///< the kernels in use (a limit may be set)
+  std::int64_t memory_total = 0;      ///< bytes, of the machine or the container
+  std::int64_t memory_available = 0;  ///< bytes that can be had now without swapping
+};
+TENON_API SystemInfo system_info();
+/// Tenon's version, "major.minor.patch".
+TENON_API const char* version();
+
+/// What the processor reaches at best; the figures that shares of peak are told against.
+struct SystemSpeed {
+  int threads = 0;
+  double fp32_flops = 0;  ///< multiply-adds from registers, FLOP/s
+  double bf16_flops = 0;  ///< the same with bfloat16 operands
+  double copy_bytes = 0;  ///< bytes read plus written per second, far beyond the caches
+};
+/// Measures for about a second with `threads` threads (0: those in use). Leave the machine idle meanwhile.
+TENON_API SystemSpeed measure_system(int threads = 0);
+
+/// Where tuning results and downloads are kept: $TENON_CACHE, else $XDG_CACHE_HOME/tenon, else ~/.cache/tenon.
+/// The folder need not exist.
+TENON_API std::string cache_folder();
+
+}  // namespace tenon
