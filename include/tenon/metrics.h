@@ -1,0 +1,63 @@
+// Figures about predictions, worked out on host data: accuracy, top-k, confusion matrix, precision,
+// recall, F1, running means.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/tensor.h>
+
+namespace tenon::metrics {
+
+/// Share of rows of scores [N, C] whose largest element (the first of equals) is the target's.
+TENON_API double accuracy(const Tensor& scores, const Tensor& targets);
+/// Share of rows whose target is among the k largest scores; of equal scores the lower index comes
+/// first.
+TENON_API double top_k_accuracy(const Tensor& scores, const Tensor& targets, int k);
+/// Index of the largest score of each row of [N, C].
+TENON_API std::vector<std::int64_t> predictions(const Tensor& scores);
+
+/// Counts by (true class, predicted class), and what follows from them. A ratio without cases is 0.
+class TENON_API ConfusionMatrix {
+ public:
+  explicit ConfusionMatrix(int classes);
+  /// Throws ValueError for a class outside [0, classes).
+  void add(std::int64_t target, std::int64_t predicted);
+  void add(std::span<const std::int64_t> targets, std::span<const std::int64_t> predicted);
+  void add(const Tensor& scores, const Tensor& targets);
+
+  int classes() const { return classes_; }
+  std::int64_t count(int target, int predicted) const;
+  std::int64_t total() const;
+  double accuracy() const;
+  double precision(int c) const;  ///< of those predicted as c, the share that are
+  double recall(int c) const;     ///< of those that are c, the share predicted so
+  double f1(int c) const;
+  std::int64_t support(int c) const;  ///< cases of class c
+  double macro_precision() const;
+  double macro_recall() const;
+  double macro_f1() const;
+  double micro_f1() const;  ///< equals accuracy where every case has one class
+  /// A table: rows are true classes, columns predicted ones.
+  std::string str() const;
+
+ private:
+  int classes_;
+  std::vector<std::int64_t> counts_;
+};
+
+/// A mean that grows by weighted values.
+class RunningMean {
+ public:
+  void add(double value, double weight = 1) { sum_ += value * weight, weight_ += weight; }
+  double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+  double weight() const { return weight_; }
+  void reset() { sum_ = weight_ = 0; }
+
+ private:
+  double sum_ = 0, weight_ = 0;
+};
+
+}  // namespace tenon::metrics

@@ -1,0 +1,390 @@
+// Networks: modules with named parameters, layers, containers, initialisers, losses.
+//
+// A module is a handle: copies share parameters, mode and children, as copies of a Tensor share its
+// value. Names and shapes of parameters are PyTorch's. A network of one's own derives from Module,
+// registers what it is made of in its constructor and overrides forward(); see examples/.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tenon/ops.h>
+#include <tenon/tensor.h>
+
+namespace tenon {
+
+/// Tensors by name: what modules, optimizers and checkpoints save and load.
+using StateDict = std::map<std::string, Tensor>;
+
+namespace nn {
+
+class AnyModule;
+struct ModuleSummary;
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+/// Base of everything that has parameters or a forward(). Copying copies the handle.
+class TENON_API Module {
+ public:
+  virtual ~Module();
+  Module(const Module&) = default;
+  Module& operator=(const Module&) = default;
+
+  /// Runs forward() in a Scope of this module's name, so that errors and plans quote the path.
+  Tensor operator()(const Tensor& x) const;
+  /// What the module computes. Call the module itself, not this.
+  virtual Tensor forward(const Tensor& x) const = 0;
+  /// "Conv2d(1, 6, kernel_size=(5, 5), padding=(2, 2))": kind and settings, for printing.
+  virtual std::string describe() const;
+
+  /// All parameters (buffers) of this module and its children in order of registration, each once,
+  /// named by path ("features.0.weight").
+  std::vector<NamedTensor> named_parameters() const;
+  std::vector<NamedTensor> named_buffers() const;
+  std::vector<Tensor> parameters() const;
+  /// The parameters that are not frozen: what an optimizer is given.
+  std::vector<Tensor> trainable_parameters() const;
+  std::vector<NamedTensor> named_trainable_parameters() const;
+  std::vector<std::pair<std::string, AnyModule>> children() const;
+  std::int64_t parameter_count() const;
+
+  /// Training mode (dropout draws) or evaluation mode, for this module and all below. A new module
+  /// trains.
+  void train(bool on = true) const;
+  void eval() const { train(false); }
+  bool is_training() const;
+  /// Frozen parameters get no gradient and are left out by trainable_parameters(). With a path
+  /// ("features" or "0.weight") only what lies there; throws ValueError when nothing does.
+  void freeze(const std::string& path = "") const { set_frozen(path, true); }
+  void unfreeze(const std::string& path = "") const { set_frozen(path, false); }
+
+  /// The variables themselves (not copies) of parameters and buffers.
+  StateDict state_dict() const;
+  /// Writes values into parameters and buffers. Throws ValueError naming missing and unexpected
+  /// keys (with near misses) and ShapeError naming those that do not fit, before anything is
+  /// written. Dtypes are converted. With `strict` off, keys that are missing or unexpected are left
+  /// alone; returns how many were loaded.
+  int load_state_dict(const StateDict& state, bool strict = true) const;
+
+  /// Layers with output shapes, parameters and multiply-adds, for one input of this shape (batch
+  /// axis included). Only builds the graph: nothing is computed.
+  ModuleSummary summary(const Shape& input) const;
+
+ protected:
+  Module();
+  /// Registers a parameter (variable); `init` is evaluated now. Names are unique and without dots.
+  Tensor parameter(const std::string& name, const Tensor& init);
+  /// State that is saved but not trained.
+  Tensor buffer(const std::string& name, const Tensor& init);
+  /// Registers a child and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
+  template <class M>
+  requires std::derived_from<M, Module> M child(const std::string& name, M module) {
+    add_child(name, std::make_shared<M>(module));
+    return module;
+  }
+
+ private:
+  friend class AnyModule;
+  struct State;
+  void add_child(const std::string& name, std::shared_ptr<const Module> module);
+  void set_frozen(const std::string& path, bool frozen) const;
+  std::shared_ptr<State> state_;
+};
+
+/// Any module, by value: what containers keep and models::create() returns.
+class TENON_API AnyModule final : public Module {
+ public:
+  template <class M>
+  requires(std::derived_from<std::remove_cvref_t<M>, Module> &&
+           !std::same_as<std::remove_cvref_t<M>, AnyModule>)
+      AnyModule(M&& module)  // NOLINT: implicit by design
+      : AnyModule(std::shared_ptr<const Module>(
+            std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
+  explicit AnyModule(std::shared_ptr<const Module> module);
+  Tensor forward(const Tensor& x) const override { return module_->forward(x); }
+  std::string describe() const override { return module_->describe(); }
+  /// The module as an M, or nullptr when it is something else.
+  template <class M>
+  const M* as() const {
+    return dynamic_cast<const M*>(module_.get());
+  }
+
+ private:
+  std::shared_ptr<const Module> module_;
+};
+
+struct ModuleSummary {
+  struct Row {
+    std::string path, kind;  ///< "0", "Conv2d(…)"
+    Shape output;
+    std::int64_t parameters = 0;     ///< its own, without its children's
+    std::int64_t multiply_adds = 0;  ///< of its own matrix products and convolutions
+  };
+  std::vector<Row>
+      rows;  ///< leaf modules (and others with own parameters or products) in order of their calls
+  Shape input, output;
+  std::int64_t parameters = 0, trainable = 0, parameter_bytes = 0;
+  std::int64_t multiply_adds = 0;     ///< of the whole forward pass
+  std::int64_t activation_bytes = 0;  ///< sum of the rows' outputs
+  /// The table as text.
+  TENON_API std::string str() const;
+};
+
+/// While it lives, is called after every module call of this thread with the path, the module, its
+/// input and its output.
+class TENON_API CallObserver {
+ public:
+  using Function = std::function<void(const std::string& path, const Module& module,
+                                      const Tensor& input, const Tensor& output)>;
+  explicit CallObserver(Function f);
+  ~CallObserver();
+  CallObserver(const CallObserver&) = delete;
+  CallObserver& operator=(const CallObserver&) = delete;
+
+ private:
+  Function function_;
+  CallObserver* previous_;
+  friend class Module;
+};
+
+// ---- Initialisers: tensors drawn from a generator (the process's when none is given)
+// ------------------------------------------
+namespace init {
+enum class FanMode { In, Out };
+/// Inputs and outputs of one unit of a weight [out, in, kernel…]. Throws ShapeError below rank 2.
+TENON_API std::pair<std::int64_t, std::int64_t> fans(const Shape& weight);
+/// sqrt(2) for "relu", 5/3 for "tanh", 1 for "linear" and "sigmoid", sqrt(2 / (1 + a²)) for
+/// "leaky_relu". Throws ValueError for another name.
+TENON_API double gain(const std::string& nonlinearity, double a = 0.01);
+TENON_API Tensor constant(const Shape& shape, double value);
+TENON_API Tensor uniform(const Shape& shape, double low, double high,
+                         Generator* generator = nullptr);
+TENON_API Tensor normal(const Shape& shape, double mean = 0, double stddev = 1,
+                        Generator* generator = nullptr);
+TENON_API Tensor xavier_uniform(const Shape& shape, double gain = 1,
+                                Generator* generator = nullptr);
+TENON_API Tensor xavier_normal(const Shape& shape, double gain = 1, Generator* generator = nullptr);
+/// With slope `a` of a leaky ReLU; a = sqrt(5) is PyTorch's default for weights of Linear and
+/// Conv2d.
+TENON_API Tensor kaiming_uniform(const Shape& shape, double a = 0, FanMode mode = FanMode::In,
+                                 Generator* generator = nullptr);
+TENON_API Tensor kaiming_normal(const Shape& shape, double a = 0, FanMode mode = FanMode::In,
+                                Generator* generator = nullptr);
+/// Normal with variance 1 / fan-in.
+TENON_API Tensor lecun_normal(const Shape& shape, Generator* generator = nullptr);
+TENON_API Tensor lecun_uniform(const Shape& shape, Generator* generator = nullptr);
+/// One of the above by name ("xavier_uniform", "kaiming_normal", …) with its defaults. Throws
+/// ValueError with a near miss.
+TENON_API Tensor by_name(const std::string& name, const Shape& shape,
+                         Generator* generator = nullptr);
+}  // namespace init
+
+// ---- Containers
+// ---------------------------------------------------------------------------------------------------------------
+/// Modules one after another, named "0", "1", …
+class TENON_API Sequential : public Module {
+ public:
+  Sequential() = default;
+  explicit Sequential(const std::vector<AnyModule>& modules);
+  template <class... M>
+  requires(sizeof...(M) > 0 && (std::derived_from<std::remove_cvref_t<M>, Module> && ...) &&
+           !(sizeof...(M) == 1 && (std::derived_from<std::remove_cvref_t<M>, Sequential> &&
+                                   ...))) explicit Sequential(M&&... modules) {
+    (append(AnyModule(std::forward<M>(modules))), ...);
+  }
+  void append(const AnyModule& module);
+  std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
+  /// Throws ValueError outside [0, size).
+  const AnyModule& operator[](std::int64_t index) const;
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override { return "Sequential"; }
+
+ private:
+  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
+};
+
+/// A list of modules that its owner calls; has no forward of its own.
+class TENON_API ModuleList : public Module {
+ public:
+  ModuleList() = default;
+  explicit ModuleList(const std::vector<AnyModule>& modules);
+  void append(const AnyModule& module);
+  std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
+  const AnyModule& operator[](std::int64_t index) const;
+  /// Throws NotSupported.
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override { return "ModuleList"; }
+
+ private:
+  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
+};
+
+// ---- Layers
+// -------------------------------------------------------------------------------------------------------------------
+/// Height and width; one number means both.
+struct Pair {
+  std::int64_t h, w;
+  Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit by design
+  Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
+};
+
+struct LinearOptions {
+  bool bias = true;
+  Generator* generator = nullptr;  ///< of the initial values
+};
+/// y = x · weightᵀ + bias; weight [out, in], bias [out].
+class TENON_API Linear : public Module {
+ public:
+  Linear(std::int64_t in, std::int64_t out, const LinearOptions& options = {});
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  Tensor weight_, bias_;
+};
+
+struct Conv2dOptions {
+  Pair stride = 1, padding = 0, dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+  Generator* generator = nullptr;  ///< of the initial values
+};
+/// x [N, in, H, W]; weight [out, in / groups, kernel], bias [out].
+class TENON_API Conv2d : public Module {
+ public:
+  Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& options = {});
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  tenon::Conv2dOptions options_;
+  Tensor weight_, bias_;
+};
+
+struct PoolOptions {
+  Pair stride = 0;  ///< 0: the kernel's size
+  Pair padding = 0, dilation = 1;
+  bool ceil_mode = false;
+  bool count_include_pad = true;  ///< averages only
+};
+class TENON_API MaxPool2d : public Module {
+ public:
+  explicit MaxPool2d(Pair kernel, const PoolOptions& options = {});
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  Pool2dOptions options_;
+};
+class TENON_API AvgPool2d : public Module {
+ public:
+  explicit AvgPool2d(Pair kernel, const PoolOptions& options = {});
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  Pool2dOptions options_;
+};
+
+class TENON_API Flatten : public Module {
+ public:
+  explicit Flatten(int start_axis = 1, int end_axis = -1) : start_(start_axis), end_(end_axis) {}
+  Tensor forward(const Tensor& x) const override { return flatten(x, start_, end_); }
+  std::string describe() const override;
+
+ private:
+  int start_, end_;
+};
+
+/// Zeroes with probability p while training; the identity otherwise.
+class TENON_API Dropout : public Module {
+ public:
+  explicit Dropout(double p = 0.5, Generator* generator = nullptr);
+  Tensor forward(const Tensor& x) const override {
+    return dropout(x, p_, is_training(), generator_);
+  }
+  std::string describe() const override;
+
+ private:
+  double p_;
+  Generator* generator_;
+};
+
+#define TENON_ACTIVATION(Name, expression)                                \
+  class TENON_API Name : public Module {                                  \
+   public:                                                                \
+    Name() = default;                                                     \
+    Tensor forward(const Tensor& x) const override { return expression; } \
+    std::string describe() const override { return #Name "()"; }          \
+  }
+TENON_ACTIVATION(Identity, x);
+TENON_ACTIVATION(ReLU, relu(x));
+TENON_ACTIVATION(ReLU6, relu6(x));
+TENON_ACTIVATION(Tanh, tanh(x));
+TENON_ACTIVATION(Sigmoid, sigmoid(x));
+TENON_ACTIVATION(SiLU, silu(x));
+TENON_ACTIVATION(Mish, mish(x));
+TENON_ACTIVATION(Softplus, softplus(x));
+TENON_ACTIVATION(Softsign, softsign(x));
+TENON_ACTIVATION(Hardtanh, hardtanh(x));
+TENON_ACTIVATION(Hardsigmoid, hardsigmoid(x));
+#undef TENON_ACTIVATION
+
+#define TENON_ACTIVATION(Name, Type, parameter, standard, expression)     \
+  class TENON_API Name : public Module {                                  \
+   public:                                                                \
+    explicit Name(Type parameter = standard) : value_(parameter) {}       \
+    Tensor forward(const Tensor& x) const override { return expression; } \
+    std::string describe() const override;                                \
+                                                                          \
+   private:                                                               \
+    Type value_;                                                          \
+  }
+TENON_ACTIVATION(GELU, bool, tanh_approximation, false, gelu(x, value_));
+TENON_ACTIVATION(LeakyReLU, double, negative_slope, 0.01, leaky_relu(x, value_));
+TENON_ACTIVATION(ELU, double, alpha, 1.0, elu(x, value_));
+TENON_ACTIVATION(Softmax, int, axis, -1, softmax(x, value_));
+TENON_ACTIVATION(LogSoftmax, int, axis, -1, log_softmax(x, value_));
+#undef TENON_ACTIVATION
+
+/// "relu", "tanh", "sigmoid", "gelu", "silu", "leaky_relu", "elu", …; throws ValueError with a near
+/// miss.
+TENON_API AnyModule activation(const std::string& name);
+
+// ---- Losses as objects: (output, target) to a scalar
+// ----------------------------------------------------------------------------
+using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+struct CrossEntropyLoss {
+  double label_smoothing = 0;
+  Tensor operator()(const Tensor& logits, const Tensor& target) const {
+    return cross_entropy(logits, target, Reduction::Mean, label_smoothing);
+  }
+};
+struct MSELoss {
+  Tensor operator()(const Tensor& output, const Tensor& target) const {
+    return mse_loss(output, target);
+  }
+};
+struct L1Loss {
+  Tensor operator()(const Tensor& output, const Tensor& target) const {
+    return l1_loss(output, target);
+  }
+};
+
+}  // namespace nn
+}  // namespace tenon

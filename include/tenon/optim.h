@@ -1,0 +1,222 @@
+// Optimizers and learning-rate schedules.
+//
+// An update is graph like everything else: updates() returns assignments, and loss, gradients and
+// updates evaluated together are one program. Learning rate, step count and moments are variables,
+// so that changing them plans nothing anew. Every update rule is PyTorch's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/nn.h>
+#include <tenon/tensor.h>
+
+namespace tenon::optim {
+
+/// Parameters that share settings; what is not given is the optimizer's.
+struct ParameterGroup {
+  std::vector<nn::NamedTensor> parameters;
+  std::optional<double> lr, weight_decay;
+};
+
+class TENON_API Optimizer {
+ public:
+  virtual ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// All parameters, group after group: the order in which updates() expects gradients.
+  const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// Assignments that take one step with these gradients, when evaluated. With `guard` (a bool
+  /// scalar) nothing changes where it is false: updates(grads, isfinite(loss)) never lets a NaN
+  /// into the weights.
+  std::vector<Tensor> updates(const std::vector<Tensor>& grads, const Tensor& guard = {});
+  /// Gradients of the loss, updates, evaluation: one step of a plain loop. Returns the loss.
+  double step(const Tensor& loss);
+
+  /// The learning rate that schedules start from.
+  double base_lr() const { return base_lr_; }
+  /// The rate in force, of the optimizer (groups with a rate of their own keep its proportion to
+  /// base_lr).
+  double lr() const { return lr_; }
+  void set_lr(double lr);
+  std::int64_t steps() const;  ///< taken so far (skipped ones do not count)
+
+  /// Moments by parameter name ("0.weight.momentum_buffer"), the step count, the learning rate.
+  StateDict state_dict() const;
+  /// Throws ValueError or ShapeError naming the key that is missing, unexpected or does not fit.
+  void load_state_dict(const StateDict& state);
+  virtual std::string describe() const = 0;
+
+ protected:
+  struct Group {
+    Tensor lr;  // float32 scalar variable
+    double lr_scale = 1, weight_decay = 0;
+  };
+  Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay);
+  /// A state variable of zeros beside each parameter.
+  std::vector<Tensor>& add_slot(const std::string& name);
+  /// The new value of parameter k for its gradient, and of its state: pairs (variable, new value).
+  struct Rule {
+    std::vector<std::pair<Tensor, Tensor>> assignments;
+  };
+  virtual void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) = 0;
+  /// Called once before the rules of one updates(): makes what they share.
+  virtual void prepare() {}
+  const Tensor& step_variable() const { return step_; }
+  const Tensor& parameter(std::size_t k) const { return parameters_[k]; }
+
+ private:
+  std::vector<Tensor> parameters_;
+  std::vector<std::string> names_;
+  std::vector<Group> groups_;
+  std::vector<std::size_t> group_of_;
+  std::vector<std::pair<std::string, std::unique_ptr<std::vector<Tensor>>>> slots_;
+  Tensor step_;  // float64 scalar variable: 1 - beta^step needs the digits
+  double base_lr_, lr_;
+};
+
+/// Parameters for an optimizer: a module's trainable ones, a list, or groups.
+struct Parameters {
+  std::vector<ParameterGroup> groups;
+  Parameters(const nn::Module& module)
+      : groups{{module.named_trainable_parameters(), {}, {}}} {}             // NOLINT
+  Parameters(std::vector<ParameterGroup> list) : groups(std::move(list)) {}  // NOLINT
+  TENON_API Parameters(const std::vector<Tensor>& list);                     // NOLINT
+};
+
+struct SgdOptions {
+  double lr = 0.01, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+class TENON_API Sgd : public Optimizer {
+ public:
+  explicit Sgd(Parameters parameters, const SgdOptions& options = {});
+  std::string describe() const override;
+
+ private:
+  void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) override;
+  SgdOptions options_;
+  std::vector<Tensor>* momentum_ = nullptr;
+};
+
+struct AdamOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool decoupled = false;  ///< weight decay as in AdamW
+};
+class TENON_API Adam : public Optimizer {
+ public:
+  explicit Adam(Parameters parameters, const AdamOptions& options = {});
+  std::string describe() const override;
+
+ private:
+  void prepare() override;
+  void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) override;
+  AdamOptions options_;
+  std::vector<Tensor>*exp_avg_, *exp_avg_sq_;
+  Tensor correction1_, correction2_sqrt_;  // 1 - beta1^t, sqrt(1 - beta2^t)
+};
+
+struct AdamWOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+};
+class TENON_API AdamW : public Adam {
+ public:
+  explicit AdamW(Parameters parameters, const AdamWOptions& options = {});
+};
+
+struct RmsPropOptions {
+  double lr = 0.01, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool centered = false;
+};
+class TENON_API RmsProp : public Optimizer {
+ public:
+  explicit RmsProp(Parameters parameters, const RmsPropOptions& options = {});
+  std::string describe() const override;
+
+ private:
+  void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) override;
+  RmsPropOptions options_;
+  std::vector<Tensor>*square_avg_, *grad_avg_ = nullptr, *momentum_ = nullptr;
+};
+
+/// Settings of an optimizer chosen by name; what is not given is that optimizer's default.
+struct OptimizerOptions {
+  std::optional<double> lr, momentum, weight_decay, beta1, beta2, eps, alpha, dampening;
+  bool nesterov = false, centered = false;
+};
+/// "sgd", "adam", "adamw", "rmsprop". Throws ValueError for another name (with a near miss) or an
+/// option it does not have.
+TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
+                                            const OptimizerOptions& options = {});
+TENON_API std::vector<std::string> names();
+
+// ---- Gradients
+// ----------------------------------------------------------------------------------------------------------------
+struct ClippedGrads {
+  std::vector<Tensor> grads;
+  Tensor norm;  ///< of all gradients together, before clipping
+};
+/// Scales all gradients so that their common Euclidean norm is at most max_norm.
+TENON_API ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm);
+/// Clamps every element to [-limit, limit].
+TENON_API std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit);
+
+// ---- Schedules: the learning rate as a factor of the base rate
+// ----------------------------------------------------------------
+class TENON_API Schedule {
+ public:
+  virtual ~Schedule();
+  /// Factor for the step with this number (0: the first).
+  virtual double factor(std::int64_t step) const = 0;
+  /// Told the monitored figure (lower is better) at the end of each epoch; only Plateau listens.
+  virtual void observe(double figure);
+  virtual std::map<std::string, double> state() const { return {}; }
+  virtual void load_state(const std::map<std::string, double>& state);
+};
+
+TENON_API std::unique_ptr<Schedule> constant();
+/// × gamma every `every` steps.
+TENON_API std::unique_ptr<Schedule> step(std::int64_t every, double gamma = 0.1);
+TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
+                                              double gamma = 0.1);
+/// × gamma each `every` steps, smoothly.
+TENON_API std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every = 1);
+/// Half a cosine from 1 to `minimum` over `total` steps.
+TENON_API std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum = 0);
+/// A straight line from 1 to `minimum` over `total` steps.
+TENON_API std::unique_ptr<Schedule> linear(std::int64_t total, double minimum = 0);
+/// Rises in a straight line over `steps` steps, then goes on with `after`, which starts at its own
+/// step 0.
+TENON_API std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after);
+/// × gamma when the figure has not improved by more than `threshold` (relative) for `patience`
+/// epochs.
+TENON_API std::unique_ptr<Schedule> plateau(double gamma = 0.1, int patience = 10,
+                                            double threshold = 1e-4, double minimum = 0);
+/// From 1/div up to 1 (cosine) over the first `rise` of `total` steps, then down to
+/// 1/(div·final_div).
+TENON_API std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise = 0.3,
+                                              double div = 25, double final_div = 1e4);
+
+/// Settings of a schedule chosen by name. Times are in epochs.
+struct ScheduleOptions {
+  std::int64_t total_steps = 0, steps_per_epoch = 1;
+  double warmup = 0;               ///< epochs of linear warm-up before any schedule
+  double every = 1;                ///< step, exponential
+  std::vector<double> milestones;  ///< multistep
+  double gamma = 0.1;
+  double minimum = 0;  ///< cosine, linear, plateau
+  int patience = 2;    ///< plateau
+};
+/// "constant", "step", "multistep", "exponential", "cosine", "linear", "plateau", "one_cycle".
+/// Throws ValueError for another name.
+TENON_API std::unique_ptr<Schedule> create_schedule(const std::string& name,
+                                                    const ScheduleOptions& options);
+TENON_API std::vector<std::string> schedule_names();
+
+}  // namespace tenon::optim

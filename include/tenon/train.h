@@ -1,0 +1,237 @@
+// Training: the Trainer that a program calls in a few lines, and whole runs (settings, folder,
+// resume, evaluation, prediction, verification) as the command uses them.
+//
+// Every step is one program: forward, loss, count of correct answers, gradients, guarded updates. A
+// run with the same settings gives the same bits, whatever the thread count, and also when it was
+// killed and resumed. Nothing here prints.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/metrics.h>
+#include <tenon/models.h>
+#include <tenon/nn.h>
+#include <tenon/optim.h>
+
+namespace tenon::data {
+class Dataset;
+class Loader;
+}  // namespace tenon::data
+
+namespace tenon::train {
+
+// ---- What happens during training
+// ---------------------------------------------------------------------------------------------
+
+struct StepReport {
+  int epoch = 0;          ///< from 1
+  std::int64_t step = 0;  ///< of the whole run, from 1
+  std::int64_t step_in_epoch = 0, steps_per_epoch = 0;
+  double loss = 0, mean_loss = 0;  ///< of this step; of the epoch so far
+  double accuracy = 0;             ///< of the epoch so far
+  double lr = 0;
+  std::int64_t items = 0;   ///< of this step
+  double items_per_s = 0;   ///< recent
+  double seconds_left = 0;  ///< of the run, estimated
+};
+
+struct EpochReport {
+  int epoch = 0;
+  std::int64_t step = 0;
+  double train_loss = 0, train_accuracy = 0;
+  std::optional<double> test_loss, test_accuracy;
+  double lr = 0, seconds = 0, items_per_s = 0;
+  bool best = false;  ///< the best so far by the monitored figure
+};
+
+enum class StopReason { Finished, EarlyStop, Interrupted };
+
+/// Receives progress; every method may be left out. Called on the thread that trains.
+class TENON_API Callback {
+ public:
+  virtual ~Callback();
+  virtual void on_start(std::int64_t first_step, std::int64_t total_steps);
+  virtual void on_step(const StepReport& report);
+  virtual void on_evaluation(std::int64_t batch, std::int64_t batches);
+  virtual void on_epoch(const EpochReport& report);
+  virtual void on_checkpoint(const std::string& path);
+  /// Return true to end training after this epoch.
+  virtual bool should_stop(const EpochReport& report);
+};
+
+struct Evaluation {
+  double loss = 0, accuracy = 0, top3_accuracy = 0;
+  std::int64_t items = 0;
+  double seconds = 0, items_per_s = 0;
+  metrics::ConfusionMatrix confusion{1};
+};
+
+struct TrainResult {
+  StopReason reason = StopReason::Finished;
+  std::vector<EpochReport> epochs;  ///< those of earlier sessions of the run included
+  std::int64_t steps = 0;
+  double seconds = 0;             ///< of this session
+  double first_step_seconds = 0;  ///< from the call of fit() to the end of the first step
+  std::optional<double> best;     ///< the monitored figure at its best
+  int best_epoch = 0;
+  std::string run_dir;  ///< "" when nothing was written
+};
+
+struct TrainOptions {
+  int epochs = 5;
+  std::int64_t max_steps = 0;  ///< ends earlier when > 0
+  std::string schedule = "constant";
+  optim::ScheduleOptions schedule_options;  ///< step counts are filled in
+  double clip_norm = 0, clip_value = 0;     ///< 0: off
+  bool classes = true;                      ///< targets are class indices: count correct answers
+  bool guard = true;                        ///< a step whose loss is not finite changes nothing
+  /// Inputs are (x - mean) / std, after uint8 images have become 0…1.
+  double input_mean = 0, input_std = 1;
+  int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
+  bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
+  int evaluate_every = 1;  ///< epochs
+  // A run folder: logs, checkpoints, model. "" writes nothing.
+  std::string run_dir;
+  bool resume = false;  ///< go on from the folder's latest checkpoint
+  int keep_checkpoints = 2;
+  std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
+  double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
+  std::vector<std::shared_ptr<Callback>> callbacks;
+  /// When it becomes true, the step under way is finished, a checkpoint is written, and fit()
+  /// returns Interrupted.
+  const std::atomic<bool>* stop = nullptr;
+  std::vector<std::pair<std::string, std::string>> model_metadata;  ///< added to model.safetensors
+};
+
+/// Trains a module on batches (input, target). The optimizer must outlive the trainer.
+class TENON_API Trainer {
+ public:
+  Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer, TrainOptions options = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Throws NumericError naming the first layer whose output is not finite when the loss stops
+  /// being so; the weights are those before that step.
+  TrainResult fit(data::Loader& train, data::Loader* test = nullptr);
+  TrainResult fit(data::Loader& train, data::Loader& test) { return fit(train, &test); }
+  Evaluation evaluate(data::Loader& loader);
+  /// Scores (the module's output) for a batch of inputs as the loader would give them.
+  Tensor predict(const Tensor& inputs);
+  const nn::AnyModule& net() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// "conv1 (Conv2d(…)): output" of the first layer, in order of calls, whose output or parameter is
+/// not finite; "" when all are.
+TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& input);
+
+// ---- Runs: everything about one training in a folder
+// ------------------------------------------------------------------------
+
+/// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
+struct TENON_API Settings {
+  std::string model = "lenet5", activation;
+  std::string data = "digits";  ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
+  int epochs = 5;
+  std::int64_t batch = 64;
+  std::string optimizer = "sgd";
+  double lr = 0.05, momentum = 0.9, weight_decay = 0;
+  bool nesterov = false;
+  std::string schedule = "cosine";
+  double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
+  double clip_norm = 0, label_smoothing = 0;
+  std::string precision = "fp32";
+  int threads = 0;
+  std::int64_t seed = 0;
+  int early_stopping = 0;
+  bool keep_best = true, drop_last = false, shuffle = true;
+  int keep_checkpoints = 2;
+  std::int64_t checkpoint_steps = 0, max_steps = 0;
+  double checkpoint_seconds = 30;
+  double input_mean = 0.1307, input_std = 0.3081;
+  int workers = 1;  ///< threads that prepare batches
+
+  /// The model's recipe. Throws ValueError for an unknown model.
+  static Settings for_model(const std::string& model);
+  /// Sets one by its name, from text. Throws ValueError naming the key (with a near miss) or the
+  /// value and what is taken.
+  void set(const std::string& key, const std::string& value);
+  std::string get(const std::string& key) const;
+  /// Applies a TOML file of `key = value` lines. Throws IoError, FormatError (with the line) or
+  /// ValueError.
+  void apply_file(const std::string& path);
+  std::string toml() const;
+  struct Key {
+    std::string name, help, value;  ///< value: the one in force
+  };
+  std::vector<Key> keys() const;
+};
+
+struct RunOptions {
+  std::vector<std::shared_ptr<Callback>> callbacks;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Starts a run in a new or empty folder ("" : a run without a folder). Throws ValueError when the
+/// folder holds a run.
+TENON_API TrainResult start_run(const Settings& settings, const std::string& dir,
+                                const RunOptions& options = {});
+/// Goes on with a run by its own settings, from its latest checkpoint. `overrides` may change what
+/// does not shape the results (threads, workers, checkpoint_*, keep_checkpoints) and epochs.
+TENON_API TrainResult
+resume_run(const std::string& dir, const RunOptions& options = {},
+           const std::vector<std::pair<std::string, std::string>>& overrides = {});
+
+/// A trained model taken from a run folder (or from one model.safetensors).
+class TENON_API TrainedModel {
+ public:
+  static TrainedModel open(const std::string& run_or_file);
+  const Settings& settings() const { return settings_; }
+  const nn::AnyModule& net() const { return net_; }
+  const std::string& file() const { return file_; }
+  /// Metrics on the test part of a data source ("" : the run's own). `progress` gets (batch,
+  /// batches).
+  Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
+                      const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
+  /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1).
+  Tensor predict(const Tensor& images) const;
+
+ private:
+  TrainedModel() : net_(nn::Identity()) {}
+  Settings settings_;
+  nn::AnyModule net_;
+  std::string file_;
+};
+
+struct VerifyCheck {
+  std::string name;  ///< "same bits with 1 and 2 threads"
+  bool passed = false;
+  std::string detail;  ///< what differed, and where first
+};
+struct VerifyReport {
+  std::vector<VerifyCheck> checks;
+  bool passed() const {
+    for (const VerifyCheck& check : checks)
+      if (!check.passed) return false;
+    return true;
+  }
+};
+/// Repeats the first steps of a run: twice, with another number of threads, and stopped in the
+/// middle and resumed in a scratch folder; compares all weights and states bit by bit, and the
+/// first losses with the run's log.
+TENON_API VerifyReport verify_run(const std::string& dir, int steps = 40,
+                                  const std::function<void(const std::string&)>& progress = {});
+
+}  // namespace tenon::train
