@@ -1,0 +1,108 @@
+// The parts of the reference engine: arrays of double or int64 that carry a dtype, and the three
+// kinds of region over them.
+//
+// Everything here is written to be obviously right: whole arrays, one instruction at a time, sums
+// in double, no threads. Nothing here is written to be fast. Every result is rounded to its dtype
+// where the region says it has that dtype.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/engine.h"
+
+namespace tenon::cpu::reference {
+
+/// Elements of one dtype in row-major order: floating ones in `real`, integers and bool in `whole`,
+/// all representable in dtype.
+struct Array {
+  DType dtype = DType::Float32;
+  std::vector<double> real;
+  std::vector<std::int64_t> whole;
+
+  Array() = default;
+  Array(DType type, std::int64_t count);
+  bool floating() const { return is_floating(dtype); }
+  std::int64_t size() const;
+  /// Element as a number of the other kind; out-of-range floating values follow to_whole().
+  double real_at(std::int64_t i) const;
+  std::int64_t whole_at(std::int64_t i) const;
+  /// Stores a number, rounded (wrapped) to dtype.
+  void set(std::int64_t i, double value);
+  void set(std::int64_t i, std::int64_t value);
+};
+
+/// The value nearest in dtype (floating), or wrapped to its width (integers); bool is value != 0.
+double round_to(DType dtype, double value);
+std::int64_t wrap_to(DType dtype, std::int64_t value);
+/// Truncates; NaN gives 0 and values beyond int64 its nearest end.
+std::int64_t to_whole(double value);
+
+/// Calls f(position, offset) for the elements of `space` in row-major order; offset is the view's,
+/// in elements.
+template <class F>
+void for_each(const Shape& space, const View& view, F&& f) {
+  std::int64_t coordinate[kMaxRank] = {}, offset = view.offset;
+  const std::int64_t count = space.numel();
+  for (std::int64_t i = 0; i < count; ++i) {
+    f(i, offset);
+    for (int d = space.rank() - 1; d >= 0; --d) {
+      offset += view.stride[d];
+      if (++coordinate[d] < space[d]) break;
+      offset -= view.stride[d] * space[d];
+      coordinate[d] = 0;
+    }
+  }
+}
+
+/// The view of a contiguous value of this shape.
+View contiguous(const Shape& shape, ValueId id = kNoValue);
+
+/// Elements of `space` as `view` reads them from memory of `dtype`.
+Array read(const std::byte* data, DType dtype, const Shape& space, const View& view);
+/// A whole contiguous value.
+Array read(const Binding& binding, std::span<const Value> values, ValueId id);
+void write(const Array& array, std::byte* data, const Shape& space, const View& view);
+void write(const Array& array, const Binding& binding, std::span<const Value> values, ValueId id);
+/// Converts as Op::Cast does.
+Array convert(const Array& array, DType dtype);
+
+/// One element-wise instruction over `count` elements. An argument with fewer elements holds one
+/// value for each row.
+Array compute(Op op, DType dtype, std::span<const Array* const> args, std::int64_t count);
+
+/// Reduces by Sum, Prod, Max, Min, ArgMax or ArgMin: element i of `array` belongs to result element
+/// group(i), in order of i.
+class Reducer {
+ public:
+  Reducer(Op op, DType dtype, std::int64_t results);
+  /// `position` is what ArgMax and ArgMin answer with.
+  void add(std::int64_t result, const Array& array, std::int64_t i, std::int64_t position);
+  Array finish() const;
+
+ private:
+  void add_real(std::size_t r, double value, std::int64_t position);
+  void add_whole(std::size_t r, std::int64_t value, std::int64_t position);
+  Op op_;
+  DType dtype_;
+  std::vector<double> real_;
+  std::vector<std::int64_t> whole_;
+  std::vector<std::int64_t> position_;
+  std::vector<bool> seen_;
+};
+
+/// Philox numbers of an Op::Random with these attributes; `state` is its (seed, counter).
+Array random(const Attrs& attrs, DType dtype, const std::int64_t* state, std::int64_t count);
+
+/// Runs a map program; `accumulator` is the contraction's result, for epilogues.
+void run_map(const MapProgram& map, std::span<const Value> values, const Binding& binding,
+             const Array* accumulator);
+void run_contraction(const Region& region, std::span<const Value> values, const Binding& binding);
+void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding);
+
+Array pool(Op op, const Attrs& attrs, std::span<const Array> inputs, std::span<const Shape> shapes,
+           const Shape& out_shape);
+
+}  // namespace tenon::cpu::reference

@@ -1,0 +1,147 @@
+// Map regions by the reference engine: every instruction over the whole space before the next one,
+// then the stores.
+//
+// All loads come before all stores, so a region may overwrite what it reads.
+#include "cpu/engines/reference.h"
+
+namespace tenon::cpu::reference {
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// One element a row: the space with its last axis shrunk to 1.
+Shape row_space(const Shape& space) {
+  Shape rows = space;
+  if (rows.rank() > 0) rows[rows.rank() - 1] = 1;
+  return rows;
+}
+
+class MapRun {
+ public:
+  MapRun(const MapProgram& map, std::span<const Value> values, const Binding& binding,
+         const Array* accumulator)
+      : map_(map),
+        values_(values),
+        binding_(binding),
+        accumulator_(accumulator),
+        rows_(row_space(map.space)),
+        results_(map.instrs.size()),
+        last_use_(map.instrs.size(), map.instrs.size()) {
+    for (std::size_t k = 0; k < map.instrs.size(); ++k)
+      for (const int arg : map.instrs[k].args)
+        if (arg >= 0) last_use_[at(arg)] = k;
+    for (const MapStore& store : map.stores) last_use_[at(store.source)] = map.instrs.size();
+    for (const MapReduce& reduce : map.reduces) last_use_[at(reduce.source)] = map.instrs.size();
+  }
+
+  void run() {
+    for (std::size_t k = 0; k < map_.instrs.size(); ++k) {
+      results_[k] = evaluate(map_.instrs[k]);
+      for (const int arg : map_.instrs[k].args)
+        if (arg >= 0 && last_use_[at(arg)] == k) results_[at(arg)] = Array();
+    }
+    for (const MapStore& store : map_.stores) {
+      const Array& source = results_[at(store.source)];
+      write(convert(source, values_[at(store.view.value)].dtype), binding_.values[store.view.value],
+            space(map_.instrs[at(store.source)]), store.view);
+    }
+    for (const MapReduce& reduce : map_.reduces) reduce_columns(reduce);
+  }
+
+ private:
+  const Shape& space(const MapInstr& instr) const { return instr.per_row ? rows_ : map_.space; }
+
+  Array evaluate(const MapInstr& instr) const {
+    switch (instr.code) {
+      case MapCode::Load: {
+        const Value& value = values_[at(instr.view.value)];
+        return convert(
+            read(binding_.values[instr.view.value], value.dtype, space(instr), instr.view),
+            instr.dtype);
+      }
+      case MapCode::Accumulator:
+        return convert(*accumulator_, instr.dtype);
+      case MapCode::Affine:
+        return affine(instr);
+      case MapCode::Number:
+        return number(instr);
+      case MapCode::Random: {
+        const auto state = read(binding_, values_, instr.view.value);
+        return random(instr.attrs, instr.dtype, state.whole.data(), space(instr).numel());
+      }
+      case MapCode::Compute:
+        return compute_instr(instr);
+      case MapCode::RowReduce:
+        break;
+    }
+    return reduce_rows(instr);
+  }
+
+  Array affine(const MapInstr& instr) const {
+    Array out(instr.dtype, space(instr).numel());
+    for_each(space(instr), instr.view,
+             [&](std::int64_t i, std::int64_t value) { out.set(i, value); });
+    return out;
+  }
+
+  Array number(const MapInstr& instr) const {
+    Array out(instr.dtype, space(instr).numel());
+    for (std::int64_t i = 0; i < out.size(); ++i) out.set(i, instr.attrs.f);
+    return out;
+  }
+
+  Array compute_instr(const MapInstr& instr) const {
+    const Array* args[3] = {};
+    std::size_t count = 0;
+    for (const int arg : instr.args)
+      if (arg >= 0) args[count++] = &results_[at(arg)];
+    return compute(instr.op, instr.dtype, {args, count}, space(instr).numel());
+  }
+
+  Array reduce_rows(const MapInstr& instr) const {
+    const Array& source = results_[at(instr.args[0])];
+    const std::int64_t rows = rows_.numel(), length = map_.space[map_.space.rank() - 1];
+    const bool per_row_source = map_.instrs[at(instr.args[0])].per_row;
+    Reducer reducer(instr.op, instr.dtype, rows);
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t j = 0; j < length; ++j)
+        reducer.add(row, source, per_row_source ? row : row * length + j, j);
+    return reducer.finish();
+  }
+
+  void reduce_columns(const MapReduce& reduce) const {
+    View target;  // strides of the result over the space: 0 along reduced axes
+    std::int64_t stride = 1;
+    for (int d = map_.space.rank() - 1; d >= 0; --d) {
+      if ((reduce.axes >> d) & 1u) continue;
+      target.stride[d] = stride;
+      stride *= map_.space[d];
+    }
+    const Value& value = values_[at(reduce.value)];
+    const Array& source = results_[at(reduce.source)];
+    const std::int64_t repeat = source.size() == 0 ? 1 : map_.space.numel() / source.size();
+    Reducer reducer(reduce.op, value.dtype, value.shape.numel());
+    for_each(map_.space, target,
+             [&](std::int64_t i, std::int64_t r) { reducer.add(r, source, i / repeat, i); });
+    write(reducer.finish(), binding_, values_, reduce.value);
+  }
+
+  const MapProgram& map_;
+  std::span<const Value> values_;
+  const Binding& binding_;
+  const Array* accumulator_;
+  Shape rows_;
+  std::vector<Array> results_;
+  std::vector<std::size_t>
+      last_use_;  // instruction after which a result is dropped; their number: a store needs it
+};
+
+}  // namespace
+
+void run_map(const MapProgram& map, std::span<const Value> values, const Binding& binding,
+             const Array* accumulator) {
+  MapRun(map, values, binding, accumulator).run();
+}
+
+}  // namespace tenon::cpu::reference
