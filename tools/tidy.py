@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""clang-tidy over the library and the command, on all cores, skipping what has not changed since it was last found clean.
+
+A file is unchanged when it, every project header it includes (however deeply) and .clang-tidy are; the record is kept in the
+build folder. Tests are left out: their macros say little to it.
+"""
+import argparse
+import concurrent.futures
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+
+
+@functools.lru_cache(maxsize=None)
+def project_includes(path):
+    found = []
+    for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+        for base in (ROOT / "src", ROOT / "include", path.parent):
+            if (base / name).is_file():
+                found.append((base / name).resolve())
+                break
+    return found
+
+
+def fingerprint(path):
+    """Hash of a file, all project headers below it and the settings."""
+    seen, waiting = set(), [path]
+    while waiting:
+        current = waiting.pop()
+        if current not in seen:
+            seen.add(current)
+            waiting.extend(project_includes(current))
+    digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
+    for each in sorted(seen):
+        digest.update(each.read_bytes())
+    return digest.hexdigest()
+
+
+def tidy(path, build):
+    done = subprocess.run(["clang-tidy", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option", path],
+                          capture_output=True, text=True)
+    return path, done.returncode, done.stdout + ("" if done.stdout else done.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="only these; default: all of src, cli and examples")
+    options = parser.parse_args()
+    commands = json.loads((options.build / "compile_commands.json").read_text())
+    known = {pathlib.Path(command["file"]).resolve() for command in commands}
+    wanted = {path.resolve() for path in options.files} or {
+        path for path in known if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "cli", "examples")}
+    unknown = wanted - known
+    if unknown:
+        sys.exit(f"tidy: the build does not compile {', '.join(map(str, sorted(unknown)))}")
+
+    record_file = options.build / "tidy.json"
+    record = json.loads(record_file.read_text()) if record_file.is_file() else {}
+    prints = {path: fingerprint(path) for path in sorted(wanted)}
+    waiting = [path for path in prints if record.get(str(path)) != prints[path]]
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, code, output in pool.map(lambda path: tidy(path, options.build), waiting):
+            if code == 0:
+                record[str(path)] = prints[path]
+            else:
+                bad += 1
+                print(output.strip())
+    record_file.write_text(json.dumps(record))
+    if bad:
+        sys.exit(f"tidy: {bad} of {len(wanted)} files are not clean")
+    print(f"tidy: {len(wanted)} files clean ({len(waiting)} looked at)")
+
+
+if __name__ == "__main__":
+    main()
