@@ -1,4 +1,6 @@
 // Random numbers of the reference engine: which Philox word belongs to which element.
+//
+// The numbering is a promise to users (docs/numerics.md); src/ops/random.cpp tells it.
 #include <cmath>
 #include <numbers>
 
@@ -7,20 +9,32 @@
 
 namespace tenon::cpu::reference {
 
+namespace {
+
+// attrs.i[0], as src/ops/random.cpp numbers them.
+enum Kind { kUniform = 0, kNormal = 1, kBits = 2 };
+
+double normal(std::uint32_t first, std::uint32_t second, bool cosine) {
+  const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(uniform01(first))));
+  const double angle = 2 * std::numbers::pi * static_cast<double>(uniform01(second));
+  return radius * (cosine ? std::cos(angle) : std::sin(angle));
+}
+
+}  // namespace
+
 Array random(const Attrs& attrs, DType dtype, const std::int64_t* state, std::int64_t count) {
   Array out(dtype, count);
   const auto key = static_cast<std::uint64_t>(state[0]);
   const auto draw = static_cast<std::uint64_t>(state[1]) + static_cast<std::uint64_t>(attrs.i[1]);
   for (std::int64_t i = 0; i < count; ++i) {
-    if (attrs.i[0] == 0) {
-      out.set(i, static_cast<double>(
-                     uniform01(philox(key, static_cast<std::uint64_t>(i / 4), draw).v[i % 4])));
+    const Philox4 block = philox(key, static_cast<std::uint64_t>(i / 4), draw);
+    const auto word = static_cast<std::size_t>(i % 4), pair = word / 2 * 2;
+    if (attrs.i[0] == kUniform) {
+      out.set(i, static_cast<double>(uniform01(block.v[word])));
+    } else if (attrs.i[0] == kNormal) {
+      out.set(i, normal(block.v[pair], block.v[pair + 1], word == pair));
     } else {
-      const Philox4 words = philox(key, static_cast<std::uint64_t>(i / 2), draw);
-      const double radius =
-          std::sqrt(-2 * std::log(1 - static_cast<double>(uniform01(words.v[0]))));
-      const double angle = 2 * std::numbers::pi * static_cast<double>(uniform01(words.v[1]));
-      out.set(i, radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+      out.set(i, static_cast<std::int64_t>(block.v[word]));
     }
   }
   return out;
