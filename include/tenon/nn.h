@@ -28,6 +28,7 @@ namespace nn {
 
 class AnyModule;
 struct ModuleSummary;
+struct Walk;
 
 struct NamedTensor {
   std::string name;
@@ -96,6 +97,7 @@ class TENON_API Module {
 
  private:
   friend class AnyModule;
+  friend struct Walk;
   struct State;
   void add_child(const std::string& name, std::shared_ptr<const Module> module);
   void set_frozen(const std::string& path, bool frozen) const;

@@ -55,28 +55,33 @@ class TENON_API Optimizer {
 
  protected:
   struct Group {
-    Tensor lr;  // float32 scalar variable
+    Tensor lr;  // scalar variable
     double lr_scale = 1, weight_decay = 0;
   };
+  /// A variable and the value that it holds after the step.
+  using Assignment = std::pair<Tensor, Tensor>;
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay);
-  /// A state variable of zeros beside each parameter.
-  std::vector<Tensor>& add_slot(const std::string& name);
-  /// The new value of parameter k for its gradient, and of its state: pairs (variable, new value).
-  struct Rule {
-    std::vector<std::pair<Tensor, Tensor>> assignments;
-  };
-  virtual void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) = 0;
-  /// Called once before the rules of one updates(): makes what they share.
-  virtual void prepare() {}
-  const Tensor& step_variable() const { return step_; }
+  /// A state variable of zeros beside each parameter, saved under this name.
+  const std::vector<Tensor>* add_slot(const std::string& name);
+  /// The new values of parameter k and of its state, given its gradient and the rate (a scalar of
+  /// its dtype).
+  virtual std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                                       double weight_decay) = 0;
+  /// Called once before the rules of one updates(), with the number of steps taken and the number
+  /// after this one (float64 scalars): makes what the rules share.
+  virtual void prepare(const Tensor& taken, const Tensor& next);
   const Tensor& parameter(std::size_t k) const { return parameters_[k]; }
 
  private:
+  struct Slot {
+    std::string name;
+    std::vector<Tensor> tensors;
+  };
   std::vector<Tensor> parameters_;
   std::vector<std::string> names_;
   std::vector<Group> groups_;
   std::vector<std::size_t> group_of_;
-  std::vector<std::pair<std::string, std::unique_ptr<std::vector<Tensor>>>> slots_;
+  std::vector<std::unique_ptr<Slot>> slots_;
   Tensor step_;  // float64 scalar variable: 1 - beta^step needs the digits
   double base_lr_, lr_;
 };
@@ -100,9 +105,12 @@ class TENON_API Sgd : public Optimizer {
   std::string describe() const override;
 
  private:
-  void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) override;
+  void prepare(const Tensor& taken, const Tensor& next) override;
+  std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                               double weight_decay) override;
   SgdOptions options_;
-  std::vector<Tensor>* momentum_ = nullptr;
+  const std::vector<Tensor>* momentum_ = nullptr;
+  Tensor first_;  // whether this is the first step
 };
 
 struct AdamOptions {
@@ -115,11 +123,12 @@ class TENON_API Adam : public Optimizer {
   std::string describe() const override;
 
  private:
-  void prepare() override;
-  void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) override;
+  void prepare(const Tensor& taken, const Tensor& next) override;
+  std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                               double weight_decay) override;
   AdamOptions options_;
-  std::vector<Tensor>*exp_avg_, *exp_avg_sq_;
-  Tensor correction1_, correction2_sqrt_;  // 1 - beta1^t, sqrt(1 - beta2^t)
+  const std::vector<Tensor>*exp_avg_, *exp_avg_sq_;
+  Tensor correction1_, correction2_sqrt_;  // 1 - beta1^t, sqrt(1 - beta2^t), float64
 };
 
 struct AdamWOptions {
@@ -140,9 +149,10 @@ class TENON_API RmsProp : public Optimizer {
   std::string describe() const override;
 
  private:
-  void rule(std::size_t k, const Group& group, const Tensor& grad, Rule& out) override;
+  std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                               double weight_decay) override;
   RmsPropOptions options_;
-  std::vector<Tensor>*square_avg_, *grad_avg_ = nullptr, *momentum_ = nullptr;
+  const std::vector<Tensor>*square_avg_, *grad_avg_ = nullptr, *momentum_ = nullptr;
 };
 
 /// Settings of an optimizer chosen by name; what is not given is that optimizer's default.

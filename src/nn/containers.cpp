@@ -1,0 +1,52 @@
+// Sequential and ModuleList.
+#include <tenon/error.h>
+#include <tenon/nn.h>
+
+#include "base/str.h"
+
+namespace tenon::nn {
+namespace {
+
+const AnyModule& item(const std::vector<AnyModule>& modules, std::int64_t index, const char* kind) {
+  if (index < 0 || index >= static_cast<std::int64_t>(modules.size()))
+    throw ValueError(cat(kind, ": index ", index, " is outside its ", modules.size(), " modules"));
+  return modules[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+Sequential::Sequential(const std::vector<AnyModule>& modules) {
+  for (const AnyModule& module : modules) append(module);
+}
+
+void Sequential::append(const AnyModule& module) {
+  modules_->push_back(child(std::to_string(modules_->size()), module));
+}
+
+const AnyModule& Sequential::operator[](std::int64_t index) const {
+  return item(*modules_, index, "Sequential");
+}
+
+Tensor Sequential::forward(const Tensor& x) const {
+  Tensor y = x;
+  for (const AnyModule& module : *modules_) y = module(y);
+  return y;
+}
+
+ModuleList::ModuleList(const std::vector<AnyModule>& modules) {
+  for (const AnyModule& module : modules) append(module);
+}
+
+void ModuleList::append(const AnyModule& module) {
+  modules_->push_back(child(std::to_string(modules_->size()), module));
+}
+
+const AnyModule& ModuleList::operator[](std::int64_t index) const {
+  return item(*modules_, index, "ModuleList");
+}
+
+Tensor ModuleList::forward(const Tensor&) const {
+  throw NotSupported("ModuleList has no forward: call its modules one by one, or use Sequential");
+}
+
+}  // namespace tenon::nn

@@ -1,0 +1,26 @@
+// What the handles of one module share. Only nn/ looks inside.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/nn.h>
+
+namespace tenon::nn {
+
+struct Module::State {
+  struct Entry {
+    std::string name;
+    Tensor tensor;
+    bool buffer = false;
+    bool frozen = false;
+  };
+  std::string name;  // under which its parent knows it; "" for a root
+  bool training = true;
+  std::vector<Entry> entries;
+  std::vector<std::pair<std::string, std::shared_ptr<const Module>>> children;
+};
+
+}  // namespace tenon::nn

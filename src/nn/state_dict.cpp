@@ -1,0 +1,82 @@
+// Saving and loading by name. Everything is checked before the first value is written.
+#include <algorithm>
+
+#include <tenon/error.h>
+#include <tenon/nn.h>
+
+#include "base/str.h"
+#include "nn/walk.h"
+
+namespace tenon::nn {
+namespace {
+
+// "'a', 'b', 'c' and 4 more"
+std::string list(const std::vector<std::string>& items) {
+  constexpr std::size_t kShown = 5;
+  std::string out;
+  for (std::size_t k = 0; k < std::min(items.size(), kShown); ++k)
+    out += (k == 0 ? "" : ", ") + items[k];
+  if (items.size() > kShown) out += cat(" and ", items.size() - kShown, " more");
+  return out;
+}
+
+std::string with_near_miss(const std::string& name, const std::vector<std::string>& candidates) {
+  const std::string near = nearest(name, candidates.data(), static_cast<int>(candidates.size()));
+  return near.empty() ? cat("'", name, "'") : cat("'", name, "' (near '", near, "')");
+}
+
+struct Differences {
+  std::vector<std::string> missing, unexpected, misshapen;
+};
+
+Differences compare(const StateDict& own, const StateDict& given) {
+  Differences d;
+  std::vector<std::string> only_own, only_given;
+  for (const auto& [name, tensor] : own) {
+    const auto it = given.find(name);
+    if (it == given.end())
+      only_own.push_back(name);
+    else if (it->second.shape() != tensor.shape())
+      d.misshapen.push_back(
+          cat("'", name, "' is ", it->second.shape(), " where the model has ", tensor.shape()));
+  }
+  for (const auto& [name, tensor] : given)
+    if (own.count(name) == 0) only_given.push_back(name);
+  for (const std::string& name : only_own) d.missing.push_back(with_near_miss(name, only_given));
+  for (const std::string& name : only_given) d.unexpected.push_back(with_near_miss(name, only_own));
+  return d;
+}
+
+}  // namespace
+
+StateDict Module::state_dict() const {
+  StateDict out;
+  Walk::entries(*this,
+                [&](const std::string& path, State::Entry& e) { out.emplace(path, e.tensor); });
+  return out;
+}
+
+int Module::load_state_dict(const StateDict& state, bool strict) const {
+  const StateDict own = state_dict();
+  const Differences d = compare(own, state);
+  if (!d.misshapen.empty())
+    throw ShapeError(
+        cat("load_state_dict: ", list(d.misshapen), ": the weights belong to another network"));
+  if (strict && !(d.missing.empty() && d.unexpected.empty()))
+    throw ValueError(
+        cat("load_state_dict: ", d.missing.empty() ? "" : cat("missing ", list(d.missing)),
+            d.missing.empty() || d.unexpected.empty() ? "" : "; ",
+            d.unexpected.empty() ? "" : cat("not in the model: ", list(d.unexpected)),
+            "; load with strict = false to leave these alone"));
+  int loaded = 0;
+  for (const auto& [name, tensor] : own) {
+    const auto it = state.find(name);
+    if (it == state.end()) continue;
+    const Tensor& value = it->second;
+    set_value(tensor, value.dtype() == tensor.dtype() ? value : cast(value, tensor.dtype()));
+    ++loaded;
+  }
+  return loaded;
+}
+
+}  // namespace tenon::nn

@@ -1,0 +1,141 @@
+// The summary of a network: one symbolic forward pass, watched call by call; nothing is computed.
+//
+// Multiply-adds are counted on the graph, by the label of the scope in which a product was built,
+// so that a module written with free functions is counted as well as the layers are.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <tenon/nn.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+#include "nn/walk.h"
+
+namespace tenon::nn {
+namespace {
+
+std::int64_t multiply_adds(const Node& node) {
+  if (node.op == Op::Matmul) {
+    const Shape& a = node.input(0)->shape;
+    return node.shape.numel() * a[a.rank() - 1];
+  }
+  if (node.op == Op::Conv2d) {
+    const Shape& w = node.input(1)->shape;
+    return node.shape.numel() * w[1] * w[2] * w[3];
+  }
+  return 0;
+}
+
+// A summary must not disturb what comes after it: modes and random state are put back.
+class Undisturbed {
+ public:
+  explicit Undisturbed(const Module& module)
+      : module_(module),
+        modes_(Walk::modes(module)),
+        seed_(Generator::global().seed()),
+        counter_(Generator::global().counter()) {
+    module.eval();
+  }
+  ~Undisturbed() {
+    Walk::set_modes(module_, modes_);
+    Generator::global().set_state(seed_, counter_);
+  }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+
+ private:
+  const Module& module_;
+  std::vector<bool> modes_;
+  std::uint64_t seed_, counter_;
+};
+
+std::string grouped(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+std::string padded(const std::string& text, std::size_t width, bool right) {
+  const std::string fill(width > text.size() ? width - text.size() : 0, ' ');
+  return right ? fill + text : text + fill;
+}
+
+}  // namespace
+
+ModuleSummary Module::summary(const Shape& input) const {
+  Undisturbed guard(*this);
+  ModuleSummary out;
+  out.input = input;
+  std::vector<bool> leaf;
+  std::set<std::string> first_seen;  // parameters of a module called twice count once
+  CallObserver watch(
+      [&](const std::string& path, const Module& module, const Tensor&, const Tensor& y) {
+        const std::int64_t own = first_seen.insert(path).second ? Walk::own_parameters(module) : 0;
+        out.rows.push_back({path, module.describe(), y.shape(), own, 0});
+        leaf.push_back(!Walk::has_children(module));
+      });
+  const Tensor y = (*this)(zeros(input));
+  out.output = y.shape();
+
+  std::map<std::string, std::int64_t> by_label;
+  const Tensor roots[] = {y};
+  for (const Node* node : topological_order(roots)) {
+    const std::int64_t products = multiply_adds(*node);
+    if (products == 0) continue;
+    by_label[label_text(node->label)] += products;
+    out.multiply_adds += products;
+  }
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < out.rows.size(); ++k) {
+    ModuleSummary::Row& row = out.rows[k];
+    if (const auto it = by_label.find(row.path); it != by_label.end()) {
+      row.multiply_adds = it->second;
+      by_label.erase(it);  // of several calls the first row shows the sum
+    }
+    if (!leaf[k] && row.parameters == 0 && row.multiply_adds == 0) continue;
+    out.activation_bytes +=
+        row.output.numel() * static_cast<std::int64_t>(item_size(DType::Float32));
+    std::swap(out.rows[kept++], row);
+  }
+  out.rows.resize(kept);
+  for (const NamedTensor& p : named_parameters()) {
+    out.parameters += p.tensor.numel();
+    out.parameter_bytes +=
+        p.tensor.numel() * static_cast<std::int64_t>(item_size(p.tensor.dtype()));
+  }
+  for (const NamedTensor& p : named_trainable_parameters()) out.trainable += p.tensor.numel();
+  return out;
+}
+
+std::string ModuleSummary::str() const {
+  std::vector<std::vector<std::string>> cells{
+      {"layer", "kind", "output", "parameters", "multiply-adds"}};
+  for (const Row& row : rows)
+    cells.push_back({row.path.empty() ? "(root)" : row.path, row.kind, row.output.str(),
+                     grouped(row.parameters),
+                     row.multiply_adds == 0 ? "" : grouped(row.multiply_adds)});
+  std::size_t width[5] = {};
+  for (const auto& line : cells)
+    for (std::size_t c = 0; c < 5; ++c) width[c] = std::max(width[c], line[c].size());
+  std::string out;
+  std::size_t total = 8;
+  for (std::size_t w : width) total += w;
+  for (std::size_t k = 0; k < cells.size(); ++k) {
+    std::string line;
+    for (std::size_t c = 0; c < 5; ++c)
+      line += padded(cells[k][c], width[c], c >= 3) + (c < 4 ? "  " : "");
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
+    if (k == 0) out += std::string(total, '-') + "\n";
+  }
+  out += std::string(total, '-') + "\n";
+  out += cat("parameters ", grouped(parameters),
+             parameters == trainable ? "" : cat(" (", grouped(trainable), " trainable)"), ", ",
+             grouped(parameter_bytes), " bytes; multiply-adds ", grouped(multiply_adds),
+             "; activations ", grouped(activation_bytes), " bytes\n");
+  return out;
+}
+
+}  // namespace tenon::nn

@@ -1,0 +1,38 @@
+// Gradient clipping, as graph.
+#include <tenon/error.h>
+#include <tenon/ops.h>
+#include <tenon/optim.h>
+
+#include "base/str.h"
+
+namespace tenon::optim {
+
+ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm) {
+  if (!(max_norm > 0))
+    throw ValueError(cat("clip_grad_norm: the norm is ", max_norm, ", must be above 0"));
+  if (grads.empty()) throw ValueError("clip_grad_norm: there are no gradients");
+  Scope scope("clip_grad_norm");
+  Tensor squares;
+  for (const Tensor& g : grads) {
+    const Tensor s = cast(sum(square(g)), DType::Float32);
+    squares = squares.defined() ? squares + s : s;
+  }
+  ClippedGrads out;
+  out.norm = sqrt(squares);
+  // The small term is PyTorch's: it keeps a zero norm from dividing by zero.
+  const Tensor factor = minimum(max_norm / (out.norm + 1e-6), 1.0);
+  for (const Tensor& g : grads)
+    out.grads.push_back(g * (g.dtype() == DType::Float32 ? factor : cast(factor, g.dtype())));
+  return out;
+}
+
+std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit) {
+  if (!(limit > 0))
+    throw ValueError(cat("clip_grad_value: the limit is ", limit, ", must be above 0"));
+  Scope scope("clip_grad_value");
+  std::vector<Tensor> out;
+  for (const Tensor& g : grads) out.push_back(clamp(g, -limit, limit));
+  return out;
+}
+
+}  // namespace tenon::optim

@@ -1,0 +1,155 @@
+// What all optimizers share: groups, the learning rate, the step count, guarded assignments, state
+// by name.
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+#include <tenon/optim.h>
+
+#include "base/str.h"
+
+namespace tenon::optim {
+namespace {
+
+void check_finite_positive(double value, const char* what, bool zero_allowed) {
+  if (!(value >= 0) || (value == 0 && !zero_allowed) || value > 1e30)
+    throw ValueError(cat("optimizer: ", what, " is ", value, ", must be a finite number ",
+                         zero_allowed ? "of at least 0" : "above 0"));
+}
+
+DType rate_dtype(const std::vector<nn::NamedTensor>& parameters) {
+  for (const nn::NamedTensor& p : parameters)
+    if (p.tensor.dtype() == DType::Float64) return DType::Float64;
+  return DType::Float32;
+}
+
+void write_scalar(const Tensor& target, double value) {
+  if (target.dtype() == DType::Float64) return set_value(target, &value, sizeof value);
+  const auto narrow = static_cast<float>(value);
+  set_value(target, &narrow, sizeof narrow);
+}
+
+}  // namespace
+
+Parameters::Parameters(const std::vector<Tensor>& list) {
+  ParameterGroup group;
+  for (std::size_t k = 0; k < list.size(); ++k)
+    group.parameters.push_back({cat("param.", k), list[k]});
+  groups.push_back(std::move(group));
+}
+
+Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay)
+    : step_(variable(scalar(0, DType::Float64), "step")), base_lr_(lr), lr_(lr) {
+  check_finite_positive(lr, "the learning rate", true);
+  check_finite_positive(weight_decay, "the weight decay", true);
+  for (const ParameterGroup& given : groups) {
+    Group group;
+    const double rate = given.lr.value_or(lr);
+    check_finite_positive(rate, "the learning rate of a group", true);
+    group.lr_scale = lr > 0 ? rate / lr : 0;
+    group.weight_decay = given.weight_decay.value_or(weight_decay);
+    group.lr = variable(scalar(rate, rate_dtype(given.parameters)), "lr");
+    for (const nn::NamedTensor& p : given.parameters) {
+      if (!is_variable(p.tensor) || !is_floating(p.tensor.dtype()))
+        throw ValueError(
+            cat("optimizer: '", p.name, "' is not a floating variable and cannot be trained"));
+      for (std::size_t k = 0; k < parameters_.size(); ++k)
+        if (parameters_[k].node() == p.tensor.node())
+          throw ValueError(cat("optimizer: '", p.name, "' is given twice (the other time as '",
+                               names_[k], "')"));
+      parameters_.push_back(p.tensor);
+      names_.push_back(p.name);
+      group_of_.push_back(groups_.size());
+    }
+    groups_.push_back(std::move(group));
+  }
+  if (parameters_.empty())
+    throw ValueError("optimizer: there are no parameters to train: is everything frozen?");
+}
+
+Optimizer::~Optimizer() = default;
+void Optimizer::prepare(const Tensor&, const Tensor&) {}
+
+const std::vector<Tensor>* Optimizer::add_slot(const std::string& name) {
+  auto slot = std::make_unique<Slot>();
+  slot->name = name;
+  for (std::size_t k = 0; k < parameters_.size(); ++k)
+    slot->tensors.push_back(variable(zeros_like(parameters_[k]), cat(names_[k], ".", name)));
+  slots_.push_back(std::move(slot));
+  return &slots_.back()->tensors;
+}
+
+std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const Tensor& guard) {
+  if (grads.size() != parameters_.size())
+    throw ValueError(
+        cat("optimizer: ", grads.size(), " gradients for ", parameters_.size(), " parameters"));
+  auto guarded = [&](const Tensor& target, const Tensor& value) {
+    return assign(target, guard.defined() ? where(guard, value, target) : value);
+  };
+  Scope scope("optimizer");
+  std::vector<Tensor> out;
+  const Tensor next = step_ + 1;
+  prepare(step_, next);
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    const Tensor& p = parameters_[k];
+    if (grads[k].shape() != p.shape())
+      throw ShapeError(
+          cat("optimizer: '", names_[k], "' is ", p.shape(), ", its gradient ", grads[k].shape()));
+    const Group& group = groups_[group_of_[k]];
+    const Tensor lr = group.lr.dtype() == p.dtype() ? group.lr : cast(group.lr, p.dtype());
+    Scope name(names_[k]);
+    for (const auto& [target, value] : rule(k, grads[k], lr, group.weight_decay))
+      out.push_back(guarded(target, value));
+  }
+  out.push_back(guarded(step_, next));
+  return out;
+}
+
+double Optimizer::step(const Tensor& loss) {
+  std::vector<Tensor> work = updates(grad(loss, parameters_));
+  work.push_back(loss);
+  tenon::eval(work);
+  return loss.item();
+}
+
+void Optimizer::set_lr(double lr) {
+  check_finite_positive(lr, "the learning rate", true);
+  if (lr == lr_) return;
+  lr_ = lr;
+  for (const Group& group : groups_) write_scalar(group.lr, lr * group.lr_scale);
+}
+
+std::int64_t Optimizer::steps() const { return static_cast<std::int64_t>(step_.item()); }
+
+StateDict Optimizer::state_dict() const {
+  StateDict out;
+  out.emplace("step", step_);
+  out.emplace("lr", scalar(lr_, DType::Float64));
+  for (const auto& slot : slots_)
+    for (std::size_t k = 0; k < names_.size(); ++k)
+      out.emplace(cat(names_[k], ".", slot->name), slot->tensors[k]);
+  return out;
+}
+
+void Optimizer::load_state_dict(const StateDict& state) {
+  const StateDict own = state_dict();
+  for (const auto& [name, tensor] : own) {
+    const auto it = state.find(name);
+    if (it == state.end())
+      throw ValueError(
+          cat("optimizer: the saved state lacks '", name, "': it belongs to another optimizer"));
+    if (it->second.shape() != tensor.shape() || it->second.dtype() != tensor.dtype())
+      throw ShapeError(cat("optimizer: '", name, "' is saved as ", it->second.dtype(),
+                           it->second.shape(), " where ", tensor.dtype(), tensor.shape(),
+                           " is wanted: it belongs to another network"));
+  }
+  for (const auto& [name, tensor] : state)
+    if (own.count(name) == 0)
+      throw ValueError(
+          cat("optimizer: the saved state has '", name, "', which this optimizer does not know"));
+  for (const auto& [name, tensor] : own)
+    if (name != "lr") set_value(tensor, state.at(name));
+  set_lr(state.at("lr").item());
+}
+
+}  // namespace tenon::optim

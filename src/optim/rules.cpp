@@ -1,0 +1,225 @@
+// The update rules, term by term those of torch.optim, and their choice by name.
+#include <tenon/error.h>
+#include <tenon/ops.h>
+#include <tenon/optim.h>
+
+#include "base/str.h"
+
+namespace tenon::optim {
+namespace {
+
+void check_range(const char* optimizer, const char* what, double value, double low, double high) {
+  if (!(value >= low && value <= high))
+    throw ValueError(
+        cat(optimizer, ": ", what, " is ", value, ", must lie in [", low, ", ", high, "]"));
+}
+
+Tensor decayed(const Tensor& grad, const Tensor& p, double weight_decay) {
+  return weight_decay == 0 ? grad : grad + p * weight_decay;
+}
+
+std::string option(const char* name, double value, double standard) {
+  return value == standard ? std::string() : cat(", ", name, "=", value);
+}
+
+}  // namespace
+
+// ---- SGD ----------------------------------------------------------------------------------------
+
+Sgd::Sgd(Parameters parameters, const SgdOptions& options)
+    : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
+  check_range("sgd", "momentum", options.momentum, 0, 1);
+  check_range("sgd", "dampening", options.dampening, 0, 1);
+  if (options.nesterov && (options.momentum == 0 || options.dampening != 0))
+    throw ValueError("sgd: nesterov needs a momentum above 0 and no dampening");
+  if (options.momentum != 0) momentum_ = add_slot("momentum_buffer");
+}
+
+void Sgd::prepare(const Tensor& taken, const Tensor&) {
+  if (options_.dampening != 0) first_ = eq(taken, 0);
+}
+
+std::vector<Optimizer::Assignment> Sgd::rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                                             double weight_decay) {
+  const Tensor& p = parameter(k);
+  Tensor g = decayed(grad, p, weight_decay);
+  if (momentum_ == nullptr) return {{p, p - lr * g}};
+  const Tensor& buffer = (*momentum_)[k];
+  Tensor v =
+      buffer * options_.momentum + (options_.dampening == 0 ? g : g * (1 - options_.dampening));
+  if (options_.dampening != 0) v = where(first_, g, v);  // the first gradient is taken whole
+  g = options_.nesterov ? g + v * options_.momentum : v;
+  return {{buffer, v}, {p, p - lr * g}};
+}
+
+std::string Sgd::describe() const {
+  return cat("sgd(lr=", base_lr(), option("momentum", options_.momentum, 0),
+             option("dampening", options_.dampening, 0),
+             option("weight_decay", options_.weight_decay, 0),
+             options_.nesterov ? ", nesterov" : "", ")");
+}
+
+// ---- Adam, AdamW --------------------------------------------------------------------------------
+
+Adam::Adam(Parameters parameters, const AdamOptions& options)
+    : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
+  check_range("adam", "beta1", options.beta1, 0, 1);
+  check_range("adam", "beta2", options.beta2, 0, 1);
+  check_range("adam", "eps", options.eps, 0, 1e30);
+  exp_avg_ = add_slot("exp_avg");
+  exp_avg_sq_ = add_slot("exp_avg_sq");
+}
+
+AdamW::AdamW(Parameters parameters, const AdamWOptions& o)
+    : Adam(std::move(parameters), {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, true}) {}
+
+void Adam::prepare(const Tensor&, const Tensor& next) {
+  correction1_ = 1 - pow(options_.beta1, next);
+  correction2_sqrt_ = sqrt(1 - pow(options_.beta2, next));
+}
+
+std::vector<Optimizer::Assignment> Adam::rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                                              double weight_decay) {
+  const Tensor& p = parameter(k);
+  const Tensor &m = (*exp_avg_)[k], &v = (*exp_avg_sq_)[k];
+  const Tensor g = options_.decoupled ? grad : decayed(grad, p, weight_decay);
+  const Tensor shrunk = options_.decoupled && weight_decay != 0 ? p * (1 - lr * weight_decay) : p;
+  const Tensor new_m = m + (g - m) * (1 - options_.beta1);
+  const Tensor new_v = v * options_.beta2 + square(g) * (1 - options_.beta2);
+  const Tensor denominator = sqrt(new_v) / cast(correction2_sqrt_, p.dtype()) + options_.eps;
+  const Tensor rate = cast(cast(lr, DType::Float64) / correction1_, p.dtype());
+  return {{m, new_m}, {v, new_v}, {p, shrunk - rate * (new_m / denominator)}};
+}
+
+std::string Adam::describe() const {
+  return cat(options_.decoupled ? "adamw(lr=" : "adam(lr=", base_lr(),
+             option("beta1", options_.beta1, 0.9), option("beta2", options_.beta2, 0.999),
+             option("eps", options_.eps, 1e-8), option("weight_decay", options_.weight_decay, 0),
+             ")");
+}
+
+// ---- RMSProp ------------------------------------------------------------------------------------
+
+RmsProp::RmsProp(Parameters parameters, const RmsPropOptions& options)
+    : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
+  check_range("rmsprop", "alpha", options.alpha, 0, 1);
+  check_range("rmsprop", "eps", options.eps, 0, 1e30);
+  check_range("rmsprop", "momentum", options.momentum, 0, 1);
+  square_avg_ = add_slot("square_avg");
+  if (options.centered) grad_avg_ = add_slot("grad_avg");
+  if (options.momentum != 0) momentum_ = add_slot("momentum_buffer");
+}
+
+std::vector<Optimizer::Assignment> RmsProp::rule(std::size_t k, const Tensor& grad,
+                                                 const Tensor& lr, double weight_decay) {
+  const Tensor& p = parameter(k);
+  const Tensor g = decayed(grad, p, weight_decay);
+  const Tensor& s = (*square_avg_)[k];
+  const Tensor new_s = s * options_.alpha + square(g) * (1 - options_.alpha);
+  std::vector<Assignment> out{{s, new_s}};
+  Tensor mean_square = new_s;
+  if (grad_avg_ != nullptr) {
+    const Tensor& a = (*grad_avg_)[k];
+    const Tensor new_a = a + (g - a) * (1 - options_.alpha);
+    out.emplace_back(a, new_a);
+    mean_square = new_s - square(new_a);
+  }
+  Tensor direction = g / (sqrt(mean_square) + options_.eps);
+  if (momentum_ != nullptr) {
+    const Tensor& buffer = (*momentum_)[k];
+    direction = buffer * options_.momentum + direction;
+    out.emplace_back(buffer, direction);
+  }
+  out.emplace_back(p, p - lr * direction);
+  return out;
+}
+
+std::string RmsProp::describe() const {
+  return cat("rmsprop(lr=", base_lr(), option("alpha", options_.alpha, 0.99),
+             option("eps", options_.eps, 1e-8), option("momentum", options_.momentum, 0),
+             option("weight_decay", options_.weight_decay, 0),
+             options_.centered ? ", centered)" : ")");
+}
+
+// ---- By name ------------------------------------------------------------------------------------
+
+namespace {
+
+// An option that the chosen optimizer does not have is refused, lest it be ignored in silence.
+void refuse(const std::string& optimizer, bool given, const char* option_name) {
+  if (given) throw ValueError(cat(optimizer, " has no option '", option_name, "'"));
+}
+
+std::unique_ptr<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
+  refuse("sgd", o.beta1 || o.beta2, "beta");
+  refuse("sgd", o.eps.has_value(), "eps");
+  refuse("sgd", o.alpha.has_value(), "alpha");
+  refuse("sgd", o.centered, "centered");
+  const SgdOptions d;
+  return std::make_unique<Sgd>(std::move(p),
+                               SgdOptions{o.lr.value_or(d.lr), o.momentum.value_or(d.momentum),
+                                          o.dampening.value_or(d.dampening),
+                                          o.weight_decay.value_or(d.weight_decay), o.nesterov});
+}
+
+void refuse_for_adam(const std::string& name, const OptimizerOptions& o) {
+  refuse(name, o.momentum.has_value(), "momentum");
+  refuse(name, o.dampening.has_value(), "dampening");
+  refuse(name, o.alpha.has_value(), "alpha");
+  refuse(name, o.nesterov, "nesterov");
+  refuse(name, o.centered, "centered");
+}
+
+std::unique_ptr<Optimizer> make_adam(Parameters&& p, const OptimizerOptions& o) {
+  refuse_for_adam("adam", o);
+  const AdamOptions d;
+  return std::make_unique<Adam>(
+      std::move(p),
+      AdamOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
+                  o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay), false});
+}
+
+std::unique_ptr<Optimizer> make_adamw(Parameters&& p, const OptimizerOptions& o) {
+  refuse_for_adam("adamw", o);
+  const AdamWOptions d;
+  return std::make_unique<AdamW>(
+      std::move(p),
+      AdamWOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
+                   o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay)});
+}
+
+std::unique_ptr<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
+  refuse("rmsprop", o.beta1 || o.beta2, "beta");
+  refuse("rmsprop", o.dampening.has_value(), "dampening");
+  refuse("rmsprop", o.nesterov, "nesterov");
+  const RmsPropOptions d;
+  return std::make_unique<RmsProp>(
+      std::move(p), RmsPropOptions{o.lr.value_or(d.lr), o.alpha.value_or(d.alpha),
+                                   o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay),
+                                   o.momentum.value_or(d.momentum), o.centered});
+}
+
+using Make = std::unique_ptr<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
+constexpr std::pair<const char*, Make> kOptimizers[] = {
+    {"sgd", make_sgd}, {"adam", make_adam}, {"adamw", make_adamw}, {"rmsprop", make_rmsprop}};
+
+}  // namespace
+
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const auto& [name, make] : kOptimizers) out.emplace_back(name);
+  return out;
+}
+
+std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
+                                  const OptimizerOptions& options) {
+  for (const auto& [known, make] : kOptimizers)
+    if (name == known) return make(std::move(parameters), options);
+  const std::vector<std::string> known = names();
+  const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
+  throw ValueError(cat("'", name, "' is no optimizer",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                       " (sgd, adam, adamw, rmsprop)"));
+}
+
+}  // namespace tenon::optim

@@ -1,0 +1,276 @@
+// Learning-rate schedules: factors by step number, so that a resumed run needs no history (but for
+// Plateau's, which is saved).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <tenon/error.h>
+#include <tenon/optim.h>
+
+#include "base/str.h"
+
+namespace tenon::optim {
+namespace {
+
+void check(bool good, const std::string& message) {
+  if (!good) throw ValueError("schedule " + message);
+}
+
+class Constant : public Schedule {
+ public:
+  double factor(std::int64_t) const override { return 1; }
+};
+
+class Steps : public Schedule {
+ public:
+  Steps(std::vector<std::int64_t> milestones, double gamma)
+      : milestones_(std::move(milestones)), gamma_(gamma) {}
+  double factor(std::int64_t step) const override {
+    const auto passed =
+        std::upper_bound(milestones_.begin(), milestones_.end(), step) - milestones_.begin();
+    return std::pow(gamma_, static_cast<double>(passed));
+  }
+
+ private:
+  std::vector<std::int64_t> milestones_;
+  double gamma_;
+};
+
+class EverySteps : public Schedule {
+ public:
+  EverySteps(std::int64_t every, double gamma) : every_(every), gamma_(gamma) {}
+  double factor(std::int64_t step) const override {
+    return std::pow(gamma_, static_cast<double>(step / every_));
+  }
+
+ private:
+  std::int64_t every_;
+  double gamma_;
+};
+
+class Exponential : public Schedule {
+ public:
+  Exponential(double gamma, std::int64_t every) : gamma_(gamma), every_(every) {}
+  double factor(std::int64_t step) const override {
+    return std::pow(gamma_, static_cast<double>(step) / static_cast<double>(every_));
+  }
+
+ private:
+  double gamma_;
+  std::int64_t every_;
+};
+
+// Share of `total` that lies behind, in [0, 1].
+double progress(std::int64_t step, std::int64_t total) {
+  return total <= 0 ? 1.0
+                    : std::clamp(static_cast<double>(step) / static_cast<double>(total), 0.0, 1.0);
+}
+
+double cosine_between(double from, double to, double share) {
+  return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+}
+
+class Cosine : public Schedule {
+ public:
+  Cosine(std::int64_t total, double minimum) : total_(total), minimum_(minimum) {}
+  double factor(std::int64_t step) const override {
+    return cosine_between(1, minimum_, progress(step, total_));
+  }
+
+ private:
+  std::int64_t total_;
+  double minimum_;
+};
+
+class Linear : public Schedule {
+ public:
+  Linear(std::int64_t total, double minimum) : total_(total), minimum_(minimum) {}
+  double factor(std::int64_t step) const override {
+    return 1 + (minimum_ - 1) * progress(step, total_);
+  }
+
+ private:
+  std::int64_t total_;
+  double minimum_;
+};
+
+class Warmup : public Schedule {
+ public:
+  Warmup(std::int64_t steps, std::unique_ptr<Schedule> after)
+      : steps_(steps), after_(std::move(after)) {}
+  double factor(std::int64_t step) const override {
+    if (step >= steps_) return after_->factor(step - steps_);
+    return static_cast<double>(step + 1) / static_cast<double>(steps_ + 1) * after_->factor(0);
+  }
+  void observe(double figure) override { after_->observe(figure); }
+  std::map<std::string, double> state() const override { return after_->state(); }
+  void load_state(const std::map<std::string, double>& state) override {
+    after_->load_state(state);
+  }
+
+ private:
+  std::int64_t steps_;
+  std::unique_ptr<Schedule> after_;
+};
+
+class Plateau : public Schedule {
+ public:
+  Plateau(double gamma, int patience, double threshold, double minimum)
+      : gamma_(gamma), threshold_(threshold), minimum_(minimum), patience_(patience) {}
+  double factor(std::int64_t) const override { return factor_; }
+  void observe(double figure) override {
+    // As PyTorch's: better means below the best by a share of it.
+    if (figure < best_ * (1 - threshold_) || best_ == std::numeric_limits<double>::infinity()) {
+      best_ = figure;
+      bad_ = 0;
+    } else if (++bad_ > patience_) {
+      factor_ = std::max(factor_ * gamma_, minimum_);
+      bad_ = 0;
+    }
+  }
+  std::map<std::string, double> state() const override {
+    return {{"factor", factor_}, {"best", best_}, {"bad_epochs", static_cast<double>(bad_)}};
+  }
+  void load_state(const std::map<std::string, double>& state) override {
+    for (const char* key : {"factor", "best", "bad_epochs"})
+      check(state.count(key) == 1, cat("plateau: the saved state lacks '", key, "'"));
+    factor_ = state.at("factor");
+    best_ = state.at("best");
+    bad_ = static_cast<int>(state.at("bad_epochs"));
+  }
+
+ private:
+  double gamma_, threshold_, minimum_;
+  int patience_;
+  double factor_ = 1, best_ = std::numeric_limits<double>::infinity();
+  int bad_ = 0;
+};
+
+class OneCycle : public Schedule {
+ public:
+  OneCycle(std::int64_t total, double rise, double div, double final_div)
+      : top_(rise * static_cast<double>(total) - 1),
+        last_(static_cast<double>(total) - 1),
+        low_(1 / div),
+        end_(1 / (div * final_div)) {}
+  double factor(std::int64_t step) const override {
+    const auto at = static_cast<double>(step);
+    if (at <= top_) return cosine_between(low_, 1, top_ > 0 ? at / top_ : 1);
+    return cosine_between(1, end_,
+                          std::min(1.0, last_ > top_ ? (at - top_) / (last_ - top_) : 1.0));
+  }
+
+ private:
+  double top_, last_, low_, end_;
+};
+
+}  // namespace
+
+Schedule::~Schedule() = default;
+void Schedule::observe(double) {}
+void Schedule::load_state(const std::map<std::string, double>&) {}
+
+std::unique_ptr<Schedule> constant() { return std::make_unique<Constant>(); }
+
+std::unique_ptr<Schedule> step(std::int64_t every, double gamma) {
+  check(every > 0, cat("step: 'every' is ", every, ", must be at least 1"));
+  check(gamma > 0, cat("step: gamma is ", gamma, ", must be above 0"));
+  return std::make_unique<EverySteps>(every, gamma);
+}
+
+std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones, double gamma) {
+  check(std::is_sorted(milestones.begin(), milestones.end()),
+        "multistep: the milestones must grow");
+  check(gamma > 0, cat("multistep: gamma is ", gamma, ", must be above 0"));
+  return std::make_unique<Steps>(std::move(milestones), gamma);
+}
+
+std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every) {
+  check(every > 0 && gamma > 0,
+        cat("exponential: gamma ", gamma, " and every ", every, " must be above 0"));
+  return std::make_unique<Exponential>(gamma, every);
+}
+
+std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum) {
+  return std::make_unique<Cosine>(total, minimum);
+}
+std::unique_ptr<Schedule> linear(std::int64_t total, double minimum) {
+  return std::make_unique<Linear>(total, minimum);
+}
+
+std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after) {
+  check(steps >= 0 && after != nullptr,
+        "warmup: it needs a number of steps of at least 0 and a schedule to follow");
+  return std::make_unique<Warmup>(steps, std::move(after));
+}
+
+std::unique_ptr<Schedule> plateau(double gamma, int patience, double threshold, double minimum) {
+  check(gamma > 0 && gamma < 1, cat("plateau: gamma is ", gamma, ", must lie between 0 and 1"));
+  check(patience >= 0, cat("plateau: the patience is ", patience, ", must be at least 0"));
+  return std::make_unique<Plateau>(gamma, patience, threshold, minimum);
+}
+
+std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise, double div, double final_div) {
+  check(rise > 0 && rise < 1,
+        cat("one_cycle: the share of the rise is ", rise, ", must lie between 0 and 1"));
+  check(div >= 1 && final_div >= 1, "one_cycle: the divisors must be at least 1");
+  return std::make_unique<OneCycle>(total, rise, div, final_div);
+}
+
+namespace {
+
+std::int64_t to_steps(double epochs, std::int64_t steps_per_epoch) {
+  return std::llround(epochs * static_cast<double>(steps_per_epoch));
+}
+
+using Make = std::unique_ptr<Schedule> (*)(const ScheduleOptions& o, std::int64_t total);
+constexpr std::pair<const char*, Make> kSchedules[] = {
+    {"constant", [](const ScheduleOptions&, std::int64_t) { return constant(); }},
+    {"step",
+     [](const ScheduleOptions& o, std::int64_t) {
+       return step(std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)), o.gamma);
+     }},
+    {"multistep",
+     [](const ScheduleOptions& o, std::int64_t) {
+       std::vector<std::int64_t> at;
+       for (const double epoch : o.milestones) at.push_back(to_steps(epoch, o.steps_per_epoch));
+       return multistep(std::move(at), o.gamma);
+     }},
+    {"exponential",
+     [](const ScheduleOptions& o, std::int64_t) {
+       return exponential(o.gamma, std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)));
+     }},
+    {"cosine",
+     [](const ScheduleOptions& o, std::int64_t total) { return cosine(total, o.minimum); }},
+    {"linear",
+     [](const ScheduleOptions& o, std::int64_t total) { return linear(total, o.minimum); }},
+    {"plateau", [](const ScheduleOptions& o,
+                   std::int64_t) { return plateau(o.gamma, o.patience, 1e-4, o.minimum); }},
+    {"one_cycle", [](const ScheduleOptions&, std::int64_t total) { return one_cycle(total); }},
+};
+
+}  // namespace
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> out;
+  for (const auto& [name, make] : kSchedules) out.emplace_back(name);
+  return out;
+}
+
+std::unique_ptr<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options) {
+  check(options.warmup >= 0, cat("warm-up is ", options.warmup, " epochs, must be at least 0"));
+  for (const auto& [known, make] : kSchedules) {
+    if (name != known) continue;
+    const std::int64_t rise = to_steps(options.warmup, options.steps_per_epoch);
+    auto schedule = make(options, std::max<std::int64_t>(0, options.total_steps - rise));
+    return rise > 0 ? warmup(rise, std::move(schedule)) : std::move(schedule);
+  }
+  const std::vector<std::string> known = schedule_names();
+  const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
+  throw ValueError(
+      cat("'", name, "' is no schedule", near.empty() ? "" : cat("; did you mean '", near, "'?"),
+          " (constant, step, multistep, exponential, cosine, linear, plateau, one_cycle)"));
+}
+
+}  // namespace tenon::optim
