@@ -1,7 +1,8 @@
 // The language: every function here builds nodes and returns at once. Names, conventions and defaults are PyTorch's.
 //
 // Shapes broadcast as in NumPy. Two tensors of different dtypes promote as in the array API; a plain number never changes the
-// dtype of the tensor it meets, except that a floating number with an integer tensor gives float32. A shape, axis or dtype
+// dtype of the tensor it meets, except that a floating number with an integer or bool tensor gives float32, and a whole one with
+// a bool tensor int64. A shape, axis or dtype
 // that does not fit is refused here, with a ShapeError, DTypeError or ValueError that names the op, the layer and the shapes.
 #pragma once
 
@@ -61,7 +62,7 @@ TENON_API void manual_seed(std::uint64_t seed);
 TENON_API Tensor rand(const Shape& shape, DType dtype = DType::Float32, Generator* generator = nullptr);
 /// Standard normal (Box-Muller).
 TENON_API Tensor randn(const Shape& shape, DType dtype = DType::Float32, Generator* generator = nullptr);
-/// Whole numbers in [low, high).
+/// Whole numbers in [low, high), at most 2^31 different ones.
 TENON_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype = DType::Int64, Generator* generator = nullptr);
 /// 1 with probability p, else 0.
 TENON_API Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::Float32, Generator* generator = nullptr);
@@ -194,7 +195,8 @@ TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 
 // ---- Losses -------------------------------------------------------------------------------------------------------------------
 enum class Reduction { None, Mean, Sum };
-/// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with probabilities of the logits' shape.
+/// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with probabilities of the logits' shape. An
+/// index that is no class makes the loss NaN.
 TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::Mean, double label_smoothing = 0);
 TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction = Reduction::Mean);
 TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);

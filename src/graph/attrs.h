@@ -14,7 +14,8 @@ namespace tenon {
 /// Layout by op (unused entries stay zero):
 ///   Constant       f = value
 ///   Iota           i[0] = axis
-///   Random         i[0] = 0 uniform, 1 normal; i[1] = offset added to the counter (which call of a program this is)
+///   Random         i[0] = 0 uniform, 1 normal (both float32), 2 raw 32-bit words (int64); i[1] = offset added to the counter (which
+///                  draw of a program this is). ops/random.cpp says which word becomes which element
 ///   Cast           dtype of the node
 ///   Sum…Min        i[0] = bit mask of reduced axes
 ///   Permute        i[a] = input axis that becomes output axis a

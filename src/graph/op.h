@@ -13,16 +13,18 @@ enum class Op : std::uint8_t {
   Variable,  // a value that Assign may replace
   Constant,  // a scalar number in the attributes, any shape
   Iota,      // 0, 1, 2, … along one axis
-  Random,    // Philox bits as uniform [0, 1) or standard normal; input: int64[2] (seed, counter)
+  Random,    // Philox bits, as such, as uniform [0, 1) or as standard normal; input: int64[2] (seed, counter)
   // Element-wise, one input.
   Neg, Abs, Sign, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Reciprocal, Square, Sin, Cos, Tanh, Sigmoid, Relu, Erf,
   Floor, Ceil, Round, Trunc, LogicalNot, IsNan, IsInf, Cast, StopGradient,
-  // Element-wise, two inputs of the same shape and dtype.
+  // Element-wise, two inputs of the same shape and dtype, not bool (comparisons take bool, the logical ops nothing else). Div of
+  // integers truncates; Remainder has the divisor's sign, as in Python.
   Add, Sub, Mul, Div, Pow, Maximum, Minimum, Remainder,
   Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr, LogicalXor,
   // Element-wise, three inputs: (condition bool, a, b).
   Where,
-  // Reductions over a set of axes, which stay with size 1 (the builders drop them by Reshape).
+  // Reductions over a set of axes, which stay with size 1 (the builders drop them by Reshape). Sum and Prod take floating or
+  // int64 inputs (the builders cast), Max and Min anything but bool.
   Sum, Prod, Max, Min,
   // Index of the first maximum or minimum along the last axis (kept with size 1), int64.
   ArgMax, ArgMin,

@@ -1,0 +1,137 @@
+// grad(): walks the graph from its output back to the inputs asked for, and builds the gradient
+// with each op's rule.
+//
+// Only nodes that lie between an input and the output are visited. The order is the reverse of the
+// graph's topological order, so a node's gradient is complete before its rule runs, and sums are
+// formed in the same order every time.
+#include <tenon/grad.h>
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <tenon/error.h>
+#include <tenon/ops.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+#include "ops/table.h"
+
+namespace tenon {
+namespace {
+
+bool passes_gradient(const Node& node) {
+  return !node.realised() && is_floating(node.dtype) && op_info(node.op).vjp != nullptr;
+}
+
+void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
+  if (!is_floating(output.dtype()))
+    throw DTypeError(
+        cat("grad: the output is ", output.dtype(), "; only floating tensors have gradients"));
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (!is_floating(inputs[k].dtype()))
+      throw DTypeError(cat("grad: input ", k, " is ", inputs[k].dtype(), inputs[k].shape(),
+                           "; only floating tensors have gradients"));
+  if (!seed.defined()) {
+    if (output.numel() != 1)
+      throw ShapeError(cat("grad: the output is ", output.shape(),
+                           ", not a scalar: reduce it with sum or mean, or give a seed"));
+  } else if (seed.shape() != output.shape() || seed.dtype() != output.dtype()) {
+    throw ShapeError(cat("grad: the seed is ", seed.dtype(), seed.shape(), ", the output ",
+                         output.dtype(), output.shape()));
+  }
+}
+
+class Walk {
+ public:
+  Walk(const Tensor& output, std::span<const Tensor> inputs)
+      : order_(topological_order({&output, 1})) {
+    for (const Tensor& input : inputs) targets_.insert(input.node());
+    for (Node* node : order_) {
+      bool between = targets_.contains(node);
+      if (!between && passes_gradient(*node))
+        for (const Node* in : node->in()) between = between || between_.contains(in);
+      if (between) between_.insert(node);
+    }
+  }
+
+  void run(const Tensor& output, const Tensor& seed) {
+    if (!between_.contains(output.node())) return;
+    gradients_[output.node()] = seed;
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      const auto found = gradients_.find(*it);
+      if (found == gradients_.end()) continue;
+      const Tensor gradient = found->second;
+      if (!targets_.contains(*it)) gradients_.erase(found);
+      if (passes_gradient(**it) && depends(**it)) propagate(**it, gradient);
+    }
+  }
+
+  Tensor gradient(const Tensor& input) const {
+    const auto found = gradients_.find(input.node());
+    if (found != gradients_.end()) return found->second;
+    refuse_cut(input);
+    return zeros_like(input);
+  }
+
+ private:
+  bool depends(const Node& node) const {
+    for (const Node* in : node.in())
+      if (between_.contains(in)) return true;
+    return false;
+  }
+
+  void propagate(Node& node, const Tensor& gradient) {
+    const LabelGuard label(node.label);
+    const std::vector<Tensor> parts = op_info(node.op).vjp(Tensor(&node), gradient);
+    if (parts.size() != node.input_count)
+      throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ", parts.size(),
+                              " gradients for ", static_cast<int>(node.input_count), " inputs"));
+    for (int k = 0; k < node.input_count; ++k) {
+      const Tensor& part = parts[static_cast<std::size_t>(k)];
+      Node* in = node.input(k);
+      if (!part.defined() || !between_.contains(in)) continue;
+      if (part.shape() != in->shape || part.dtype() != in->dtype)
+        throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
+                                part.dtype(), part.shape(), " for input ", k, ", which is ",
+                                in->dtype, in->shape));
+      Tensor& sum_so_far = gradients_[in];
+      sum_so_far = sum_so_far.defined() ? add(sum_so_far, part) : part;
+    }
+  }
+
+  // A computed value no longer knows what it came from. Where that may be why nothing reaches an
+  // input, zeros would be a wrong answer given silently.
+  void refuse_cut(const Tensor& input) const {
+    for (const Node* node : order_)
+      if (node->realised() && is_floating(node->dtype) && op_info(node->op).vjp != nullptr &&
+          node != input.node())
+        throw ValueError(cat(
+            "grad: the output depends on a value of ", op_info(node->op).name, " ", node->shape,
+            label_text(node->label).empty() ? "" : " in " + label_text(node->label),
+            " that was already computed, and through nothing else on an input of shape ",
+            input.shape(),
+            ": ask for gradients before evaluating, or detach() the value if it is a constant"));
+  }
+
+  std::vector<Node*> order_;
+  std::unordered_set<const Node*> targets_, between_;
+  std::unordered_map<const Node*, Tensor> gradients_;
+};
+
+}  // namespace
+
+std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
+  check(output, inputs, seed);
+  Walk walk(output, inputs);
+  walk.run(output, seed.defined() ? seed : ones_like(output));
+  std::vector<Tensor> gradients;
+  for (const Tensor& input : inputs) gradients.push_back(walk.gradient(input));
+  return gradients;
+}
+
+Tensor grad(const Tensor& output, const Tensor& input, const Tensor& seed) {
+  return grad(output, std::span<const Tensor>(&input, 1), seed)[0];
+}
+
+}  // namespace tenon

@@ -1,0 +1,66 @@
+// Element by element, built from the primitives: activations and a few functions of their kind.
+//
+// Where a branch of where() could overflow, its argument is made harmless first: the gradient of a
+// branch not taken is 0, and 0 times infinity would be NaN. At kinks the gradient is PyTorch's.
+#include <cmath>
+#include <numbers>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+// Gradient 0 at both bounds, unlike clamp's.
+Tensor open_clamp(const Tensor& x, double low, double high) {
+  return where(le(x, low), low, where(ge(x, high), high, x));
+}
+
+}  // namespace
+
+Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
+  const Tensor raised = where(lt(x, low), low, x);
+  return where(gt(raised, high), high, raised);
+}
+
+Tensor hardtanh(const Tensor& x) { return open_clamp(to_floating(x), -1, 1); }
+Tensor relu6(const Tensor& x) { return open_clamp(to_floating(x), 0, 6); }
+Tensor hardsigmoid(const Tensor& x) { return open_clamp(to_floating(x) + 3, 0, 6) / 6; }
+Tensor silu(const Tensor& x) { return to_floating(x) * sigmoid(x); }
+Tensor mish(const Tensor& x) { return to_floating(x) * tanh(softplus(x)); }
+Tensor softsign(const Tensor& x) { return to_floating(x) / (1 + abs(to_floating(x))); }
+Tensor log2(const Tensor& x) { return log(x) * std::numbers::log2e; }
+Tensor log10(const Tensor& x) { return log(x) * std::numbers::log10e; }
+Tensor exp2(const Tensor& x) { return exp(to_floating(x) * std::numbers::ln2); }
+Tensor tan(const Tensor& x) { return sin(x) / cos(x); }
+Tensor cosh(const Tensor& x) { return (exp(x) + exp(-to_floating(x))) * 0.5; }
+// expm1 keeps the small differences that exp would cancel.
+Tensor sinh(const Tensor& x) { return (expm1(x) - expm1(-to_floating(x))) * 0.5; }
+
+Tensor gelu(const Tensor& input, bool tanh_approximation) {
+  const Tensor x = to_floating(input);
+  if (!tanh_approximation) return x * 0.5 * (1 + erf(x * (1 / std::numbers::sqrt2)));
+  const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
+  return x * 0.5 * (1 + tanh((x + x * square(x) * 0.044715) * scale));
+}
+
+Tensor leaky_relu(const Tensor& input, double negative_slope) {
+  const Tensor x = to_floating(input);
+  return where(gt(x, 0), x, x * negative_slope);
+}
+
+Tensor elu(const Tensor& input, double alpha) {
+  const Tensor x = to_floating(input), positive = gt(x, 0);
+  return where(positive, x, expm1(where(positive, 0, x)) * alpha);
+}
+
+Tensor softplus(const Tensor& input, double beta, double threshold) {
+  if (!(beta > 0))
+    throw ValueError(cat(where("softplus"), ": beta is ", beta, "; it must be positive"));
+  const Tensor x = to_floating(input), z = x * beta, linear_part = gt(z, threshold);
+  return where(linear_part, x, log1p(exp(where(linear_part, 0, z))) / beta);
+}
+
+}  // namespace tenon

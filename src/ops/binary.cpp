@@ -1,0 +1,253 @@
+// Element by element, two tensors or a tensor and a number; and where().
+//
+// A binary node always sees two inputs of one shape and dtype: the builders here promote (Cast),
+// broadcast (Reshape, Expand) and turn numbers into constants.
+#include <cmath>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+struct Pair {
+  Tensor a, b;
+  DType dtype() const { return a.dtype(); }
+};
+
+Pair align(const char* op, const Tensor& a, const Tensor& b) {
+  const DType dtype = promote(a.dtype(), b.dtype());
+  if (a.shape() == b.shape()) return {cast(a, dtype), cast(b, dtype)};
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op).c_str());
+  return {broadcast_to(cast(a, dtype), shape), broadcast_to(cast(b, dtype), shape)};
+}
+
+Pair align(const char* op, const Tensor& a, Scalar b) {
+  const DType dtype = scalar_dtype(a.dtype(), b);
+  return {cast(a, dtype), scalar_operand(op, b, a.shape(), dtype)};
+}
+
+Pair align(const char* op, Scalar a, const Tensor& b) {
+  Pair p = align(op, b, a);
+  return {p.b, p.a};
+}
+
+Tensor refuse_bool(Op op, const char* name, const Pair& p, const char* advice) {
+  if (is_bool(p.dtype()))
+    throw DTypeError(cat(where(name), ": does not take bool tensors: ", advice));
+  return build(op, {p.a, p.b});
+}
+
+// On bool, sums and maxima are "or", products and minima "and", as in PyTorch.
+Tensor either(Op op, Op on_bool, const Pair& p) {
+  return build(is_bool(p.dtype()) ? on_bool : op, {p.a, p.b});
+}
+
+Tensor add_pair(const Pair& p) { return either(Op::Add, Op::LogicalOr, p); }
+Tensor mul_pair(const Pair& p) { return either(Op::Mul, Op::LogicalAnd, p); }
+Tensor maximum_pair(const Pair& p) { return either(Op::Maximum, Op::LogicalOr, p); }
+Tensor minimum_pair(const Pair& p) { return either(Op::Minimum, Op::LogicalAnd, p); }
+Tensor sub_pair(const Pair& p) {
+  return refuse_bool(Op::Sub, "sub", p, "use logical_xor, or cast to a number");
+}
+Tensor pow_pair(const Pair& p) { return refuse_bool(Op::Pow, "pow", p, "cast to a number"); }
+Tensor remainder_pair(const Pair& p) {
+  return refuse_bool(Op::Remainder, "remainder", p, "cast to a number");
+}
+Tensor div_pair(const Pair& p) { return build(Op::Div, {to_floating(p.a), to_floating(p.b)}); }
+
+Tensor floor_divide_pair(const Pair& p) {
+  const Tensor rest = refuse_bool(Op::Remainder, "floor_divide", p, "cast to a number");
+  if (is_floating(p.dtype())) {
+    // (a - rest) / b is whole but for its rounding; a division by zero stays what it is.
+    const Tensor whole = round((p.a - rest) / p.b);
+    return where(eq(p.b, 0), detach(p.a / p.b), whole);
+  }
+  // Truncation is one too high where there is a rest and the signs differ; a - rest itself could
+  // overflow.
+  const Tensor inexact = logical_and(ne(rest, 0), ne(lt(p.a, 0), lt(p.b, 0)));
+  return build(Op::Sub, {build(Op::Div, {p.a, p.b}), cast(inexact, p.dtype())});
+}
+
+#define TENON_COMPARE(name, op) \
+  Tensor name##_pair(const Pair& p) { return build(Op::op, {p.a, p.b}); }
+TENON_COMPARE(eq, Eq)
+TENON_COMPARE(ne, Ne)
+TENON_COMPARE(lt, Lt)
+TENON_COMPARE(le, Le)
+TENON_COMPARE(gt, Gt)
+TENON_COMPARE(ge, Ge)
+#undef TENON_COMPARE
+
+#define TENON_LOGICAL(name, op)                                             \
+  Tensor name##_pair(const Pair& p) {                                       \
+    return build(Op::op, {cast(p.a, DType::Bool), cast(p.b, DType::Bool)}); \
+  }
+TENON_LOGICAL(logical_and, LogicalAnd)
+TENON_LOGICAL(logical_or, LogicalOr)
+TENON_LOGICAL(logical_xor, LogicalXor)
+#undef TENON_LOGICAL
+
+}  // namespace
+
+#define TENON_TENSORS(name) \
+  Tensor name(const Tensor& a, const Tensor& b) { return name##_pair(align(#name, a, b)); }
+#define TENON_NUMBER_RIGHT(name) \
+  Tensor name(const Tensor& a, Scalar b) { return name##_pair(align(#name, a, b)); }
+#define TENON_NUMBER_LEFT(name) \
+  Tensor name(Scalar a, const Tensor& b) { return name##_pair(align(#name, a, b)); }
+#define TENON_BINARY(name) \
+  TENON_TENSORS(name)      \
+  TENON_NUMBER_RIGHT(name) \
+  TENON_NUMBER_LEFT(name)
+TENON_BINARY(add)
+TENON_BINARY(sub)
+TENON_BINARY(mul)
+TENON_BINARY(div)
+TENON_BINARY(maximum)
+TENON_BINARY(minimum)
+TENON_BINARY(remainder)
+TENON_BINARY(floor_divide)
+TENON_BINARY(eq)
+TENON_BINARY(ne)
+TENON_BINARY(lt)
+TENON_BINARY(le)
+TENON_BINARY(gt)
+TENON_BINARY(ge)
+TENON_BINARY(logical_and)
+TENON_BINARY(logical_or)
+TENON_BINARY(logical_xor)
+TENON_TENSORS(pow)
+TENON_NUMBER_LEFT(pow)
+#undef TENON_BINARY
+#undef TENON_TENSORS
+#undef TENON_NUMBER_RIGHT
+#undef TENON_NUMBER_LEFT
+
+Tensor pow(const Tensor& a, Scalar b) {
+  const DType dtype = scalar_dtype(a.dtype(), b);
+  if (!is_floating(dtype) && b.value < 0)
+    throw ValueError(cat(where("pow"), ": ", dtype, " to the negative power ", b.value,
+                         ": cast to a floating type first"));
+  const Tensor x = cast(a, dtype);
+  if (b.value == 1 && !is_bool(a.dtype())) return x;
+  if (b.value == 2 && !is_bool(a.dtype())) return square(x);
+  if (b.value == 0.5) return sqrt(x);
+  return pow_pair(align("pow", a, b));
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  if (!is_bool(condition.dtype()))
+    throw DTypeError(cat(where("where"), ": the condition is ", condition.dtype(),
+                         ", not bool: compare it, as in ne(x, 0)"));
+  const Pair p = align("where", a, b);
+  if (condition.shape() == p.a.shape()) return build(Op::Where, {condition, p.a, p.b});
+  const Shape shape = broadcast_shapes(condition.shape(), p.a.shape(), where("where").c_str());
+  return build(Op::Where, {broadcast_to(condition, shape), broadcast_to(p.a, shape),
+                           broadcast_to(p.b, shape)});
+}
+
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
+  const Pair p = align("where", a, b);
+  return where(condition, p.a, p.b);
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
+  const Pair p = align("where", a, b);
+  return where(condition, p.a, p.b);
+}
+
+// ---- Inference
+// ------------------------------------------------------------------------------------------------------
+
+Inferred infer_arithmetic(const Node& node) {
+  require_same_dtype(node);
+  require_same_shape(node);
+  if (is_bool(node.input(0)->dtype)) throw DTypeError(cat(where(node), ": does not take bool"));
+  return {node.input(0)->dtype, node.input(0)->shape};
+}
+
+Inferred infer_compare(const Node& node) {
+  require_same_dtype(node);
+  require_same_shape(node);
+  return {DType::Bool, node.input(0)->shape};
+}
+
+Inferred infer_logical(const Node& node) {
+  require_same_dtype(node);
+  require_same_shape(node);
+  if (!is_bool(node.input(0)->dtype))
+    throw DTypeError(cat(where(node), ": the node takes bool, not ", node.input(0)->dtype));
+  return {DType::Bool, node.input(0)->shape};
+}
+
+Inferred infer_where(const Node& node) {
+  require_same_shape(node);
+  const DType a = node.input(1)->dtype, b = node.input(2)->dtype;
+  if (!is_bool(node.input(0)->dtype))
+    throw DTypeError(cat(where(node), ": the condition is ", node.input(0)->dtype, ", not bool"));
+  if (a != b)
+    throw DTypeError(cat(where(node), ": choices of ", a, " and ", b, "; cast one of them"));
+  return {a, node.input(0)->shape};
+}
+
+// ---- Gradients
+// ------------------------------------------------------------------------------------------------------
+
+Gradients vjp_add(const Tensor&, const Tensor& g) { return {g, g}; }
+Gradients vjp_sub(const Tensor&, const Tensor& g) { return {g, -g}; }
+Gradients vjp_mul(const Tensor& out, const Tensor& g) {
+  return {g * input_of(out, 1), g * input_of(out, 0)};
+}
+
+Gradients vjp_div(const Tensor& out, const Tensor& g) {
+  const Tensor b = input_of(out, 1), ga = g / b;
+  return {ga, is_constant(b) ? Tensor{} : -(ga * out)};
+}
+
+// d a^b / da = b a^(b-1), and 0 for b = 0 whatever a; d/db = a^b log a, and 0 where a = 0 and b >=
+// 0. The guards stand inside the functions that would overflow, so that second derivatives are
+// finite too.
+Gradients vjp_pow(const Tensor& out, const Tensor& g) {
+  const Tensor a = input_of(out, 0), b = input_of(out, 1);
+  if (is_constant(b)) {
+    const double power = b.node()->attrs.f;
+    return {power == 0 ? Tensor{} : g * (pow(a, power - 1) * power), Tensor{}};
+  }
+  const Tensor ga = g * (b * pow(a, where(eq(b, 0), 0, b - 1)));
+  const Tensor base = where(logical_and(eq(a, 0), ge(b, 0)), 1, a);
+  return {ga, g * (out * log(base))};
+}
+
+namespace {
+Gradients vjp_larger(const Tensor& g, const Tensor& a_wins, const Tensor& tie) {
+  const Tensor half = g * 0.5;
+  return {where(tie, half, where(a_wins, g, 0)), where(tie, half, where(a_wins, 0, g))};
+}
+}  // namespace
+
+Gradients vjp_maximum(const Tensor& out, const Tensor& g) {
+  const Tensor a = input_of(out, 0), b = input_of(out, 1);
+  return vjp_larger(g, gt(a, b), eq(a, b));
+}
+
+Gradients vjp_minimum(const Tensor& out, const Tensor& g) {
+  const Tensor a = input_of(out, 0), b = input_of(out, 1);
+  return vjp_larger(g, lt(a, b), eq(a, b));
+}
+
+Gradients vjp_remainder(const Tensor& out, const Tensor& g) {
+  const Tensor a = input_of(out, 0), b = input_of(out, 1);
+  return {g, is_constant(b) ? Tensor{} : -(g * floor_divide(a, b))};
+}
+
+Gradients vjp_where(const Tensor& out, const Tensor& g) {
+  const Tensor condition = input_of(out, 0);
+  return {Tensor{}, where(condition, g, 0), where(condition, 0, g)};
+}
+
+}  // namespace tenon

@@ -1,0 +1,205 @@
+// Matrix products and convolutions. Gradients of contractions are contractions, so they
+// differentiate again.
+//
+// Matmul nodes take equal batch axes: builders expand them by views, and Expand's gradient does the
+// summing back.
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+Tensor add_bias(const char* op, const Tensor& y, const Tensor& bias, int axis) {
+  if (!bias.defined()) return y;
+  if (bias.shape() != Shape{y.size(axis)})
+    throw ShapeError(cat(where(op), ": the bias is ", bias.shape(), ", the output has ",
+                         y.size(axis), " features"));
+  Ints sizes(static_cast<std::size_t>(y.rank()), 1);
+  sizes[static_cast<std::size_t>(axis)] = y.size(axis);
+  return y + reshape(bias, sizes);
+}
+
+Tensor with_matrix(const Tensor& x, Shape batch) {
+  batch.push_back(x.size(-2));
+  batch.push_back(x.size(-1));
+  return broadcast_to(x, batch);
+}
+
+Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2); }
+
+}  // namespace
+
+// ---- Matrix products
+// ------------------------------------------------------------------------------------------------
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (a.rank() == 0 || b.rank() == 0)
+    throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
+                         ": a scalar has no axis to sum over; use mul"));
+  const DType dtype = promote(a.dtype(), b.dtype());
+  Tensor x = cast(a.rank() == 1 ? unsqueeze(a, 0) : a, dtype);
+  Tensor y = cast(b.rank() == 1 ? unsqueeze(b, 1) : b, dtype);
+  if (x.size(-1) != y.size(-2))
+    throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
+                         " do not multiply: ", x.size(-1), " columns meet ", y.size(-2), " rows"));
+  const Shape batch = broadcast_shapes(batch_axes(x), batch_axes(y), where("matmul").c_str());
+  Tensor out = build(Op::Matmul, {with_matrix(x, batch), with_matrix(y, batch)});
+  if (b.rank() == 1) out = squeeze(out, -1);
+  if (a.rank() == 1) out = squeeze(out, b.rank() == 1 ? -1 : -2);
+  return out;
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.rank() != 2)
+    throw ShapeError(cat(where("linear"), ": weight must be [out, in], not ", weight.shape()));
+  if (x.rank() == 0 || x.size(-1) != weight.size(1))
+    throw ShapeError(cat(where("linear"), ": input ", x.shape(), " has ",
+                         x.rank() == 0 ? 0 : x.size(-1), " features, weight ", weight.shape(),
+                         " takes ", weight.size(1)));
+  const DType dtype = promote(x.dtype(), weight.dtype());
+  // One matrix product whatever the number of batch axes. Their product is written out: -1 cannot
+  // tell it when `in` is 0.
+  const std::int64_t rows = Shape(x.shape().begin(), x.rank() - 1).numel();
+  const Tensor flat = reshape(cast(x, dtype), {rows, x.size(-1)});
+  const Tensor y =
+      add_bias("linear", build(Op::Matmul, {flat, transpose(cast(weight, dtype))}), bias, 1);
+  Ints sizes = to_ints(x.shape());
+  sizes.back() = weight.size(0);
+  return reshape(y, sizes);
+}
+
+Inferred infer_matmul(const Node& node) {
+  require_floating(node, "cast it first");
+  require_same_dtype(node);
+  const Shape &a = node.input(0)->shape, &b = node.input(1)->shape;
+  bool fits = a.rank() >= 2 && a.rank() == b.rank() && a.at(-1) == b.at(-2);
+  for (int k = 0; fits && k < a.rank() - 2; ++k) fits = a[k] == b[k];
+  if (!fits) throw ShapeError(cat(where(node), ": ", a, " and ", b, " do not multiply"));
+  Shape shape = a;
+  shape[a.rank() - 1] = b.at(-1);
+  return {node.input(0)->dtype, Shape(shape.begin(), shape.rank())};
+}
+
+Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
+  const Attrs& attrs = out.node()->attrs;
+  return {build(Op::Matmul, {g, transpose(input_of(out, 1))}, attrs),
+          build(Op::Matmul, {transpose(input_of(out, 0)), g}, attrs)};
+}
+
+// ---- Convolutions
+// ---------------------------------------------------------------------------------------------------
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dOptions& options) {
+  Attrs attrs;
+  ConvAttrs{options.stride.first,   options.stride.second,  options.padding.first,
+            options.padding.second, options.dilation.first, options.dilation.second,
+            options.groups}
+      .store(attrs);
+  const DType dtype = promote(x.dtype(), weight.dtype());
+  return add_bias("conv2d", build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs), bias,
+                  1);
+}
+
+namespace {
+
+void require_conv_attrs(const Node& node, const ConvAttrs& c) {
+  if (c.stride_h < 1 || c.stride_w < 1)
+    throw ValueError(cat(where(node), ": stride ", c.stride_h, " x ", c.stride_w, "; at least 1"));
+  if (c.dil_h < 1 || c.dil_w < 1)
+    throw ValueError(cat(where(node), ": dilation ", c.dil_h, " x ", c.dil_w, "; at least 1"));
+  if (c.pad_h < 0 || c.pad_w < 0)
+    throw ValueError(cat(where(node), ": padding ", c.pad_h, " x ", c.pad_w, " is negative"));
+  if (c.groups < 1) throw ValueError(cat(where(node), ": ", c.groups, " groups; at least 1"));
+}
+
+std::int64_t conv_size(const Node& node, std::int64_t in, std::int64_t kernel, std::int64_t stride,
+                       std::int64_t pad, std::int64_t dil) {
+  const std::int64_t span = dil * (kernel - 1) + 1, padded = in + 2 * pad;
+  if (kernel < 1) throw ShapeError(cat(where(node), ": the kernel has size 0"));
+  if (span > padded)
+    throw ShapeError(cat(where(node), ": the kernel covers ", span,
+                         " pixels, the padded input has ", padded,
+                         ": use a larger input, a smaller kernel or more padding"));
+  return (padded - span) / stride + 1;
+}
+
+// The output's shape for x and weight of these shapes.
+Shape conv_shape(const Node& node, const Shape& x, const Shape& w) {
+  const ConvAttrs c = ConvAttrs::from(node.attrs);
+  require_conv_attrs(node, c);
+  if (x.rank() != 4)
+    throw ShapeError(cat(where(node), ": input must be [N, C, H, W], not ", x,
+                         x.rank() == 3 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+  if (w.rank() != 4)
+    throw ShapeError(cat(where(node), ": weight must be [K, C / groups, R, S], not ", w));
+  if (x[1] != w[1] * c.groups) {
+    const std::string in_groups = c.groups == 1 ? "" : cat(" in ", c.groups, " groups");
+    throw ShapeError(cat(where(node), ": input has ", x[1], " channels, weight ", w, " takes ",
+                         w[1] * c.groups, in_groups));
+  }
+  if (w[0] % c.groups != 0)
+    throw ShapeError(
+        cat(where(node), ": ", w[0], " output channels do not divide into ", c.groups, " groups"));
+  return {x[0], w[0], conv_size(node, x[2], w[2], c.stride_h, c.pad_h, c.dil_h),
+          conv_size(node, x[3], w[3], c.stride_w, c.pad_w, c.dil_w)};
+}
+
+void require_output(const Node& node, const Shape& dy, const Shape& wanted) {
+  if (dy != wanted)
+    throw ShapeError(
+        cat(where(node), ": the output's gradient is ", dy, ", the output is ", wanted));
+}
+
+Tensor conv(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const Tensor& like) {
+  return build_as(op, a.dtype(), shape, {a, b}, like.node()->attrs);
+}
+
+}  // namespace
+
+Inferred infer_conv2d(const Node& node) {
+  require_floating(node, "cast it first");
+  require_same_dtype(node);
+  return {node.input(0)->dtype, conv_shape(node, node.input(0)->shape, node.input(1)->shape)};
+}
+
+// Inputs (dy, weight); the node's own shape is the input's.
+Inferred infer_conv2d_input_grad(const Node& node) {
+  require_floating(node, "cast it first");
+  require_same_dtype(node);
+  require_output(node, node.input(0)->shape, conv_shape(node, node.shape, node.input(1)->shape));
+  return {node.input(0)->dtype, node.shape};
+}
+
+// Inputs (x, dy); the node's own shape is the weight's.
+Inferred infer_conv2d_weight_grad(const Node& node) {
+  require_floating(node, "cast it first");
+  require_same_dtype(node);
+  require_output(node, node.input(1)->shape, conv_shape(node, node.input(0)->shape, node.shape));
+  return {node.input(0)->dtype, node.shape};
+}
+
+// The three are one trilinear form <conv(x, w), dy> seen from its three sides: each one's gradients
+// are the other two.
+Gradients vjp_conv2d(const Tensor& out, const Tensor& dy) {
+  const Tensor x = input_of(out, 0), w = input_of(out, 1);
+  return {conv(Op::Conv2dInputGrad, dy, w, x.shape(), out),
+          conv(Op::Conv2dWeightGrad, x, dy, w.shape(), out)};
+}
+
+Gradients vjp_conv2d_input_grad(const Tensor& out, const Tensor& x) {
+  const Tensor dy = input_of(out, 0), w = input_of(out, 1);
+  return {conv(Op::Conv2d, x, w, dy.shape(), out),
+          conv(Op::Conv2dWeightGrad, x, dy, w.shape(), out)};
+}
+
+Gradients vjp_conv2d_weight_grad(const Tensor& out, const Tensor& w) {
+  const Tensor x = input_of(out, 0), dy = input_of(out, 1);
+  return {conv(Op::Conv2dInputGrad, dy, w, x.shape(), out),
+          conv(Op::Conv2d, x, w, dy.shape(), out)};
+}
+
+}  // namespace tenon

@@ -1,0 +1,127 @@
+// Building nodes through their rows; promotion, broadcasting of numbers, axes.
+#include "ops/infer.h"
+
+#include <cmath>
+#include <limits>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon {
+
+Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> inputs,
+                const Attrs& attrs) {
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (!inputs[k].defined())
+      throw ValueError(cat(where(op_info(op).name), ": input ", k,
+                           " is an undefined tensor: assign it a value first"));
+    if (inputs[k].device() != inputs[0].device())
+      throw DeviceError(cat(where(op_info(op).name), ": inputs on ", inputs[0].device().str(),
+                            " and ", inputs[k].device().str(), "; they must be on one device"));
+  }
+  Tensor out = make_node(op, dtype, shape, attrs, inputs);
+  Node& node = *out.node();
+  const Inferred inferred = op_info(op).infer(node);
+  node.dtype = inferred.dtype;
+  node.shape = inferred.shape;
+  return out;
+}
+
+Tensor build_as(Op op, DType dtype, const Shape& shape, std::initializer_list<Tensor> inputs,
+                const Attrs& attrs) {
+  return build_as(op, dtype, shape, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs);
+}
+
+Tensor build(Op op, std::span<const Tensor> inputs, const Attrs& attrs) {
+  return build_as(op, DType::Float32, Shape{}, inputs, attrs);
+}
+
+Tensor build(Op op, std::initializer_list<Tensor> inputs, const Attrs& attrs) {
+  return build(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs);
+}
+
+Tensor constant(const Shape& shape, double value, DType dtype) {
+  Attrs attrs;
+  attrs.f =
+      value == 0 ? 0.0 : value;  // -0 would be another key; as a constant it is never asked for
+  return build_as(Op::Constant, dtype, shape, std::span<const Tensor>{}, attrs);
+}
+
+Tensor to_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x, DType::Float32); }
+
+DType scalar_dtype(DType tensor, Scalar scalar) {
+  if (is_floating(tensor)) return tensor;
+  if (!scalar.integral) return DType::Float32;
+  return is_bool(tensor) ? DType::Int64 : tensor;
+}
+
+namespace {
+bool holds(DType dtype, double v) {
+  switch (dtype) {
+    case DType::Bool:
+      return v == 0 || v == 1;
+    case DType::UInt8:
+      return v >= 0 && v <= 255;
+    case DType::Int8:
+      return v >= -128 && v <= 127;
+    case DType::Int32:
+      return v >= std::numeric_limits<std::int32_t>::min() &&
+             v <= std::numeric_limits<std::int32_t>::max();
+    case DType::Int64:
+      return v >= -0x1p63 && v < 0x1p63;
+    default:
+      return true;
+  }
+}
+}  // namespace
+
+Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype) {
+  if (!holds(dtype, value.value))
+    throw ValueError(cat(where(op), ": the number ", value.value, " does not fit ", dtype,
+                         ": cast the tensor to a wider type first"));
+  return constant(shape, value.value, dtype);
+}
+
+Shape keepdim_shape(const Shape& shape, std::int64_t mask) {
+  Shape out = shape;
+  for (int a = 0; a < shape.rank(); ++a)
+    if ((mask >> a) & 1) out[a] = 1;
+  return out;
+}
+
+std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
+  if (axes.empty()) return (std::int64_t{1} << rank) - 1;
+  std::int64_t mask = 0;
+  for (const std::int64_t axis : axes) {
+    const int a = normalize_axis(static_cast<int>(axis), rank, where(op).c_str());
+    if ((mask >> a) & 1) throw ShapeError(cat(where(op), ": axis ", axis, " is given twice"));
+    mask |= std::int64_t{1} << a;
+  }
+  return mask;
+}
+
+Shape to_shape(const Ints& sizes) { return Shape(sizes.data(), static_cast<int>(sizes.size())); }
+Ints to_ints(const Shape& shape) { return Ints(shape.begin(), shape.end()); }
+
+void require_floating(const Node& node, const char* advice) {
+  for (const Node* in : node.in())
+    if (!is_floating(in->dtype))
+      throw DTypeError(cat(where(node), ": takes floating tensors, not ", in->dtype, ": ", advice));
+}
+
+void require_same_dtype(const Node& node) {
+  for (const Node* in : node.in())
+    if (in->dtype != node.input(0)->dtype)
+      throw DTypeError(cat(where(node), ": inputs of ", node.input(0)->dtype, " and ", in->dtype,
+                           "; cast one of them"));
+}
+
+void require_same_shape(const Node& node) {
+  for (const Node* in : node.in())
+    if (in->shape != node.input(0)->shape)
+      throw ShapeError(cat(where(node), ": inputs of shapes ", node.input(0)->shape, " and ",
+                           in->shape, "; they must be equal"));
+}
+
+}  // namespace tenon

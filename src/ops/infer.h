@@ -1,0 +1,55 @@
+// How builders make nodes: through the op's row, so that nothing unchecked enters a graph; and the
+// promotion and broadcasting that every family shares.
+//
+// No op's own rule stands here. Invariant: a node made by build() has the dtype and shape that its
+// row infers.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include <tenon/ops.h>
+
+#include "ops/table.h"
+
+namespace tenon {
+
+/// A node whose dtype and shape follow from its inputs.
+Tensor build(Op op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {});
+Tensor build(Op op, std::span<const Tensor> inputs, const Attrs& attrs = {});
+/// A node whose dtype and shape are arguments; the row checks them.
+Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> inputs,
+                const Attrs& attrs = {});
+Tensor build_as(Op op, DType dtype, const Shape& shape, std::initializer_list<Tensor> inputs,
+                const Attrs& attrs = {});
+
+/// Input k of a tensor's node.
+inline Tensor input_of(const Tensor& out, int k) { return Tensor(out.node()->input(k)); }
+/// "conv2d (block.1)" for the op of a node: how its errors begin.
+inline std::string where(const Node& node) { return where(op_info(node.op).name); }
+
+Tensor constant(const Shape& shape, double value, DType dtype);
+inline bool is_constant(const Tensor& x) { return x.node()->op == Op::Constant; }
+
+/// Integers and bool become float32; floating tensors stay as they are.
+Tensor to_floating(const Tensor& x);
+/// The dtype that a tensor and a plain number meet in (see ops.h).
+DType scalar_dtype(DType tensor, Scalar scalar);
+/// The number as a constant of that shape and dtype; a ValueError names `op` when the dtype cannot
+/// hold it.
+Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype);
+
+/// Shape with the axes of a reduction's mask set to 1.
+Shape keepdim_shape(const Shape& shape, std::int64_t mask);
+/// Bit mask of axes; all axes when the list is empty. Refuses axes out of range or given twice.
+std::int64_t axis_mask(const char* op, const Ints& axes, int rank);
+Shape to_shape(const Ints& sizes);
+Ints to_ints(const Shape& shape);
+
+// Checks that several families make; the message begins with where(node).
+void require_floating(const Node& node, const char* advice);
+void require_same_dtype(const Node& node);
+void require_same_shape(const Node& node);
+
+}  // namespace tenon

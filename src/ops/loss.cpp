@@ -1,0 +1,148 @@
+// Losses, built from the other ops.
+//
+// With class indices the wanted log-probability is picked by comparing with 0, 1, 2, …:
+// element-wise work and row sums only, which fuse with the softmax, where a gather's gradient would
+// scatter.
+#include <limits>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+Tensor reduced(const Tensor& losses, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::None:
+      return losses;
+    case Reduction::Mean:
+      return mean(losses);
+    case Reduction::Sum:
+      return sum(losses);
+  }
+  throw InternalError("a loss with an unknown reduction");
+}
+
+// Broadcasting here is nearly always a mistake: [N] against [N, 1] would compare all pairs.
+void require_equal(const char* op, const Tensor& input, const Tensor& target) {
+  if (input.shape() != target.shape())
+    throw ShapeError(cat(where(op), ": input is ", input.shape(), ", target ", target.shape(),
+                         "; they must be equal: reshape one of them"));
+}
+
+// [N, C, d…] with the classes last.
+Tensor classes_last(const Tensor& x) {
+  Ints axes{0};
+  for (int a = 2; a < x.rank(); ++a) axes.push_back(a);
+  axes.push_back(1);
+  return permute(x, axes);
+}
+
+void require_class_axis(const char* op, const Tensor& x) {
+  if (x.rank() < 2)
+    throw ShapeError(cat(where(op), ": input must be [N, C] or [N, C, …], not ", x.shape(),
+                         x.rank() == 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+  if (!is_floating(x.dtype()))
+    throw DTypeError(
+        cat(where(op), ": takes floating numbers, not ", x.dtype(), "; cast it first"));
+}
+
+void require_indices(const char* op, const Tensor& x, const Tensor& target) {
+  if (target.dtype() != DType::Int64 && target.dtype() != DType::Int32)
+    throw DTypeError(
+        cat(where(op), ": class indices are int64 or int32, not ", target.dtype(), "; cast them"));
+  Ints wanted = to_ints(x.shape());
+  wanted.erase(wanted.begin() + 1);
+  if (target.shape() != to_shape(wanted))
+    throw ShapeError(cat(where(op), ": input is ", x.shape(), ", so the class indices must be ",
+                         to_shape(wanted), ", not ", target.shape()));
+}
+
+// -logp[.., target] over the last axis. An index that is no class makes NaN, which training
+// reports, instead of a silent zero.
+Tensor picked_loss(const Tensor& logp, const Tensor& target) {
+  const std::int64_t classes = logp.size(-1);
+  const Tensor index = unsqueeze(target, -1);
+  const Tensor numbers = arange(0, classes, 1, target.dtype());
+  const Tensor picked = sum(where(eq(index, numbers), logp, 0), {-1});
+  const Tensor valid = logical_and(ge(target, 0), lt(target, classes));
+  return where(valid, -picked, std::numeric_limits<double>::quiet_NaN());
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
+                     double label_smoothing) {
+  require_class_axis("cross_entropy", logits);
+  if (!(label_smoothing >= 0 && label_smoothing <= 1))
+    throw ValueError(cat(where("cross_entropy"), ": the label smoothing ", label_smoothing,
+                         " is outside [0, 1]"));
+  const double kept = 1 - label_smoothing, classes = static_cast<double>(logits.size(1));
+  const Tensor logp = log_softmax(classes_last(logits), -1);
+  Tensor losses;
+  if (is_floating(target.dtype())) {
+    require_equal("cross_entropy", logits, target);
+    Tensor weights = classes_last(target);
+    if (label_smoothing != 0) weights = weights * kept + label_smoothing / classes;
+    losses = -sum(weights * logp, {-1});
+  } else {
+    require_indices("cross_entropy", logits, target);
+    losses = picked_loss(logp, target);
+    if (label_smoothing != 0)
+      losses = losses * kept - sum(logp, {-1}) * (label_smoothing / classes);
+  }
+  // With probabilities the mean is over samples, not over samples and classes: both are the
+  // elements of `losses`.
+  return reduced(losses, reduction);
+}
+
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction) {
+  require_class_axis("nll_loss", log_probabilities);
+  require_indices("nll_loss", log_probabilities, target);
+  return reduced(picked_loss(classes_last(log_probabilities), target), reduction);
+}
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  require_equal("mse_loss", input, target);
+  return reduced(square(input - target), reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  require_equal("l1_loss", input, target);
+  return reduced(abs(input - target), reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  require_equal("smooth_l1_loss", input, target);
+  if (!(beta >= 0))
+    throw ValueError(cat(where("smooth_l1_loss"), ": beta is ", beta, "; it must not be negative"));
+  const Tensor difference = input - target, distance = abs(difference);
+  if (beta == 0) return reduced(distance, reduction);
+  return reduced(
+      where(lt(distance, beta), square(difference) * (0.5 / beta), distance - 0.5 * beta),
+      reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+  require_equal("huber_loss", input, target);
+  if (!(delta > 0))
+    throw ValueError(cat(where("huber_loss"), ": delta is ", delta, "; it must be positive"));
+  const Tensor difference = input - target, distance = abs(difference);
+  return reduced(
+      where(lt(distance, delta), square(difference) * 0.5, (distance - 0.5 * delta) * delta),
+      reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        Reduction reduction) {
+  require_equal("binary_cross_entropy_with_logits", input, target);
+  const Tensor x = to_floating(input), positive = ge(x, 0);
+  // log(1 + exp(-x)) by whichever form does not overflow; branches rather than abs, so that the
+  // gradient at 0 is exact.
+  const Tensor softplus_minus = where(positive, 0, -x) + log1p(exp(where(positive, -x, x)));
+  return reduced((1 - target) * x + softplus_minus, reduction);
+}
+
+}  // namespace tenon

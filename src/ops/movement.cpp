@@ -1,0 +1,243 @@
+// Movement: elements copied to other places. Concat, Pad, and the pair Gather and ScatterAdd, each
+// the other's gradient.
+//
+// Gather and ScatterAdd nodes want equal sizes on all axes but their own; PyTorch lets the index be
+// smaller, so builders slice.
+#include <algorithm>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kConcatInputs =
+    128;  // a node takes at most 255 inputs; longer lists become trees
+
+void require_index(const Node& node, const Node& index) {
+  if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
+    throw DTypeError(cat(where(node), ": the index is ", index.dtype, "; cast it to int64"));
+}
+
+void require_index_fits(const Node& node, const Shape& x, const Shape& index) {
+  const int axis = normalize_axis(static_cast<int>(node.attrs.i[0]), x.rank(), where(node).c_str());
+  bool fits = x.rank() == index.rank();
+  for (int a = 0; fits && a < x.rank(); ++a) fits = a == axis || x[a] == index[a];
+  if (!fits)
+    throw ShapeError(
+        cat(where(node), ": index ", index, " does not fit ", x, " along axis ", axis));
+}
+
+// The part of x that an index of that shape can reach.
+Tensor reachable(const char* op, const Tensor& x, int axis, const Shape& index) {
+  if (x.rank() != index.rank())
+    throw ShapeError(
+        cat(where(op), ": index ", index, " and tensor ", x.shape(), " must have the same rank"));
+  Tensor part = x;
+  for (int a = 0; a < x.rank(); ++a) {
+    if (a == axis) continue;
+    if (index[a] > x.shape()[a])
+      throw ShapeError(
+          cat(where(op), ": index ", index, " is larger than ", x.shape(), " on axis ", a));
+    part = slice(part, a, 0, index[a]);
+  }
+  return part;
+}
+
+Attrs axis_attrs(int axis) {
+  Attrs attrs;
+  attrs.i[0] = axis;
+  return attrs;
+}
+
+}  // namespace
+
+// ---- Builders
+// -------------------------------------------------------------------------------------------------------
+
+Tensor concat(const std::vector<Tensor>& tensors, int axis) {
+  if (tensors.empty()) throw ValueError(cat(where("concat"), ": no tensors given"));
+  const int a = normalize_axis(axis, tensors[0].rank(), where("concat").c_str());
+  DType dtype = tensors[0].dtype();
+  for (const Tensor& t : tensors) dtype = promote(dtype, t.dtype());
+  std::vector<Tensor> level;
+  for (const Tensor& t : tensors) level.push_back(cast(t, dtype));
+  while (level.size() > 1) {
+    std::vector<Tensor> next;
+    for (std::size_t k = 0; k < level.size(); k += kConcatInputs) {
+      const std::size_t count = std::min(kConcatInputs, level.size() - k);
+      next.push_back(count == 1
+                         ? level[k]
+                         : build(Op::Concat, std::span(level).subspan(k, count), axis_attrs(a)));
+    }
+    level = std::move(next);
+  }
+  return level[0];
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int axis) {
+  if (tensors.empty()) throw ValueError(cat(where("stack"), ": no tensors given"));
+  const int a = normalize_axis(axis, tensors[0].rank() + 1, where("stack").c_str());
+  std::vector<Tensor> raised;
+  for (const Tensor& t : tensors) {
+    if (t.shape() != tensors[0].shape())
+      throw ShapeError(cat(where("stack"), ": shapes ", tensors[0].shape(), " and ", t.shape(),
+                           "; they must be equal"));
+    raised.push_back(unsqueeze(t, a));
+  }
+  return concat(raised, a);
+}
+
+Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
+  if (padding.size() % 2 != 0 || static_cast<int>(padding.size() / 2) > x.rank())
+    throw ShapeError(cat(where("pad"), ": ", padding.size(), " numbers for a tensor of rank ",
+                         x.rank(), "; give (before, after) for each axis from the last one"));
+  Tensor t = x;
+  Attrs attrs;
+  Shape shape = x.shape();
+  bool grows = false;
+  for (std::size_t k = 0; k < padding.size() / 2; ++k) {
+    const int a = x.rank() - 1 - static_cast<int>(k);
+    const std::int64_t before = padding[2 * k], after = padding[2 * k + 1], size = x.shape()[a];
+    // Negative padding crops.
+    const std::int64_t from = std::max<std::int64_t>(-before, 0),
+                       to = size - std::max<std::int64_t>(-after, 0);
+    if (from > to)
+      throw ShapeError(cat(where("pad"), ": crops more than axis ", a, " of ", x.shape(), " has"));
+    t = slice(t, a, from, to);
+    attrs.i[2 * a] = std::max<std::int64_t>(before, 0);
+    attrs.i[2 * a + 1] = std::max<std::int64_t>(after, 0);
+    shape[a] = to - from + attrs.i[2 * a] + attrs.i[2 * a + 1];
+    grows = grows || before > 0 || after > 0;
+  }
+  if (!grows) return t;
+  attrs.f = scalar_operand("pad", value, {}, x.dtype()).node()->attrs.f;
+  return build(Op::Pad, {t}, attrs);
+}
+
+Tensor gather(const Tensor& x, int axis, const Tensor& index) {
+  const int a = normalize_axis(axis, x.rank(), where("gather").c_str());
+  return build(Op::Gather, {reachable("gather", x, a, index.shape()), index}, axis_attrs(a));
+}
+
+Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
+  const int a = normalize_axis(axis, base.rank(), where("scatter_add").c_str());
+  const Tensor values =
+      slice(reachable("scatter_add", updates, a, index.shape()), a, 0, index.shape()[a]);
+  const Tensor target = reachable("scatter_add", base, a, index.shape());
+  if (target.shape() == base.shape())
+    return build(Op::ScatterAdd, {base, index, values}, axis_attrs(a));
+  Ints margin;
+  for (int k = base.rank() - 1; k >= 0; --k)
+    margin.insert(margin.end(), {0, base.shape()[k] - target.shape()[k]});
+  return base +
+         pad(build(Op::ScatterAdd, {zeros_like(target), index, values}, axis_attrs(a)), margin);
+}
+
+Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
+  const int a = normalize_axis(axis, x.rank(), where("index_select").c_str());
+  if (index.rank() != 1)
+    throw ShapeError(cat(where("index_select"), ": the index is a vector, not ", index.shape()));
+  Shape shape = x.shape();
+  shape[a] = index.size(0);
+  Ints column(static_cast<std::size_t>(x.rank()), 1);
+  column[static_cast<std::size_t>(a)] = index.size(0);
+  return gather(x, a, broadcast_to(reshape(index, column), shape));
+}
+
+Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
+  if (!is_integral(index.dtype()))
+    throw DTypeError(cat(where("one_hot"), ": the index is ", index.dtype(), "; cast it to int64"));
+  if (classes < 0) throw ValueError(cat(where("one_hot"), ": ", classes, " classes"));
+  const Tensor numbers = arange(0, classes, 1, DType::Int64);
+  return cast(eq(unsqueeze(cast(index, DType::Int64), -1), numbers), dtype);
+}
+
+// ---- Inference
+// ------------------------------------------------------------------------------------------------------
+
+Inferred infer_concat(const Node& node) {
+  require_same_dtype(node);
+  Shape shape = node.input(0)->shape;
+  const int axis =
+      normalize_axis(static_cast<int>(node.attrs.i[0]), shape.rank(), where(node).c_str());
+  shape[axis] = 0;
+  for (const Node* in : node.in()) {
+    bool fits = in->shape.rank() == shape.rank();
+    for (int a = 0; fits && a < shape.rank(); ++a) fits = a == axis || in->shape[a] == shape[a];
+    if (!fits)
+      throw ShapeError(cat(where(node), ": shapes ", node.input(0)->shape, " and ", in->shape,
+                           " differ beside axis ", axis));
+    shape[axis] += in->shape[axis];
+  }
+  return {node.input(0)->dtype, Shape(shape.begin(), shape.rank())};
+}
+
+Inferred infer_pad(const Node& node) {
+  const Node& x = *node.input(0);
+  Shape shape = x.shape;
+  for (int a = 0; a < shape.rank(); ++a) {
+    if (node.attrs.i[2 * a] < 0 || node.attrs.i[2 * a + 1] < 0)
+      throw ShapeError(cat(where(node), ": negative padding on axis ", a));
+    shape[a] += node.attrs.i[2 * a] + node.attrs.i[2 * a + 1];
+  }
+  return {x.dtype, Shape(shape.begin(), shape.rank())};
+}
+
+Inferred infer_gather(const Node& node) {
+  require_index(node, *node.input(1));
+  require_index_fits(node, node.input(0)->shape, node.input(1)->shape);
+  return {node.input(0)->dtype, node.input(1)->shape};
+}
+
+Inferred infer_scatter_add(const Node& node) {
+  const Node &base = *node.input(0), &index = *node.input(1), &updates = *node.input(2);
+  require_index(node, index);
+  require_index_fits(node, base.shape, index.shape);
+  if (updates.shape != index.shape)
+    throw ShapeError(cat(where(node), ": updates ", updates.shape, " for index ", index.shape,
+                         "; they must be equal"));
+  if (updates.dtype != base.dtype)
+    throw DTypeError(cat(where(node), ": updates of ", updates.dtype, " to a base of ", base.dtype,
+                         "; cast one of them"));
+  if (is_bool(base.dtype))
+    throw DTypeError(cat(where(node), ": does not take bool: cast to a number"));
+  return {base.dtype, base.shape};
+}
+
+// ---- Gradients
+// ------------------------------------------------------------------------------------------------------
+
+Gradients vjp_concat(const Tensor& out, const Tensor& g) {
+  const int axis = static_cast<int>(out.node()->attrs.i[0]);
+  Gradients parts;
+  std::int64_t start = 0;
+  for (const Node* in : out.node()->in()) {
+    const std::int64_t end = start + in->shape[axis];
+    parts.push_back(slice(g, axis, start, end));
+    start = end;
+  }
+  return parts;
+}
+
+Gradients vjp_pad(const Tensor& out, const Tensor& g) {
+  const Node& node = *out.node();
+  Tensor t = g;
+  for (int a = 0; a < g.rank(); ++a)
+    t = slice(t, a, node.attrs.i[2 * a], g.shape()[a] - node.attrs.i[2 * a + 1]);
+  return {t};
+}
+
+Gradients vjp_gather(const Tensor& out, const Tensor& g) {
+  const Tensor base = zeros_like(input_of(out, 0));
+  return {build(Op::ScatterAdd, {base, input_of(out, 1), g}, out.node()->attrs), Tensor{}};
+}
+
+Gradients vjp_scatter_add(const Tensor& out, const Tensor& g) {
+  return {g, Tensor{}, build(Op::Gather, {g, input_of(out, 1)}, out.node()->attrs)};
+}
+
+}  // namespace tenon

@@ -1,0 +1,135 @@
+// Pooling over the two last axes of [N, C, H, W], with PyTorch's sizes.
+//
+// MaxPool2dGrad and MaxPool2dGather write to and read from each window's first maximum: each is the
+// other's gradient, as AvgPool2d and AvgPool2dGrad are each other's. The choice of the maximum
+// itself has no gradient.
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+Attrs pool_attrs(const Pool2dOptions& o) {
+  PoolAttrs p;
+  p.kernel_h = o.kernel.first;
+  p.kernel_w = o.kernel.second;
+  p.stride_h = o.stride.first == 0 ? o.kernel.first : o.stride.first;
+  p.stride_w = o.stride.second == 0 ? o.kernel.second : o.stride.second;
+  p.pad_h = o.padding.first;
+  p.pad_w = o.padding.second;
+  p.dil_h = o.dilation.first;
+  p.dil_w = o.dilation.second;
+  p.ceil_mode = o.ceil_mode;
+  p.count_include_pad = o.count_include_pad;
+  Attrs attrs;
+  p.store(attrs);
+  return attrs;
+}
+
+std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
+                         std::int64_t stride, std::int64_t pad, std::int64_t dil, bool ceil_mode) {
+  if (kernel < 1 || stride < 1 || dil < 1)
+    throw ValueError(cat(where(node), ": kernel, stride and dilation start at 1"));
+  if (pad < 0 || pad > kernel / 2)
+    throw ValueError(cat(where(node), ": padding ", pad, " for a kernel of ", kernel,
+                         "; it lies between 0 and half the kernel"));
+  const std::int64_t span = dil * (kernel - 1) + 1, room = in + 2 * pad - span;
+  // With ceil_mode a last window may hang over the end by less than a stride.
+  if (room < 0 && !(ceil_mode && room + stride - 1 >= 0))
+    throw ShapeError(cat(where(node), ": the window covers ", span,
+                         " pixels, the padded input has ", in + 2 * pad,
+                         ": use a larger input or a smaller kernel"));
+  std::int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if (ceil_mode && (out - 1) * stride >= in + pad)
+    --out;  // a window must start inside the input or its left padding
+  return out;
+}
+
+Shape pooled_shape(const Node& node, const Shape& x) {
+  const PoolAttrs p = PoolAttrs::from(node.attrs);
+  if (x.rank() != 4)
+    throw ShapeError(cat(where(node), ": input must be [N, C, H, W], not ", x,
+                         x.rank() == 3 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+  const bool ceil_mode = p.ceil_mode != 0;
+  return {x[0], x[1], pooled_size(node, x[2], p.kernel_h, p.stride_h, p.pad_h, p.dil_h, ceil_mode),
+          pooled_size(node, x[3], p.kernel_w, p.stride_w, p.pad_w, p.dil_w, ceil_mode)};
+}
+
+void require_shape(const Node& node, const char* what, const Shape& got, const Shape& wanted) {
+  if (got != wanted)
+    throw ShapeError(cat(where(node), ": ", what, " is ", got, "; it must be ", wanted));
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  return build(Op::MaxPool2d, {x}, pool_attrs(options));
+}
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  if (options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1})
+    throw ValueError(cat(where("avg_pool2d"), ": has no dilation"));
+  return build(Op::AvgPool2d, {x}, pool_attrs(options));
+}
+
+// ---- Inference
+// ------------------------------------------------------------------------------------------------------
+
+Inferred infer_max_pool2d(const Node& node) {
+  require_floating(node, "cast it first");
+  return {node.input(0)->dtype, pooled_shape(node, node.input(0)->shape)};
+}
+
+Inferred infer_avg_pool2d(const Node& node) { return infer_max_pool2d(node); }
+
+Inferred infer_max_pool2d_grad(const Node& node) {
+  require_floating(node, "cast it first");
+  require_same_dtype(node);
+  const Shape& x = node.input(0)->shape;
+  require_shape(node, "the output's gradient", node.input(1)->shape, pooled_shape(node, x));
+  return {node.input(0)->dtype, x};
+}
+
+Inferred infer_max_pool2d_gather(const Node& node) {
+  require_floating(node, "cast it first");
+  require_same_dtype(node);
+  const Shape& x = node.input(0)->shape;
+  require_shape(node, "the second input", node.input(1)->shape, x);
+  return {node.input(0)->dtype, pooled_shape(node, x)};
+}
+
+Inferred infer_avg_pool2d_grad(const Node& node) {
+  require_floating(node, "cast it first");
+  require_shape(node, "the output's gradient", node.input(0)->shape,
+                pooled_shape(node, node.shape));
+  return {node.input(0)->dtype, node.shape};
+}
+
+// ---- Gradients
+// ------------------------------------------------------------------------------------------------------
+
+Gradients vjp_max_pool2d(const Tensor& out, const Tensor& g) {
+  return {build(Op::MaxPool2dGrad, {input_of(out, 0), g}, out.node()->attrs)};
+}
+
+Gradients vjp_max_pool2d_grad(const Tensor& out, const Tensor& g) {
+  return {Tensor{}, build(Op::MaxPool2dGather, {input_of(out, 0), g}, out.node()->attrs)};
+}
+
+Gradients vjp_max_pool2d_gather(const Tensor& out, const Tensor& g) {
+  return {Tensor{}, build(Op::MaxPool2dGrad, {input_of(out, 0), g}, out.node()->attrs)};
+}
+
+Gradients vjp_avg_pool2d(const Tensor& out, const Tensor& g) {
+  const Node& x = *out.node()->input(0);
+  return {build_as(Op::AvgPool2dGrad, x.dtype, x.shape, {g}, out.node()->attrs)};
+}
+
+Gradients vjp_avg_pool2d_grad(const Tensor& out, const Tensor& g) {
+  return {build(Op::AvgPool2d, {g}, out.node()->attrs)};
+}
+
+}  // namespace tenon

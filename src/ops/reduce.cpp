@@ -1,0 +1,203 @@
+// Reductions: nodes keep the reduced axes with size 1; builders drop them with a Reshape.
+//
+// Sum and Prod nodes take floating or int64 inputs and Max and Min anything but bool: the builders
+// convert.
+#include <cmath>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+Tensor drop_axes(const Tensor& x, std::int64_t mask) {
+  Shape shape;
+  for (int a = 0; a < x.rank(); ++a)
+    if (((mask >> a) & 1) == 0) shape.push_back(x.shape()[a]);
+  return reshape(x, to_ints(shape));
+}
+
+Tensor reduce(Op op, const Tensor& x, std::int64_t mask, bool keepdim) {
+  if (mask == 0) return x;
+  Attrs attrs;
+  attrs.i[0] = mask;
+  const Tensor reduced = build(op, {x}, attrs);
+  return keepdim ? reduced : drop_axes(reduced, mask);
+}
+
+std::int64_t reduced_count(const Shape& shape, std::int64_t mask) {
+  std::int64_t count = 1;
+  for (int a = 0; a < shape.rank(); ++a)
+    if ((mask >> a) & 1) count *= shape[a];
+  return count;
+}
+
+Tensor accumulable(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x, DType::Int64); }
+
+Tensor extremum(Op op, const char* name, const Tensor& x, const Ints& axes, bool keepdim) {
+  const std::int64_t mask = axis_mask(name, axes, x.rank());
+  if (!is_bool(x.dtype())) return reduce(op, x, mask, keepdim);
+  return cast(reduce(op, cast(x, DType::UInt8), mask, keepdim), DType::Bool);
+}
+
+Tensor arg_extremum(Op op, const char* name, const Tensor& input, int axis, bool keepdim) {
+  const Tensor x = is_bool(input.dtype()) ? cast(input, DType::UInt8) : input;
+  if (x.rank() == 0) return zeros({}, DType::Int64);
+  const int a = normalize_axis(axis, x.rank(), where(name).c_str());
+  const Tensor index = transpose(build(op, {transpose(x, a, -1)}), a, -1);
+  return keepdim ? index : squeeze(index, a);
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const Ints& axes, bool keepdim) {
+  return reduce(Op::Sum, accumulable(x), axis_mask("sum", axes, x.rank()), keepdim);
+}
+
+Tensor prod(const Tensor& x, const Ints& axes, bool keepdim) {
+  return reduce(Op::Prod, accumulable(x), axis_mask("prod", axes, x.rank()), keepdim);
+}
+
+Tensor mean(const Tensor& x, const Ints& axes, bool keepdim) {
+  const std::int64_t mask = axis_mask("mean", axes, x.rank());
+  return reduce(Op::Sum, to_floating(x), mask, keepdim) /
+         static_cast<double>(reduced_count(x.shape(), mask));
+}
+
+Tensor var(const Tensor& input, const Ints& axes, bool keepdim, double correction) {
+  const Tensor x = to_floating(input);
+  const std::int64_t mask = axis_mask("var", axes, x.rank());
+  const double count = static_cast<double>(reduced_count(x.shape(), mask));
+  const Tensor centred = x - reduce(Op::Sum, x, mask, true) / count;
+  return reduce(Op::Sum, square(centred), mask, keepdim) / std::fmax(0.0, count - correction);
+}
+
+Tensor amax(const Tensor& x, const Ints& axes, bool keepdim) {
+  return extremum(Op::Max, "amax", x, axes, keepdim);
+}
+Tensor amin(const Tensor& x, const Ints& axes, bool keepdim) {
+  return extremum(Op::Min, "amin", x, axes, keepdim);
+}
+Tensor argmax(const Tensor& x, int axis, bool keepdim) {
+  return arg_extremum(Op::ArgMax, "argmax", x, axis, keepdim);
+}
+Tensor argmin(const Tensor& x, int axis, bool keepdim) {
+  return arg_extremum(Op::ArgMin, "argmin", x, axis, keepdim);
+}
+
+// By counting, so that empty reductions have their answers too.
+Tensor all(const Tensor& x, const Ints& axes, bool keepdim) {
+  return eq(sum(logical_not(x), axes, keepdim), 0);
+}
+Tensor any(const Tensor& x, const Ints& axes, bool keepdim) {
+  return ne(sum(cast(x, DType::Bool), axes, keepdim), 0);
+}
+
+Tensor logsumexp(const Tensor& input, const Ints& axes, bool keepdim) {
+  const Tensor x = to_floating(input);
+  const std::int64_t mask = axis_mask("logsumexp", axes, x.rank());
+  const Tensor peak = detach(reduce(Op::Max, x, mask, true));
+  // An infinite peak would make NaN of infinity minus infinity.
+  const Tensor shift = where(isinf(peak), 0, peak);
+  const Tensor result = log(reduce(Op::Sum, exp(x - shift), mask, true)) + shift;
+  return keepdim ? result : drop_axes(result, mask);
+}
+
+Tensor norm(const Tensor& input, const Ints& axes, bool keepdim) {
+  const Tensor x = to_floating(input);
+  const Tensor squares = reduce(Op::Sum, square(x), axis_mask("norm", axes, x.rank()), keepdim);
+  // The gradient of a zero vector's norm is taken as 0.
+  const Tensor zero = eq(squares, 0);
+  return where(zero, 0, sqrt(where(zero, 1, squares)));
+}
+
+// ---- Inference
+// ------------------------------------------------------------------------------------------------------
+
+namespace {
+Inferred infer_reduced(const Node& node) {
+  const Node& x = *node.input(0);
+  if ((node.attrs.i[0] >> x.shape.rank()) != 0)
+    throw ShapeError(cat(where(node), ": the mask names axes that ", x.shape, " does not have"));
+  return {x.dtype, keepdim_shape(x.shape, node.attrs.i[0])};
+}
+}  // namespace
+
+Inferred infer_sum(const Node& node) {
+  const DType dtype = node.input(0)->dtype;
+  if (!is_floating(dtype) && dtype != DType::Int64)
+    throw DTypeError(cat(where(node), ": the node takes floating or int64 inputs, not ", dtype));
+  return infer_reduced(node);
+}
+
+Inferred infer_extremum(const Node& node) {
+  const Node& x = *node.input(0);
+  if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: use any or all"));
+  if (reduced_count(x.shape, node.attrs.i[0]) == 0)
+    throw ShapeError(cat(where(node), ": no elements to choose from in ", x.shape));
+  return infer_reduced(node);
+}
+
+Inferred infer_arg_extremum(const Node& node) {
+  const Node& x = *node.input(0);
+  if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: cast to uint8"));
+  if (x.shape.rank() == 0) throw ShapeError(cat(where(node), ": a scalar has no axis"));
+  if (x.shape.at(-1) == 0)
+    throw ShapeError(cat(where(node), ": no elements to choose from in ", x.shape));
+  return {DType::Int64, keepdim_shape(x.shape, std::int64_t{1} << (x.shape.rank() - 1))};
+}
+
+// ---- Gradients
+// ------------------------------------------------------------------------------------------------------
+
+Gradients vjp_sum(const Tensor& out, const Tensor& g) {
+  return {broadcast_to(g, out.node()->input(0)->shape)};
+}
+
+// Ties share evenly.
+Gradients vjp_extremum(const Tensor& out, const Tensor& g) {
+  const Tensor x = input_of(out, 0);
+  const Tensor hit = cast(eq(x, broadcast_to(out, x.shape())), x.dtype());
+  const Tensor share = g / reduce(Op::Sum, hit, out.node()->attrs.i[0], true);
+  return {hit * broadcast_to(share, x.shape())};
+}
+
+namespace {
+
+// Product of all earlier elements along the last axis of [rows, n], by doubling: log2(n) shifted
+// multiplications.
+Tensor exclusive_prefix_product(const Tensor& x) {
+  const std::int64_t n = x.size(1);
+  const auto shifted = [n](const Tensor& t, std::int64_t by) {
+    return slice(pad(t, {by, 0}, 1), 1, 0, n);
+  };
+  Tensor product = shifted(x, 1);
+  for (std::int64_t step = 1; step < n; step *= 2) product = product * shifted(product, step);
+  return product;
+}
+
+}  // namespace
+
+// Each element's derivative is the product of the others, made without division: zeros are ordinary
+// numbers here.
+Gradients vjp_prod(const Tensor& out, const Tensor& g) {
+  const Tensor x = input_of(out, 0);
+  const std::int64_t mask = out.node()->attrs.i[0], count = reduced_count(x.shape(), mask);
+  if (x.numel() == 0) return {zeros_like(x)};
+  Ints order, back(static_cast<std::size_t>(x.rank()));
+  for (int reduced = 0; reduced < 2; ++reduced)
+    for (int a = 0; a < x.rank(); ++a)
+      if (((mask >> a) & 1) == reduced) order.push_back(a);
+  for (std::size_t k = 0; k < order.size(); ++k)
+    back[static_cast<std::size_t>(order[k])] = static_cast<std::int64_t>(k);
+  const Tensor moved = permute(x, order), rows = reshape(moved, {-1, count});
+  const Tensor others =
+      exclusive_prefix_product(rows) * flip(exclusive_prefix_product(flip(rows, {1})), {1});
+  const Tensor partial = permute(reshape(others, to_ints(moved.shape())), back);
+  return {broadcast_to(g, x.shape()) * partial};
+}
+
+}  // namespace tenon

@@ -1,0 +1,56 @@
+// Softmax and its logarithm: composites over the last axis, with gradients of their own and a
+// decomposition.
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+Tensor along_last(Op op, const char* name, const Tensor& input, int axis) {
+  const Tensor x = to_floating(input);
+  const int a = normalize_axis(axis, x.rank(), where(name).c_str());
+  if (x.numel() == 0) return x;
+  return transpose(build(op, {transpose(x, a, -1)}), a, -1);
+}
+
+Ints last() { return {-1}; }
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int axis) { return along_last(Op::Softmax, "softmax", x, axis); }
+Tensor log_softmax(const Tensor& x, int axis) {
+  return along_last(Op::LogSoftmax, "log_softmax", x, axis);
+}
+
+Inferred infer_softmax(const Node& node) {
+  require_floating(node, "cast it first");
+  const Node& x = *node.input(0);
+  if (x.shape.rank() == 0) throw ShapeError(cat(where(node), ": a scalar has no axis"));
+  if (x.shape.at(-1) == 0)
+    throw ShapeError(cat(where(node), ": the last axis of ", x.shape, " is empty"));
+  return {x.dtype, x.shape};
+}
+
+Gradients vjp_softmax(const Tensor& out, const Tensor& g) {
+  return {out * (g - sum(g * out, last(), true))};
+}
+Gradients vjp_log_softmax(const Tensor& out, const Tensor& g) {
+  return {g - exp(out) * sum(g, last(), true)};
+}
+
+Tensor decompose_softmax(const Tensor& out) {
+  const Tensor x = input_of(out, 0);
+  const Tensor e = exp(x - amax(x, last(), true));
+  return e / sum(e, last(), true);
+}
+
+Tensor decompose_log_softmax(const Tensor& out) {
+  const Tensor x = input_of(out, 0);
+  const Tensor shifted = x - amax(x, last(), true);
+  return shifted - log(sum(exp(shifted), last(), true));
+}
+
+}  // namespace tenon

@@ -1,0 +1,146 @@
+// Element by element, one tensor: the primitives. What is built from them is in activations.cpp.
+#include <cmath>
+#include <numbers>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+
+// ---- Inference
+// ------------------------------------------------------------------------------------------------------
+
+Inferred infer_same(const Node& node) { return {node.input(0)->dtype, node.input(0)->shape}; }
+
+Inferred infer_unary_number(const Node& node) {
+  if (is_bool(node.input(0)->dtype))
+    throw DTypeError(
+        cat(where(node), ": does not take bool: cast to a number, or use logical_not"));
+  return infer_same(node);
+}
+
+Inferred infer_unary_floating(const Node& node) {
+  require_floating(node, "cast it first");
+  return infer_same(node);
+}
+
+Inferred infer_unary_test(const Node& node) {
+  require_floating(node, "only floating numbers can be NaN or infinite");
+  return {DType::Bool, node.input(0)->shape};
+}
+
+Inferred infer_logical_not(const Node& node) {
+  if (!is_bool(node.input(0)->dtype))
+    throw DTypeError(cat(where(node), ": the node takes bool, not ", node.input(0)->dtype));
+  return infer_same(node);
+}
+
+Inferred infer_cast(const Node& node) { return {node.dtype, node.input(0)->shape}; }
+
+// ---- Builders
+// -------------------------------------------------------------------------------------------------------
+
+Tensor neg(const Tensor& x) { return build(Op::Neg, {x}); }
+Tensor abs(const Tensor& x) { return build(Op::Abs, {x}); }
+Tensor sign(const Tensor& x) { return build(Op::Sign, {x}); }
+Tensor square(const Tensor& x) { return build(Op::Square, {x}); }
+Tensor relu(const Tensor& x) { return build(Op::Relu, {x}); }
+
+#define TENON_FLOATING(name, op) \
+  Tensor name(const Tensor& x) { return build(Op::op, {to_floating(x)}); }
+TENON_FLOATING(exp, Exp)
+TENON_FLOATING(expm1, Expm1)
+TENON_FLOATING(log, Log)
+TENON_FLOATING(log1p, Log1p)
+TENON_FLOATING(sqrt, Sqrt)
+TENON_FLOATING(rsqrt, Rsqrt)
+TENON_FLOATING(reciprocal, Reciprocal)
+TENON_FLOATING(sin, Sin)
+TENON_FLOATING(cos, Cos)
+TENON_FLOATING(tanh, Tanh)
+TENON_FLOATING(sigmoid, Sigmoid)
+TENON_FLOATING(erf, Erf)
+#undef TENON_FLOATING
+
+// Whole numbers are their own floor, and are never NaN or infinite.
+#define TENON_ROUNDING(name, op) \
+  Tensor name(const Tensor& x) { return is_integral(x.dtype()) ? x : build(Op::op, {x}); }
+TENON_ROUNDING(floor, Floor)
+TENON_ROUNDING(ceil, Ceil)
+TENON_ROUNDING(round, Round)
+TENON_ROUNDING(trunc, Trunc)
+#undef TENON_ROUNDING
+
+Tensor isnan(const Tensor& x) {
+  return is_floating(x.dtype()) ? build(Op::IsNan, {x}) : zeros(x.shape(), DType::Bool);
+}
+Tensor isinf(const Tensor& x) {
+  return is_floating(x.dtype()) ? build(Op::IsInf, {x}) : zeros(x.shape(), DType::Bool);
+}
+Tensor isfinite(const Tensor& x) { return logical_not(logical_or(isnan(x), isinf(x))); }
+
+Tensor logical_not(const Tensor& x) { return build(Op::LogicalNot, {cast(x, DType::Bool)}); }
+
+namespace {
+double stored_value(double v, DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return static_cast<double>(static_cast<float>(float16(static_cast<float>(v))));
+    case DType::BFloat16:
+      return static_cast<double>(static_cast<float>(bfloat16(static_cast<float>(v))));
+    case DType::Float32:
+      return static_cast<double>(static_cast<float>(v));
+    default:
+      return v;
+  }
+}
+}  // namespace
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  if (is_constant(x)) {
+    const double v = stored_value(x.node()->attrs.f, x.dtype());
+    if (is_bool(dtype)) return constant(x.shape(), v != 0, dtype);
+    if (is_floating(dtype)) return constant(x.shape(), v, dtype);
+    // Within int8 and uint8 alike, so that no conversion can overflow; other constants convert
+    // where all values do.
+    if (v > -1 && v < 128) return constant(x.shape(), std::trunc(v), dtype);
+  }
+  return build_as(Op::Cast, dtype, x.shape(), {x});
+}
+
+Tensor detach(const Tensor& x) { return build(Op::StopGradient, {x}); }
+
+// ---- Gradients
+// ------------------------------------------------------------------------------------------------------
+
+Gradients vjp_zero(const Tensor&, const Tensor&) { return {Tensor{}}; }
+Gradients vjp_neg(const Tensor&, const Tensor& g) { return {-g}; }
+Gradients vjp_abs(const Tensor& out, const Tensor& g) { return {g * sign(input_of(out, 0))}; }
+Gradients vjp_exp(const Tensor& out, const Tensor& g) { return {g * out}; }
+Gradients vjp_expm1(const Tensor& out, const Tensor& g) { return {g * (out + 1)}; }
+Gradients vjp_log(const Tensor& out, const Tensor& g) { return {g / input_of(out, 0)}; }
+Gradients vjp_log1p(const Tensor& out, const Tensor& g) { return {g / (input_of(out, 0) + 1)}; }
+Gradients vjp_sqrt(const Tensor& out, const Tensor& g) { return {g / (out * 2)}; }
+Gradients vjp_rsqrt(const Tensor& out, const Tensor& g) { return {g * (out * out * out) * -0.5}; }
+Gradients vjp_reciprocal(const Tensor& out, const Tensor& g) { return {-(g * out * out)}; }
+Gradients vjp_square(const Tensor& out, const Tensor& g) { return {g * (input_of(out, 0) * 2)}; }
+Gradients vjp_sin(const Tensor& out, const Tensor& g) { return {g * cos(input_of(out, 0))}; }
+Gradients vjp_cos(const Tensor& out, const Tensor& g) { return {-(g * sin(input_of(out, 0)))}; }
+Gradients vjp_tanh(const Tensor& out, const Tensor& g) { return {g * (1 - square(out))}; }
+Gradients vjp_sigmoid(const Tensor& out, const Tensor& g) { return {g * (out * (1 - out))}; }
+Gradients vjp_relu(const Tensor& out, const Tensor& g) { return {where(gt(out, 0), g, 0)}; }
+
+Gradients vjp_erf(const Tensor& out, const Tensor& g) {
+  return {g * (exp(-square(input_of(out, 0))) * (2 * std::numbers::inv_sqrtpi))};
+}
+
+Gradients vjp_cast(const Tensor& out, const Tensor& g) {
+  const DType from = out.node()->input(0)->dtype;
+  return {is_floating(from) ? cast(g, from) : Tensor{}};
+}
+
+}  // namespace tenon

@@ -1,0 +1,297 @@
+// Views: the same elements under another shape. No view changes an element, and engines may do them
+// without copying.
+//
+// Views that would change nothing return their input, and views of a constant are constants.
+#include <algorithm>
+#include <limits>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {}) {
+  if (is_constant(x)) return constant(shape, x.node()->attrs.f, x.dtype());
+  return build_as(op, x.dtype(), shape, {x}, attrs);
+}
+
+}  // namespace
+
+// ---- Builders
+// -------------------------------------------------------------------------------------------------------
+
+Tensor reshape(const Tensor& x, const Ints& sizes) {
+  Ints resolved = sizes;
+  std::int64_t known = 1, open = -1;
+  for (std::size_t a = 0; a < sizes.size(); ++a) {
+    if (sizes[a] != -1) {
+      known *= sizes[a];
+    } else if (std::exchange(open, static_cast<std::int64_t>(a)) != -1) {
+      throw ShapeError(cat(where("reshape"), ": more than one size is -1"));
+    }
+  }
+  if (open >= 0) {
+    if (known == 0 || x.numel() % known != 0)
+      throw ShapeError(cat(where("reshape"), ": ", x.shape(), " has ", x.numel(),
+                           " elements, which the given sizes (product ", known, ") do not divide"));
+    resolved[static_cast<std::size_t>(open)] = x.numel() / known;
+  }
+  const Shape shape = to_shape(resolved);
+  return shape == x.shape() ? x : view(Op::Reshape, x, shape);
+}
+
+Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
+  if (x.rank() == 0) return reshape(x, {1});
+  const std::string at = where("flatten");
+  const int first = normalize_axis(start_axis, x.rank(), at.c_str()),
+            last = normalize_axis(end_axis, x.rank(), at.c_str());
+  if (first > last)
+    throw ShapeError(
+        cat(at, ": the start axis ", start_axis, " comes after the end axis ", end_axis));
+  Shape shape;
+  std::int64_t merged = 1;
+  for (int a = 0; a < x.rank(); ++a) {
+    if (a < first || a > last)
+      shape.push_back(x.shape()[a]);
+    else
+      merged *= x.shape()[a];
+    if (a == last) shape.push_back(merged);
+  }
+  return reshape(x, to_ints(shape));
+}
+
+Tensor permute(const Tensor& x, const Ints& axes) {
+  const std::string at = where("permute");
+  if (static_cast<int>(axes.size()) != x.rank())
+    throw ShapeError(cat(at, ": ", axes.size(), " axes given for a tensor of rank ", x.rank()));
+  axis_mask("permute", axes, x.rank());  // refuses repeats
+  Attrs attrs;
+  Shape shape = x.shape();
+  bool moves = false;
+  for (int a = 0; a < x.rank(); ++a) {
+    const int from =
+        normalize_axis(static_cast<int>(axes[static_cast<std::size_t>(a)]), x.rank(), at.c_str());
+    attrs.i[a] = from;
+    shape[a] = x.shape()[from];
+    moves = moves || from != a;
+  }
+  return moves ? view(Op::Permute, x, shape, attrs) : x;
+}
+
+Tensor transpose(const Tensor& x, int a, int b) {
+  const std::string at = where("transpose");
+  const int first = normalize_axis(a, x.rank(), at.c_str()),
+            second = normalize_axis(b, x.rank(), at.c_str());
+  Ints axes(static_cast<std::size_t>(x.rank()));
+  for (std::size_t k = 0; k < axes.size(); ++k) axes[k] = static_cast<std::int64_t>(k);
+  std::swap(axes[static_cast<std::size_t>(first)], axes[static_cast<std::size_t>(second)]);
+  return permute(x, axes);
+}
+
+Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  const int extra = shape.rank() - x.rank();
+  if (extra < 0)
+    throw ShapeError(cat(where("expand"), ": ", x.shape(), " has more axes than ", shape));
+  Ints padded(static_cast<std::size_t>(extra), 1);
+  padded.insert(padded.end(), x.shape().begin(), x.shape().end());
+  const Tensor aligned = reshape(x, padded);
+  return aligned.shape() == shape ? aligned : view(Op::Expand, aligned, shape);
+}
+
+Tensor expand(const Tensor& x, const Ints& sizes) {
+  Ints resolved = sizes;
+  const int extra = static_cast<int>(sizes.size()) - x.rank();
+  for (int a = 0; a < static_cast<int>(sizes.size()); ++a)
+    if (sizes[static_cast<std::size_t>(a)] == -1) {
+      if (a < extra)
+        throw ShapeError(
+            cat(where("expand"), ": -1 keeps a size, but ", x.shape(), " has none for axis ", a));
+      resolved[static_cast<std::size_t>(a)] = x.shape()[a - extra];
+    }
+  return broadcast_to(x, to_shape(resolved));
+}
+
+Tensor squeeze(const Tensor& x, int axis) {
+  const int a = normalize_axis(axis, x.rank(), where("squeeze").c_str());
+  if (x.shape()[a] != 1) return x;
+  Ints sizes = to_ints(x.shape());
+  sizes.erase(sizes.begin() + a);
+  return reshape(x, sizes);
+}
+
+Tensor unsqueeze(const Tensor& x, int axis) {
+  const int a = normalize_axis(axis, x.rank() + 1, where("unsqueeze").c_str());
+  Ints sizes = to_ints(x.shape());
+  sizes.insert(sizes.begin() + a, 1);
+  return reshape(x, sizes);
+}
+
+Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
+  const int a = normalize_axis(axis, x.rank(), where("slice").c_str());
+  if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
+    throw ValueError(cat(where("slice"), ": the step is ", step));
+  const std::int64_t size = x.shape()[a];
+  // NumPy's clipping: past either end there is nothing; a negative step may end before the first
+  // element.
+  const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size;
+  const auto clip = [&](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, low, high); };
+  const std::int64_t from = clip(start), to = clip(end);
+  const std::int64_t span = step < 0 ? from - to : to - from, stride = step < 0 ? -step : step;
+  const std::int64_t length = span <= 0 ? 0 : (span - 1) / stride + 1;
+  if (length == size && (step == 1 || size == 0)) return x;
+  Shape shape = x.shape();
+  shape[a] = length;
+  Attrs attrs;
+  for (int k = 0; k < x.rank(); ++k) attrs.i[2 * k + 1] = 1;
+  attrs.i[2 * a] = length == 0 ? 0 : from;
+  attrs.i[2 * a + 1] = length <= 1 ? 1 : step;
+  return view(Op::Slice, x, shape, attrs);
+}
+
+Tensor select(const Tensor& x, int axis, std::int64_t index) {
+  const int a = normalize_axis(axis, x.rank(), where("select").c_str());
+  const std::int64_t size = x.shape()[a], i = index < 0 ? index + size : index;
+  if (i < 0 || i >= size)
+    throw ShapeError(
+        cat(where("select"), ": index ", index, " is outside axis ", axis, " of ", x.shape()));
+  return squeeze(slice(x, a, i, i + 1), a);
+}
+
+Tensor flip(const Tensor& x, const Ints& axes) {
+  Tensor out = x;
+  if (!axes.empty()) axis_mask("flip", axes, x.rank());  // refuses repeats
+  for (const std::int64_t axis : axes)
+    out = slice(out, static_cast<int>(axis), -1, std::numeric_limits<std::int64_t>::min(), -1);
+  return out;
+}
+
+std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis) {
+  if (size < 1) throw ValueError(cat(where("split"), ": the size of a part is ", size));
+  const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("split").c_str()));
+  std::vector<Tensor> parts;
+  for (std::int64_t start = 0; start < total; start += size)
+    parts.push_back(slice(x, axis, start, std::min(start + size, total)));
+  if (parts.empty()) parts.push_back(x);
+  return parts;
+}
+
+// ---- Inference
+// ------------------------------------------------------------------------------------------------------
+
+Inferred infer_reshape(const Node& node) {
+  const Node& x = *node.input(0);
+  if (x.shape.numel() != node.shape.numel())
+    throw ShapeError(cat(where(node), ": ", x.shape, " has ", x.shape.numel(), " elements, ",
+                         node.shape, " has ", node.shape.numel()));
+  return {x.dtype, node.shape};
+}
+
+Inferred infer_permute(const Node& node) {
+  const Node& x = *node.input(0);
+  Shape shape = x.shape;
+  unsigned seen = 0;
+  for (int a = 0; a < x.shape.rank(); ++a) {
+    const std::int64_t from = node.attrs.i[a];
+    if (from < 0 || from >= x.shape.rank() || ((seen >> from) & 1u) != 0)
+      throw ShapeError(cat(where(node), ": the axes are not a permutation of those of ", x.shape));
+    seen |= 1u << from;
+    shape[a] = x.shape[static_cast<int>(from)];
+  }
+  return {x.dtype, shape};
+}
+
+Inferred infer_expand(const Node& node) {
+  const Node& x = *node.input(0);
+  bool fits = x.shape.rank() == node.shape.rank();
+  for (int a = 0; fits && a < x.shape.rank(); ++a)
+    fits = x.shape[a] == node.shape[a] || x.shape[a] == 1;
+  if (!fits)
+    throw ShapeError(cat(where(node), ": ", x.shape, " does not broadcast to ", node.shape));
+  return {x.dtype, node.shape};
+}
+
+Inferred infer_slice(const Node& node) {
+  const Node& x = *node.input(0);
+  bool fits = x.shape.rank() == node.shape.rank();
+  for (int a = 0; fits && a < x.shape.rank(); ++a) {
+    const std::int64_t start = node.attrs.i[2 * a], step = node.attrs.i[2 * a + 1],
+                       length = node.shape[a];
+    if (step == 0) fits = false;
+    if (length == 0 || !fits) continue;
+    const std::int64_t end = start + (length - 1) * step;
+    fits = start >= 0 && start < x.shape[a] && end >= 0 && end < x.shape[a];
+  }
+  if (!fits)
+    throw ShapeError(cat(where(node), ": the slice ", node.shape, " reaches outside ", x.shape));
+  return {x.dtype, node.shape};
+}
+
+// ---- Gradients
+// ------------------------------------------------------------------------------------------------------
+
+Gradients vjp_reshape(const Tensor& out, const Tensor& g) {
+  return {reshape(g, to_ints(out.node()->input(0)->shape))};
+}
+
+Gradients vjp_permute(const Tensor& out, const Tensor& g) {
+  Ints back(static_cast<std::size_t>(g.rank()));
+  for (int a = 0; a < g.rank(); ++a) back[static_cast<std::size_t>(out.node()->attrs.i[a])] = a;
+  return {permute(g, back)};
+}
+
+Gradients vjp_expand(const Tensor& out, const Tensor& g) {
+  const Shape& shape = out.node()->input(0)->shape;
+  Ints axes;
+  for (int a = 0; a < shape.rank(); ++a)
+    if (shape[a] != out.shape()[a]) axes.push_back(a);
+  return {axes.empty() ? g : sum(g, axes, true)};
+}
+
+namespace {
+
+// Puts element k of an axis at start + k * step of an axis of `size` zeros (step > 0).
+Tensor spread(const Tensor& g, int axis, std::int64_t start, std::int64_t step, std::int64_t size) {
+  const std::int64_t length = g.shape()[axis];
+  if (length == 0) {
+    Shape shape = g.shape();
+    shape[axis] = size;
+    return zeros(shape, g.dtype());
+  }
+  std::int64_t outer = 1, inner = 1;
+  for (int a = 0; a < axis; ++a) outer *= g.shape()[a];
+  for (int a = axis + 1; a < g.rank(); ++a) inner *= g.shape()[a];
+  Tensor t = reshape(g, {outer, length, inner});
+  if (step != 1) {
+    t = pad(reshape(g, {outer, length, 1, inner}), {0, 0, 0, step - 1});
+    t = slice(reshape(t, {outer, length * step, inner}), 1, 0, (length - 1) * step + 1);
+  }
+  t = pad(t, {0, 0, start, size - start - t.size(1)});
+  Ints sizes = to_ints(g.shape());
+  sizes[static_cast<std::size_t>(axis)] = size;
+  return reshape(t, sizes);
+}
+
+}  // namespace
+
+Gradients vjp_slice(const Tensor& out, const Tensor& g) {
+  const Node& node = *out.node();
+  const Shape& shape = node.input(0)->shape;
+  Tensor t = g;
+  for (int a = 0; a < shape.rank(); ++a) {
+    std::int64_t start = node.attrs.i[2 * a], step = node.attrs.i[2 * a + 1];
+    if (step < 0) {
+      t = flip(t, {a});
+      start += (node.shape[a] - 1) * step;
+      step = -step;
+    }
+    if (t.shape()[a] != shape[a]) t = spread(t, a, start, step, shape[a]);
+  }
+  return {t};
+}
+
+}  // namespace tenon
