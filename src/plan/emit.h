@@ -1,0 +1,14 @@
+// Emission: groups of items become regions over a table of values.
+#pragma once
+
+#include "plan/fuse.h"
+
+namespace tenon {
+
+/// Fills program.values, steps' regions (one a group, in the order of fused.groups), slots, outputs and assigned.
+void emit(const Lowered& graph, const Fused& fused, int slot_count, Program& program);
+
+/// For each group: the groups that must run before it.
+std::vector<std::vector<int>> group_dependencies(const Lowered& graph, const Fused& fused);
+
+}  // namespace tenon

@@ -1,0 +1,374 @@
+// Greedy fusion in topological order: an item joins the groups of its arguments when it sweeps the same space, reads them element by
+// element (or row by row), and no path leads out of the merged group and back.
+#include "plan/fuse.h"
+
+#include <algorithm>
+
+#include "base/str.h"
+#include "ops/table.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kMaxItems = 48;            // bounds the tile registers of a region
+constexpr std::int64_t kMaxRow = 16384;          // longer rows do not stay in cache
+constexpr std::int64_t kMaxWholeRow = 4096;      // a reduction of everything this small is one row
+
+bool has_no_memory(const Item& item) { return item.op == Op::Constant || item.op == Op::Iota; }
+
+bool is_map(const Item& item) {
+  return item.kind == OpKind::Elementwise || item.kind == OpKind::Reduction || item.kind == OpKind::ArgReduction ||
+         item.kind == OpKind::Effect || item.op == Op::Random;
+}
+
+bool reduces(const Item& item) { return item.kind == OpKind::Reduction || item.kind == OpKind::ArgReduction; }
+
+// Axes that a reduction removes, as the count of trailing axes; 0 when they are not the trailing ones.
+int trailing_axes(const Item& item) {
+  const int rank = item.args[0].shape.rank();
+  if (item.kind == OpKind::ArgReduction) return 1;
+  const auto mask = static_cast<std::uint64_t>(item.attrs.i[0]);
+  int count = 0;
+  while (count < rank && (mask >> (rank - 1 - count) & 1u)) ++count;
+  const std::uint64_t trailing = ((std::uint64_t{1} << count) - 1) << (rank - count);
+  return mask == trailing ? count : 0;
+}
+
+std::int64_t trailing_numel(const Shape& shape, int axes) {
+  std::int64_t n = 1;
+  for (int d = shape.rank() - axes; d < shape.rank(); ++d) n *= shape[d];
+  return n;
+}
+
+Shape row_shape(Shape space, int axes) {
+  for (int d = space.rank() - axes; d < space.rank(); ++d) space[d] = 1;
+  return space;
+}
+
+bool identity(const Ref& ref, const Shape& base) { return ref.shape == base && is_linear(ref, base); }
+
+// Reads one value a row of `space` from a base of the row's shape.
+bool reads_rows(const Ref& ref, const Shape& base, const Shape& space, int row_axes) {
+  if (ref.offset != 0 || ref.shape != space || base != row_shape(space, row_axes)) return false;
+  std::int64_t want[kMaxRank];
+  contiguous_strides(base, want);
+  for (int d = 0; d < space.rank(); ++d) {
+    const bool in_row = d >= space.rank() - row_axes;
+    if (space[d] != 1 && ref.stride[d] != (in_row ? 0 : want[d])) return false;
+  }
+  return true;
+}
+
+// The row's axes can be crossed as one.
+bool row_merges(const Ref& ref, int row_axes) {
+  const int rank = ref.shape.rank();
+  for (int d = rank - row_axes; d + 1 < rank; ++d)
+    if (ref.shape[d] != 1 && ref.stride[d] != ref.stride[d + 1] * ref.shape[d + 1]) return false;
+  return true;
+}
+
+class Fuser {
+ public:
+  Fuser(const Lowered& graph, const PlanOptions& options) : g_(graph), on_(options.enabled(kFuse)) {
+    out_.group_of.assign(g_.items.size(), -1);
+    out_.role.assign(g_.items.size(), Role::Element);
+  }
+
+  Fused run() {
+    for (int k = 0; k < static_cast<int>(g_.items.size()); ++k) place(k);
+    if (on_)
+      for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
+        if (g_.items[k].kind == OpKind::Contraction) attach_epilogue(k);
+    drop_empty();
+    return std::move(out_);
+  }
+
+ private:
+  Group& group(int item) { return out_.groups[out_.group_of[item]]; }
+
+  int open(int k, RegionKind kind) {
+    Group fresh;
+    fresh.kind = kind;
+    fresh.items.push_back(k);
+    out_.groups.push_back(std::move(fresh));
+    return out_.group_of[k] = static_cast<int>(out_.groups.size()) - 1;
+  }
+
+  void place(int k) {
+    const Item& item = g_.items[k];
+    if ((item.kind == OpKind::Leaf && item.op != Op::Random)) {
+      // A number wanted as a result needs a sweep that writes it; lower() has put a copy there.
+      return;
+    }
+    if (item.kind == OpKind::Contraction) {
+      open(k, RegionKind::Contraction);
+      group(k).contraction = k;
+      return;
+    }
+    if (!is_map(item)) {
+      open(k, RegionKind::Opaque);
+      return;
+    }
+    open(k, RegionKind::Map);
+    Group& own = group(k);
+    own.space = reduces(item) ? item.args[0].shape : item.shape;
+    if (reduces(item)) classify_reduction(k, own);
+    if (!on_) return;
+    for (const Ref& arg : item.args) try_join(k, arg);
+  }
+
+  void classify_reduction(int k, Group& own) {
+    const Item& item = g_.items[k];
+    const int axes = trailing_axes(item);
+    const std::int64_t row = trailing_numel(own.space, axes);
+    const bool everything = axes == own.space.rank() || row == own.space.numel();
+    const bool fits = row <= (everything ? kMaxWholeRow : kMaxRow);
+    const bool row_kind = item.kind == OpKind::ArgReduction || (axes > 0 && fits && row_merges(item.args[0], axes));
+    out_.role[k] = row_kind ? Role::RowReduce : Role::Column;
+    if (row_kind) own.row_axes = axes;
+  }
+
+  void group_note(int index, std::string text) {
+    if (!text.empty()) out_.groups[index].notes.push_back(std::move(text));
+  }
+
+  // Whether the group reads a contraction element by element: then its column sums are left to a sweep of their own, so that the
+  // rest can become that contraction's epilogue.
+  bool fed_by_contraction(const Group& grp) const {
+    for (int k : grp.items)
+      for (const Ref& arg : g_.items[k].args) {
+        const Item& base = g_.items[arg.item];
+        if (base.kind == OpKind::Contraction && is_linear(arg, base.shape) && arg.shape.numel() == grp.space.numel()) return true;
+      }
+    return false;
+  }
+
+  void try_join(int k, const Ref& arg) {
+    const int base = arg.item;
+    if (out_.group_of[base] < 0 || out_.group_of[base] == out_.group_of[k]) return;
+    Group& theirs = group(base);
+    Group& ours = group(k);
+    if (theirs.kind != RegionKind::Map) {
+      if (theirs.kind == RegionKind::Opaque) note_stop(k, base, "runs as a step of its own");
+      return;
+    }
+    if (out_.role[base] == Role::Column) {
+      note_stop(k, base, "reduces over outer axes: complete only after its whole sweep");
+      return;
+    }
+    const Item& base_item = g_.items[base];
+    Role role = out_.role[k];
+    const bool base_per_row = out_.role[base] == Role::RowReduce || out_.role[base] == Role::PerRow;
+    if (base_per_row) {
+      const bool same_row_value = role == Role::Element && ours.row_axes == 0 && ours.space == base_item.shape &&
+                                  base_item.shape == row_shape(theirs.space, theirs.row_axes) && identity(arg, base_item.shape);
+      if (same_row_value && ours.items.size() == 1 && ours.space != theirs.space) {
+        role = Role::PerRow;
+      } else if (!(ours.space == theirs.space && (reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))) {
+        note_stop(k, base, "its per-row result is read in another pattern");
+        return;
+      }
+    } else if (!(ours.space == theirs.space && identity(arg, base_item.shape))) {
+      note_stop(k, base, ours.space == theirs.space ? "is read in another order" : cat("sweeps ", theirs.space, ", not ", ours.space));
+      return;
+    }
+    if (out_.role[k] == Role::Column && fed_by_contraction(theirs)) {
+      note_stop(k, base, "stays element-wise, to be the epilogue of a contraction");
+      return;
+    }
+    merge(k, base, role);
+  }
+
+  // Every argument that one side takes from the other must be at hand when the sweep reaches it.
+  bool edges_allow(int a, int b, int k, Role role, const Shape& space, int rows) const {
+    for (int side : {a, b})
+      for (int i : out_.groups[side].items)
+        for (const Ref& arg : g_.items[i].args) {
+          const int owner = out_.group_of[arg.item];
+          if (owner != a && owner != b) continue;
+          const Item& base = g_.items[arg.item];
+          const Role base_role = arg.item == k ? role : out_.role[arg.item];
+          const bool user_per_row = (i == k ? role : out_.role[i]) == Role::PerRow;
+          bool at_hand = false;
+          if (base_role == Role::Element) {
+            at_hand = !user_per_row && base.shape == space && identity(arg, space);
+          } else if (base_role != Role::Column) {
+            at_hand = base.shape == row_shape(space, rows) &&
+                      (user_per_row ? identity(arg, base.shape) : reads_rows(arg, base.shape, space, rows));
+          }
+          if (!at_hand) return false;
+        }
+    return true;
+  }
+
+  void note_stop(int k, int base, const std::string& reason) {
+    group_note(out_.group_of[k], cat("apart from ", item_title(g_.items[base]), ": it ", reason));
+  }
+
+  void merge(int k, int base, Role role) {
+    const int a = out_.group_of[base], b = out_.group_of[k];
+    Group &theirs = out_.groups[a], &ours = out_.groups[b];
+    const int rows = std::max(theirs.row_axes, ours.row_axes);
+    if (theirs.row_axes != 0 && ours.row_axes != 0 && theirs.row_axes != ours.row_axes)
+      return note_stop(k, base, "reduces rows of another length");
+    if (theirs.items.size() + ours.items.size() > kMaxItems)
+      return note_stop(k, base, cat("would make more than ", kMaxItems, " instructions"));
+    if (rows > 1)
+      for (const Group* side : {&theirs, &ours})
+        for (int i : side->items)
+          for (const Ref& arg : g_.items[i].args)
+            if (arg.shape == theirs.space && !row_merges(arg, rows) && external(arg, a, b))
+              return note_stop(k, base, "has rows that lie scattered in memory");
+    if (!assignments_allow(a, b)) return note_stop(k, base, "reads a variable, which this sweep assigns, in another order");
+    if (!edges_allow(a, b, k, role, theirs.space, rows)) return note_stop(k, base, "is also read in another pattern");
+    if (reaches(a, b) || reaches(b, a)) return note_stop(k, base, "lies on another path between the two");
+    out_.role[k] = role;
+    theirs.row_axes = rows;
+    for (int i : ours.items) {
+      out_.group_of[i] = a;
+      theirs.items.push_back(i);
+    }
+    std::sort(theirs.items.begin(), theirs.items.end());
+    for (std::string& n : ours.notes) theirs.notes.push_back(std::move(n));
+    ours = Group{};
+  }
+
+  bool external(const Ref& arg, int a, int b) const {
+    const int owner = out_.group_of[arg.item];
+    return owner != a && owner != b && !has_no_memory(g_.items[arg.item]);
+  }
+
+  // An assignment may share a sweep with reads of its variable only where they read the very element it writes.
+  bool assignments_allow(int a, int b) const {
+    for (int side : {a, b})
+      for (int i : out_.groups[side].items) {
+        const Item& item = g_.items[i];
+        if (item.op != Op::Assign) continue;
+        for (int other : {a, b})
+          for (int j : out_.groups[other].items)
+            for (const Ref& arg : g_.items[j].args)
+              if (arg.item == item.target &&
+                  (!is_map(g_.items[j]) || !identity(arg, g_.items[item.target].shape)))
+                return false;
+      }
+    return true;
+  }
+
+  // A path from group `from` to group `to` through at least one other group.
+  bool reaches(int from, int to) {
+    seen_.assign(g_.items.size(), 0);
+    stack_.clear();
+    auto visit_users = [&](int item) {
+      for (int user : g_.items[item].users)
+        if (!seen_[user]) {
+          seen_[user] = 1;
+          stack_.push_back(user);
+        }
+    };
+    for (int item : out_.groups[from].items)
+      for (int user : g_.items[item].users)
+        if (out_.group_of[user] != from && out_.group_of[user] != to && !seen_[user]) {
+          seen_[user] = 1;
+          stack_.push_back(user);
+        }
+    while (!stack_.empty()) {
+      const int item = stack_.back();
+      stack_.pop_back();
+      const int owner = out_.group_of[item];
+      if (owner == to) return true;
+      // Everything of the group passed through depends on this item.
+      if (owner >= 0 && owner != from)
+        for (int member : out_.groups[owner].items) visit_users(member);
+      else
+        visit_users(item);
+    }
+    return false;
+  }
+
+  void attach_epilogue(int c) {
+    const Item& contraction = g_.items[c];
+    const Shape space = epilogue_space(contraction);
+    for (int user : contraction.users) {
+      const int b = out_.group_of[user];
+      if (b < 0 || out_.groups[b].kind != RegionKind::Map) continue;
+      const int a = out_.group_of[c];
+      const std::string refusal = epilogue_refusal(c, b, space);
+      if (!refusal.empty()) {
+        group_note(a, cat("no epilogue ", item_title(g_.items[user]), ": ", refusal));
+        continue;
+      }
+      Group &theirs = out_.groups[a], &ours = out_.groups[b];
+      for (int i : ours.items) {
+        out_.group_of[i] = a;
+        theirs.items.push_back(i);
+      }
+      std::sort(theirs.items.begin(), theirs.items.end());
+      theirs.space = ours.space;
+      for (std::string& n : ours.notes) theirs.notes.push_back(std::move(n));
+      ours = Group{};
+      return;
+    }
+  }
+
+  std::string epilogue_refusal(int c, int b, const Shape& space) {
+    const Group& grp = out_.groups[b];
+    const Item& contraction = g_.items[c];
+    if (contraction.dtype != DType::Float32) return cat("a result of ", contraction.dtype, " has none");
+    if (grp.row_axes != 0) return "it reduces rows";
+    if (grp.space.numel() != contraction.shape.numel()) return "it sweeps another space";
+    std::int64_t scratch[kMaxRank];
+    for (int i : grp.items) {
+      const Item& item = g_.items[i];
+      if (out_.role[i] != Role::Element) return "it reduces";
+      if (item.op == Op::Random) return "it draws random numbers";
+      for (const Ref& arg : item.args) {
+        if (arg.item == c) {
+          if (!is_linear(arg, contraction.shape)) return "it reads the result in another order";
+        } else if (out_.group_of[arg.item] != b && g_.items[arg.item].op != Op::Constant &&
+                   !reshape_strides(arg.shape, arg.stride, space, scratch)) {
+          return "an argument has no strides over [batch, rows, columns]";
+        }
+      }
+    }
+    const int a = out_.group_of[c];
+    if (!assignments_allow(a, b)) return "the contraction reads the variable that it assigns";
+    if (reaches(a, b) || reaches(b, a)) return "it needs a result that depends on this contraction";
+    return "";
+  }
+
+  void drop_empty() {
+    std::vector<int> index(out_.groups.size(), -1);
+    std::vector<Group> kept;
+    for (std::size_t k = 0; k < out_.groups.size(); ++k) {
+      if (out_.groups[k].items.empty()) continue;
+      index[k] = static_cast<int>(kept.size());
+      kept.push_back(std::move(out_.groups[k]));
+    }
+    out_.groups = std::move(kept);
+    for (int& owner : out_.group_of)
+      if (owner >= 0) owner = index[static_cast<std::size_t>(owner)];
+  }
+
+  const Lowered& g_;
+  bool on_;
+  Fused out_;
+  std::vector<char> seen_;
+  std::vector<int> stack_;
+};
+
+}  // namespace
+
+Shape epilogue_space(const Item& contraction) {
+  const Shape& s = contraction.shape;
+  if (contraction.op == Op::Matmul) {
+    std::int64_t batch = 1;
+    for (int d = 0; d < s.rank() - 2; ++d) batch *= s[d];
+    return {batch, s[s.rank() - 2], s[s.rank() - 1]};
+  }
+  if (contraction.op == Op::Conv2dWeightGrad) return {1, s[0], s[1] * s[2] * s[3]};
+  return {s[0], s[1], s[2] * s[3]};
+}
+
+Fused fuse(const Lowered& graph, const PlanOptions& options) { return Fuser(graph, options).run(); }
+
+}  // namespace tenon

@@ -1,0 +1,39 @@
+// Fusion: which items run in one sweep. Decides only; emit.h turns a group into a region.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/lower.h"
+
+namespace tenon {
+
+enum class Role : std::uint8_t {
+  Element,    // one value an element of the space
+  PerRow,     // one value a row
+  RowReduce,  // reduces the row; per-row result usable in the sweep
+  Column,     // reduces other axes; result is an output only
+};
+
+struct Group {
+  RegionKind kind = RegionKind::Map;
+  std::vector<int> items;       // ascending
+  int contraction = -1;         // the contraction whose epilogue the other items are
+  Shape space;                  // uncollapsed iteration space of the map part
+  int row_axes = 0;             // trailing axes that form the row; 0: no rows
+  std::vector<std::string> notes;
+};
+
+struct Fused {
+  std::vector<Group> groups;    // unordered
+  std::vector<int> group_of;    // by item; -1 for leaves and numbers
+  std::vector<Role> role;       // by item
+};
+
+/// With fusion disabled every item is a group of its own.
+Fused fuse(const Lowered& graph, const PlanOptions& options);
+
+/// The three axes that a contraction's epilogue runs over: [batch, rows, columns].
+Shape epilogue_space(const Item& contraction);
+
+}  // namespace tenon

@@ -1,0 +1,249 @@
+// The graph passes. Each is a rule applied to every node, inputs before users; rewrite() does the walking.
+#include "plan/graph_passes.h"
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <unordered_map>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+#include "ops/table.h"
+
+namespace tenon {
+namespace {
+
+// Returns an undefined tensor to keep the node (rebuilt if its inputs changed).
+using Rule = std::function<Tensor(Node& node, std::span<const Tensor> inputs)>;
+
+Roots rewrite(const Roots& roots, const Rule& rule) {
+  const std::vector<Node*> order = topological_order(roots);
+  std::unordered_map<const Node*, Tensor> done;
+  done.reserve(order.size());
+  std::vector<Tensor> inputs;
+  for (Node* node : order) {
+    inputs.clear();
+    bool changed = false;
+    if (!node->realised()) {
+      for (Node* in : node->in()) {
+        inputs.push_back(done.at(in));
+        changed |= inputs.back().node() != in;
+      }
+    }
+    LabelGuard label(node->label);
+    Tensor out = node->realised() ? Tensor(node) : rule(*node, inputs);
+    if (!out.defined())
+      out = changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs) : Tensor(node);
+    done.emplace(node, std::move(out));
+  }
+  Roots result;
+  result.reserve(roots.size());
+  for (const Tensor& root : roots) result.push_back(done.at(root.node()));
+  return result;
+}
+
+double round_to(DType dtype, double v) {
+  switch (dtype) {
+    case DType::Float32: return static_cast<float>(v);
+    case DType::Float16: return static_cast<float>(float16(static_cast<float>(v)));
+    case DType::BFloat16: return static_cast<float>(bfloat16(static_cast<float>(v)));
+    default: return v;
+  }
+}
+
+// Only ops whose value in double, rounded once, is the op's value in its dtype: the correctly rounded ones.
+bool fold_binary(Op op, double a, double b, double* out) {
+  switch (op) {
+    case Op::Add: *out = a + b; return true;
+    case Op::Sub: *out = a - b; return true;
+    case Op::Mul: *out = a * b; return true;
+    case Op::Div: *out = a / b; return true;
+    case Op::Maximum: *out = std::fmax(a, b); return !std::isnan(a) && !std::isnan(b);
+    case Op::Minimum: *out = std::fmin(a, b); return !std::isnan(a) && !std::isnan(b);
+    default: return false;
+  }
+}
+
+bool fold_unary(Op op, double a, double* out) {
+  switch (op) {
+    case Op::Neg: *out = -a; return true;
+    case Op::Abs: *out = std::fabs(a); return true;
+    case Op::Sqrt: *out = std::sqrt(a); return true;
+    case Op::Square: *out = a * a; return true;
+    case Op::Reciprocal: *out = 1 / a; return true;
+    default: return false;
+  }
+}
+
+Tensor constant(const Node& like, double value) {
+  Attrs attrs;
+  attrs.f = value;
+  return make_node(Op::Constant, like.dtype, like.shape, attrs, {});
+}
+
+bool is_constant(const Tensor& t) { return t.node()->op == Op::Constant && !t.node()->realised(); }
+
+bool is_identity_view(const Node& node, const Node& in) {
+  if (node.op == Op::StopGradient) return true;
+  if (node.op == Op::Cast) return node.dtype == in.dtype;
+  if (node.shape != in.shape) return false;
+  if (node.op == Op::Reshape || node.op == Op::Expand) return true;
+  if (node.op == Op::Permute) {
+    for (int a = 0; a < node.shape.rank(); ++a)
+      if (node.attrs.i[a] != a) return false;
+    return true;
+  }
+  if (node.op == Op::Slice) {
+    for (int a = 0; a < node.shape.rank(); ++a)
+      if (node.attrs.i[2 * a] != 0 || node.attrs.i[2 * a + 1] != 1) return false;
+    return true;
+  }
+  return false;
+}
+
+bool swaps_last_two(const Node& permute) {
+  const int rank = permute.shape.rank();
+  if (rank < 2) return false;
+  for (int a = 0; a < rank - 2; ++a)
+    if (permute.attrs.i[a] != a) return false;
+  return permute.attrs.i[rank - 2] == rank - 1 && permute.attrs.i[rank - 1] == rank - 2;
+}
+
+Tensor swap_last_two(const Tensor& x) {
+  const int rank = x.rank();
+  Attrs attrs;
+  Shape shape = x.shape();
+  for (int a = 0; a < rank; ++a) attrs.i[a] = a;
+  std::swap(attrs.i[rank - 2], attrs.i[rank - 1]);
+  std::swap(shape[rank - 2], shape[rank - 1]);
+  return make_node(Op::Permute, x.dtype(), shape, attrs, std::span(&x, 1));
+}
+
+Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
+  if (inputs.empty()) return {};
+  const Tensor& x = inputs[0];
+  const Node& in = *x.node();
+  if (is_identity_view(node, in)) return x;
+  const bool pending_in = !in.realised() && in.input_count > 0;
+  if (node.op == Op::Reshape && in.op == Op::Reshape && pending_in) {
+    const Tensor base(in.input(0));
+    if (base.shape() == node.shape) return base;
+    return make_node(Op::Reshape, node.dtype, node.shape, {}, std::span(&base, 1));
+  }
+  if (node.op == Op::Permute && in.op == Op::Permute && pending_in) {
+    const Tensor base(in.input(0));
+    Attrs attrs;
+    bool identity = true;
+    for (int a = 0; a < node.shape.rank(); ++a) {
+      attrs.i[a] = in.attrs.i[node.attrs.i[a]];
+      identity &= attrs.i[a] == a;
+    }
+    return identity ? base : make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
+  }
+  // (A B)ᵀ = Bᵀ Aᵀ: operands are read with any strides, results are written row by row.
+  if (node.op == Op::Permute && in.op == Op::Matmul && pending_in && swaps_last_two(node)) {
+    auto flip = [](const Tensor& t) {
+      Tensor flipped = swap_last_two(t);
+      Tensor merged = drop_noop(*flipped.node(), std::span(&t, 1));
+      return merged.defined() ? merged : flipped;
+    };
+    const Tensor operands[2] = {flip(Tensor(in.input(1))), flip(Tensor(in.input(0)))};
+    LabelGuard label(in.label);
+    return make_node(Op::Matmul, node.dtype, node.shape, in.attrs, operands);
+  }
+  return {};
+}
+
+struct NodeKey {
+  const Node* node;
+  bool operator==(const NodeKey& o) const {
+    const Node &a = *node, &b = *o.node;
+    if (a.op != b.op || a.dtype != b.dtype || a.input_count != b.input_count || !(a.shape == b.shape) || !(a.attrs == b.attrs))
+      return false;
+    return std::memcmp(a.inputs(), b.inputs(), sizeof(Node*) * a.input_count) == 0;
+  }
+};
+
+struct NodeKeyHash {
+  std::size_t operator()(const NodeKey& k) const {
+    const Node& n = *k.node;
+    std::uint64_t h = static_cast<std::uint64_t>(n.op) * 0x9E3779B97F4A7C15ull + static_cast<std::uint64_t>(n.dtype);
+    auto mix = [&h](std::uint64_t v) { h = (h ^ v) * 0xD6E8FEB86659FD93ull, h ^= h >> 32; };
+    for (std::int64_t s : n.shape) mix(static_cast<std::uint64_t>(s));
+    for (std::int64_t v : n.attrs.i) mix(static_cast<std::uint64_t>(v));
+    mix(std::bit_cast<std::uint64_t>(n.attrs.f));
+    for (Node* in : n.in()) mix(reinterpret_cast<std::uintptr_t>(in));
+    return h;
+  }
+};
+
+}  // namespace
+
+Roots verify_graph(Roots roots, const PlanOptions&) {
+  for (Node* node : topological_order(roots)) {
+    if (node->realised()) continue;
+    const OpInfo& info = op_info(node->op);
+    if (info.arity >= 0 && info.arity != node->input_count)
+      throw InternalError(cat(info.name, " has ", int{node->input_count}, " inputs, its row says ", info.arity));
+    const Inferred inferred = info.infer(*node);
+    if (inferred.dtype != node->dtype || inferred.shape != node->shape)
+      throw InternalError(cat(info.name, " (", label_text(node->label), ") is ", node->dtype, node->shape, " but its row infers ",
+                              inferred.dtype, inferred.shape));
+  }
+  return roots;
+}
+
+Roots fold_constants(Roots roots, const PlanOptions&) {
+  return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    if (inputs.empty() || inputs.size() > 2) return {};
+    for (const Tensor& in : inputs)
+      if (!is_constant(in)) return {};
+    const double a = inputs[0].node()->attrs.f;
+    const OpKind kind = op_info(node.op).kind;
+    if (kind == OpKind::View) return constant(node, a);
+    const bool real = is_floating(node.dtype) && is_floating(inputs[0].dtype());
+    if (!real) return {};
+    if (node.op == Op::Cast) return constant(node, round_to(node.dtype, a));
+    double value = 0;
+    const bool folded = inputs.size() == 1 ? fold_unary(node.op, a, &value)
+                                           : fold_binary(node.op, a, inputs[1].node()->attrs.f, &value);
+    return folded ? constant(node, round_to(node.dtype, value)) : Tensor{};
+  });
+}
+
+Roots drop_noops(Roots roots, const PlanOptions&) { return rewrite(roots, drop_noop); }
+
+Roots share(Roots roots, const PlanOptions&) {
+  std::unordered_map<NodeKey, Tensor, NodeKeyHash> known;
+  return rewrite(roots, [&known](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    // Effects happen as often as they are written.
+    if (node.op == Op::Assign || op_info(node.op).kind == OpKind::Effect) return {};
+    Tensor candidate = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
+    auto [it, fresh] = known.try_emplace(NodeKey{candidate.node()}, candidate);
+    return it->second;
+  });
+}
+
+Roots autocast(Roots roots, const PlanOptions& options) {
+  if (!options.bf16) return roots;
+  return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    if (op_info(node.op).kind != OpKind::Contraction || node.dtype != DType::Float32) return {};
+    Attrs attrs = node.attrs;
+    std::int64_t& compute = attrs.i[node.op == Op::Matmul ? 0 : 8];
+    if (compute != 0) return {};
+    compute = static_cast<std::int64_t>(DType::BFloat16) + 1;
+    return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+  });
+}
+
+Roots decompose(Roots roots, const PlanOptions&) {
+  return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    const OpInfo& info = op_info(node.op);
+    if (info.decompose == nullptr || info.kind != OpKind::Composite) return {};
+    return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
+  });
+}
+
+}  // namespace tenon

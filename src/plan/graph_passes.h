@@ -1,0 +1,28 @@
+// Graph to graph passes: pure functions from the wanted tensors to equivalent ones. They run before anything is lowered.
+#pragma once
+
+#include <vector>
+
+#include <tenon/tensor.h>
+
+#include "plan/program.h"
+
+namespace tenon {
+
+using Roots = std::vector<Tensor>;
+
+/// Throws InternalError when a node's dtype or shape is not what its row infers.
+Roots verify_graph(Roots roots, const PlanOptions& options);
+/// Element-wise ops and views of constants become constants.
+Roots fold_constants(Roots roots, const PlanOptions& options);
+/// Views and casts that change nothing go away; chains of reshapes and of permutes become one; a transposed product is computed
+/// transposed in the first place.
+Roots drop_noops(Roots roots, const PlanOptions& options);
+/// Equal nodes become one.
+Roots share(Roots roots, const PlanOptions& options);
+/// Contractions of float32 get bfloat16 operands (float32 sums and results).
+Roots autocast(Roots roots, const PlanOptions& options);
+/// Composites are written out in other ops.
+Roots decompose(Roots roots, const PlanOptions& options);
+
+}  // namespace tenon

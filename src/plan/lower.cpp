@@ -1,0 +1,278 @@
+// Lowering of nodes to items; the arithmetic of views.
+#include "plan/lower.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/table.h"
+
+namespace tenon {
+
+void contiguous_strides(const Shape& shape, std::int64_t* stride) {
+  std::int64_t step = 1;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    stride[d] = step;
+    step *= shape[d];
+  }
+}
+
+bool is_linear(const Ref& ref, const Shape& base) {
+  if (ref.offset != 0 || ref.shape.numel() != base.numel()) return false;
+  std::int64_t step = 1;
+  for (int d = ref.shape.rank() - 1; d >= 0; --d) {
+    if (ref.shape[d] != 1 && ref.stride[d] != step) return false;
+    step *= ref.shape[d];
+  }
+  return true;
+}
+
+bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to, std::int64_t* out) {
+  if (from.numel() != to.numel()) return false;
+  if (from.numel() == 0) {
+    contiguous_strides(to, out);
+    return true;
+  }
+  // Walk both shapes from the inside, matching groups of axes of equal element counts; inside a group the old axes must follow
+  // one another without gaps.
+  int f = from.rank() - 1, t = to.rank() - 1;
+  while (f >= 0 || t >= 0) {
+    while (f >= 0 && from[f] == 1) --f;
+    if (f < 0) {
+      for (; t >= 0; --t) out[t] = 0;  // only ones are left
+      break;
+    }
+    std::int64_t old_count = from[f], new_count = 1;
+    const std::int64_t inner = stride[f];
+    std::int64_t span = stride[f] * from[f];
+    int lowest = t + 1;
+    while (true) {
+      if (new_count < old_count) {
+        if (t < 0) return false;
+        new_count *= to[t--];
+        lowest = t + 1;
+      } else if (old_count < new_count) {
+        do --f;
+        while (f >= 0 && from[f] == 1);
+        if (f < 0 || stride[f] != span) return false;
+        old_count *= from[f];
+        span *= from[f];
+      } else {
+        break;
+      }
+    }
+    std::int64_t step = inner, covered = 1;
+    int d = lowest;
+    while (covered < old_count) covered *= to[d++];
+    for (int k = d - 1; k >= lowest; --k) {
+      out[k] = step;
+      step *= to[k];
+    }
+    --f;
+  }
+  return true;
+}
+
+std::string item_title(const Item& item) {
+  const std::string& label = label_text(item.label);
+  return label.empty() ? op_info(item.op).name : cat(op_info(item.op).name, " (", label, ")");
+}
+
+namespace {
+
+class Lowering {
+ public:
+  Lowering(std::span<Node* const> leaves, const PlanOptions& options) : fold_views_(options.enabled(kLayout)) {
+    for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
+  }
+
+  Lowered run(std::span<const Tensor> roots) {
+    for (Node* node : topological_order(roots)) add(*node);
+    for (const Tensor& root : roots) out_.outputs.push_back(output(*root.node()));
+    order_assignments();
+    for (int k = 0; k < static_cast<int>(out_.items.size()); ++k) {
+      for (const Ref& arg : out_.items[k].args) user(arg.item, k);
+      for (int before : out_.items[k].after) user(before, k);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void user(int item, int by) {
+    auto& users = out_.items[item].users;
+    if (users.empty() || users.back() != by) users.push_back(by);
+  }
+
+  int push(Op op, const Node& node) {
+    Item item;
+    item.op = op;
+    item.kind = op_info(op).kind;
+    item.dtype = node.dtype;
+    item.shape = node.shape;
+    item.attrs = node.attrs;
+    item.label = node.label;
+    out_.items.push_back(std::move(item));
+    return static_cast<int>(out_.items.size()) - 1;
+  }
+
+  Ref whole(int item) const {
+    Ref ref;
+    ref.item = item;
+    ref.shape = out_.items[item].shape;
+    contiguous_strides(ref.shape, ref.stride);
+    return ref;
+  }
+
+  // A copy of what `ref` reads, contiguous. The same reference is copied once.
+  int copy(const Ref& ref, std::uint32_t label) {
+    std::string key(reinterpret_cast<const char*>(&ref.item), sizeof ref.item);
+    key.append(reinterpret_cast<const char*>(&ref.offset), sizeof ref.offset);
+    for (int d = 0; d < ref.shape.rank(); ++d) {
+      key.append(reinterpret_cast<const char*>(&ref.stride[d]), sizeof ref.stride[d]);
+      const std::int64_t size = ref.shape[d];
+      key.append(reinterpret_cast<const char*>(&size), sizeof size);
+    }
+    auto [it, fresh] = copies_.try_emplace(key, -1);
+    if (!fresh) return it->second;
+    Item item;
+    item.op = Op::Cast;  // to its own dtype: a copy
+    item.kind = OpKind::Elementwise;
+    item.dtype = out_.items[ref.item].dtype;
+    item.shape = ref.shape;
+    item.label = label;
+    item.args.push_back(ref);
+    out_.items.push_back(std::move(item));
+    return it->second = static_cast<int>(out_.items.size()) - 1;
+  }
+
+  // The base read from end to end: contractions of images, pooling and movement take nothing else.
+  Ref contiguous(const Ref& ref, std::uint32_t label) {
+    const Item& base = out_.items[ref.item];
+    const bool has_memory = base.op != Op::Constant && base.op != Op::Iota;
+    if (has_memory && is_linear(ref, base.shape)) return ref;
+    return whole(copy(ref, label));
+  }
+
+  Ref view(const Node& node, const Ref& in) {
+    Ref out = in;
+    out.shape = node.shape;
+    switch (node.op) {
+      case Op::Permute:
+        for (int a = 0; a < node.shape.rank(); ++a) out.stride[a] = in.stride[node.attrs.i[a]];
+        break;
+      case Op::Expand:
+        for (int a = 0; a < node.shape.rank(); ++a) out.stride[a] = in.shape[a] == node.shape[a] ? in.stride[a] : 0;
+        break;
+      case Op::Slice:
+        for (int a = 0; a < node.shape.rank(); ++a) {
+          out.offset += node.attrs.i[2 * a] * in.stride[a];
+          out.stride[a] = in.stride[a] * node.attrs.i[2 * a + 1];
+        }
+        break;
+      case Op::Reshape:
+        if (!reshape_strides(in.shape, in.stride, node.shape, out.stride)) {
+          out = whole(copy(in, node.label));
+          contiguous_strides(node.shape, out.stride);
+          out.shape = node.shape;
+        }
+        break;
+      default: throw InternalError(cat("view ", op_info(node.op).name, " is not known to the layout pass"));
+    }
+    if (!fold_views_) {
+      out = whole(copy(out, node.label));
+    }
+    return out;
+  }
+
+  void add(Node& node) {
+    const OpKind kind = op_info(node.op).kind;
+    if (node.realised()) {
+      const int item = push(node.op == Op::Variable ? Op::Variable : Op::Data, node);
+      const auto slot = slots_.find(&node);
+      if (slot == slots_.end()) throw InternalError("a leaf of the graph has no slot");
+      out_.items[item].slot = slot->second;
+      out_.items[item].kind = OpKind::Leaf;
+      refs_[&node] = whole(item);
+      return;
+    }
+    if (node.op == Op::StopGradient) {
+      refs_[&node] = refs_.at(node.input(0));
+      return;
+    }
+    if (kind == OpKind::View) {
+      refs_[&node] = view(node, refs_.at(node.input(0)));
+      return;
+    }
+    std::vector<Ref> args;
+    for (Node* in : node.in()) args.push_back(refs_.at(in));
+    const bool needs_whole = kind == OpKind::Pooling || kind == OpKind::Movement || node.op == Op::Conv2d ||
+                             node.op == Op::Conv2dInputGrad || node.op == Op::Conv2dWeightGrad || node.op == Op::Random;
+    for (Ref& arg : args) {
+      const Item& base = out_.items[arg.item];
+      const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;
+      if (needs_whole || (kind == OpKind::Contraction && no_memory)) arg = contiguous(arg, node.label);
+    }
+    if (node.op == Op::Assign) {
+      add_assign(node, args);
+      return;
+    }
+    const int item = push(node.op, node);
+    out_.items[item].args = std::move(args);
+    Ref ref = whole(item);
+    if (node.op == Op::Iota) {
+      std::memset(ref.stride, 0, sizeof ref.stride);
+      ref.stride[node.attrs.i[0]] = 1;
+    }
+    refs_[&node] = ref;
+  }
+
+  void add_assign(const Node& node, const std::vector<Ref>& args) {
+    const int target = args[0].item;
+    if (out_.items[target].op != Op::Variable)
+      throw ValueError(cat(where("assign"), ": the target is not a variable"));
+    if (!assigned_.emplace(target, 0).second)
+      throw ValueError(cat("assign (", label_text(out_.items[target].label), "): the variable is assigned twice in one evaluation"));
+    const int item = push(Op::Assign, node);
+    out_.items[item].args.push_back(args[1]);
+    out_.items[item].target = target;
+    assigned_[target] = item;
+    refs_[&node] = args[1];
+    assigns_[&node] = item;
+  }
+
+  int output(const Node& node) {
+    if (auto it = assigns_.find(&node); it != assigns_.end()) return it->second;
+    const Ref& ref = refs_.at(&node);
+    const Item& base = out_.items[ref.item];
+    const bool computed = base.kind != OpKind::Leaf || base.op == Op::Random;
+    const int item = computed && is_linear(ref, base.shape) ? ref.item : copy(ref, node.label);
+    out_.items[item].wanted = true;
+    return item;
+  }
+
+  // A variable's old value is read by everything that names it, so its assignment waits for all of them.
+  void order_assignments() {
+    for (int k = 0; k < static_cast<int>(out_.items.size()); ++k)
+      for (const Ref& arg : out_.items[k].args)
+        if (auto it = assigned_.find(arg.item); it != assigned_.end() && it->second != k)
+          out_.items[it->second].after.push_back(k);
+  }
+
+  bool fold_views_;
+  std::unordered_map<const Node*, int> slots_;
+  std::unordered_map<const Node*, Ref> refs_;
+  std::unordered_map<const Node*, int> assigns_;
+  std::unordered_map<int, int> assigned_;  // variable item to Assign item
+  std::unordered_map<std::string, int> copies_;
+  Lowered out_;
+};
+
+}  // namespace
+
+Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves, const PlanOptions& options) {
+  return Lowering(leaves, options).run(roots);
+}
+
+}  // namespace tenon

@@ -1,0 +1,155 @@
+// The pass list: the compiler's table of contents. Every pass goes through one wrapper that times it, can switch it off, and checks
+// the graph after it in verified builds.
+#include <chrono>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+#include "ops/table.h"
+#include "plan/emit.h"
+#include "plan/graph_passes.h"
+#include "plan/schedule.h"
+
+namespace tenon {
+namespace {
+
+constexpr PassInfo kPasses[kPassCount] = {
+    {"verify_graph", true, "first: a wrong node is reported before it is rewritten beyond recognition"},
+    {"fold_constants", true, "before share: folded numbers become equal nodes"},
+    {"drop_noops", true, "before share, and again after decompose: views of views hide equal nodes"},
+    {"share", true, "after the clean-up, so that equal means equal; again after decompose"},
+    {"autocast", true, "on contractions as the user wrote them; their operands are rounded where they are packed"},
+    {"decompose", false, "after engines had their chance at whole composites, before fusion"},
+    {"layout", true, "folds views into strides, so that fusion sees how values are really read"},
+    {"fuse", true, "before engines are chosen: they claim regions, not ops; before memory: fused values need none"},
+    {"choose_engine", false, "after fusion; prepares each step's kernel and learns its workspace"},
+    {"order", true, "after fusion: steps are what is ordered; least live memory first"},
+    {"plan_memory", true, "after the order gives lifetimes; the arena's size is the peak, known before anything runs"},
+    {"verify_program", true, "last: every value written before it is read, no two live values on one place"},
+};
+
+using Clock = std::chrono::steady_clock;
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+class Pipeline {
+ public:
+  Pipeline(const PlanOptions& options, Program& program) : options_(options), program_(program) {}
+
+  Roots graph_pass(PassId id, Roots roots, Roots (*pass)(Roots, const PlanOptions&)) {
+    if (!options_.enabled(id)) return roots;
+    const int before = static_cast<int>(topological_order(roots).size());
+    const auto start = Clock::now();
+    roots = pass(std::move(roots), options_);
+    record(id, ms_since(start), before, static_cast<int>(topological_order(roots).size()), "nodes");
+    return roots;
+  }
+
+  template <class F>
+  void plan_pass(PassId id, const char* unit, F&& f) {
+    const auto start = Clock::now();
+    const auto [before, after] = f();
+    record(id, ms_since(start), before, after, unit);
+  }
+
+ private:
+  void record(PassId id, double ms, int before, int after, const char* unit) {
+    program_.passes.push_back({kPasses[id].name, ms, before, after, unit});
+  }
+  const PlanOptions& options_;
+  Program& program_;
+};
+
+Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeline) {
+  roots = pipeline.graph_pass(kVerifyGraph, std::move(roots), verify_graph);
+  roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
+  roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
+  roots = pipeline.graph_pass(kShare, std::move(roots), share);
+  roots = pipeline.graph_pass(kAutocast, std::move(roots), autocast);
+  roots = pipeline.graph_pass(kDecompose, std::move(roots), decompose);
+  roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
+  roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
+  roots = pipeline.graph_pass(kShare, std::move(roots), share);
+  if (options.enabled(kVerifyGraph)) roots = verify_graph(std::move(roots), options);
+  return roots;
+}
+
+std::vector<std::string> graph_text(const Roots& roots) {
+  std::vector<std::string> lines;
+  std::vector<Node*> order = topological_order(roots);
+  auto number = [&order](const Node* node) {
+    for (std::size_t k = 0; k < order.size(); ++k)
+      if (order[k] == node) return k;
+    return order.size();
+  };
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const Node& node = *order[k];
+    std::string line = cat("%", k, " = ", op_info(node.op).name);
+    if (!node.realised()) {
+      char separator = '(';
+      for (Node* in : node.in()) {
+        line += cat(separator, "%", number(in));
+        separator = ',';
+      }
+      if (separator == ',') line += ')';
+      if (node.op == Op::Constant) line += cat(" ", node.attrs.f);
+    }
+    line += cat(" ", node.dtype, node.shape);
+    if (node.label != 0) line += cat("  # ", label_text(node.label));
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+const PassInfo& pass_info(int pass) { return kPasses[pass]; }
+
+std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted, std::span<Node* const> leaves,
+                                            const PlanOptions& options) {
+  const auto start = Clock::now();
+  auto program = std::make_shared<Program>();
+  Program& p = *program;
+  Pipeline pipeline(options, p);
+  const Roots roots = run_graph_passes(Roots(wanted.begin(), wanted.end()), options, pipeline);
+  p.graph_lines = graph_text(roots);
+  p.node_count = static_cast<int>(p.graph_lines.size());
+
+  Lowered lowered;
+  pipeline.plan_pass(kLayout, "items", [&] {
+    lowered = lower(roots, leaves, options);
+    return std::pair(p.node_count, static_cast<int>(lowered.items.size()));
+  });
+  Fused fused;
+  pipeline.plan_pass(kFuse, "regions", [&] {
+    fused = fuse(lowered, options);
+    int items = 0;
+    for (const Group& g : fused.groups) items += static_cast<int>(g.items.size());
+    return std::pair(items, static_cast<int>(fused.groups.size()));
+  });
+  emit(lowered, fused, static_cast<int>(leaves.size()), p);
+  pipeline.plan_pass(kChooseEngine, "steps", [&] {
+    choose_engines(p, options);
+    return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
+  });
+  pipeline.plan_pass(kOrder, "steps", [&] {
+    order_steps(p, group_dependencies(lowered, fused), options.enabled(kOrder));
+    return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
+  });
+  pipeline.plan_pass(kPlanMemory, "KiB", [&] {
+    std::int64_t apart = 0;
+    for (const Value& v : p.values)
+      if (v.kind == Value::Kind::Arena) apart += v.bytes;
+    plan_memory(p, options);
+    return std::pair(static_cast<int>(apart / 1024), static_cast<int>(p.arena_bytes / 1024));
+  });
+  if (options.enabled(kVerifyProgram))
+    pipeline.plan_pass(kVerifyProgram, "values", [&] {
+      verify_program(p);
+      return std::pair(static_cast<int>(p.values.size()), static_cast<int>(p.values.size()));
+    });
+  p.planning_ms = ms_since(start);
+  return program;
+}
+
+}  // namespace tenon

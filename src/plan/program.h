@@ -1,0 +1,89 @@
+// Program: a planned graph. Ordered steps, where every value lives, which slots a run must fill. Immutable once planned, so many
+// threads may run one Program, each with its own arena.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/tensor.h>
+
+#include "plan/engine.h"
+#include "plan/region.h"
+
+namespace tenon {
+
+struct Step {
+  Region region;
+  const Engine* engine = nullptr;
+  std::unique_ptr<Kernel> kernel;
+  std::string passed_over;  // engines asked before this one, and why they declined
+};
+
+/// One result of the program, in the order in which it was asked for.
+struct OutputSlot {
+  ValueId value = kNoValue;
+  DType dtype = DType::Float32;
+  Shape shape;
+  bool is_variable = false;  // the value of an assignment: it lives in the variable
+};
+
+struct PassRecord {
+  std::string name;
+  double ms = 0;
+  int before = 0, after = 0;  // nodes, regions or bytes in KiB: `unit` says which
+  std::string unit;
+};
+
+struct Program {
+  std::vector<Value> values;
+  std::vector<Step> steps;
+  std::vector<ValueId> slots;           // leaf k of the graph (in order of first visit) is this value; kNoValue if unused
+  std::vector<OutputSlot> outputs;
+  std::vector<ValueId> assigned;        // variables that the program writes
+  std::int64_t arena_bytes = 0;         // intermediates, workspace included
+  std::int64_t workspace_offset = 0;
+  std::int64_t leaf_bytes = 0, output_bytes = 0;
+  std::vector<PassRecord> passes;
+  std::vector<std::string> graph_lines;
+  int node_count = 0;
+  double planning_ms = 0;
+
+  std::int64_t peak_bytes() const { return arena_bytes + leaf_bytes + output_bytes; }
+};
+
+enum PassId : std::uint32_t {
+  kVerifyGraph, kFoldConstants, kDropNoops, kShare, kAutocast, kDecompose, kLayout, kFuse, kChooseEngine, kOrder, kPlanMemory,
+  kVerifyProgram, kPassCount
+};
+
+/// Name, and whether the pass may be switched off, in pipeline order.
+struct PassInfo {
+  const char* name;
+  bool optional;
+  const char* why_here;
+};
+const PassInfo& pass_info(int pass);
+
+struct PlanOptions {
+  std::span<const Engine* const> engines;  // asked in order; the last must claim everything
+  int threads = 1;
+  bool bf16 = false;                       // autocast contractions to bfloat16 operands
+  std::uint32_t disabled = 0;              // bit mask of PassId
+  std::int64_t memory_limit = 0;           // 0: none
+  bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }
+};
+
+/// Plans the evaluation of `roots`. `leaves` are the graph's leaves in the order in which a run will bind them.
+std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots, std::span<Node* const> leaves,
+                                            const PlanOptions& options);
+
+/// Text of a program for people: one line a step, and one line a value of the arena.
+std::string print_steps(const Program& program);
+std::string print_arena(const Program& program);
+std::string print_fusion(const Program& program);
+std::string print_passes(const Program& program);
+
+}  // namespace tenon

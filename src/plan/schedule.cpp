@@ -1,0 +1,182 @@
+// Engines, order, memory and verification of a program.
+#include "plan/schedule.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kAlign = 64;
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+std::string size_text(std::int64_t bytes) {
+  if (bytes < 10 * 1024) return cat(bytes, " B");
+  if (bytes < 10 * 1024 * 1024) return cat(bytes / 1024, " KiB");
+  return cat(bytes / (1024 * 1024), " MiB");
+}
+
+void find_lifetimes(Program& p) {
+  for (Value& v : p.values) v.first_step = v.last_step = -1;
+  for (int s = 0; s < static_cast<int>(p.steps.size()); ++s) {
+    const Region& r = p.steps[static_cast<std::size_t>(s)].region;
+    for (ValueId id : r.writes) {
+      Value& v = p.values[static_cast<std::size_t>(id)];
+      if (v.first_step < 0) v.first_step = s;
+      v.last_step = std::max(v.last_step, s);
+    }
+    for (ValueId id : r.reads) p.values[static_cast<std::size_t>(id)].last_step = std::max(p.values[static_cast<std::size_t>(id)].last_step, s);
+  }
+}
+
+// Lowest offset at which `value` fits beside those already placed whose lives meet its own.
+std::int64_t lowest_fit(const Value& value, const std::vector<const Value*>& placed) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+  for (const Value* o : placed)
+    if (o->first_step <= value.last_step && value.first_step <= o->last_step)
+      taken.emplace_back(o->offset, o->offset + aligned(o->bytes));
+  std::sort(taken.begin(), taken.end());
+  std::int64_t at = 0;
+  for (const auto& [begin, end] : taken) {
+    if (at + aligned(value.bytes) <= begin) break;
+    at = std::max(at, end);
+  }
+  return at;
+}
+
+void check_limit(const Program& p, std::int64_t limit) {
+  if (limit <= 0 || p.peak_bytes() <= limit) return;
+  std::vector<const Value*> largest;
+  for (const Value& v : p.values) largest.push_back(&v);
+  std::sort(largest.begin(), largest.end(), [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
+  std::string who;
+  for (std::size_t k = 0; k < std::min<std::size_t>(3, largest.size()); ++k) {
+    const std::string& label = label_text(largest[k]->label);
+    who += cat(k == 0 ? "" : ", ", size_text(largest[k]->bytes), " for ", largest[k]->dtype, largest[k]->shape,
+               label.empty() ? "" : " of ", label);
+  }
+  throw MemoryError(cat("this would take ", size_text(p.peak_bytes()), " at its peak, more than the limit of ", size_text(limit),
+                        " (largest: ", who, "): use a smaller batch or raise the limit"));
+}
+
+}  // namespace
+
+void choose_engines(Program& program, const PlanOptions& options) {
+  for (Step& step : program.steps) {
+    std::string refusals;
+    for (const Engine* engine : options.engines) {
+      std::string why;
+      if (engine->claims(step.region, program.values, &why)) {
+        step.engine = engine;
+        break;
+      }
+      refusals += cat(refusals.empty() ? "" : "; ", engine->name(), ": ", why);
+    }
+    if (step.engine == nullptr)
+      throw NotSupported(cat("no engine runs ", step.region.title, " (", label_text(step.region.label), "): ", refusals));
+    step.passed_over = refusals;
+    step.kernel = step.engine->prepare(step.region, program.values, options.threads);
+  }
+}
+
+void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy) {
+  const std::size_t n = program.steps.size();
+  std::vector<int> readers_left(program.values.size(), 0);
+  for (const Step& s : program.steps)
+    for (ValueId id : s.region.reads) ++readers_left[static_cast<std::size_t>(id)];
+  std::vector<std::vector<int>> after(n);
+  std::vector<int> waiting(n);
+  for (std::size_t s = 0; s < n; ++s) {
+    waiting[s] = static_cast<int>(before[s].size());
+    for (int b : before[s]) after[static_cast<std::size_t>(b)].push_back(static_cast<int>(s));
+  }
+  std::vector<int> ready, order;
+  for (std::size_t s = 0; s < n; ++s)
+    if (waiting[s] == 0) ready.push_back(static_cast<int>(s));
+  auto growth = [&](int s) {
+    const Region& r = program.steps[static_cast<std::size_t>(s)].region;
+    std::int64_t bytes = 0;
+    for (ValueId id : r.writes) {
+      const Value& v = program.values[static_cast<std::size_t>(id)];
+      if (v.kind == Value::Kind::Arena) bytes += v.bytes;
+    }
+    for (ValueId id : r.reads) {
+      const Value& v = program.values[static_cast<std::size_t>(id)];
+      if (v.kind == Value::Kind::Arena && readers_left[static_cast<std::size_t>(id)] == 1) bytes -= v.bytes;
+    }
+    return bytes;
+  };
+  while (!ready.empty()) {
+    auto pick = std::min_element(ready.begin(), ready.end());
+    if (greedy) {
+      std::int64_t best = std::numeric_limits<std::int64_t>::max();
+      for (auto it = ready.begin(); it != ready.end(); ++it) {
+        const std::int64_t bytes = growth(*it);
+        if (bytes < best || (bytes == best && *it < *pick)) {
+          best = bytes;
+          pick = it;
+        }
+      }
+    }
+    const int s = *pick;
+    ready.erase(pick);
+    order.push_back(s);
+    for (ValueId id : program.steps[static_cast<std::size_t>(s)].region.reads) --readers_left[static_cast<std::size_t>(id)];
+    for (int next : after[static_cast<std::size_t>(s)])
+      if (--waiting[static_cast<std::size_t>(next)] == 0) ready.push_back(next);
+  }
+  if (order.size() != n) throw InternalError("the steps of a program depend on each other in a circle");
+  std::vector<Step> sorted;
+  sorted.reserve(n);
+  for (int s : order) sorted.push_back(std::move(program.steps[static_cast<std::size_t>(s)]));
+  program.steps = std::move(sorted);
+}
+
+void plan_memory(Program& program, const PlanOptions& options) {
+  find_lifetimes(program);
+  std::vector<Value*> values;
+  for (Value& v : program.values)
+    if (v.kind == Value::Kind::Arena) values.push_back(&v);
+  std::stable_sort(values.begin(), values.end(), [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
+  std::vector<const Value*> placed;
+  std::int64_t top = 0;
+  for (Value* v : values) {
+    v->offset = options.enabled(kPlanMemory) ? lowest_fit(*v, placed) : top;
+    top = std::max(top, v->offset + aligned(v->bytes));
+    placed.push_back(v);
+  }
+  std::size_t workspace = 0;
+  for (const Step& s : program.steps) workspace = std::max(workspace, s.kernel->workspace_bytes);
+  program.workspace_offset = top;
+  program.arena_bytes = top + aligned(static_cast<std::int64_t>(workspace));
+  check_limit(program, options.memory_limit);
+}
+
+void verify_program(const Program& program) {
+  std::vector<char> written(program.values.size(), 0);
+  for (std::size_t k = 0; k < program.values.size(); ++k)
+    written[k] = program.values[k].kind == Value::Kind::Leaf || program.values[k].kind == Value::Kind::Variable;
+  for (const Step& s : program.steps) {
+    for (ValueId id : s.region.reads)
+      if (!written[static_cast<std::size_t>(id)])
+        throw InternalError(cat("step ", s.region.title, " reads value ", id, " before it is written"));
+    for (ValueId id : s.region.writes) written[static_cast<std::size_t>(id)] = 1;
+  }
+  for (const OutputSlot& out : program.outputs)
+    if (!written[static_cast<std::size_t>(out.value)]) throw InternalError(cat("output value ", out.value, " is never written"));
+  for (std::size_t a = 0; a < program.values.size(); ++a)
+    for (std::size_t b = a + 1; b < program.values.size(); ++b) {
+      const Value &x = program.values[a], &y = program.values[b];
+      if (x.kind != Value::Kind::Arena || y.kind != Value::Kind::Arena) continue;
+      const bool together = x.first_step <= y.last_step && y.first_step <= x.last_step;
+      const bool overlap = x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+      if (together && overlap) throw InternalError(cat("values ", a, " and ", b, " overlap in the arena while both live"));
+    }
+}
+
+}  // namespace tenon
