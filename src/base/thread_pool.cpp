@@ -1,9 +1,10 @@
 // The worker threads behind parallel_for: what is handed out, how they wait, when they sleep.
 //
-// A call publishes a job that lives on the caller's stack into one of a few fixed slots and then works on it itself.
-// Invariant: a worker touches a job only between entering its slot (users + 1) and leaving it, and the caller returns
-// only after it has withdrawn the job and seen the slot empty. Both sides write their own word before they read the
-// other's, sequentially consistent, so one of them always sees the other.
+// A call publishes a job that lives on the caller's stack into one of a few fixed slots and then
+// works on it itself. Invariant: a worker touches a job only between entering its slot (users + 1)
+// and leaving it, and the caller returns only after it has withdrawn the job and seen the slot
+// empty. Both sides write their own word before they read the other's, sequentially consistent, so
+// one of them always sees the other.
 #include "base/thread_pool.h"
 
 #include <sched.h>
@@ -23,7 +24,8 @@
 namespace tenon {
 namespace {
 
-constexpr int kSlots = 16;        // calls that may share the workers at once; further ones run on their caller alone
+constexpr int kSlots =
+    16;  // calls that may share the workers at once; further ones run on their caller alone
 constexpr int kMaxThreads = 1024;
 constexpr std::chrono::microseconds kSpinTime{40};
 
@@ -70,7 +72,8 @@ struct alignas(64) Slot {
 
 thread_local int t_worker = -1;  // the running chunk's worker, -1 outside of chunks
 
-// Of several exceptions the one of the lowest chunk is kept, so that the message does not depend on timing.
+// Of several exceptions the one of the lowest chunk is kept, so that the message does not depend on
+// timing.
 void keep_error(Job& job, std::int64_t chunk) {
   const std::lock_guard<std::mutex> lock(job.error_mutex);
   if (job.error && job.error_chunk < chunk) return;
@@ -129,14 +132,16 @@ class Pool {
  private:
   Slot* take_slot() {
     for (Slot& slot : slots_) {
-      if (!slot.taken.load(std::memory_order_relaxed) && !slot.taken.exchange(true, std::memory_order_acquire)) {
+      if (!slot.taken.load(std::memory_order_relaxed) &&
+          !slot.taken.exchange(true, std::memory_order_acquire)) {
         return &slot;
       }
     }
     return nullptr;
   }
 
-  // Threads are made when first needed. Where the system refuses one, the work is done with those there are.
+  // Threads are made when first needed. Where the system refuses one, the work is done with those
+  // there are.
   void start_workers(int threads) {
     if (started_.load(std::memory_order_acquire) >= threads) return;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -153,7 +158,8 @@ class Pool {
   void announce(std::int64_t wanted) {
     epoch_.fetch_add(1);
     if (sleepers_.load() == 0) return;
-    // The empty critical section orders this after a worker that has counted itself but does not wait yet.
+    // The empty critical section orders this after a worker that has counted itself but does not
+    // wait yet.
     { const std::lock_guard<std::mutex> lock(sleep_mutex_); }
     if (wanted >= sleepers_.load(std::memory_order_relaxed)) {
       wake_.notify_all();
@@ -188,7 +194,8 @@ class Pool {
   }
 
   void worker_loop(int id) {
-    std::uint32_t seen = epoch_.load() - 1;  // the call that made this thread has been announced or is about to be
+    std::uint32_t seen =
+        epoch_.load() - 1;  // the call that made this thread has been announced or is about to be
     for (;;) {
       const auto news = [this, &seen] { return epoch_.load(std::memory_order_acquire) != seen; };
       if (!spin_until(news)) {
@@ -236,13 +243,15 @@ int quota_in_file(const char* path, bool& found) {
   return cpus_of_quota(std::atof(quota), fields == 2 ? period : 100000.0);
 }
 
-// The smallest CPU quota on the path from this process's control group up to the root (version 2), or of version 1.
+// The smallest CPU quota on the path from this process's control group up to the root (version 2),
+// or of version 1.
 int cgroup_cpus() {
   char path[512] = "";
   if (std::FILE* file = std::fopen("/proc/self/cgroup", "r")) {
     char line[512];
     while (std::fgets(line, sizeof line, file) != nullptr) {
-      if (std::strncmp(line, "0::", 3) == 0) std::snprintf(path, sizeof path, "%.*s", int(std::strcspn(line + 3, "\n")), line + 3);
+      if (std::strncmp(line, "0::", 3) == 0)
+        std::snprintf(path, sizeof path, "%.*s", int(std::strcspn(line + 3, "\n")), line + 3);
     }
     std::fclose(file);
   }
@@ -250,7 +259,8 @@ int cgroup_cpus() {
   bool found = false, any = false;
   for (;;) {
     char name[600];
-    std::snprintf(name, sizeof name, "/sys/fs/cgroup%s/cpu.max", std::strcmp(path, "/") == 0 ? "" : path);
+    std::snprintf(name, sizeof name, "/sys/fs/cgroup%s/cpu.max",
+                  std::strcmp(path, "/") == 0 ? "" : path);
     const int cpus = quota_in_file(name, found);
     any = any || found;
     if (cpus > 0) smallest = smallest == 0 ? cpus : std::min(smallest, cpus);
@@ -263,7 +273,8 @@ int cgroup_cpus() {
 }
 
 int affinity_cpus() {
-  // A machine with more CPUs than cpu_set_t holds makes the call fail with EINVAL: ask again with a larger set.
+  // A machine with more CPUs than cpu_set_t holds makes the call fail with EINVAL: ask again with a
+  // larger set.
   for (std::size_t words = sizeof(cpu_set_t) / sizeof(unsigned long); words <= 4096; words *= 2) {
     std::vector<unsigned long> mask(words, 0);
     const std::size_t bytes = words * sizeof(unsigned long);
@@ -289,6 +300,8 @@ int available_cpus() {
   return quota > 0 ? std::min(affinity, quota) : affinity;
 }
 
-void detail::parallel_chunks(std::int64_t chunks, void* context, ChunkFn fn) { pool().run(chunks, context, fn); }
+void detail::parallel_chunks(std::int64_t chunks, void* context, ChunkFn fn) {
+  pool().run(chunks, context, fn);
+}
 
 }  // namespace tenon

@@ -1,7 +1,9 @@
-// What the CPU's contraction kernels promise: matrix multiplication and the three passes of a 2-d convolution.
+// What the CPU's contraction kernels promise: matrix multiplication and the three passes of a 2-d
+// convolution.
 //
-// Pure functions on pointers: they know no graph, allocate nothing, and cut their work by shape alone, so any number of
-// threads gives the same bits. Strides count elements. Results never alias operands or workspace.
+// Pure functions on pointers: they know no graph, allocate nothing, and cut their work by shape
+// alone, so any number of threads gives the same bits. Strides count elements. Results never alias
+// operands or workspace.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +15,23 @@
 
 namespace tenon::cpu {
 
-/// Called when a rectangle of the result is final (all of the reduction summed) and still in cache. `block` points at
-/// element (row0, col0), its rows are `ld` floats apart. The callee may overwrite the block in place. Rectangles are
-/// disjoint and cover the result; their order is not defined, and several workers call at once.
+/// Called when a rectangle of the result is final (all of the reduction summed) and still in cache.
+/// `block` points at element (row0, col0), its rows are `ld` floats apart. The callee may overwrite
+/// the block in place. Rectangles are disjoint and cover the result; their order is not defined,
+/// and several workers call at once.
 struct Epilogue {
   void (*fn)(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
              std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) = nullptr;
   void* ctx = nullptr;
 };
 
-/// F32: float32 products and sums. Bf16: operands rounded to bfloat16 (nearest even), products summed in float32.
+/// F32: float32 products and sums. Bf16: operands rounded to bfloat16 (nearest even), products
+/// summed in float32.
 enum class Math { F32, Bf16 };
 
-/// Element (i, j) of batch b stands at data[offset(b) + i * row_stride + j * col_stride], where offset(b) is
-/// batch_offsets[b] if given, else b * batch_stride. Any strides: transposed, zero (broadcast), negative.
+/// Element (i, j) of batch b stands at data[offset(b) + i * row_stride + j * col_stride], where
+/// offset(b) is batch_offsets[b] if given, else b * batch_stride. Any strides: transposed, zero
+/// (broadcast), negative.
 struct Operand {
   const void* data = nullptr;
   DType dtype = DType::Float32;  ///< Float32, BFloat16 or Float16 (gemm_f64: Float64).
@@ -40,19 +45,22 @@ struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 };
 
-/// c[b] (m x n, rows ldc apart) = a[b] (m x k) * b[b] (k x n). Overwrites c; k = 0 writes zeros. With c == nullptr the
-/// blocks exist only for the epilogue, in scratch inside workspace. workspace: 64-byte aligned, at least
-/// gemm_workspace bytes for num_threads() at the time of the call.
+/// c[b] (m x n, rows ldc apart) = a[b] (m x k) * b[b] (k x n). Overwrites c; k = 0 writes zeros.
+/// With c == nullptr the blocks exist only for the epilogue, in scratch inside workspace.
+/// workspace: 64-byte aligned, at least gemm_workspace bytes for num_threads() at the time of the
+/// call.
 void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
           std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace);
 std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool c_is_null);
 
-/// The same in float64, for checks and small statistics: blocked for cache, no epilogue, no workspace.
-void gemm_f64(const GemmShape& shape, const Operand& a, const Operand& b, double* c, std::int64_t ldc,
-              std::int64_t c_batch_stride);
+/// The same in float64, for checks and small statistics: blocked for cache, no epilogue, no
+/// workspace.
+void gemm_f64(const GemmShape& shape, const Operand& a, const Operand& b, double* c,
+              std::int64_t ldc, std::int64_t c_batch_stride);
 
-/// x [n, c, h, w], w [k, c / groups, r, s], y [n, k, p, q], all contiguous; y is the cross-correlation, as in PyTorch:
-/// y(i, j) = sum w(a, b) * x(i * stride_h - pad_h + a * dil_h, j * stride_w - pad_w + b * dil_w).
+/// x [n, c, h, w], w [k, c / groups, r, s], y [n, k, p, q], all contiguous; y is the
+/// cross-correlation, as in PyTorch: y(i, j) = sum w(a, b) * x(i * stride_h - pad_h + a * dil_h, j
+/// * stride_w - pad_w + b * dil_w).
 struct ConvShape {
   std::int64_t n = 0, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0, p = 0, q = 0;
   int stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1, dil_w = 1, groups = 1;
@@ -77,8 +85,8 @@ void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, f
 /// Bytes of the workspace (64-byte aligned) of one pass with `threads` threads.
 std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, int threads);
 
-/// Multiply-add throughput of `threads` threads with operands in registers, in FLOP/s: the peak that shares of peak
-/// are told against. Takes about 50 ms.
+/// Multiply-add throughput of `threads` threads with operands in registers, in FLOP/s: the peak
+/// that shares of peak are told against. Takes about 50 ms.
 double measure_fma_peak(Math math, int threads);
 
 }  // namespace tenon::cpu

@@ -1,59 +1,310 @@
-// Matrix multiplication, portable form.
+// Matrix multiplication in blocks of packed panels (Goto and van de Geijn, "Anatomy of
+// high-performance matrix multiplication", 2008), with the result of a chunk finished while it is
+// in cache.
+//
+// a [m, k] and b [k, n] with any strides, c [m, n] row-major, overwritten. Bound by arithmetic for
+// large sizes: the lab program lab/cpu_kernels.cpp tells the share of the multiply-add peak. No
+// allocation; aliasing is not allowed.
 #include <algorithm>
-#include <vector>
 
 #include "base/thread_pool.h"
 #include "cpu/kernels/contract.h"
+#include "cpu/kernels/gemm_plan.h"
 
 namespace tenon::cpu {
 namespace {
-float load(const void* p, DType t, std::int64_t i, Math math) {
-  float v = 0;
-  if (t == DType::Float32) v = static_cast<const float*>(p)[i];
-  if (t == DType::BFloat16) v = static_cast<float>(static_cast<const bfloat16*>(p)[i]);
-  if (t == DType::Float16) v = static_cast<float>(static_cast<const float16*>(p)[i]);
-  return math == Math::Bf16 ? static_cast<float>(bfloat16(v)) : v;
-}
-std::int64_t offset(const Operand& o, std::int64_t b) { return o.batch_offsets ? o.batch_offsets[b] : b * o.batch_stride; }
-}  // namespace
 
-void gemm(const GemmShape& s, const Operand& a, const Operand& b, float* c, std::int64_t ldc, std::int64_t cs, Math math,
-          const Epilogue& e, void* workspace) {
-  const std::int64_t rows = 16, blocks = (s.m + rows - 1) / rows;
-  parallel_for(s.batch * blocks, [&](std::int64_t chunk, int worker) {
-    const std::int64_t bi = chunk / blocks, i0 = chunk % blocks * rows, i1 = std::min(s.m, i0 + rows);
-    float* block = c ? c + bi * cs + i0 * ldc : static_cast<float*>(workspace) + worker * rows * s.n;
-    const std::int64_t ld = c ? ldc : s.n;
-    const std::int64_t ao = offset(a, bi), bo = offset(b, bi);
-    for (std::int64_t i = i0; i < i1; ++i) {
-      float* row = block + (i - i0) * ld;
-      for (std::int64_t j = 0; j < s.n; ++j) row[j] = 0;
-      for (std::int64_t k = 0; k < s.k; ++k) {
-        const float x = load(a.data, a.dtype, ao + i * a.row_stride + k * a.col_stride, math);
-        for (std::int64_t j = 0; j < s.n; ++j) row[j] += x * load(b.data, b.dtype, bo + k * b.row_stride + j * b.col_stride, math);
+constexpr std::int64_t kPackWords = 32 << 10;  // packed by one chunk of a packing loop
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t batch_offset(const Operand& x, std::int64_t batch) {
+  return x.batch_offsets != nullptr ? x.batch_offsets[batch] : batch * x.batch_stride;
+}
+
+struct Block {
+  std::int64_t row0, rows, col0, cols, k0, k;
+};
+
+// One product: where its operands, its packed panels and its result are.
+class Product {
+ public:
+  Product(const GemmPlan& plan, const KernelSet& kernels, Math math)
+      : plan_(plan), kernels_(kernels), math_(math) {}
+
+  void set_operands(const Operand& a, const Operand& b, std::int64_t batch) {
+    a_ = {element(a.data, a.dtype, batch_offset(a, batch)), a.dtype, a.row_stride, a.col_stride};
+    b_ = {element(b.data, b.dtype, batch_offset(b, batch)), b.dtype, b.col_stride, b.row_stride};
+    batch_ = batch;
+  }
+
+  // The stretch [k0, k0 + k) of the reduction only.
+  void set_stretch(std::int64_t k0, std::int64_t k) {
+    a_.data = element(a_.data, a_.dtype, k0 * a_.k_stride);
+    b_.data = element(b_.data, b_.dtype, k0 * b_.k_stride);
+    k_ = k;
+  }
+
+  void set_packed(float* memory) {
+    packed_a_ = memory;
+    packed_b_ = memory + plan_.packed_a();
+  }
+
+  // A null result is replaced by `scratch`: one chunk a worker, or the whole result where the
+  // reduction is cut.
+  void set_result(float* c, std::int64_t ldc, float* scratch) {
+    c_ = c != nullptr || plan_.chunk_scratch() ? c : scratch;
+    ldc_ = c != nullptr ? ldc : plan_.n;
+    scratch_ = scratch;
+  }
+
+  void run(const Epilogue& epilogue) {
+    for (std::int64_t col0 = 0; col0 < plan_.n; col0 += plan_.nb) {
+      for (std::int64_t k0 = 0; k0 < k_; k0 += plan_.kb) {
+        for (std::int64_t row0 = 0; row0 < plan_.m; row0 += plan_.mb) {
+          const Block block = {row0, std::min(plan_.mb, plan_.m - row0),
+                               col0, std::min(plan_.nb, plan_.n - col0),
+                               k0,   std::min(plan_.kb, k_ - k0)};
+          pack(block, row0 == 0);
+          compute(block, epilogue);
+        }
       }
     }
-    if (e.fn) e.fn(e.ctx, worker, bi, i0, i1, 0, s.n, block, ld);
-  });
-}
+  }
 
-std::size_t gemm_workspace(const GemmShape& s, Math, int threads, bool c_is_null) {
-  return c_is_null ? static_cast<std::size_t>(threads) * 16 * static_cast<std::size_t>(s.n) * 4 + 64 : 64;
-}
+ private:
+  bool in_place(std::int64_t cols_left) const { return plan_.b_in_place && cols_left >= plan_.nr; }
 
-void gemm_f64(const GemmShape& s, const Operand& a, const Operand& b, double* c, std::int64_t ldc, std::int64_t cs) {
-  parallel_for(s.batch * s.m, [&](std::int64_t chunk, int) {
-    const std::int64_t bi = chunk / s.m, i = chunk % s.m;
-    const double* x = static_cast<const double*>(a.data) + offset(a, bi) + i * a.row_stride;
-    const double* y = static_cast<const double*>(b.data) + offset(b, bi);
-    double* row = c + bi * cs + i * ldc;
-    std::fill(row, row + s.n, 0.0);
-    for (std::int64_t k = 0; k < s.k; ++k) {
-      for (std::int64_t j = 0; j < s.n; ++j) row[j] += x[k * a.col_stride] * y[k * b.row_stride + j * b.col_stride];
+  void pack(const Block& block, bool with_b) {
+    const std::int64_t words = words_of(block.k, plan_.pairs);
+    const std::int64_t a_panels = div_up(block.rows, plan_.mr);
+    const std::int64_t b_panels = with_b ? div_up(block.cols, plan_.nr) : 0;
+    const std::int64_t a_group = std::max<std::int64_t>(1, kPackWords / (words * plan_.mr));
+    const std::int64_t b_group = std::max<std::int64_t>(1, kPackWords / (words * plan_.nr));
+    const std::int64_t a_chunks = div_up(a_panels, a_group);
+    const bool small =
+        words * (block.rows + (with_b && !plan_.b_in_place ? block.cols : 0)) <= kPackWords;
+    const auto pack_chunk = [&](std::int64_t chunk, int) {
+      if (chunk < a_chunks) {
+        const std::int64_t end = std::min(a_panels, (chunk + 1) * a_group);
+        for (std::int64_t panel = chunk * a_group; panel < end; ++panel) pack_a(block, panel);
+      } else {
+        const std::int64_t first = (chunk - a_chunks) * b_group;
+        for (std::int64_t panel = first; panel < std::min(b_panels, first + b_group); ++panel)
+          pack_b(block, panel);
+      }
+    };
+    const std::int64_t chunks = a_chunks + div_up(b_panels, b_group);
+    if (small) {
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) pack_chunk(chunk, 0);
+    } else {
+      parallel_for(chunks, pack_chunk);
+    }
+  }
+
+  void pack_a(const Block& block, std::int64_t panel) {
+    const std::int64_t row = block.row0 + panel * plan_.mr;
+    PanelSource source = a_;
+    source.data = element(a_.data, a_.dtype, row * a_.line_stride + block.k0 * a_.k_stride);
+    const int lines =
+        static_cast<int>(std::min<std::int64_t>(plan_.mr, block.row0 + block.rows - row));
+    pack_panel(kernels_, source, lines, block.k, math_, packed_a_ + panel * a_panel_size(block),
+               plan_.mr);
+  }
+
+  void pack_b(const Block& block, std::int64_t panel) {
+    const std::int64_t col = block.col0 + panel * plan_.nr, left = block.col0 + block.cols - col;
+    if (in_place(left)) return;
+    PanelSource source = b_;
+    source.data = element(b_.data, b_.dtype, col * b_.line_stride + block.k0 * b_.k_stride);
+    const int lines = static_cast<int>(std::min<std::int64_t>(plan_.nr, left));
+    float* to = packed_b_ + (plan_.b_in_place ? 0 : panel * b_panel_size(block));
+    pack_panel(kernels_, source, lines, block.k, math_, to, plan_.nr);
+  }
+
+  std::int64_t a_panel_size(const Block& block) const {
+    return words_of(block.k, plan_.pairs) * plan_.mr;
+  }
+  std::int64_t b_panel_size(const Block& block) const {
+    return words_of(block.k, plan_.pairs) * plan_.nr;
+  }
+
+  void compute(const Block& block, const Epilogue& epilogue) {
+    const std::int64_t a_panels = div_up(block.rows, plan_.mr),
+                       b_panels = div_up(block.cols, plan_.nr);
+    const std::int64_t chunks_m = div_up(a_panels, plan_.chunk_m),
+                       chunks_n = div_up(b_panels, plan_.chunk_n);
+    parallel_for(chunks_m * chunks_n, [&](std::int64_t chunk, int worker) {
+      const std::int64_t pa = chunk / chunks_n * plan_.chunk_m,
+                         pb = chunk % chunks_n * plan_.chunk_n;
+      Block part = block;
+      part.row0 = block.row0 + pa * plan_.mr;
+      part.rows =
+          std::min(block.row0 + block.rows, part.row0 + plan_.chunk_m * plan_.mr) - part.row0;
+      part.col0 = block.col0 + pb * plan_.nr;
+      part.cols =
+          std::min(block.col0 + block.cols, part.col0 + plan_.chunk_n * plan_.nr) - part.col0;
+      float* c =
+          c_ != nullptr ? c_ + part.row0 * ldc_ + part.col0 : scratch_ + worker * plan_.scratch();
+      const std::int64_t ldc = c_ != nullptr ? ldc_ : part.cols;
+      compute_chunk(part, pa, pb, c, ldc);
+      if (epilogue.fn != nullptr && block.k0 + block.k == k_) {
+        epilogue.fn(epilogue.ctx, worker, batch_, part.row0, part.row0 + part.rows, part.col0,
+                    part.col0 + part.cols, c, ldc);
+      }
+    });
+  }
+
+  // Panels pa.. of A times panels pb.. of B into the rectangle `part`, B's panel resident while A's
+  // pass by.
+  void compute_chunk(const Block& part, std::int64_t pa, std::int64_t pb, float* c,
+                     std::int64_t ldc) {
+    const std::int64_t words = words_of(part.k, plan_.pairs);
+    TileArgs args;
+    args.ldc = ldc;
+    args.a_step = plan_.mr;
+    for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
+      args.steps = std::min(plan_.kc, words - k0);
+      args.accumulate = part.k0 + k0 > 0;
+      for (std::int64_t j = 0; j < part.cols; j += plan_.nr) {
+        const std::int64_t left = part.cols - j;
+        args.cols = std::min<std::int64_t>(left, plan_.nr);
+        if (in_place(left)) {
+          args.b =
+              static_cast<const float*>(b_.data) + (part.k0 + k0) * b_.k_stride + part.col0 + j;
+          args.b_step = b_.k_stride;
+        } else {
+          const std::int64_t panel = plan_.b_in_place ? 0 : pb + j / plan_.nr;
+          args.b = packed_b_ + panel * b_panel_size(part) + k0 * plan_.nr;
+          args.b_step = plan_.nr;
+        }
+        const int vectors = static_cast<int>(div_up(args.cols, plan_.lanes));
+        const TileFn* tiles = kernels_.strided[plan_.pairs][vectors > 2 ? 4 : vectors];
+        for (std::int64_t i = 0; i < part.rows; i += plan_.mr) {
+          args.a = packed_a_ + (pa + i / plan_.mr) * a_panel_size(part) + k0 * plan_.mr;
+          args.c = c + i * ldc + j;
+          tiles[std::min<std::int64_t>(plan_.mr, part.rows - i)](args);
+        }
+      }
+    }
+  }
+
+  const GemmPlan& plan_;
+  const KernelSet& kernels_;
+  Math math_;
+  PanelSource a_, b_;
+  std::int64_t batch_ = 0, k_ = 0;
+  float *packed_a_ = nullptr, *packed_b_ = nullptr, *c_ = nullptr, *scratch_ = nullptr;
+  std::int64_t ldc_ = 0;
+};
+
+// k = 0: an empty sum is zero, and the epilogue still has to see it.
+void write_zeros(const GemmShape& shape, float* c, std::int64_t ldc, std::int64_t c_batch_stride,
+                 const Epilogue& epilogue, void* workspace) {
+  parallel_for(shape.batch, [&](std::int64_t batch, int worker) {
+    float* block = c != nullptr ? c + batch * c_batch_stride
+                                : static_cast<float*>(workspace) + worker * shape.n;
+    const std::int64_t ld = c != nullptr ? ldc : 0;
+    for (std::int64_t i = 0; i < shape.m; ++i) {
+      std::fill(block + i * ld, block + i * ld + shape.n, 0.0f);
+      if (epilogue.fn != nullptr) {
+        epilogue.fn(epilogue.ctx, worker, batch, i, i + 1, 0, shape.n, block + i * ld, shape.n);
+      }
     }
   });
 }
 
-double measure_fma_peak(Math, int threads) { return 1e9 * threads; }
+void run_batch(const GemmShape& shape, const GemmPlan& plan, Product product, const Operand& a,
+               const Operand& b, float* c, std::int64_t ldc, std::int64_t c_batch_stride,
+               const Epilogue& epilogue, float* memory) {
+  const std::int64_t packed = plan.packed_a() + plan.packed_b();
+  parallel_for(shape.batch, [&](std::int64_t batch, int worker) {
+    Product own = product;
+    float* mine = memory + worker * (packed + (c == nullptr ? plan.scratch() : 0));
+    own.set_operands(a, b, batch);
+    own.set_stretch(0, shape.k);
+    own.set_packed(mine);
+    // The product's own loops run inline with this worker's index, which scratch must not be offset
+    // by again.
+    own.set_result(c == nullptr ? nullptr : c + batch * c_batch_stride, ldc,
+                   mine + packed - (plan.chunk_scratch() ? worker * plan.scratch() : 0));
+    own.run(epilogue);
+  });
+}
+
+void run_split(const GemmShape& shape, const GemmPlan& plan, Product product, const Operand& a,
+               const Operand& b, const KernelSet& kernels, float* c, std::int64_t ldc,
+               const Epilogue& epilogue, float* memory) {
+  const std::int64_t packed = plan.packed_a() + plan.packed_b(), size = shape.m * shape.n;
+  float* partials = memory + num_threads() * packed;
+  parallel_for(plan.parts, [&](std::int64_t part, int worker) {
+    Product own = product;
+    own.set_operands(a, b, 0);
+    own.set_stretch(part * plan.k, std::min(plan.k, shape.k - part * plan.k));
+    own.set_packed(memory + worker * packed);
+    own.set_result(partials + part * size, shape.n, nullptr);
+    own.run({});
+  });
+  for (std::int64_t part = 1; part < plan.parts; ++part)
+    kernels.add(partials, partials + part * size, size);
+  float* block = partials;
+  if (c != nullptr) {
+    for (std::int64_t i = 0; i < shape.m; ++i)
+      std::copy_n(partials + i * shape.n, shape.n, c + i * ldc);
+    block = c;
+  }
+  if (epilogue.fn != nullptr) {
+    epilogue.fn(epilogue.ctx, 0, 0, 0, shape.m, 0, shape.n, block, c != nullptr ? ldc : shape.n);
+  }
+}
+
+}  // namespace
+
+void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
+          std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace) {
+  if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
+  if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
+  const KernelSet& kernels = kernel_set();
+  const bool contiguous = b.col_stride == 1 && b.dtype == DType::Float32;
+  const GemmPlan plan = plan_gemm(shape, math, kernels, contiguous);
+  Product product(plan, kernels, math);
+  float* memory = static_cast<float*>(workspace);
+  if (plan.cut == GemmCut::Batch) {
+    return run_batch(shape, plan, product, a, b, c, ldc, c_batch_stride, epilogue, memory);
+  }
+  if (plan.cut == GemmCut::SplitK)
+    return run_split(shape, plan, product, a, b, kernels, c, ldc, epilogue, memory);
+  product.set_packed(memory);
+  for (std::int64_t batch = 0; batch < shape.batch; ++batch) {
+    product.set_operands(a, b, batch);
+    product.set_stretch(0, shape.k);
+    product.set_result(c == nullptr ? nullptr : c + batch * c_batch_stride, ldc,
+                       memory + plan.packed_a() + plan.packed_b());
+    product.run(epilogue);
+  }
+}
+
+std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool c_is_null) {
+  if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return 0;
+  if (shape.k <= 0)
+    return static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(threads) * sizeof(float);
+  // B's strides are not known here: the plan that packs B needs the most.
+  const GemmPlan plan = plan_gemm(shape, math, kernel_set(), false);
+  const std::int64_t packed = plan.packed_a() + plan.packed_b(),
+                     scratch = c_is_null ? plan.scratch() : 0;
+  std::int64_t floats = 0;
+  switch (plan.cut) {
+    case GemmCut::Batch:
+      floats = threads * (packed + scratch);
+      break;
+    case GemmCut::SplitK:
+      floats = threads * packed + plan.parts * shape.m * shape.n;
+      break;
+    case GemmCut::Blocks:
+      floats = packed + scratch * (plan.chunk_scratch() ? threads : 1);
+      break;
+  }
+  return static_cast<std::size_t>(floats) * sizeof(float);
+}
 
 }  // namespace tenon::cpu

@@ -1,4 +1,5 @@
-// Detection of vector instructions: the CPU's own word (CPUID), and the operating system's (XCR0, arch_prctl for AMX).
+// Detection of vector instructions: the CPU's own word (CPUID), and the operating system's (XCR0,
+// arch_prctl for AMX).
 #include "cpu/kernels/isa.h"
 
 #include <atomic>
@@ -48,12 +49,14 @@ bool ask_for_tiles() {
 Features detect() {
   const Leaf one(1, 0), seven(7, 0), seven1(7, 1);
   const std::uint64_t saved = saved_state();
-  const bool ymm = (saved & 0x6) == 0x6, zmm = (saved & 0xe6) == 0xe6, tiles = (saved & 0x60000) == 0x60000;
+  const bool ymm = (saved & 0x6) == 0x6, zmm = (saved & 0xe6) == 0xe6,
+             tiles = (saved & 0x60000) == 0x60000;
   Features f{};
   f.fma = ymm && bit(one.c, 12);
   f.f16c = ymm && bit(one.c, 29);
   f.avx2 = f.fma && f.f16c && bit(seven.b, 5) && bit(seven.b, 8) && bit(seven.b, 3);
-  f.avx512 = f.avx2 && zmm && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 28) && bit(seven.b, 30) && bit(seven.b, 31);
+  f.avx512 = f.avx2 && zmm && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 28) &&
+             bit(seven.b, 30) && bit(seven.b, 31);
   f.vnni = f.avx512 && bit(seven.c, 11);
   f.bf16 = f.vnni && bit(seven1.a, 5);
   f.amx = f.bf16 && tiles && bit(seven.d, 22) && bit(seven.d, 24) && ask_for_tiles();
@@ -97,12 +100,18 @@ void set_isa_limit(Isa limit) { g_limit.store(static_cast<int>(limit), std::memo
 
 const char* name(Isa isa) {
   switch (isa) {
-    case Isa::Base: return "base";
-    case Isa::Avx2: return "avx2";
-    case Isa::Avx512: return "avx512";
-    case Isa::Avx512Bf16: return "avx512bf16";
-    case Isa::Amx: return "amx";
-    case Isa::Neon: return "neon";
+    case Isa::Base:
+      return "base";
+    case Isa::Avx2:
+      return "avx2";
+    case Isa::Avx512:
+      return "avx512";
+    case Isa::Avx512Bf16:
+      return "avx512bf16";
+    case Isa::Amx:
+      return "amx";
+    case Isa::Neon:
+      return "neon";
   }
   return "unknown";
 }
@@ -124,8 +133,9 @@ CpuInfo cpu_info() {
   const struct {
     bool present;
     const char* text;
-  } rows[] = {{f.fma, "fma"},       {f.f16c, "f16c"},           {f.avx2, "avx2"}, {f.avx512, "avx512"},
-              {f.vnni, "avx512vnni"}, {f.bf16, "avx512bf16"}, {f.amx, "amx-bf16"}};
+  } rows[] = {{f.fma, "fma"},       {f.f16c, "f16c"},       {f.avx2, "avx2"},
+              {f.avx512, "avx512"}, {f.vnni, "avx512vnni"}, {f.bf16, "avx512bf16"},
+              {f.amx, "amx-bf16"}};
   for (const auto& row : rows) {
     if (row.present) info.features.emplace_back(row.text);
   }

@@ -1,5 +1,5 @@
-// Pooling loops. A window is described by its clipped rows and columns; a plane (one image, one channel) is one unit of
-// work. Bandwidth-bound: each plane is read once and written once.
+// Pooling loops. A window is described by its clipped rows and columns; a plane (one image, one
+// channel) is one unit of work. Bandwidth-bound: each plane is read once and written once.
 #include "cpu/kernels/pool2d.h"
 
 #include <algorithm>
@@ -40,7 +40,8 @@ struct Window {
 Window average_window(const PoolShape& s, std::int64_t i, std::int64_t j) {
   Window v{};
   const std::int64_t y0 = i * s.stride_h - s.pad_h, x0 = j * s.stride_w - s.pad_w;
-  const std::int64_t y1 = std::min(y0 + s.kernel_h, s.h + s.pad_h), x1 = std::min(x0 + s.kernel_w, s.w + s.pad_w);
+  const std::int64_t y1 = std::min(y0 + s.kernel_h, s.h + s.pad_h),
+                     x1 = std::min(x0 + s.kernel_w, s.w + s.pad_w);
   v.y0 = std::max<std::int64_t>(y0, 0);
   v.x0 = std::max<std::int64_t>(x0, 0);
   v.y1 = std::min(y1, s.h);
@@ -52,7 +53,8 @@ Window average_window(const PoolShape& s, std::int64_t i, std::int64_t j) {
 // Runs f(plane) over all planes, several planes a chunk where they are small.
 template <class F>
 void for_planes(const PoolShape& s, F f) {
-  const std::int64_t planes = s.n * s.c, per_chunk = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, s.h * s.w));
+  const std::int64_t planes = s.n * s.c, per_chunk = std::max<std::int64_t>(
+                                             1, 32768 / std::max<std::int64_t>(1, s.h * s.w));
   parallel_for((planes + per_chunk - 1) / per_chunk, [&](std::int64_t chunk, int) {
     const std::int64_t end = std::min(planes, (chunk + 1) * per_chunk);
     for (std::int64_t plane = chunk * per_chunk; plane < end; ++plane) f(plane);
@@ -133,11 +135,11 @@ void avg_pool2d_backward(const PoolShape& s, const T* dy, T* dx) {
   });
 }
 
-#define TENON_INSTANTIATE(T)                                                   \
-  template void max_pool2d<T>(const PoolShape&, const T*, T*);                 \
+#define TENON_INSTANTIATE(T)                                                      \
+  template void max_pool2d<T>(const PoolShape&, const T*, T*);                    \
   template void max_pool2d_backward<T>(const PoolShape&, const T*, const T*, T*); \
   template void max_pool2d_gather<T>(const PoolShape&, const T*, const T*, T*);   \
-  template void avg_pool2d<T>(const PoolShape&, const T*, T*);                 \
+  template void avg_pool2d<T>(const PoolShape&, const T*, T*);                    \
   template void avg_pool2d_backward<T>(const PoolShape&, const T*, T*);
 TENON_INSTANTIATE(float)
 TENON_INSTANTIATE(double)

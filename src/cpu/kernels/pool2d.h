@@ -1,24 +1,29 @@
 // Two-dimensional max and average pooling over NCHW planes, forward and backward.
 //
-// Pure functions on contiguous arrays, parallel over planes. Instantiated for float and double. Output sizes come from
-// the caller, so ceil mode needs nothing here: a window is clipped to the input.
+// Pure functions on contiguous arrays, parallel over planes. Instantiated for float and double.
+// Output sizes come from the caller, so ceil mode needs nothing here: a window is clipped to the
+// input.
 #pragma once
 
 #include <cstdint>
 
 namespace tenon::cpu {
 
-/// x [n, c, h, w], y [n, c, p, q]. Windows start at i * stride - pad. Dilation is for max pooling only.
+/// x [n, c, h, w], y [n, c, p, q]. Windows start at i * stride - pad. Dilation is for max pooling
+/// only.
 struct PoolShape {
   std::int64_t n = 0, c = 0, h = 0, w = 0, p = 0, q = 0;
-  int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1, dil_w = 1;
-  bool count_include_pad = true;  ///< avg: divide by the window's size inside the padded input (PyTorch's default)
+  int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1,
+      dil_w = 1;
+  bool count_include_pad =
+      true;  ///< avg: divide by the window's size inside the padded input (PyTorch's default)
 };
 
 /// y = the largest of each window; NaN counts as largest.
 template <class T>
 void max_pool2d(const PoolShape& shape, const T* x, T* y);
-/// dx = dy added at the first largest of each window (at a NaN, where there is one: the last, as in PyTorch).
+/// dx = dy added at the first largest of each window (at a NaN, where there is one: the last, as in
+/// PyTorch).
 template <class T>
 void max_pool2d_backward(const PoolShape& shape, const T* x, const T* dy, T* dx);
 /// y = g [n, c, h, w] read where x has the largest of each window: the backward's own backward.

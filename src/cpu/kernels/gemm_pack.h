@@ -1,0 +1,33 @@
+// Packing of matrix operands into the panels that register tiles read: [panel][step][width] words.
+//
+// Panels have any of the source's strides undone, its type widened and, for Math::Bf16, its values
+// rounded. Rows or columns beyond the matrix are zero, so a tile may always compute its full width.
+#pragma once
+
+#include "cpu/kernels/gemm_tile.h"
+
+namespace tenon::cpu {
+
+/// A rectangle of an operand seen from the reduction: `lines` rows of A or columns of B, each `k`
+/// elements long.
+struct PanelSource {
+  const void* data = nullptr;  // element (line 0, step 0)
+  DType dtype = DType::Float32;
+  std::int64_t line_stride = 0;
+  std::int64_t k_stride = 0;
+};
+
+/// Words of the reduction for k elements.
+inline std::int64_t words_of(std::int64_t k, bool pair_words) {
+  return pair_words ? (k + 1) / 2 : k;
+}
+
+inline const void* element(const void* data, DType dtype, std::int64_t index) {
+  return static_cast<const char*>(data) + index * (dtype == DType::Float32 ? 4 : 2);
+}
+
+/// dst[step * width + line] for lines < `lines` <= width <= kMaxNr, zero up to width.
+void pack_panel(const KernelSet& kernels, const PanelSource& source, int lines, std::int64_t k,
+                Math math, float* dst, int width);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,30 @@
+// The multiply-add peak of this machine, measured: what every share of peak is told against.
+#include <algorithm>
+#include <chrono>
+
+#include "base/thread_pool.h"
+#include "cpu/kernels/gemm_tile.h"
+
+namespace tenon::cpu {
+
+double measure_fma_peak(Math math, int threads) {
+  const KernelSet& kernels = kernel_set();
+  const bool pairs = kernels.pairs && math == Math::Bf16;
+  const int before = num_threads();
+  set_num_threads(threads);
+  double best = 0;
+  for (int repeat = 0; repeat < 8; ++repeat) {
+    double flop[1024] = {};
+    const auto start = std::chrono::steady_clock::now();
+    parallel_for(threads,
+                 [&](std::int64_t chunk, int) { flop[chunk] = kernels.burn(100000, pairs); });
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    double total = 0;
+    for (int chunk = 0; chunk < threads; ++chunk) total += flop[chunk];
+    best = std::max(best, total / time.count());
+  }
+  set_num_threads(before);
+  return best;
+}
+
+}  // namespace tenon::cpu

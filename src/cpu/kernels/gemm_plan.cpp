@@ -1,0 +1,106 @@
+// Sizes of blocks and chunks. Caches are taken as 32 KiB and 1 MiB a core or better, which is true
+// of the CPUs in use.
+#include "cpu/kernels/gemm_plan.h"
+
+#include <algorithm>
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::int64_t kMaxKb = 2048;                    // elements of the reduction packed at once
+constexpr std::int64_t kBlockA = std::int64_t{1} << 20;  // floats of packed A, at most
+constexpr std::int64_t kBlockB = std::int64_t{1} << 21;
+constexpr std::int64_t kPanelBytes = 32 << 10;  // of B's panel in the first-level cache
+constexpr double kChunkWork = 5e5;              // multiply-adds that make a chunk worth handing out
+constexpr std::int64_t kManyChunks = 16;
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
+
+// Few rows leave registers for wider tiles; few columns need only one vector.
+int vectors_of(std::int64_t m, std::int64_t n, const KernelSet& kernels) {
+  if (n <= kernels.lanes) return 1;
+  return m <= kernels.max_mr[4] && n > 2 * kernels.lanes ? 4 : 2;
+}
+
+void choose_tile(GemmPlan& plan, const KernelSet& kernels) {
+  const int nv = vectors_of(plan.m, plan.n, kernels);
+  plan.lanes = kernels.lanes;
+  plan.nr = nv * kernels.lanes;
+  const std::int64_t panels = div_up(plan.m, kernels.max_mr[nv]);
+  plan.mr = static_cast<int>(div_up(plan.m, panels));
+}
+
+void choose_blocks(GemmPlan& plan) {
+  plan.kb = round_up(div_up(plan.k, div_up(plan.k, kMaxKb)), 2);
+  const std::int64_t words = words_of(plan.kb, plan.pairs);
+  const std::int64_t longest = kPanelBytes / (4 * plan.nr);
+  plan.kc = div_up(words, div_up(words, longest));
+  const auto cut = [words](std::int64_t size, std::int64_t panel, std::int64_t floats) {
+    const std::int64_t most = std::max(panel, floats / words / panel * panel);
+    return std::min(round_up(size, panel), round_up(div_up(size, div_up(size, most)), panel));
+  };
+  plan.mb = cut(plan.m, plan.mr, kBlockA);
+  plan.nb = cut(plan.n, plan.nr, kBlockB);
+}
+
+// Starts from chunks whose result stays in the second-level cache and halves them while that gives
+// work to more threads.
+void choose_chunks(GemmPlan& plan) {
+  const std::int64_t rows = div_up(plan.mb, plan.mr), cols = div_up(plan.nb, plan.nr);
+  plan.chunk_m = std::min<std::int64_t>(rows, 8);
+  plan.chunk_n = std::min<std::int64_t>(cols, 8);
+  const auto chunks = [&] { return div_up(rows, plan.chunk_m) * div_up(cols, plan.chunk_n); };
+  const auto work = [&] {
+    return static_cast<double>(plan.chunk_m * plan.mr) *
+           static_cast<double>(plan.chunk_n * plan.nr) * static_cast<double>(plan.kb);
+  };
+  while (chunks() < kManyChunks && work() > 2 * kChunkWork &&
+         (plan.chunk_m > 1 || plan.chunk_n > 1)) {
+    if (plan.chunk_n * plan.nr >= plan.chunk_m * plan.mr && plan.chunk_n > 1) {
+      plan.chunk_n = div_up(plan.chunk_n, 2);
+    } else {
+      plan.chunk_m = div_up(plan.chunk_m, 2);
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t GemmPlan::packed_a() const { return round_up(mb * words_of(kb, pairs), 16); }
+
+std::int64_t GemmPlan::packed_b() const {
+  const std::int64_t cols = b_in_place ? nr : nb;
+  return round_up(cols * words_of(kb, pairs), 16);
+}
+
+std::int64_t GemmPlan::scratch() const {
+  return round_up(chunk_scratch() ? chunk_m * mr * chunk_n * nr : m * n, 16);
+}
+
+GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
+                   bool b_rows_contiguous) {
+  GemmPlan plan;
+  plan.pairs = kernels.pairs && math == Math::Bf16;
+  plan.m = shape.m;
+  plan.n = shape.n;
+  plan.k = shape.k;
+  choose_tile(plan, kernels);
+  plan.b_in_place = b_rows_contiguous && math == Math::F32 && shape.m <= 2 * plan.mr;
+  const double work =
+      static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  if (shape.batch > 1 && (shape.batch >= kManyChunks || work < kManyChunks * kChunkWork)) {
+    plan.cut = GemmCut::Batch;
+  } else if (shape.batch == 1 && shape.k >= 1024 && shape.m * shape.n <= 128 * 128 &&
+             work > 4 * kChunkWork) {
+    plan.cut = GemmCut::SplitK;
+    plan.parts = std::min<std::int64_t>(16, shape.k / 256);
+    plan.k = round_up(div_up(shape.k, plan.parts), 2);
+    plan.parts = div_up(shape.k, plan.k);
+  }
+  choose_blocks(plan);
+  choose_chunks(plan);
+  return plan;
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,43 @@
+// How a matrix product is cut: a function of its shape and the instruction set, never of the number
+// of threads.
+//
+// The result is computed in blocks (mb x nb, whole panels). For one block and one stretch kb of the
+// reduction both operands are packed completely and shared by all threads; the block is then
+// computed in chunks, the unit of work, with the stretch cut again into kc so that a panel of B
+// stays in the first-level cache.
+#pragma once
+
+#include "cpu/kernels/gemm_pack.h"
+
+namespace tenon::cpu {
+
+enum class GemmCut {
+  Blocks,  // threads share one product
+  Batch,   // a thread takes a whole product of the batch
+  SplitK,  // few results, long reduction: a fixed number of partial products, summed in order
+};
+
+struct GemmPlan {
+  GemmCut cut = GemmCut::Blocks;
+  bool pairs = false;
+  std::int64_t m = 0, n = 0, k = 0;
+  int mr = 1, nr = 4, lanes = 4;
+  std::int64_t mb = 0, nb = 0, kb = 0;    // block, in rows, columns and elements of the reduction
+  std::int64_t kc = 0;                    // words
+  std::int64_t chunk_m = 0, chunk_n = 0;  // panels of one chunk
+  bool b_in_place = false;                // full panels of B are read where they are
+  std::int64_t parts = 1;                 // SplitK
+
+  std::int64_t k_blocks() const { return (k + kb - 1) / kb; }
+  std::int64_t packed_a() const;  // floats
+  std::int64_t packed_b() const;
+  /// Floats of result scratch when the caller has no memory for it: a chunk, or all where the
+  /// reduction is cut.
+  bool chunk_scratch() const { return k_blocks() == 1; }
+  std::int64_t scratch() const;
+};
+
+GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
+                   bool b_rows_contiguous);
+
+}  // namespace tenon::cpu

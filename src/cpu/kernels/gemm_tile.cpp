@@ -1,0 +1,25 @@
+// The choice of the kernel set.
+#include "cpu/kernels/gemm_tile.h"
+
+namespace tenon::cpu {
+
+const KernelSet& kernel_set() {
+  switch (best_isa()) {
+#if defined(__x86_64__)
+    case Isa::Amx:
+    case Isa::Avx512Bf16:
+      return avx512bf16_kernels();
+    case Isa::Avx512:
+      return avx512_kernels();
+    case Isa::Avx2:
+      return avx2_kernels();
+#elif defined(__aarch64__)
+    case Isa::Neon:
+      return neon_kernels();
+#endif
+    default:
+      return base_kernels();
+  }
+}
+
+}  // namespace tenon::cpu

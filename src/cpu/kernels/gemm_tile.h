@@ -1,0 +1,87 @@
+// The inner loops that every contraction is built from, chosen once per call by instruction set.
+//
+// A register tile is mr rows by nv vectors of results; A is read one broadcast scalar a row, B one
+// vector at a time. "Elements" of packed operands are 32-bit words: a float, or (KernelSet::pairs,
+// Math::Bf16) two neighbouring bfloat16 of the reduction. No policy here: what to pack, how to cut
+// and who runs it is gemm.cpp's and conv2d.cpp's matter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/kernels/contract.h"
+
+namespace tenon::cpu {
+
+constexpr int kMaxMr = 14;  // rows of a tile
+constexpr int kMaxWindowRows = 7;
+constexpr int kMaxNr = 64;  // floats of a tile's row
+
+struct TileArgs {
+  std::int64_t steps = 0;  // of the reduction, in words
+  const float* a = nullptr;
+  const float* b = nullptr;
+  std::int64_t a_step = 0;              // words from one step to the next (strided A)
+  std::int64_t b_step = 0;              // the same for B (strided B)
+  std::int64_t a_row = 0;               // words from one window row to the next (window A)
+  const std::int32_t* table = nullptr;  // offset of each step (table B, window A)
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  std::int64_t cols = 0;    // columns stored; the tile computes nv * lanes
+  bool accumulate = false;  // add to c instead of overwriting it
+};
+
+/// c (mr x cols) = or += sum over steps of A(i, step) * B(step, j), with one of these ways to reach
+/// an element:
+///   strided A: a[step * a_step + i]                               strided B: b[step * b_step + j]
+///   window A:  a[table[step] + (i / rq) * a_row + i % rq]         table B:   b[table[step] + j]
+using TileFn = void (*)(const TileArgs&);
+
+/// Row i of a matrix to pack is `rows[i]`, contiguous along the reduction.
+struct RowSource {
+  const void* const* rows = nullptr;
+  int count = 0;
+  DType dtype = DType::Float32;
+};
+
+struct KernelSet {
+  int lanes = 4;       // floats of a vector
+  bool pairs = false;  // Math::Bf16 packs two bfloat16 in a word and multiplies them natively
+  int max_mr[5] = {};  // most rows of a tile of nv vectors; nv is 1, 2 or 4
+
+  // Indexed by [pairs words][nv][mr]; window by [pairs words][nv][rp][rq]. Null where there is no
+  // such tile.
+  TileFn strided[2][5][kMaxMr + 1] = {};
+  TileFn table_b[2][5][kMaxMr + 1] = {};
+  TileFn window[2][5][kMaxWindowRows + 1][kMaxMr + 1] = {};
+
+  /// dst[step * width + i] = word of row i for i < count, zero up to width. k elements of the
+  /// reduction.
+  void (*pack_transposed)(const RowSource& source, std::int64_t k, Math math, float* dst,
+                          int width) = nullptr;
+  /// dst[step * width + j] = word of element (step, j) for j < cols, zero up to width; src is
+  /// contiguous along j.
+  void (*pack_rows)(const void* src, DType dtype, std::int64_t row_stride, std::int64_t k, int cols,
+                    Math math, float* dst, std::int64_t width) = nullptr;
+  /// dst[i] = word of (lo[i], hi[i]); without pairs, or with hi null, of lo[i] alone.
+  void (*convert)(const void* lo, const void* hi, DType dtype, std::int64_t count, Math math,
+                  float* dst) = nullptr;
+  /// dst[j * dst_stride + i] = tile[i * ld + j] for i < rows, j < cols.
+  void (*store_transposed)(const float* tile, std::int64_t ld, int rows, int cols, float* dst,
+                           std::int64_t dst_stride) = nullptr;
+  /// sum += part, element by element.
+  void (*add)(float* sum, const float* part, std::int64_t count) = nullptr;
+  /// FLOP of `rounds` rounds of independent multiply-adds in registers, for measuring the peak.
+  double (*burn)(std::int64_t rounds, bool pair_words) = nullptr;
+};
+
+/// The kernels of best_isa().
+const KernelSet& kernel_set();
+
+const KernelSet& base_kernels();
+const KernelSet& avx2_kernels();
+const KernelSet& avx512_kernels();  // without native bfloat16
+const KernelSet& avx512bf16_kernels();
+const KernelSet& neon_kernels();
+
+}  // namespace tenon::cpu

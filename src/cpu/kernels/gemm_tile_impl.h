@@ -1,0 +1,317 @@
+// The bodies of KernelSet, written once over a vector type V and compiled in each instruction set's
+// own file.
+//
+// Everything is in an unnamed namespace and uses no inline function of any shared header, so that
+// no copy compiled for wide vectors can be linked into the code that runs everywhere. V gives: reg,
+// lanes, max_mr[], has_pairs, zero, load, load_part, broadcast, fma, fma_pairs, add, store,
+// store_part, load_as<DType>, round_bf16, transpose, and with pairs: pack_pairs, zip_pairs.
+#pragma once
+
+#include "cpu/kernels/gemm_tile.h"
+
+namespace tenon::cpu {
+namespace {
+
+#define TENON_UNROLL _Pragma("GCC unroll 64")
+
+// Tiles that stick out of the result go through memory: one small loop for all sizes.
+[[gnu::noinline]] void store_edge(const TileArgs& t, const float* edge, int rows, int width) {
+  for (int i = 0; i < rows; ++i) {
+    float* row = t.c + i * t.ldc;
+    for (std::int64_t j = 0; j < t.cols; ++j) row[j] = t.accumulate ? row[j] + edge[j] : edge[j];
+    edge += width;
+  }
+}
+
+enum class Reach { Strided, TableB, Window };
+
+template <class V, bool Pairs, Reach R, int RP, int RQ, int NV>
+void tile(const TileArgs& t) {
+  using reg = typename V::reg;
+  constexpr int MR = RP * RQ;
+  reg acc[MR][NV];
+  TENON_UNROLL
+  for (int i = 0; i < MR; ++i) {
+    TENON_UNROLL
+    for (int v = 0; v < NV; ++v) acc[i][v] = V::zero();
+  }
+  const float* a = t.a;
+  const float* b = t.b;
+  const std::int32_t* table = t.table;
+  const std::int64_t a_row = t.a_row;
+  for (std::int64_t step = t.steps; step > 0; --step) {
+    const float* ak = a;
+    const float* bk = b;
+    if constexpr (R == Reach::Window) ak += *table++;
+    if constexpr (R == Reach::TableB) bk += *table++;
+    reg bv[NV];
+    TENON_UNROLL
+    for (int v = 0; v < NV; ++v) bv[v] = V::load(bk + v * V::lanes);
+    TENON_UNROLL
+    for (int i = 0; i < MR; ++i) {
+      const reg av = V::broadcast(ak + (i / RQ) * a_row + i % RQ);
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v) {
+        if constexpr (Pairs) {
+          acc[i][v] = V::fma_pairs(av, bv[v], acc[i][v]);
+        } else {
+          acc[i][v] = V::fma(av, bv[v], acc[i][v]);
+        }
+      }
+    }
+    if constexpr (R != Reach::Window) a += t.a_step;
+    if constexpr (R != Reach::TableB) b += t.b_step;
+  }
+  constexpr int kWidth = NV * V::lanes;
+  if (t.cols < kWidth) {
+    float edge[MR * kWidth];
+    TENON_UNROLL
+    for (int i = 0; i < MR; ++i) {
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v) V::store(edge + i * kWidth + v * V::lanes, acc[i][v]);
+    }
+    store_edge(t, edge, MR, kWidth);
+    return;
+  }
+  float* row = t.c;
+  if (t.accumulate) {
+    TENON_UNROLL
+    for (int i = 0; i < MR; ++i, row += t.ldc) {
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v)
+        V::store(row + v * V::lanes, V::add(acc[i][v], V::load(row + v * V::lanes)));
+    }
+    return;
+  }
+  TENON_UNROLL
+  for (int i = 0; i < MR; ++i, row += t.ldc) {
+    TENON_UNROLL
+    for (int v = 0; v < NV; ++v) V::store(row + v * V::lanes, acc[i][v]);
+  }
+}
+
+template <class V, bool Pairs, int NV, int MR>
+void fill_tiles(KernelSet& set) {
+  if constexpr (MR <= V::max_mr[NV]) {
+    set.strided[Pairs][NV][MR] = tile<V, Pairs, Reach::Strided, 1, MR, NV>;
+    set.table_b[Pairs][NV][MR] = tile<V, Pairs, Reach::TableB, 1, MR, NV>;
+    set.window[Pairs][NV][1][MR] = tile<V, Pairs, Reach::Window, 1, MR, NV>;
+    fill_tiles<V, Pairs, NV, MR + 1>(set);
+  }
+}
+
+template <class V, bool Pairs, int NV, int RP, int RQ>
+void fill_window(KernelSet& set) {
+  if constexpr (RP * RQ <= V::max_mr[NV]) {
+    set.window[Pairs][NV][RP][RQ] = tile<V, Pairs, Reach::Window, RP, RQ, NV>;
+  }
+}
+
+// Windows of several rows: for outputs and filters too narrow to fill a tile with one row.
+template <class V, bool Pairs, int NV>
+void fill_windows(KernelSet& set) {
+  fill_window<V, Pairs, NV, 2, 2>(set);
+  fill_window<V, Pairs, NV, 2, 3>(set);
+  fill_window<V, Pairs, NV, 3, 3>(set);
+  fill_window<V, Pairs, NV, 4, 3>(set);
+  fill_window<V, Pairs, NV, 2, 4>(set);
+  fill_window<V, Pairs, NV, 3, 4>(set);
+  fill_window<V, Pairs, NV, 2, 5>(set);
+  fill_window<V, Pairs, NV, 2, 6>(set);
+  fill_window<V, Pairs, NV, 2, 7>(set);
+}
+
+template <class V, bool Pairs>
+void fill_all_tiles(KernelSet& set) {
+  fill_tiles<V, Pairs, 1, 1>(set);
+  fill_tiles<V, Pairs, 2, 1>(set);
+  fill_tiles<V, Pairs, 4, 1>(set);
+  fill_windows<V, Pairs, 1>(set);
+  fill_windows<V, Pairs, 2>(set);
+}
+
+template <class V, DType D>
+typename V::reg load_words(const void* src, std::int64_t index, int count, bool round) {
+  const typename V::reg value = V::template load_as<D>(src, index, count);
+  return round ? V::round_bf16(value) : value;
+}
+
+template <class V, bool Pairs, DType D>
+void pack_transposed_as(const RowSource& source, std::int64_t k, bool round, float* dst,
+                        int width) {
+  constexpr int L = V::lanes;
+  constexpr int per_word = Pairs ? 2 : 1;
+  const std::int64_t steps = (k + per_word - 1) / per_word;
+  for (int i0 = 0; i0 < width; i0 += L) {
+    const int filled = source.count - i0 < L ? source.count - i0 : L;
+    const int stored = width - i0 < L ? width - i0 : L;
+    for (std::int64_t s0 = 0; s0 < steps; s0 += L) {
+      const int words = steps - s0 < L ? static_cast<int>(steps - s0) : L;
+      typename V::reg r[L];
+      for (int i = 0; i < L; ++i) {
+        if (i >= filled) {
+          r[i] = V::zero();
+        } else if constexpr (Pairs) {
+          const std::int64_t left = k - 2 * s0;
+          r[i] = V::template pack_pairs<D>(source.rows[i0 + i], 2 * s0,
+                                           left < 2 * L ? static_cast<int>(left) : 2 * L);
+        } else {
+          r[i] = load_words<V, D>(source.rows[i0 + i], s0, words, round);
+        }
+      }
+      V::transpose(r);
+      float* out = dst + s0 * width + i0;
+      for (int s = 0; s < words; ++s) V::store_part(out + s * width, r[s], stored);
+    }
+  }
+}
+
+template <class V, bool Pairs, DType D>
+void pack_rows_as(const char* src, std::int64_t row_bytes, std::int64_t k, int cols, bool round,
+                  float* dst, std::int64_t width) {
+  constexpr int L = V::lanes;
+  for (std::int64_t i = 0; i < k; i += Pairs ? 2 : 1) {
+    for (std::int64_t j = 0; j < width; j += L) {
+      const int filled = cols - j < L ? static_cast<int>(cols - j) : L;
+      const int stored = width - j < L ? static_cast<int>(width - j) : L;
+      typename V::reg word = V::zero();
+      if (filled > 0) {
+        word = load_words<V, D>(src + i * row_bytes, j, filled, round);
+        if constexpr (Pairs) {
+          const bool last = i + 1 >= k;
+          word = V::zip_pairs(
+              word,
+              last ? V::zero() : load_words<V, D>(src + (i + 1) * row_bytes, j, filled, round));
+        }
+      }
+      V::store_part(dst + j, word, stored);
+    }
+    dst += width;
+  }
+}
+
+template <class V, bool Pairs, DType D>
+void convert_as(const void* lo, const void* hi, std::int64_t count, bool round, float* dst) {
+  constexpr int L = V::lanes;
+  for (std::int64_t j = 0; j < count; j += L) {
+    const int n = count - j < L ? static_cast<int>(count - j) : L;
+    typename V::reg word = load_words<V, D>(lo, j, n, round);
+    if constexpr (Pairs)
+      word = V::zip_pairs(word, hi == nullptr ? V::zero() : load_words<V, D>(hi, j, n, round));
+    V::store_part(dst + j, word, n);
+  }
+}
+
+// Calls f.template operator()<Pairs, D>(round) for the words that `math` and `dtype` ask for.
+template <class V, class F>
+void with_words(DType dtype, Math math, F f) {
+  const bool round = math == Math::Bf16;
+  if constexpr (V::has_pairs) {
+    if (round) {
+      if (dtype == DType::Float32) return f.template operator()<true, DType::Float32>(false);
+      if (dtype == DType::BFloat16) return f.template operator()<true, DType::BFloat16>(false);
+      return f.template operator()<true, DType::Float16>(false);
+    }
+  }
+  if (dtype == DType::Float32) return f.template operator()<false, DType::Float32>(round);
+  if (dtype == DType::BFloat16) return f.template operator()<false, DType::BFloat16>(false);
+  return f.template operator()<false, DType::Float16>(round);
+}
+
+template <class V>
+void pack_transposed(const RowSource& source, std::int64_t k, Math math, float* dst, int width) {
+  with_words<V>(source.dtype, math, [&]<bool Pairs, DType D>(bool round) {
+    pack_transposed_as<V, Pairs, D>(source, k, round, dst, width);
+  });
+}
+
+template <class V>
+void pack_rows(const void* src, DType dtype, std::int64_t row_stride, std::int64_t k, int cols,
+               Math math, float* dst, std::int64_t width) {
+  const std::int64_t row_bytes = row_stride * (dtype == DType::Float32 ? 4 : 2);
+  with_words<V>(dtype, math, [&]<bool Pairs, DType D>(bool round) {
+    pack_rows_as<V, Pairs, D>(static_cast<const char*>(src), row_bytes, k, cols, round, dst, width);
+  });
+}
+
+template <class V>
+void convert(const void* lo, const void* hi, DType dtype, std::int64_t count, Math math,
+             float* dst) {
+  with_words<V>(dtype, math, [&]<bool Pairs, DType D>(bool round) {
+    convert_as<V, Pairs, D>(lo, hi, count, round, dst);
+  });
+}
+
+template <class V>
+void store_transposed(const float* tile_data, std::int64_t ld, int rows, int cols, float* dst,
+                      std::int64_t dst_stride) {
+  constexpr int L = V::lanes;
+  for (int j0 = 0; j0 < cols; j0 += L) {
+    const int width = cols - j0 < L ? cols - j0 : L;
+    for (int i0 = 0; i0 < rows; i0 += L) {
+      const int height = rows - i0 < L ? rows - i0 : L;
+      typename V::reg r[L];
+      for (int i = 0; i < L; ++i)
+        r[i] = i < height ? V::load(tile_data + (i0 + i) * ld + j0) : V::zero();
+      V::transpose(r);
+      for (int j = 0; j < width; ++j) V::store_part(dst + (j0 + j) * dst_stride + i0, r[j], height);
+    }
+  }
+}
+
+template <class V>
+void add(float* sum, const float* part, std::int64_t count) {
+  std::int64_t i = 0;
+  for (; i + V::lanes <= count; i += V::lanes)
+    V::store(sum + i, V::add(V::load(sum + i), V::load(part + i)));
+  for (; i < count; ++i) sum[i] += part[i];
+}
+
+template <class V>
+double burn(std::int64_t rounds, bool pair_words) {
+  constexpr int kChains = 12;
+  const float one[2] = {0.0f, 0.0f};
+  typename V::reg acc[kChains];
+  for (int i = 0; i < kChains; ++i) acc[i] = V::zero();
+  typename V::reg x = V::broadcast(one);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    asm volatile("" : "+m"(*const_cast<float*>(one)));
+    TENON_UNROLL
+    for (int repeat = 0; repeat < 8; ++repeat) {
+      TENON_UNROLL
+      for (int i = 0; i < kChains; ++i) {
+        if constexpr (V::has_pairs) {
+          acc[i] = pair_words ? V::fma_pairs(x, x, acc[i]) : V::fma(x, x, acc[i]);
+        } else {
+          acc[i] = V::fma(x, x, acc[i]);
+        }
+      }
+    }
+  }
+  float sink[V::lanes];
+  for (int i = 1; i < kChains; ++i) acc[0] = V::add(acc[0], acc[i]);
+  V::store(sink, acc[0]);
+  asm volatile("" : : "m"(sink) : "memory");
+  return static_cast<double>(rounds) * 8 * kChains * V::lanes *
+         (V::has_pairs && pair_words ? 4 : 2);
+}
+
+template <class V>
+KernelSet make_kernels() {
+  KernelSet set;
+  set.lanes = V::lanes;
+  set.pairs = V::has_pairs;
+  for (int nv = 0; nv < 5; ++nv) set.max_mr[nv] = V::max_mr[nv];
+  fill_all_tiles<V, false>(set);
+  if constexpr (V::has_pairs) fill_all_tiles<V, true>(set);
+  set.pack_transposed = pack_transposed<V>;
+  set.pack_rows = pack_rows<V>;
+  set.convert = convert<V>;
+  set.store_transposed = store_transposed<V>;
+  set.add = add<V>;
+  set.burn = burn<V>;
+  return set;
+}
+
+}  // namespace
+}  // namespace tenon::cpu

@@ -1,0 +1,338 @@
+// Matrix products of the CPU kernels against float64 loops: odd sizes, every stride, types, every
+// instruction set that this machine has, the epilogue's rectangles, and the same bits for every
+// number of threads.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/philox.h"
+#include "base/thread_pool.h"
+#include "cpu/kernels/contract.h"
+
+using namespace tenon;
+using namespace tenon::cpu;
+
+namespace {
+
+std::vector<float> random_floats(std::int64_t count, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = 2.0f * uniform01(philox(seed, i, 7).v[0]) - 1.0f;
+  return values;
+}
+
+std::vector<Isa> instruction_sets() {
+  if (hardware_isa() == Isa::Neon) return {Isa::Base, Isa::Neon};
+  std::vector<Isa> all;
+  for (const Isa isa : {Isa::Base, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
+    if (isa <= hardware_isa()) all.push_back(isa);
+  }
+  return all;
+}
+
+struct IsaLimit {
+  explicit IsaLimit(Isa isa) { set_isa_limit(isa); }
+  ~IsaLimit() { set_isa_limit(Isa::Neon); }
+};
+
+struct Threads {
+  int before = num_threads();
+  explicit Threads(int count) { set_num_threads(count); }
+  ~Threads() { set_num_threads(before); }
+};
+
+// A matrix in memory with any strides and type; `exact` keeps what the kernel reads, after its own
+// rounding.
+struct Matrix {
+  Operand operand;
+  std::vector<float> f32;
+  std::vector<std::uint16_t> f16;
+  std::vector<double> exact;  // [batch, rows, cols]
+
+  Matrix(std::int64_t batch, std::int64_t rows, std::int64_t cols, int layout, DType dtype,
+         Math math, std::uint64_t seed) {
+    const std::int64_t pad = 3;
+    std::int64_t rs = cols + pad, cs = 1;
+    if (layout == 1) {
+      rs = 1;
+      cs = rows + pad;
+    } else if (layout == 2) {
+      rs = 2 * (cols + pad);
+      cs = 2;
+    }
+    const std::int64_t extent = std::max((rows - 1) * rs + (cols - 1) * cs + 1, std::int64_t{1});
+    f32 = random_floats(extent * batch, seed);
+    f16.resize(f32.size());
+    for (std::size_t i = 0; i < f32.size(); ++i) {
+      if (dtype == DType::BFloat16) {
+        f16[i] = bfloat16(f32[i]).bits;
+        f32[i] = static_cast<float>(bfloat16(f32[i]));
+      } else if (dtype == DType::Float16) {
+        f16[i] = float16(f32[i]).bits;
+        f32[i] = static_cast<float>(float16(f32[i]));
+      }
+    }
+    operand = {f32.data(), dtype, rs, cs, extent, nullptr};
+    if (dtype != DType::Float32) operand.data = f16.data();
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          const float value = f32[static_cast<std::size_t>(b * extent + i * rs + j * cs)];
+          exact.push_back(math == Math::Bf16 ? static_cast<float>(bfloat16(value)) : value);
+        }
+      }
+    }
+  }
+};
+
+std::vector<double> naive(const GemmShape& s, const std::vector<double>& a,
+                          const std::vector<double>& b) {
+  std::vector<double> c(static_cast<std::size_t>(s.batch * s.m * s.n));
+  for (std::int64_t t = 0; t < s.batch; ++t) {
+    for (std::int64_t i = 0; i < s.m; ++i) {
+      double* row = c.data() + (t * s.m + i) * s.n;
+      for (std::int64_t k = 0; k < s.k; ++k) {
+        const double x = a[static_cast<std::size_t>((t * s.m + i) * s.k + k)];
+        for (std::int64_t j = 0; j < s.n; ++j)
+          row[j] += x * b[static_cast<std::size_t>((t * s.k + k) * s.n + j)];
+      }
+    }
+  }
+  return c;
+}
+
+double relative_error(const float* c, std::int64_t ldc, const GemmShape& s,
+                      const std::vector<double>& want) {
+  double error = 0, norm = 1e-30;
+  for (std::int64_t i = 0; i < s.batch * s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      const double w = want[static_cast<std::size_t>(i * s.n + j)];
+      const double d = static_cast<double>(c[i * ldc + j]) - w;
+      error += d * d;
+      norm += w * w;
+    }
+  }
+  return std::sqrt(error / norm);
+}
+
+struct Memory {
+  void* data;
+  explicit Memory(std::size_t bytes) : data(std::aligned_alloc(64, (bytes + 127) / 64 * 64)) {
+    std::memset(data, 0xff, (bytes + 127) / 64 * 64);  // NaN: reading what was not written shows
+  }
+  ~Memory() { std::free(data); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+};
+
+// Copies what it is handed, and counts how often each element was seen.
+struct Collector {
+  GemmShape shape;
+  std::vector<float> values;
+  std::vector<std::atomic<int>> seen;
+  explicit Collector(const GemmShape& s)
+      : shape(s),
+        values(static_cast<std::size_t>(s.batch * s.m * s.n),
+               std::numeric_limits<float>::quiet_NaN()),
+        seen(static_cast<std::size_t>(s.batch * s.m * s.n)) {}
+  static void call(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
+                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+    Collector& self = *static_cast<Collector*>(ctx);
+    if (worker < 0 || worker >= num_threads()) return;
+    for (std::int64_t i = row0; i < row1; ++i) {
+      for (std::int64_t j = col0; j < col1; ++j) {
+        const auto at = static_cast<std::size_t>((batch * self.shape.m + i) * self.shape.n + j);
+        self.values[at] = block[(i - row0) * ld + j - col0];
+        self.seen[at]++;
+        block[(i - row0) * ld + j - col0] = 2 * self.values[at];
+      }
+    }
+  }
+  bool each_once() const {
+    return std::all_of(seen.begin(), seen.end(),
+                       [](const std::atomic<int>& count) { return count == 1; });
+  }
+};
+
+std::vector<float> run(const GemmShape& s, const Operand& a, const Operand& b, Math math,
+                       std::int64_t ldc) {
+  Memory workspace(gemm_workspace(s, math, num_threads(), false));
+  std::vector<float> c(static_cast<std::size_t>(s.batch * s.m * ldc),
+                       std::numeric_limits<float>::quiet_NaN());
+  gemm(s, a, b, c.data(), ldc, s.m * ldc, math, {}, workspace.data);
+  return c;
+}
+
+constexpr double kTolerance = 2e-6;
+
+}  // namespace
+
+TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
+  const GemmShape shapes[] = {
+      {1, 1, 1, 1},     {1, 1, 7, 3},     {1, 5, 1, 9},      {1, 6, 16, 8},      {1, 13, 33, 17},
+      {1, 15, 31, 257}, {1, 64, 84, 120}, {1, 64, 10, 84},   {1, 3, 200, 300},   {1, 100, 100, 5},
+      {3, 7, 19, 11},   {20, 9, 40, 33},  {2, 150, 130, 70}, {1, 70, 300, 2100}, {1, 10, 84, 5000}};
+  for (const Isa isa : instruction_sets()) {
+    const IsaLimit limit(isa);
+    for (const GemmShape& s : shapes) {
+      for (const Math math : {Math::F32, Math::Bf16}) {
+        for (int layouts = 0; layouts < 9; ++layouts) {
+          if (layouts > 3 && s.m * s.n * s.k > 100000) continue;
+          const Matrix a(s.batch, s.m, s.k, layouts % 3, DType::Float32, math, 1);
+          const Matrix b(s.batch, s.k, s.n, layouts / 3, DType::Float32, math, 2);
+          const std::vector<float> c = run(s, a.operand, b.operand, math, s.n + 5);
+          const double error = relative_error(c.data(), s.n + 5, s, naive(s, a.exact, b.exact));
+          CAPTURE(name(isa));
+          CAPTURE(s.m);
+          CAPTURE(s.n);
+          CAPTURE(s.k);
+          CAPTURE(layouts);
+          CAPTURE(math == Math::Bf16);
+          REQUIRE(error < kTolerance);
+          REQUIRE(std::isnan(c[static_cast<std::size_t>(s.n)]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm: 16-bit operands are widened exactly") {
+  const GemmShape s{1, 37, 45, 51};
+  for (const Isa isa : instruction_sets()) {
+    const IsaLimit limit(isa);
+    for (const DType left : {DType::Float32, DType::BFloat16, DType::Float16}) {
+      for (const DType right : {DType::Float32, DType::BFloat16, DType::Float16}) {
+        for (const Math math : {Math::F32, Math::Bf16}) {
+          for (int layouts = 0; layouts < 9; ++layouts) {
+            const Matrix a(1, s.m, s.k, layouts % 3, left, math, 3),
+                b(1, s.k, s.n, layouts / 3, right, math, 4);
+            const std::vector<float> c = run(s, a.operand, b.operand, math, s.n);
+            REQUIRE(relative_error(c.data(), s.n, s, naive(s, a.exact, b.exact)) < kTolerance);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm: broadcast operands and batch offsets") {
+  const GemmShape s{3, 9, 20, 12};
+  Matrix a(3, s.m, s.k, 0, DType::Float32, Math::F32, 5);
+  const Matrix b(1, s.k, s.n, 0, DType::Float32, Math::F32, 6);
+  Operand right = b.operand;
+  right.batch_stride = 0;
+  const std::int64_t offsets[] = {2 * a.operand.batch_stride, 0, a.operand.batch_stride};
+  a.operand.batch_offsets = offsets;
+  const std::vector<float> c = run(s, a.operand, right, Math::F32, s.n);
+  for (const int batch : {0, 1, 2}) {
+    const GemmShape one{1, s.m, s.n, s.k};
+    const auto size = static_cast<std::ptrdiff_t>(s.m * s.k);
+    const auto from = a.exact.begin() + offsets[batch] / a.operand.batch_stride * size;
+    const std::vector<double> want = naive(one, std::vector<double>(from, from + size), b.exact);
+    CHECK(relative_error(c.data() + batch * s.m * s.n, s.n, one, want) < kTolerance);
+  }
+  Operand row = b.operand;
+  row.row_stride = 0;  // every row of B is its first
+  const GemmShape one{1, s.m, s.n, s.k};
+  a.operand.batch_offsets = nullptr;
+  const std::vector<float> d = run(one, a.operand, row, Math::F32, s.n);
+  double sum = 0;
+  for (std::int64_t k = 0; k < s.k; ++k) sum += a.exact[static_cast<std::size_t>(k)];
+  CHECK(static_cast<double>(d[4]) == doctest::Approx(sum * b.exact[4]).epsilon(1e-5));
+}
+
+TEST_CASE("gemm: the epilogue sees every element once, final, with and without a result") {
+  const GemmShape shapes[] = {{1, 64, 84, 120}, {1, 300, 500, 64}, {1, 33, 65, 4500},
+                              {20, 31, 17, 40}, {1, 10, 84, 5000}, {2, 200, 300, 400},
+                              {1, 5, 6, 0}};
+  for (const Math math : {Math::F32, Math::Bf16}) {
+    for (const GemmShape& s : shapes) {
+      const Matrix a(s.batch, s.m, s.k, 0, DType::Float32, math, 8),
+          b(s.batch, s.k, s.n, 1, DType::Float32, math, 9);
+      const std::vector<double> want = naive(s, a.exact, b.exact);
+      for (const bool null : {false, true}) {
+        Collector collector(s);
+        Memory workspace(gemm_workspace(s, math, num_threads(), null));
+        std::vector<float> c(want.size(), std::numeric_limits<float>::quiet_NaN());
+        gemm(s, a.operand, b.operand, null ? nullptr : c.data(), s.n, s.m * s.n, math,
+             {Collector::call, &collector}, workspace.data);
+        CAPTURE(s.m);
+        CAPTURE(s.k);
+        CAPTURE(null);
+        REQUIRE(collector.each_once());
+        REQUIRE(relative_error(collector.values.data(), s.n, s, want) < kTolerance);
+        if (!null) {
+          std::vector<double> doubled = want;
+          for (double& value : doubled) value *= 2;
+          REQUIRE(relative_error(c.data(), s.n, s, doubled) < kTolerance);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm: the same bits for every number of threads") {
+  const GemmShape shapes[] = {
+      {1, 129, 257, 513}, {1, 10, 84, 5000}, {20, 31, 17, 40}, {1, 64, 4000, 300}};
+  for (const Math math : {Math::F32, Math::Bf16}) {
+    for (const GemmShape& s : shapes) {
+      const Matrix a(s.batch, s.m, s.k, 0, DType::Float32, math, 8),
+          b(s.batch, s.k, s.n, 0, DType::Float32, math, 9);
+      std::vector<float> first;
+      for (const int count : {1, 2, 3, 7}) {
+        const Threads threads(count);
+        const std::vector<float> c = run(s, a.operand, b.operand, math, s.n);
+        if (first.empty()) first = c;
+        REQUIRE(std::memcmp(first.data(), c.data(), c.size() * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm: empty results touch nothing, an empty sum is zero") {
+  float c[4] = {7, 7, 7, 7};
+  const Operand none{c, DType::Float32, 1, 1, 0, nullptr};
+  gemm({1, 0, 4, 3}, none, none, c, 4, 4, Math::F32, {}, nullptr);
+  gemm({0, 1, 4, 3}, none, none, c, 4, 4, Math::F32, {}, nullptr);
+  CHECK(c[0] == 7);
+  gemm({1, 1, 4, 0}, none, none, c, 4, 4, Math::F32, {}, nullptr);
+  CHECK(std::all_of(c, c + 4, [](float value) { return value == 0.0f; }));
+}
+
+TEST_CASE("gemm: NaN and infinity pass through, bfloat16 rounding keeps NaN") {
+  const std::int64_t k = 33;
+  std::vector<float> a(k, 1.0f), b(k, 1.0f);
+  for (const Isa isa : instruction_sets()) {
+    const IsaLimit limit(isa);
+    for (const Math math : {Math::F32, Math::Bf16}) {
+      for (const float bad :
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        a[17] = bad;
+        const std::vector<float> c = run({1, 1, 1, k}, {a.data(), DType::Float32, k, 1, 0, nullptr},
+                                         {b.data(), DType::Float32, 1, 1, 0, nullptr}, math, 1);
+        CHECK(std::isnan(c[0]) == std::isnan(bad));
+        CHECK(!std::isfinite(c[0]));
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm_f64: strides and odd sizes") {
+  const GemmShape s{2, 37, 71, 83};
+  const std::vector<float> left = random_floats(s.batch * s.m * s.k, 1),
+                           right = random_floats(s.batch * s.k * s.n, 2);
+  const std::vector<double> a(left.begin(), left.end()), b(right.begin(), right.end());
+  std::vector<double> c(static_cast<std::size_t>(s.batch * s.m * s.n),
+                        std::numeric_limits<double>::quiet_NaN());
+  gemm_f64(s, {a.data(), DType::Float64, s.k, 1, s.m * s.k, nullptr},
+           {b.data(), DType::Float64, s.n, 1, s.k * s.n, nullptr}, c.data(), s.n, s.m * s.n);
+  const std::vector<double> want = naive(s, a, b);
+  double worst = 0;
+  for (std::size_t i = 0; i < c.size(); ++i) worst = std::max(worst, std::abs(c[i] - want[i]));
+  CHECK(worst < 1e-12);
+}
