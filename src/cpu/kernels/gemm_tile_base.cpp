@@ -72,14 +72,14 @@ struct Base {
   }
 
   static void transpose(reg* r) {
-    const reg a = __builtin_shuffle(r[0], r[1], bits{0, 4, 1, 5}),
-              b = __builtin_shuffle(r[0], r[1], bits{2, 6, 3, 7});
-    const reg c = __builtin_shuffle(r[2], r[3], bits{0, 4, 1, 5}),
-              d = __builtin_shuffle(r[2], r[3], bits{2, 6, 3, 7});
-    r[0] = __builtin_shuffle(a, c, bits{0, 1, 4, 5});
-    r[1] = __builtin_shuffle(a, c, bits{2, 3, 6, 7});
-    r[2] = __builtin_shuffle(b, d, bits{0, 1, 4, 5});
-    r[3] = __builtin_shuffle(b, d, bits{2, 3, 6, 7});
+    const reg a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5),
+              b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+    const reg c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5),
+              d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+    r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+    r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+    r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+    r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
   }
 };
 
