@@ -60,12 +60,23 @@ Inferred infer_random(const Node& node) {
 
 Tensor Generator::next(std::int64_t* offset) {
   if (RandomTrace* trace = active_random_trace()) {
+    if (trace->generator != nullptr && trace->generator != this)
+      throw NotSupported("a compiled function draws from two generators: use one in it");
+    trace->generator = this;
+    trace->feed = [](void* generator, std::int64_t draws, std::int64_t* state) {
+      auto& g = *static_cast<Generator*>(generator);
+      state[0] = std::bit_cast<std::int64_t>(g.seed_);
+      state[1] = std::bit_cast<std::int64_t>(g.counter_);
+      g.counter_ += static_cast<std::uint64_t>(draws);
+    };
     *offset = trace->draws++;
     return trace->leaf;
   }
   *offset = 0;
-  return Tensor::from({std::bit_cast<std::int64_t>(seed_), std::bit_cast<std::int64_t>(counter_++)},
-                      {2});
+  const std::int64_t state[2] = {std::bit_cast<std::int64_t>(seed_),
+                                 std::bit_cast<std::int64_t>(counter_)};
+  ++counter_;
+  return Tensor::from_data(state, Shape{2}, DType::Int64);
 }
 
 Generator& Generator::global() {

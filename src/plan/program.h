@@ -80,6 +80,9 @@ struct PlanOptions {
 std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots, std::span<Node* const> leaves,
                                             const PlanOptions& options);
 
+/// The op's printed name, for rooms that know no ops.
+const char* op_name(Op op);
+
 /// Text of a program for people: one line a step, and one line a value of the arena.
 std::string print_steps(const Program& program);
 std::string print_arena(const Program& program);

@@ -1,0 +1,161 @@
+// Compiled functions: traced once a combination of input shapes, then replayed with bound pointers.
+#include <tenon/error.h>
+#include <tenon/eval.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+#include "graph/random_trace.h"
+#include "run/plan_api.h"
+#include "run/runner.h"
+#include "run/settings.h"
+
+namespace tenon {
+namespace {
+
+// A leaf that only has a shape; its memory is bound at each call.
+Tensor stand_in(const Shape& shape, DType dtype) { return make_data(Buffer::allocate(0), shape, dtype); }
+
+struct Trace {
+  std::vector<std::pair<Shape, DType>> signature;
+  std::uint64_t settings_version = 0;
+  std::shared_ptr<const Program> program;
+  std::vector<Tensor> leaves;            // by slot
+  std::vector<int> input_of_slot;        // the input bound to a slot, or -1
+  std::vector<Tensor> outputs;
+  std::vector<std::byte*> values;
+  std::shared_ptr<Buffer> arena;
+  RandomTrace random;
+
+  bool matches(const std::vector<Tensor>& inputs, std::uint64_t version) const {
+    if (version != settings_version || inputs.size() != signature.size()) return false;
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      if (inputs[k].dtype() != signature[k].second || inputs[k].shape() != signature[k].first) return false;
+    return true;
+  }
+};
+
+}  // namespace
+
+struct CompiledFunction::Impl {
+  Function function;
+  std::vector<std::unique_ptr<Trace>> traces;
+
+  Trace& find_or_trace(const std::vector<Tensor>& inputs);
+  std::unique_ptr<Trace> trace(const std::vector<Tensor>& inputs, const Settings& settings);
+};
+
+Trace& CompiledFunction::Impl::find_or_trace(const std::vector<Tensor>& inputs) {
+  const Settings settings = current_settings();
+  for (auto& t : traces)
+    if (t->matches(inputs, settings.version)) return *t;
+  traces.push_back(trace(inputs, settings));
+  return *traces.back();
+}
+
+std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& inputs, const Settings& settings) {
+  auto t = std::make_unique<Trace>();
+  t->settings_version = settings.version;
+  std::vector<Tensor> stand_ins;
+  for (const Tensor& in : inputs) {
+    t->signature.emplace_back(in.shape(), in.dtype());
+    stand_ins.push_back(stand_in(in.shape(), in.dtype()));
+  }
+  t->random.leaf = make_data(Buffer::allocate(2 * sizeof(std::int64_t)), Shape{2}, DType::Int64);
+  {
+    RandomTraceGuard guard(&t->random);
+    t->outputs = function(stand_ins);
+  }
+  // Outputs that are no computation (an input passed through, a value known already) are copied by the program.
+  std::vector<Tensor> roots;
+  for (Tensor& out : t->outputs) {
+    if (!out.defined()) throw ValueError("a compiled function returned a tensor without a value");
+    if (out.node()->realised()) out = make_node(Op::Cast, out.dtype(), out.shape(), {}, std::span(&out, 1));
+    roots.push_back(out);
+  }
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  t->program = plan_program(roots, leaves, settings.options);
+  count_planned(*t->program);
+  const Program& p = *t->program;
+  for (Node* leaf : leaves) {
+    int input = -1;
+    for (std::size_t k = 0; k < stand_ins.size(); ++k)
+      if (stand_ins[k].node() == leaf) input = static_cast<int>(k);
+    t->input_of_slot.push_back(input);
+    t->leaves.emplace_back(leaf);
+  }
+  t->arena = Buffer::allocate(static_cast<std::size_t>(p.arena_bytes));
+  t->values.assign(p.values.size(), nullptr);
+  bind_arena(p, static_cast<std::byte*>(t->arena->data()), t->values);
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) t->outputs[k] = Tensor();
+  return t;
+}
+
+namespace {
+
+// Outputs are reused while only the trace holds them; one that the caller kept is left alone and replaced.
+void bind_outputs(Trace& t) {
+  const Program& p = *t.program;
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+    const OutputSlot& slot = p.outputs[k];
+    Tensor& out = t.outputs[k];
+    if (slot.is_variable) {
+      const int leaf = p.values[static_cast<std::size_t>(slot.value)].slot;
+      if (!out.defined()) out = t.leaves[static_cast<std::size_t>(leaf)];
+      continue;
+    }
+    std::size_t same = k;
+    for (std::size_t e = 0; e < k; ++e)
+      if (!p.outputs[e].is_variable && p.outputs[e].value == slot.value) same = e;
+    if (same != k) {
+      out = t.outputs[same];
+      continue;
+    }
+    // An output returned twice would count as kept by the caller: only its first place holds a share while we look.
+    for (std::size_t l = k + 1; l < p.outputs.size(); ++l)
+      if (!p.outputs[l].is_variable && p.outputs[l].value == slot.value) t.outputs[l] = Tensor();
+    if (!out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
+      out = make_data(Buffer::allocate(static_cast<std::size_t>(p.values[static_cast<std::size_t>(slot.value)].bytes)), slot.shape, slot.dtype);
+    t.values[static_cast<std::size_t>(slot.value)] = static_cast<std::byte*>(out.node()->value->data());
+  }
+}
+
+void feed_random(Trace& t) {
+  if (t.random.draws == 0) return;
+  auto* state = static_cast<std::int64_t*>(t.random.leaf.node()->value->data());
+  t.random.feed(t.random.generator, t.random.draws, state);
+}
+
+}  // namespace
+
+CompiledFunction::CompiledFunction(Function f) : impl_(std::make_shared<Impl>()) { impl_->function = std::move(f); }
+
+const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
+  if (!impl_) throw ValueError("a compiled function was called before it was given a function");
+  Trace& t = impl_->find_or_trace(inputs);
+  const Program& p = *t.program;
+  for (std::size_t s = 0; s < p.slots.size(); ++s) {
+    if (p.slots[s] == kNoValue) continue;
+    const int input = t.input_of_slot[s];
+    const Tensor& source = input >= 0 ? inputs[static_cast<std::size_t>(input)].eval() : t.leaves[s];
+    t.values[static_cast<std::size_t>(p.slots[s])] = leaf_memory(*source.node());
+  }
+  bind_outputs(t);
+  feed_random(t);
+  run_steps(p, t.values.data(), static_cast<std::byte*>(t.arena->data()));
+  for (ValueId id : p.assigned) mark_assigned(*t.leaves[static_cast<std::size_t>(p.values[static_cast<std::size_t>(id)].slot)].node());
+  return t.outputs;
+}
+
+Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) {
+  auto impl = std::make_shared<Plan::Impl>();
+  impl->program = impl_->find_or_trace(inputs).program;
+  return Plan(std::move(impl));
+}
+
+int CompiledFunction::traced() const { return impl_ ? static_cast<int>(impl_->traces.size()) : 0; }
+
+CompiledFunction compile(CompiledFunction::Function f) { return CompiledFunction(std::move(f)); }
+
+}  // namespace tenon

@@ -1,0 +1,40 @@
+// What a plan tells about itself.
+#include "run/plan_api.h"
+
+#include "graph/node.h"
+#include "run/settings.h"
+
+namespace tenon {
+
+Plan::Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+std::int64_t Plan::peak_bytes() const { return impl_->program->peak_bytes(); }
+std::int64_t Plan::arena_bytes() const { return impl_->program->arena_bytes; }
+std::int64_t Plan::leaf_bytes() const { return impl_->program->leaf_bytes; }
+int Plan::step_count() const { return static_cast<int>(impl_->program->steps.size()); }
+int Plan::node_count() const { return impl_->program->node_count; }
+double Plan::planning_ms() const { return impl_->program->planning_ms; }
+
+std::string Plan::graph() const {
+  std::string text;
+  for (const std::string& line : impl_->program->graph_lines) text += line + '\n';
+  return text;
+}
+std::string Plan::steps() const { return print_steps(*impl_->program); }
+std::string Plan::arena() const { return print_arena(*impl_->program); }
+std::string Plan::fusion() const { return print_fusion(*impl_->program); }
+std::string Plan::passes() const { return print_passes(*impl_->program); }
+
+Plan plan(std::span<const Tensor> tensors) {
+  std::vector<Tensor> roots;
+  for (const Tensor& t : tensors)
+    if (t.defined() && !t.node()->realised()) roots.push_back(t);
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  auto impl = std::make_shared<Plan::Impl>();
+  impl->program = plan_program(roots, leaves, current_settings().options);
+  return Plan(std::move(impl));
+}
+
+}  // namespace tenon

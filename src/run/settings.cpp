@@ -1,0 +1,114 @@
+// The process-wide settings behind set_threads, set_precision and the like.
+#include "run/settings.h"
+
+#include <mutex>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "base/thread_pool.h"
+#include "cpu/cpu.h"
+
+namespace tenon {
+namespace {
+
+struct State {
+  std::mutex mutex;
+  Precision precision = Precision::Fp32;
+  std::int64_t memory_limit = 0;
+  bool reference = false;
+  std::uint32_t disabled = 0;
+  std::uint64_t version = 1;
+};
+
+State& state() {
+  static State* instance = new State;
+  return *instance;
+}
+
+template <class F>
+void change(F&& f) {
+  std::lock_guard lock(state().mutex);
+  f(state());
+  ++state().version;
+}
+
+std::span<const Engine* const> engines(bool reference) {
+  // The last of each list claims every region.
+  static const Engine* const fast[] = {&cpu::contraction_engine(), &cpu::map_engine(), &cpu::opaque_engine(),
+                                       &cpu::reference_engine()};
+  static const Engine* const plain[] = {&cpu::reference_engine()};
+  return reference ? std::span<const Engine* const>(plain) : std::span<const Engine* const>(fast);
+}
+
+}  // namespace
+
+Settings current_settings() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  Settings out;
+  out.options.engines = engines(s.reference);
+  out.options.threads = num_threads();
+  out.options.bf16 = s.precision == Precision::Bf16;
+  out.options.disabled = s.disabled;
+  out.options.memory_limit = s.memory_limit;
+  out.version = s.version;
+  return out;
+}
+
+const char* name(Precision value) { return value == Precision::Fp32 ? "fp32" : "bf16"; }
+
+Precision precision_from_name(const std::string& text) {
+  if (text == "fp32" || text == "float32") return Precision::Fp32;
+  if (text == "bf16" || text == "bfloat16") return Precision::Bf16;
+  throw ValueError(cat("precision '", text, "' is unknown: use fp32 or bf16"));
+}
+
+void set_threads(int count) {
+  if (count < 0 || count > 1024) throw ValueError(cat("threads = ", count, ": use 1 to 1024, or 0 for all CPUs"));
+  change([&](State&) { set_num_threads(count == 0 ? available_cpus() : count); });
+}
+int threads() { return num_threads(); }
+
+void set_precision(Precision value) {
+  change([&](State& s) { s.precision = value; });
+}
+Precision precision() {
+  std::lock_guard lock(state().mutex);
+  return state().precision;
+}
+
+void set_memory_limit(std::int64_t bytes) {
+  if (bytes < 0) throw ValueError(cat("memory limit = ", bytes, ": use a number of bytes, or 0 for none"));
+  change([&](State& s) { s.memory_limit = bytes; });
+}
+
+void set_engine(const std::string& engine_name) {
+  if (engine_name != "fast" && engine_name != "reference")
+    throw ValueError(cat("engine '", engine_name, "' is unknown: use fast or reference"));
+  change([&](State& s) { s.reference = engine_name == "reference"; });
+}
+std::string engine() {
+  std::lock_guard lock(state().mutex);
+  return state().reference ? "reference" : "fast";
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (int k = 0; k < int{kPassCount}; ++k) names.emplace_back(pass_info(k).name);
+  return names;
+}
+
+void set_pass_enabled(const std::string& pass, bool enabled) {
+  const std::vector<std::string> names = pass_names();
+  for (int k = 0; k < int{kPassCount}; ++k) {
+    if (pass != names[static_cast<std::size_t>(k)]) continue;
+    if (!pass_info(k).optional && !enabled) throw ValueError(cat("pass '", pass, "' cannot be switched off: nothing runs without it"));
+    change([&](State& s) { s.disabled = enabled ? s.disabled & ~(1u << k) : s.disabled | 1u << k; });
+    return;
+  }
+  const std::string near = nearest(pass, names.data(), static_cast<int>(names.size()));
+  throw ValueError(cat("pass '", pass, "' is unknown", near.empty() ? "" : cat(": did you mean '", near, "'?")));
+}
+
+}  // namespace tenon

@@ -1,0 +1,20 @@
+// Settings of the process that shape programs, and the engines they select.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <tenon/eval.h>
+
+#include "plan/program.h"
+
+namespace tenon {
+
+/// What planning depends on, beside the graph. `version` changes whenever any of it does.
+struct Settings {
+  PlanOptions options;
+  std::uint64_t version = 0;
+};
+Settings current_settings();
+
+}  // namespace tenon

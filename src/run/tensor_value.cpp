@@ -1,0 +1,87 @@
+// Reading tensors: evaluates what is pending, then looks at memory.
+#include <cmath>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+
+#include "base/str.h"
+#include "run/runner.h"
+
+namespace tenon {
+namespace {
+
+double element(const void* data, DType dtype, std::int64_t k) {
+  switch (dtype) {
+    case DType::Bool: return static_cast<const std::uint8_t*>(data)[k] != 0;
+    case DType::UInt8: return static_cast<const std::uint8_t*>(data)[k];
+    case DType::Int8: return static_cast<const std::int8_t*>(data)[k];
+    case DType::Int32: return static_cast<const std::int32_t*>(data)[k];
+    case DType::Int64: return static_cast<double>(static_cast<const std::int64_t*>(data)[k]);
+    case DType::Float16: return static_cast<float>(static_cast<const float16*>(data)[k]);
+    case DType::BFloat16: return static_cast<float>(static_cast<const bfloat16*>(data)[k]);
+    case DType::Float32: return static_cast<const float*>(data)[k];
+    case DType::Float64: return static_cast<const double*>(data)[k];
+  }
+  return 0;
+}
+
+std::string number_text(const void* data, DType dtype, std::int64_t k) {
+  if (dtype == DType::Bool) return element(data, dtype, k) != 0 ? "true" : "false";
+  if (dtype == DType::Int64) return std::to_string(static_cast<const std::int64_t*>(data)[k]);
+  const double v = element(data, dtype, k);
+  if (!is_floating(dtype) || !std::isfinite(v)) return cat(v);
+  const double rounded = std::abs(v) < 1e6 && std::abs(v) >= 1e-4 ? std::round(v * 1e4) / 1e4 : v;
+  return cat(rounded);
+}
+
+constexpr std::int64_t kEdge = 3;         // elements shown at either end of a long axis
+constexpr std::int64_t kAbridge = 1000;   // tensors larger than this are abridged
+
+void print_axis(std::string& out, const Tensor& t, const void* data, int axis, std::int64_t at, const std::string& indent) {
+  const Shape& shape = t.shape();
+  if (axis == shape.rank()) {
+    out += number_text(data, t.dtype(), at);
+    return;
+  }
+  std::int64_t step = 1;
+  for (int d = axis + 1; d < shape.rank(); ++d) step *= shape[d];
+  const bool abridge = shape.numel() > kAbridge && shape[axis] > 2 * kEdge;
+  const std::string separator = axis + 1 == shape.rank() ? ", " : cat(",\n", indent, " ");
+  out += '[';
+  for (std::int64_t i = 0; i < shape[axis]; ++i) {
+    if (abridge && i == kEdge) {
+      out += separator + "…";
+      i = shape[axis] - kEdge;
+    }
+    if (i > 0) out += separator;
+    print_axis(out, t, data, axis + 1, at + i * step, indent + " ");
+  }
+  out += ']';
+}
+
+}  // namespace
+
+const Tensor& Tensor::eval() const {
+  if (node_ == nullptr) throw ValueError("a tensor without a value was evaluated: it was never assigned");
+  if (!node_->realised()) tenon::eval(std::span<const Tensor>(this, 1));
+  return *this;
+}
+
+const void* Tensor::data() const {
+  eval();
+  return leaf_memory(*node_);
+}
+
+double Tensor::item() const {
+  if (numel() != 1) throw ShapeError(cat("item() reads one number, but the tensor has shape ", shape()));
+  return element(data(), dtype(), 0);
+}
+
+std::string Tensor::str() const {
+  std::string out = "tensor(";
+  const void* bytes = data();
+  print_axis(out, *this, bytes, 0, 0, "       ");
+  return out + cat(", ", dtype(), shape(), ")");
+}
+
+}  // namespace tenon
