@@ -1,0 +1,49 @@
+// Whole files: read with a limit, written atomically, unpacked from gzip. The one place of the library that opens files for data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tenon::io {
+
+inline constexpr std::uint64_t kMaxFile = 1ull << 34;  // 16 GiB
+
+/// An open file for reading at given places.
+class InputFile {
+ public:
+  /// Throws IoError naming the path and the system's reason.
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+  std::uint64_t size() const noexcept { return size_; }
+  bool regular() const noexcept { return regular_; }
+  /// Reads exactly `bytes` at `offset`; FormatError when the file ends before.
+  void read_at(std::uint64_t offset, void* out, std::uint64_t bytes) const;
+  /// Everything from the start, whatever kind of file it is. FormatError beyond `limit`.
+  std::string read_all(std::uint64_t limit) const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+  bool regular_ = false;
+};
+
+/// Writes the pieces one after another as one file, whole or not at all. Throws IoError; nothing half-written stays.
+void write_pieces(const std::string& path, std::span<const std::string_view> pieces);
+
+/// True when the bytes start as a gzip file does.
+bool is_gzip(std::string_view bytes) noexcept;
+/// Unpacks a gzip file of one or more members. Throws FormatError for corrupt or truncated bytes, trailing ones, or more than
+/// `limit` bytes unpacked.
+std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_t limit = kMaxFile);
+
+/// True when something can be opened for reading there.
+bool file_exists(const std::string& path) noexcept;
+
+}  // namespace tenon::io

@@ -1,0 +1,112 @@
+// Reading and writing .safetensors files: one tensor's bytes are in memory beside its tensor, never the whole file.
+#include "io/safetensors.h"
+
+#include <algorithm>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "io/byte_order.h"
+#include "io/file.h"
+
+namespace tenon::io {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors holds little-endian values; add swaps for this machine");
+
+std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size, const std::string& name) {
+  if (file_size < 8 || prefix.size() < 8) throw FormatError(cat(name, ": not a safetensors file: it has less than 8 bytes"));
+  const auto length = read_little<std::uint64_t>(prefix.data());
+  if (length > kMaxSafeTensorsHeader || length > file_size - 8)
+    throw FormatError(cat(name, ": the first 8 bytes say that the header has ", length, " bytes, but the file has ", file_size - 8,
+                          " after them: not a safetensors file, or a truncated one"));
+  return length;
+}
+
+Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {
+  if (e.dtype == DType::Bool) normalize_bools(bytes, static_cast<std::size_t>(e.end - e.begin));
+  return Tensor::from_data(bytes, e.shape, e.dtype);
+}
+
+struct OpenedHeader {
+  SafeTensorsHeader header;
+  std::uint64_t data = 0;  // offset of the values
+};
+
+OpenedHeader open_header(const InputFile& file) {
+  if (!file.regular()) throw IoError(cat(file.path(), ": is no regular file: safetensors files are read in parts"));
+  char prefix[8];
+  const std::uint64_t size = file.size();
+  if (size >= 8) file.read_at(0, prefix, 8);
+  const std::uint64_t length = header_length({prefix, 8}, size, file.path());
+  std::string json(static_cast<std::size_t>(length), '\0');
+  file.read_at(8, json.data(), length);
+  return {parse_safetensors_header(json, size - 8 - length, file.path()), 8 + length};
+}
+
+}  // namespace
+
+SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
+  const std::uint64_t length = header_length(bytes.substr(0, 8), bytes.size(), name);
+  const std::string_view values = bytes.substr(8 + static_cast<std::size_t>(length));
+  SafeTensorsHeader header = parse_safetensors_header(bytes.substr(8, static_cast<std::size_t>(length)), values.size(), name);
+  SafeTensors result;
+  for (const SafeTensorsEntry& e : header.entries) {
+    std::string own(values.substr(static_cast<std::size_t>(e.begin), static_cast<std::size_t>(e.end - e.begin)));
+    result.tensors.emplace(e.name, make_tensor(own.data(), e));
+  }
+  result.metadata = std::move(header.metadata);
+  return result;
+}
+
+SafeTensors load_safetensors(const std::string& path) {
+  const InputFile file(path);
+  OpenedHeader opened = open_header(file);
+  SafeTensors result;
+  std::string scratch;
+  for (const SafeTensorsEntry& e : opened.header.entries) {
+    const std::uint64_t bytes = e.end - e.begin;
+    if (scratch.size() < bytes) scratch.resize(static_cast<std::size_t>(bytes));
+    file.read_at(opened.data + e.begin, scratch.data(), bytes);
+    result.tensors.emplace(e.name, make_tensor(scratch.data(), e));
+  }
+  result.metadata = std::move(opened.header.metadata);
+  return result;
+}
+
+SafeTensorsInfo inspect_safetensors(const std::string& path) {
+  const InputFile file(path);
+  OpenedHeader opened = open_header(file);
+  SafeTensorsInfo info;
+  for (const SafeTensorsEntry& e : opened.header.entries) info.tensors[e.name] = {e.dtype, e.shape};
+  info.metadata = std::move(opened.header.metadata);
+  return info;
+}
+
+void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
+  // Larger items first, as the reference writer does: every tensor is then aligned to its element type.
+  std::vector<const TensorMap::value_type*> order;
+  for (const auto& item : tensors) {
+    if (!item.second.defined()) throw ValueError(cat("save_safetensors: tensor '", item.first, "' is undefined"));
+    order.push_back(&item);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return item_size(a->second.dtype()) > item_size(b->second.dtype());
+  });
+  SafeTensorsHeader header;
+  header.metadata = metadata;
+  std::vector<std::string_view> pieces(1);
+  std::uint64_t at = 0;
+  for (const auto* item : order) {
+    const Tensor& tensor = item->second;
+    const std::uint64_t bytes = static_cast<std::uint64_t>(tensor.numel()) * item_size(tensor.dtype());
+    header.entries.push_back({item->first, tensor.dtype(), tensor.shape(), at, at + bytes});
+    pieces.emplace_back(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(bytes));
+    at += bytes;
+  }
+  const std::string head = safetensors_header(header);
+  pieces[0] = head;
+  write_pieces(path, pieces);
+}
+
+}  // namespace tenon::io
