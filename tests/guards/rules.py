@@ -12,7 +12,7 @@ RULES = [
     ("printing", "src", set(), r"\bstd::(cout|cerr|clog|puts|printf)\b|(?<![\w:])f?printf\s*\(\s*(\"|stdout|stderr)",
      "the library never prints: throw, log through base/log.h, or return text"),
     ("exit", "src", set(), r"(?<![\w.])(std::)?(exit|_exit|quick_exit)\s*\(", "the library never ends the program: throw"),
-    ("random", "src", set(), r"\bstd::(random_device|mt19937|rand|default_random_engine)\b|(?<![\w:])s?rand\s*\(",
+    ("random", "src", set(), r"\bstd::(random_device|mt19937|rand|default_random_engine)\b|\bsrand\s*\(",
      "use base/philox.h: the same numbers on every machine"),
     ("fast-math", "", set(), r"-ffast-math|-Ofast", "results follow IEEE 754"),
     ("unfinished", "", {"tests/guards/rules.py"}, r"\b(TODO|FIXME|XXX)\b", "finish it, or write an issue"),

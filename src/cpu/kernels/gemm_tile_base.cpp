@@ -6,7 +6,6 @@ namespace {
 
 struct Base {
   using reg [[gnu::vector_size(16)]] = float;
-  using bits [[gnu::vector_size(16)]] = std::uint32_t;
   static constexpr int lanes = 4;
   static constexpr int max_mr[5] = {0, 6, 5, 0, 2};
   static constexpr bool has_pairs = false;
