@@ -1,0 +1,74 @@
+// Reading what make_fixtures.py wrote, and comparing with it.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <tenon/io.h>
+#include <tenon/ops.h>
+
+namespace fixtures {
+
+using tenon::DType;
+using tenon::Tensor;
+using Tensors = std::map<std::string, Tensor>;
+
+/// A file of tests/e2e/fixtures, as CASE -> KEY -> tensor: names are split at the first slash.
+inline std::map<std::string, Tensors> load(const std::string& name) {
+  std::map<std::string, Tensors> out;
+  for (const auto& [key, tensor] :
+       tenon::io::load_safetensors("tests/e2e/fixtures/" + name + ".safetensors").tensors) {
+    const auto slash = key.find('/');
+    out[key.substr(0, slash)].emplace(slash == std::string::npos ? "" : key.substr(slash + 1),
+                                      tensor);
+  }
+  return out;
+}
+
+/// The part of a case whose keys begin with `prefix`, without it.
+inline Tensors part(const Tensors& tensors, const std::string& prefix) {
+  Tensors out;
+  for (const auto& [key, tensor] : tensors)
+    if (key.rfind(prefix, 0) == 0) out.emplace(key.substr(prefix.size()), tensor);
+  return out;
+}
+
+inline std::vector<double> numbers(const Tensor& t) {
+  return tenon::cast(t, DType::Float64).to_vector<double>();
+}
+
+/// |a - b| / |b|; |a| where b is all zeros; infinite when shapes differ or one of them is not
+/// finite.
+inline double distance(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) return INFINITY;
+  const std::vector<double> x = numbers(a), y = numbers(b);
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    difference += (x[i] - y[i]) * (x[i] - y[i]);
+    norm += y[i] * y[i];
+  }
+  const double result = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+  return std::isnan(result) ? INFINITY : result;
+}
+
+/// Element by element: NaN meets NaN, infinities meet, numbers differ by a share of themselves at
+/// most.
+inline bool alike(const Tensor& a, const Tensor& b, double tolerance) {
+  if (a.shape() != b.shape()) return false;
+  const std::vector<double> x = numbers(a), y = numbers(b);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const bool same = std::isnan(y[i])
+                          ? std::isnan(x[i])
+                          : x[i] == y[i] || std::fabs(x[i] - y[i]) <= tolerance * std::fabs(y[i]);
+    if (same) continue;
+    MESSAGE("element " << i << " is " << x[i] << ", PyTorch gives " << y[i]);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace fixtures
