@@ -18,7 +18,8 @@ struct Device {
   TENON_API std::string str() const;
 };
 
-/// Parses "cpu", "cuda" or "cuda:N". Throws ValueError for another text, DeviceError when this build cannot serve the device.
+/// Parses "cpu", "cuda" or "cuda:N". Throws ValueError for another text, DeviceError when this
+/// build cannot serve the device.
 TENON_API Device device(const std::string& text);
 
 }  // namespace tenon

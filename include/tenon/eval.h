@@ -12,20 +12,25 @@
 
 namespace tenon {
 
-/// How contractions compute: operands rounded to bfloat16 with float32 sums, or float32 throughout. Values stay float32.
+/// How contractions compute: operands rounded to bfloat16 with float32 sums, or float32 throughout.
+/// Values stay float32.
 enum class Precision { Fp32, Bf16 };
 TENON_API const char* name(Precision precision);
-TENON_API Precision precision_from_name(const std::string& text);  ///< "fp32", "bf16"; throws ValueError.
+TENON_API Precision
+precision_from_name(const std::string& text);  ///< "fp32", "bf16"; throws ValueError.
 
-/// Computes all of these in one program: loss, gradients and updates together share what they have in common, and assignments
-/// take effect. Pending tensors that the caller still holds and that depend on an assigned variable are computed too, so that
-/// they keep the value they had been built for.
+/// Computes all of these in one program: loss, gradients and updates together share what they have
+/// in common, and assignments take effect. Pending tensors that the caller still holds and that
+/// depend on an assigned variable are computed too, so that they keep the value they had been built
+/// for.
 TENON_API void eval(std::span<const Tensor> tensors);
 TENON_API void eval(std::initializer_list<Tensor> tensors);
 
-/// A function traced once for each combination of input shapes and dtypes; later calls bind the inputs and replay the program: no
-/// graph is built and nothing is allocated. Variables are read and assigned at each call; effects that must run (updates) are returned
-/// among the outputs. Random draws advance the generator by the same counts at each call. Not to be called by two threads at once.
+/// A function traced once for each combination of input shapes and dtypes; later calls bind the
+/// inputs and replay the program: no graph is built and nothing is allocated. Variables are read
+/// and assigned at each call; effects that must run (updates) are returned among the outputs.
+/// Random draws advance the generator by the same counts at each call. Not to be called by two
+/// threads at once.
 class TENON_API CompiledFunction {
  public:
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
@@ -47,17 +52,17 @@ TENON_API CompiledFunction compile(CompiledFunction::Function f);
 /// What a plan tells about itself; made by plan() and by CompiledFunction::plan().
 class TENON_API Plan {
  public:
-  std::int64_t peak_bytes() const;       ///< arena + outputs + workspace, beside the leaves
+  std::int64_t peak_bytes() const;  ///< arena + outputs + workspace, beside the leaves
   std::int64_t arena_bytes() const;
-  std::int64_t leaf_bytes() const;       ///< inputs and variables
+  std::int64_t leaf_bytes() const;  ///< inputs and variables
   int step_count() const;
   int node_count() const;
   double planning_ms() const;
-  std::string graph() const;             ///< the graph after the graph passes, a node a line
-  std::string steps() const;             ///< steps with engine, shapes, buffers
-  std::string arena() const;             ///< who lives where and when
-  std::string fusion() const;            ///< why each region fused or stopped
-  std::string passes() const;            ///< passes with time and effect
+  std::string graph() const;   ///< the graph after the graph passes, a node a line
+  std::string steps() const;   ///< steps with engine, shapes, buffers
+  std::string arena() const;   ///< who lives where and when
+  std::string fusion() const;  ///< why each region fused or stopped
+  std::string passes() const;  ///< passes with time and effect
 
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl);
@@ -73,20 +78,22 @@ TENON_API void set_threads(int threads);  ///< 0: all CPUs this process may use
 TENON_API int threads();
 TENON_API void set_precision(Precision precision);
 TENON_API Precision precision();
-/// Programs whose peak (leaves included) would exceed this many bytes are refused before they run; 0: no limit.
+/// Programs whose peak (leaves included) would exceed this many bytes are refused before they run;
+/// 0: no limit.
 TENON_API void set_memory_limit(std::int64_t bytes);
 /// "fast" (default) or "reference": plain loops, every op, one at a time.
 TENON_API void set_engine(const std::string& name);
 TENON_API std::string engine();
-/// Switches a pass on or off by name ("fuse", "share", …): for finding faults and for tests. Throws ValueError for another name.
+/// Switches a pass on or off by name ("fuse", "share", …): for finding faults and for tests. Throws
+/// ValueError for another name.
 TENON_API void set_pass_enabled(const std::string& pass, bool enabled);
 TENON_API std::vector<std::string> pass_names();
 
 struct RunnerStats {
-  std::int64_t programs_planned = 0;   ///< cache misses
+  std::int64_t programs_planned = 0;  ///< cache misses
   std::int64_t programs_run = 0;
   double planning_ms = 0;
-  std::int64_t peak_memory = 0;        ///< bytes of host tensors at the highest point
+  std::int64_t peak_memory = 0;  ///< bytes of host tensors at the highest point
   std::int64_t memory_in_use = 0;
 };
 TENON_API RunnerStats runner_stats();

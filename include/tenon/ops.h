@@ -1,9 +1,11 @@
-// The language: every function here builds nodes and returns at once. Names, conventions and defaults are PyTorch's.
+// The language: every function here builds nodes and returns at once. Names, conventions and
+// defaults are PyTorch's.
 //
-// Shapes broadcast as in NumPy. Two tensors of different dtypes promote as in the array API; a plain number never changes the
-// dtype of the tensor it meets, except that a floating number with an integer or bool tensor gives float32, and a whole one with
-// a bool tensor int64. A shape, axis or dtype
-// that does not fit is refused here, with a ShapeError, DTypeError or ValueError that names the op, the layer and the shapes.
+// Shapes broadcast as in NumPy. Two tensors of different dtypes promote as in the array API; a
+// plain number never changes the dtype of the tensor it meets, except that a floating number with
+// an integer or bool tensor gives float32, and a whole one with a bool tensor int64. A shape, axis
+// or dtype that does not fit is refused here, with a ShapeError, DTypeError or ValueError that
+// names the op, the layer and the shapes.
 #pragma once
 
 #include <cstdint>
@@ -25,30 +27,35 @@ struct Scalar {
   double value;
   bool integral;
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Scalar(T v) : value(static_cast<double>(v)), integral(std::is_integral_v<T>) {}  // NOLINT: implicit by design
+  requires std::is_arithmetic_v<T> Scalar(T v)
+      : value(static_cast<double>(v)),
+        integral(std::is_integral_v<T>) {}  // NOLINT: implicit by design
 };
 
-// ---- Making tensors -------------------------------------------------------------------------------------------------------
+// ---- Making tensors
+// -------------------------------------------------------------------------------------------------------
 TENON_API Tensor full(const Shape& shape, Scalar value, DType dtype = DType::Float32);
 TENON_API Tensor zeros(const Shape& shape, DType dtype = DType::Float32);
 TENON_API Tensor ones(const Shape& shape, DType dtype = DType::Float32);
 TENON_API Tensor zeros_like(const Tensor& x);
 TENON_API Tensor ones_like(const Tensor& x);
 TENON_API Tensor scalar(Scalar value, DType dtype = DType::Float32);
-/// start, start + step, …, below end (above it for a negative step). int64 unless another dtype is asked for.
+/// start, start + step, …, below end (above it for a negative step). int64 unless another dtype is
+/// asked for.
 TENON_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, DType dtype = DType::Int64);
 
-// ---- Random numbers (Philox4x32-10; the same on every machine and device) ---------------------------------------------------
-/// The source of random tensors: a seed and a counter that each draw advances. Checkpoints keep both.
+// ---- Random numbers (Philox4x32-10; the same on every machine and device)
+// ---------------------------------------------------
+/// The source of random tensors: a seed and a counter that each draw advances. Checkpoints keep
+/// both.
 class TENON_API Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
   std::uint64_t seed() const { return seed_; }
   std::uint64_t counter() const { return counter_; }
   void set_state(std::uint64_t seed, std::uint64_t counter) { seed_ = seed, counter_ = counter; }
-  /// int64[2] leaf (seed, counter) for one draw; advances. Inside a function being compiled: the function's own leaf, fed at
-  /// each call, and `offset` tells this draw from the others.
+  /// int64[2] leaf (seed, counter) for one draw; advances. Inside a function being compiled: the
+  /// function's own leaf, fed at each call, and `offset` tells this draw from the others.
   Tensor next(std::int64_t* offset);
   /// The default generator of the process, used where none is given.
   static Generator& global();
@@ -59,60 +66,116 @@ class TENON_API Generator {
 /// Seeds Generator::global() and starts it at counter 0.
 TENON_API void manual_seed(std::uint64_t seed);
 /// Uniform on [0, 1).
-TENON_API Tensor rand(const Shape& shape, DType dtype = DType::Float32, Generator* generator = nullptr);
+TENON_API Tensor rand(const Shape& shape, DType dtype = DType::Float32,
+                      Generator* generator = nullptr);
 /// Standard normal (Box-Muller).
-TENON_API Tensor randn(const Shape& shape, DType dtype = DType::Float32, Generator* generator = nullptr);
+TENON_API Tensor randn(const Shape& shape, DType dtype = DType::Float32,
+                       Generator* generator = nullptr);
 /// Whole numbers in [low, high), at most 2^31 different ones.
-TENON_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype = DType::Int64, Generator* generator = nullptr);
+TENON_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+                         DType dtype = DType::Int64, Generator* generator = nullptr);
 /// 1 with probability p, else 0.
-TENON_API Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::Float32, Generator* generator = nullptr);
-/// Zeroes each element with probability p and scales the rest by 1 / (1 - p); the identity when not training.
-TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+TENON_API Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::Float32,
+                           Generator* generator = nullptr);
+/// Zeroes each element with probability p and scales the rest by 1 / (1 - p); the identity when not
+/// training.
+TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
+                         Generator* generator = nullptr);
 
-// ---- Element by element, one tensor -----------------------------------------------------------------------------------------
-// Floating results: integer and bool inputs are converted to float32 first (not for neg, abs, sign, square, floor…trunc, relu).
+// ---- Element by element, one tensor
+// -----------------------------------------------------------------------------------------
+// Floating results: integer and bool inputs are converted to float32 first (not for neg, abs, sign,
+// square, floor…trunc, relu).
 #define TENON_UNARY(name) TENON_API Tensor name(const Tensor& x)
-TENON_UNARY(neg); TENON_UNARY(abs); TENON_UNARY(sign); TENON_UNARY(exp); TENON_UNARY(expm1); TENON_UNARY(log);
-TENON_UNARY(log1p); TENON_UNARY(sqrt); TENON_UNARY(rsqrt); TENON_UNARY(reciprocal); TENON_UNARY(square);
-TENON_UNARY(sin); TENON_UNARY(cos); TENON_UNARY(tanh); TENON_UNARY(sigmoid); TENON_UNARY(relu); TENON_UNARY(erf);
-TENON_UNARY(floor); TENON_UNARY(ceil); TENON_UNARY(round); TENON_UNARY(trunc);
-TENON_UNARY(logical_not); TENON_UNARY(isnan); TENON_UNARY(isinf); TENON_UNARY(isfinite);
-TENON_UNARY(silu); TENON_UNARY(softsign); TENON_UNARY(log2); TENON_UNARY(log10); TENON_UNARY(exp2); TENON_UNARY(tan);
-TENON_UNARY(mish); TENON_UNARY(hardtanh); TENON_UNARY(relu6); TENON_UNARY(hardsigmoid); TENON_UNARY(sinh); TENON_UNARY(cosh);
+TENON_UNARY(neg);
+TENON_UNARY(abs);
+TENON_UNARY(sign);
+TENON_UNARY(exp);
+TENON_UNARY(expm1);
+TENON_UNARY(log);
+TENON_UNARY(log1p);
+TENON_UNARY(sqrt);
+TENON_UNARY(rsqrt);
+TENON_UNARY(reciprocal);
+TENON_UNARY(square);
+TENON_UNARY(sin);
+TENON_UNARY(cos);
+TENON_UNARY(tanh);
+TENON_UNARY(sigmoid);
+TENON_UNARY(relu);
+TENON_UNARY(erf);
+TENON_UNARY(floor);
+TENON_UNARY(ceil);
+TENON_UNARY(round);
+TENON_UNARY(trunc);
+TENON_UNARY(logical_not);
+TENON_UNARY(isnan);
+TENON_UNARY(isinf);
+TENON_UNARY(isfinite);
+TENON_UNARY(silu);
+TENON_UNARY(softsign);
+TENON_UNARY(log2);
+TENON_UNARY(log10);
+TENON_UNARY(exp2);
+TENON_UNARY(tan);
+TENON_UNARY(mish);
+TENON_UNARY(hardtanh);
+TENON_UNARY(relu6);
+TENON_UNARY(hardsigmoid);
+TENON_UNARY(sinh);
+TENON_UNARY(cosh);
 #undef TENON_UNARY
 TENON_API Tensor gelu(const Tensor& x, bool tanh_approximation = false);
 TENON_API Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 TENON_API Tensor elu(const Tensor& x, double alpha = 1.0);
 TENON_API Tensor softplus(const Tensor& x, double beta = 1.0, double threshold = 20.0);
 TENON_API Tensor clamp(const Tensor& x, Scalar low, Scalar high);
-/// Converts the element type: rounds to nearest even; floating to integer truncates; to bool: x != 0.
+/// Converts the element type: rounds to nearest even; floating to integer truncates; to bool: x !=
+/// 0.
 TENON_API Tensor cast(const Tensor& x, DType dtype);
 /// The same value, through which no gradient flows.
 TENON_API Tensor detach(const Tensor& x);
 
-// ---- Element by element, two tensors or a tensor and a number ---------------------------------------------------------------
-#define TENON_BINARY(name)                               \
+// ---- Element by element, two tensors or a tensor and a number
+// ---------------------------------------------------------------
+#define TENON_BINARY(name)                                 \
   TENON_API Tensor name(const Tensor& a, const Tensor& b); \
   TENON_API Tensor name(const Tensor& a, Scalar b);        \
   TENON_API Tensor name(Scalar a, const Tensor& b)
-TENON_BINARY(add); TENON_BINARY(sub); TENON_BINARY(mul); TENON_BINARY(div); TENON_BINARY(pow);
-TENON_BINARY(maximum); TENON_BINARY(minimum); TENON_BINARY(remainder); TENON_BINARY(floor_divide);
-TENON_BINARY(eq); TENON_BINARY(ne); TENON_BINARY(lt); TENON_BINARY(le); TENON_BINARY(gt); TENON_BINARY(ge);
-TENON_BINARY(logical_and); TENON_BINARY(logical_or); TENON_BINARY(logical_xor);
+TENON_BINARY(add);
+TENON_BINARY(sub);
+TENON_BINARY(mul);
+TENON_BINARY(div);
+TENON_BINARY(pow);
+TENON_BINARY(maximum);
+TENON_BINARY(minimum);
+TENON_BINARY(remainder);
+TENON_BINARY(floor_divide);
+TENON_BINARY(eq);
+TENON_BINARY(ne);
+TENON_BINARY(lt);
+TENON_BINARY(le);
+TENON_BINARY(gt);
+TENON_BINARY(ge);
+TENON_BINARY(logical_and);
+TENON_BINARY(logical_or);
+TENON_BINARY(logical_xor);
 #undef TENON_BINARY
 /// condition ? a : b, element by element, all three broadcast.
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, Scalar a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
 
-#define TENON_OPERATOR(symbol, name)                                                             \
-  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); }         \
-  template <class T>                                                                             \
-    requires std::is_arithmetic_v<T>                                                             \
-  Tensor operator symbol(const Tensor& a, T b) { return name(a, Scalar(b)); }                    \
-  template <class T>                                                                             \
-    requires std::is_arithmetic_v<T>                                                             \
-  Tensor operator symbol(T a, const Tensor& b) { return name(Scalar(a), b); }
+#define TENON_OPERATOR(symbol, name)                                                     \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); } \
+  template <class T>                                                                     \
+  requires std::is_arithmetic_v<T> Tensor operator symbol(const Tensor& a, T b) {        \
+    return name(a, Scalar(b));                                                           \
+  }                                                                                      \
+  template <class T>                                                                     \
+  requires std::is_arithmetic_v<T> Tensor operator symbol(T a, const Tensor& b) {        \
+    return name(Scalar(a), b);                                                           \
+  }
 TENON_OPERATOR(+, add)
 TENON_OPERATOR(-, sub)
 TENON_OPERATOR(*, mul)
@@ -120,13 +183,15 @@ TENON_OPERATOR(/, div)
 #undef TENON_OPERATOR
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 
-// ---- Reductions: over the given axes (all when empty); keepdim leaves them with size 1 ----------------------------------------
+// ---- Reductions: over the given axes (all when empty); keepdim leaves them with size 1
+// ----------------------------------------
 /// Integers and bool add up in int64.
 TENON_API Tensor sum(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
 TENON_API Tensor prod(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
 TENON_API Tensor mean(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
 /// Variance with `correction` taken from the count (1: unbiased).
-TENON_API Tensor var(const Tensor& x, const Ints& axes = {}, bool keepdim = false, double correction = 1);
+TENON_API Tensor var(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+                     double correction = 1);
 /// Largest element; NaN wins. Refuses an empty reduction.
 TENON_API Tensor amax(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
 TENON_API Tensor amin(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
@@ -141,7 +206,8 @@ TENON_API Tensor norm(const Tensor& x, const Ints& axes = {}, bool keepdim = fal
 TENON_API Tensor softmax(const Tensor& x, int axis = -1);
 TENON_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
-// ---- Shape ------------------------------------------------------------------------------------------------------------------
+// ---- Shape
+// ------------------------------------------------------------------------------------------------------------------
 /// One size may be -1: it is worked out.
 TENON_API Tensor reshape(const Tensor& x, const Ints& sizes);
 TENON_API Tensor flatten(const Tensor& x, int start_axis = 0, int end_axis = -1);
@@ -151,8 +217,10 @@ TENON_API Tensor expand(const Tensor& x, const Ints& sizes);
 TENON_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
 TENON_API Tensor squeeze(const Tensor& x, int axis);
 TENON_API Tensor unsqueeze(const Tensor& x, int axis);
-/// x[start:end:step] along an axis, with NumPy's clipping and negative indices; the step is not zero.
-TENON_API Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step = 1);
+/// x[start:end:step] along an axis, with NumPy's clipping and negative indices; the step is not
+/// zero.
+TENON_API Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end,
+                       std::int64_t step = 1);
 /// x[.., index, ..]: the axis goes away.
 TENON_API Tensor select(const Tensor& x, int axis, std::int64_t index);
 TENON_API Tensor flip(const Tensor& x, const Ints& axes);
@@ -161,16 +229,19 @@ TENON_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
 TENON_API std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis = 0);
 /// (before, after) pairs from the LAST axis backwards, as in PyTorch.
 TENON_API Tensor pad(const Tensor& x, const Ints& padding, Scalar value = 0);
-/// PyTorch's gather: out[i][j] = x[index[i][j]][j] for axis 0. Indices are int64 or int32; one outside is a ValueError at run time.
+/// PyTorch's gather: out[i][j] = x[index[i][j]][j] for axis 0. Indices are int64 or int32; one
+/// outside is a ValueError at run time.
 TENON_API Tensor gather(const Tensor& x, int axis, const Tensor& index);
 /// base with `updates` added at the places that gather would read; equal indices add up in order.
-TENON_API Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates);
+TENON_API Tensor scatter_add(const Tensor& base, int axis, const Tensor& index,
+                             const Tensor& updates);
 /// Rows of `x` along an axis picked by a vector of indices.
 TENON_API Tensor index_select(const Tensor& x, int axis, const Tensor& index);
 /// int64[…] to int64[…, classes] of 0 and 1 (or another dtype).
 TENON_API Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype = DType::Int64);
 
-// ---- Contractions -------------------------------------------------------------------------------------------------------------
+// ---- Contractions
+// -------------------------------------------------------------------------------------------------------------
 /// Matrix product with PyTorch's rules: vectors are promoted, batch axes broadcast.
 TENON_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x [.., in] · weightᵀ [out, in] + bias [out]; the bias may be undefined.
@@ -179,10 +250,13 @@ struct Conv2dOptions {
   std::pair<std::int64_t, std::int64_t> stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t groups = 1;
 };
-/// Cross-correlation, as in PyTorch: x [N, C, H, W], weight [K, C / groups, R, S], bias [K] or undefined; gives [N, K, P, Q].
-TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
+/// Cross-correlation, as in PyTorch: x [N, C, H, W], weight [K, C / groups, R, S], bias [K] or
+/// undefined; gives [N, K, P, Q].
+TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const Conv2dOptions& options = {});
 
-// ---- Pooling: x [N, C, H, W] ----------------------------------------------------------------------------------------------------
+// ---- Pooling: x [N, C, H, W]
+// ----------------------------------------------------------------------------------------------------
 struct Pool2dOptions {
   std::pair<std::int64_t, std::int64_t> kernel{2, 2};
   std::pair<std::int64_t, std::int64_t> stride{0, 0};  ///< 0: the kernel's size
@@ -193,20 +267,30 @@ struct Pool2dOptions {
 TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 
-// ---- Losses -------------------------------------------------------------------------------------------------------------------
+// ---- Losses
+// -------------------------------------------------------------------------------------------------------------------
 enum class Reduction { None, Mean, Sum };
-/// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with probabilities of the logits' shape. An
-/// index that is no class makes the loss NaN.
-TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::Mean, double label_smoothing = 0);
-TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction = Reduction::Mean);
-TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
-TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
-TENON_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean, double beta = 1);
-TENON_API Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean, double delta = 1);
-TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
+/// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with
+/// probabilities of the logits' shape. An index that is no class makes the loss NaN.
+TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                               Reduction reduction = Reduction::Mean, double label_smoothing = 0);
+TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
+                          Reduction reduction = Reduction::Mean);
+TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target,
+                          Reduction reduction = Reduction::Mean);
+TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target,
+                         Reduction reduction = Reduction::Mean);
+TENON_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
+                                Reduction reduction = Reduction::Mean, double beta = 1);
+TENON_API Tensor huber_loss(const Tensor& input, const Tensor& target,
+                            Reduction reduction = Reduction::Mean, double delta = 1);
+TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                                  Reduction reduction = Reduction::Mean);
 
-// ---- Effects ------------------------------------------------------------------------------------------------------------------
-/// When evaluated, `target` (a variable) holds `value` afterwards; yields the value. Shapes and dtypes must agree.
+// ---- Effects
+// ------------------------------------------------------------------------------------------------------------------
+/// When evaluated, `target` (a variable) holds `value` afterwards; yields the value. Shapes and
+/// dtypes must agree.
 TENON_API Tensor assign(const Tensor& target, const Tensor& value);
 
 }  // namespace tenon

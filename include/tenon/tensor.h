@@ -1,4 +1,5 @@
-// Tensor: a handle to an immutable node of a graph. Calling an op builds a node; nothing runs before a value is asked for.
+// Tensor: a handle to an immutable node of a graph. Calling an op builds a node; nothing runs
+// before a value is asked for.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ namespace tenon {
 
 struct Node;
 
-/// The only tensor type: what an op returns, what a parameter is, what a gradient is. Copying copies the handle. Reading a value
-/// (data, item, to_vector, str) evaluates what is pending. Values are contiguous in row-major order.
+/// The only tensor type: what an op returns, what a parameter is, what a gradient is. Copying
+/// copies the handle. Reading a value (data, item, to_vector, str) evaluates what is pending.
+/// Values are contiguous in row-major order.
 class TENON_API Tensor {
  public:
   Tensor() noexcept = default;  ///< Undefined: no value, no shape.
@@ -55,7 +57,8 @@ class TENON_API Tensor {
 
   /// Computes the value if it is still pending; returns *this.
   const Tensor& eval() const;
-  /// The value's bytes in host memory, valid while this tensor (or for a variable, its value) lives. Evaluates.
+  /// The value's bytes in host memory, valid while this tensor (or for a variable, its value)
+  /// lives. Evaluates.
   const void* data() const;
   /// As data(), checked: throws DTypeError when T is not the element type.
   template <class T>
@@ -83,17 +86,18 @@ class TENON_API Tensor {
   Node* node_ = nullptr;
 };
 
-/// A tensor whose stored value can be replaced: a parameter, a running statistic, a learning rate. Starts as a copy of `init`.
-/// `name` appears in error messages and in `tenon inspect`.
+/// A tensor whose stored value can be replaced: a parameter, a running statistic, a learning rate.
+/// Starts as a copy of `init`. `name` appears in error messages and in `tenon inspect`.
 TENON_API Tensor variable(const Tensor& init, const std::string& name = "");
 /// True for what variable() made.
 TENON_API bool is_variable(const Tensor& tensor);
-/// Writes into a variable from the host at once. Shapes and dtypes must match (ShapeError, DTypeError). Throws ValueError when
-/// `target` is no variable.
+/// Writes into a variable from the host at once. Shapes and dtypes must match (ShapeError,
+/// DTypeError). Throws ValueError when `target` is no variable.
 TENON_API void set_value(const Tensor& target, const Tensor& value);
 TENON_API void set_value(const Tensor& target, const void* data, std::size_t bytes);
 
-/// Names the nodes built while it lives ("conv1"): nested scopes join with dots, errors and plans quote them.
+/// Names the nodes built while it lives ("conv1"): nested scopes join with dots, errors and plans
+/// quote them.
 class TENON_API Scope {
  public:
   explicit Scope(const std::string& name);

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-// Rounds up to 2^k or 3 * 2^(k-1): at most a third is lost and few classes arise, so blocks are met again.
+// Rounds up to 2^k or 3 * 2^(k-1): at most a third is lost and few classes arise, so blocks are met
+// again.
 std::size_t round_size(std::size_t bytes) {
   if (bytes <= kAlignment) return kAlignment;
   const std::size_t power = std::bit_ceil(bytes);
@@ -73,7 +74,8 @@ void give(void* block, std::size_t reserved) {
 
 std::shared_ptr<Buffer> Buffer::allocate(std::size_t bytes, Device device) {
   if (device.kind != Device::Kind::Cpu)
-    throw DeviceError(cat("no memory can be had on ", device.str(), ": this build serves the CPU only"));
+    throw DeviceError(
+        cat("no memory can be had on ", device.str(), ": this build serves the CPU only"));
   if (bytes > (std::size_t{1} << 46))
     throw MemoryError(cat("a tensor of ", bytes, " bytes was asked for: check the shapes"));
   std::shared_ptr<Buffer> buffer(new Buffer);
@@ -88,7 +90,8 @@ std::shared_ptr<Buffer> Buffer::allocate(std::size_t bytes, Device device) {
 std::shared_ptr<Buffer> Buffer::window(std::shared_ptr<Buffer> parent, std::size_t offset,
                                        std::size_t bytes) {
   if (offset > parent->bytes_ || bytes > parent->bytes_ - offset)
-    throw InternalError(cat("buffer window [", offset, ", +", bytes, ") outside ", parent->bytes_, " bytes"));
+    throw InternalError(
+        cat("buffer window [", offset, ", +", bytes, ") outside ", parent->bytes_, " bytes"));
   std::shared_ptr<Buffer> buffer(new Buffer);
   buffer->data_ = static_cast<char*>(parent->data_) + offset;
   buffer->bytes_ = bytes;

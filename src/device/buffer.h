@@ -1,7 +1,8 @@
 // Buffer: a piece of memory on a device, shared by reference count. Knows no op and no shape.
 //
-// Host memory comes from a caching pool (64-byte aligned, by size class), so that a training loop in its steady state asks the
-// system for nothing. A Buffer may also be a window into another one (flat parameter arenas) or borrow foreign memory.
+// Host memory comes from a caching pool (64-byte aligned, by size class), so that a training loop
+// in its steady state asks the system for nothing. A Buffer may also be a window into another one
+// (flat parameter arenas) or borrow foreign memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ class Buffer {
   /// Uninitialised memory. Throws MemoryError naming the size when the system refuses.
   static std::shared_ptr<Buffer> allocate(std::size_t bytes, Device device = {});
   /// A window of `bytes` at `offset` inside `parent`, which it keeps alive.
-  static std::shared_ptr<Buffer> window(std::shared_ptr<Buffer> parent, std::size_t offset, std::size_t bytes);
+  static std::shared_ptr<Buffer> window(std::shared_ptr<Buffer> parent, std::size_t offset,
+                                        std::size_t bytes);
 
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

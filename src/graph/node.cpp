@@ -36,7 +36,8 @@ void retain(Node* node) noexcept {
 
 void release(Node* node) noexcept {
   if (node == nullptr || node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // Iterative: the nodes to free are chained through inputs_inline[0], so that freeing allocates nothing.
+  // Iterative: the nodes to free are chained through inputs_inline[0], so that freeing allocates
+  // nothing.
   auto drop_inputs = [](Node* n, Node*& chain) {
     const int count = n->input_count;
     Node* const* inputs = n->inputs();
@@ -60,7 +61,8 @@ void release(Node* node) noexcept {
   }
 }
 
-Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs, std::span<const Tensor> inputs) {
+Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
+                 std::span<const Tensor> inputs) {
   if (inputs.size() > 255) throw ValueError(cat(where("op"), ": more than 255 inputs"));
   auto node = std::make_unique<Node>();
   node->op = op;
@@ -101,7 +103,9 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
 }
 
 std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }
-std::uint64_t advance_assignment_clock() noexcept { return g_assignments.fetch_add(1, std::memory_order_relaxed) + 1; }
+std::uint64_t advance_assignment_clock() noexcept {
+  return g_assignments.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 const std::string& label_text(std::uint32_t label) {
   std::lock_guard lock(labels().mutex);

@@ -1,8 +1,10 @@
-// Node: an immutable record of one op applied to inputs, with one slot for its value once that is known.
+// Node: an immutable record of one op applied to inputs, with one slot for its value once that is
+// known.
 //
-// Nodes are counted by reference and freed iteratively, so that a graph of a million nodes in a row does not overflow the stack.
-// Nodes are not interned at construction: that would take a global lock on every op. The program's key numbers leaves in
-// order of first visit, and the `share` pass merges equal nodes (docs/architecture.md).
+// Nodes are counted by reference and freed iteratively, so that a graph of a million nodes in a row
+// does not overflow the stack. Nodes are not interned at construction: that would take a global
+// lock on every op. The program's key numbers leaves in order of first visit, and the `share` pass
+// merges equal nodes (docs/architecture.md).
 #pragma once
 
 #include <atomic>
@@ -32,10 +34,12 @@ struct Node {
   Node* inputs_inline[4] = {};
   std::unique_ptr<Node*[]> inputs_heap;  // for more than four inputs (Concat)
 
-  // The value, once realised (leaves of kind Data and Variable always have one). Contiguous, row-major.
+  // The value, once realised (leaves of kind Data and Variable always have one). Contiguous,
+  // row-major.
   std::shared_ptr<Buffer> value;
-  // Global assignment count when this node was built, and for a Variable when it was last assigned: a pending node that is
-  // older than an assignment to a variable it reads would compute with the wrong value, and is refused instead.
+  // Global assignment count when this node was built, and for a Variable when it was last assigned:
+  // a pending node that is older than an assignment to a variable it reads would compute with the
+  // wrong value, and is refused instead.
   std::uint64_t built_at = 0;
   std::atomic<std::uint64_t> assigned_at{0};
 
@@ -45,8 +49,10 @@ struct Node {
   bool realised() const noexcept { return value != nullptr; }
 };
 
-/// A new node with one share, held by the returned tensor. Takes shares in its inputs. Does not infer: see ops/infer.h.
-Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs, std::span<const Tensor> inputs);
+/// A new node with one share, held by the returned tensor. Takes shares in its inputs. Does not
+/// infer: see ops/infer.h.
+Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
+                 std::span<const Tensor> inputs);
 /// A leaf that holds `buffer`.
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
 /// Stores the value of a pending node and lets go of its inputs. Not for leaves.
@@ -63,7 +69,8 @@ std::uint64_t advance_assignment_clock() noexcept;
 const std::string& label_text(std::uint32_t label);
 std::uint32_t intern_label(const std::string& text);
 std::uint32_t current_label() noexcept;
-/// Makes nodes built while it lives carry `label` (passes use it to keep the label of what they rewrite).
+/// Makes nodes built while it lives carry `label` (passes use it to keep the label of what they
+/// rewrite).
 class LabelGuard {
  public:
   explicit LabelGuard(std::uint32_t label) noexcept;
@@ -78,7 +85,8 @@ class LabelGuard {
 /// "conv2d (block.3.conv1)" or "conv2d": how an error names the op that is being built.
 std::string where(const char* op_name);
 
-/// Pending nodes and leaves that `roots` depend on, inputs before users, each once. Realised nodes count as leaves.
+/// Pending nodes and leaves that `roots` depend on, inputs before users, each once. Realised nodes
+/// count as leaves.
 std::vector<Node*> topological_order(std::span<const Tensor> roots);
 
 }  // namespace tenon

@@ -12,9 +12,9 @@
 namespace tenon {
 
 struct RandomTrace {
-  Tensor leaf;                     // int64[2]: (seed, counter)
-  std::int64_t draws = 0;          // draws so far: the next one's offset; at the end, draws a call
-  void* generator = nullptr;       // the generator drawn from: one a trace
+  Tensor leaf;                // int64[2]: (seed, counter)
+  std::int64_t draws = 0;     // draws so far: the next one's offset; at the end, draws a call
+  void* generator = nullptr;  // the generator drawn from: one a trace
   /// Writes (seed, counter) of the generator into `state` and advances it by `draws`.
   void (*feed)(void* generator, std::int64_t draws, std::int64_t* state) = nullptr;
 };

@@ -43,7 +43,8 @@ Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype) {
 
 void Tensor::check_count(std::int64_t count, const Shape& shape) {
   if (count != shape.numel())
-    throw ShapeError(cat("Tensor::from: ", count, " values for shape ", shape, ", which holds ", shape.numel()));
+    throw ShapeError(
+        cat("Tensor::from: ", count, " values for shape ", shape, ", which holds ", shape.numel()));
 }
 
 void Tensor::check_dtype(DType wanted) const {
@@ -62,21 +63,26 @@ Tensor variable(const Tensor& init, const std::string& var_name) {
   return t;
 }
 
-bool is_variable(const Tensor& tensor) { return tensor.defined() && tensor.node()->op == Op::Variable; }
+bool is_variable(const Tensor& tensor) {
+  return tensor.defined() && tensor.node()->op == Op::Variable;
+}
 
 void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
   Node& node = *target.node();
   if (bytes != node.value->bytes())
-    throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape, ", which holds ", node.value->bytes()));
+    throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
+                         ", which holds ", node.value->bytes()));
   if (bytes != 0) std::memmove(node.value->data(), data, bytes);
   node.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
 }
 
 void set_value(const Tensor& target, const Tensor& value) {
   if (target.shape() != value.shape() || target.dtype() != value.dtype())
-    throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ", target.dtype(), target.shape()));
-  set_value(target, value.data(), static_cast<std::size_t>(value.numel()) * item_size(value.dtype()));
+    throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ", target.dtype(),
+                         target.shape()));
+  set_value(target, value.data(),
+            static_cast<std::size_t>(value.numel()) * item_size(value.dtype()));
 }
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
-// Groups to regions: instructions, views over the collapsed space, stores; and the values they touch.
+// Groups to regions: instructions, views over the collapsed space, stores; and the values they
+// touch.
 #include "plan/emit.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace {
 // Builds one map program over the uncollapsed space, then merges axes.
 class MapBuilder {
  public:
-  MapBuilder(const Lowered& graph, const Fused& fused, const Group& group, const std::vector<ValueId>& value_of)
+  MapBuilder(const Lowered& graph, const Fused& fused, const Group& group,
+             const std::vector<ValueId>& value_of)
       : g_(graph), f_(fused), group_(group), value_of_(value_of) {
     const bool epilogue = group.contraction >= 0;
     space_ = epilogue ? epilogue_space(g_.items[group.contraction]) : group.space;
@@ -49,7 +51,11 @@ class MapBuilder {
     if (arg.shape == space_ && !per_row) {
       std::memcpy(view.stride, arg.stride, sizeof view.stride);
     } else if (per_row) {
-      for (int d = 0; d < space_.rank() - group_.row_axes; ++d) view.stride[d] = arg.stride[d];
+      Shape rows = space_;
+      for (int d = space_.rank() - group_.row_axes; d < space_.rank(); ++d) rows[d] = 1;
+      if (!reshape_strides(arg.shape, arg.stride, rows, view.stride))
+        throw InternalError(cat("no strides for ", arg.shape, " over the rows of ", space_));
+      for (int d = space_.rank() - group_.row_axes; d < space_.rank(); ++d) view.stride[d] = 0;
     } else if (!reshape_strides(arg.shape, arg.stride, space_, view.stride)) {
       throw InternalError(cat("no strides for ", arg.shape, " over ", space_));
     }
@@ -64,15 +70,16 @@ class MapBuilder {
     if (base.op == Op::Constant) {
       instr.code = MapCode::Number;
       instr.attrs.f = base.attrs.f;
-      instr.per_row = false;
     } else {
       instr.code = base.op == Op::Iota ? MapCode::Affine : MapCode::Load;
-      instr.view = view_over_space(arg, base.op == Op::Iota ? kNoValue : value_of_[arg.item], per_row);
+      instr.view =
+          view_over_space(arg, base.op == Op::Iota ? kNoValue : value_of_[arg.item], per_row);
     }
     for (std::size_t k = 0; k < program_.instrs.size(); ++k) {
       const MapInstr& o = program_.instrs[k];
-      if (o.code == instr.code && o.dtype == instr.dtype && o.per_row == instr.per_row && o.attrs == instr.attrs &&
-          o.view.value == instr.view.value && o.view.offset == instr.view.offset &&
+      if (o.code == instr.code && o.dtype == instr.dtype && o.per_row == instr.per_row &&
+          o.attrs == instr.attrs && o.view.value == instr.view.value &&
+          o.view.offset == instr.view.offset &&
           std::memcmp(o.view.stride, instr.view.stride, sizeof o.view.stride) == 0)
         return static_cast<int>(k);
     }
@@ -102,7 +109,8 @@ class MapBuilder {
       instr.code = MapCode::Random;
       instr.view.value = value_of_[item.args[0].item];
     } else {
-      for (std::size_t a = 0; a < item.args.size(); ++a) instr.args[a] = argument(item.args[a], per_row);
+      for (std::size_t a = 0; a < item.args.size(); ++a)
+        instr.args[a] = argument(item.args[a], per_row);
       instr.code = role == Role::RowReduce ? MapCode::RowReduce : MapCode::Compute;
       instr.per_row = per_row || role == Role::RowReduce;
     }
@@ -179,7 +187,8 @@ class MapBuilder {
   bool merges(int before, int d) {
     bool all = true;
     each_view([&](View& view) { all &= view.stride[before] == view.stride[d] * space_[d]; });
-    for (const MapReduce& reduce : program_.reduces) all &= (reduce.axes >> before & 1u) == (reduce.axes >> d & 1u);
+    for (const MapReduce& reduce : program_.reduces)
+      all &= (reduce.axes >> before & 1u) == (reduce.axes >> d & 1u);
     return all;
   }
 
@@ -194,7 +203,8 @@ class MapBuilder {
 
 class Emitter {
  public:
-  Emitter(const Lowered& graph, const Fused& fused, Program& program) : g_(graph), f_(fused), p_(program) {
+  Emitter(const Lowered& graph, const Fused& fused, Program& program)
+      : g_(graph), f_(fused), p_(program) {
     value_of_.assign(g_.items.size(), kNoValue);
   }
 
@@ -218,7 +228,8 @@ class Emitter {
     }
     const int own = f_.group_of[k];
     if (own < 0 || item.op == Op::Assign) return;
-    bool outside = item.wanted || f_.role[k] == Role::Column || f_.groups[own].kind == RegionKind::Opaque;
+    bool outside =
+        item.wanted || f_.role[k] == Role::Column || f_.groups[own].kind == RegionKind::Opaque;
     for (int user : item.users)
       if (reads(user, k)) outside |= f_.group_of[user] != own;
     if (outside) value_of_[k] = new_value(k, Value::Kind::Arena);
@@ -250,7 +261,8 @@ class Emitter {
     if (item.op == Op::Assign) {
       slot.is_variable = true;
       slot.value = value_of_[item.target];
-      if (std::find(p_.assigned.begin(), p_.assigned.end(), slot.value) == p_.assigned.end()) p_.assigned.push_back(slot.value);
+      if (std::find(p_.assigned.begin(), p_.assigned.end(), slot.value) == p_.assigned.end())
+        p_.assigned.push_back(slot.value);
     } else {
       slot.value = value_of_[k];
       Value& value = p_.values[static_cast<std::size_t>(slot.value)];

@@ -5,7 +5,8 @@
 
 namespace tenon {
 
-/// Fills program.values, steps' regions (one a group, in the order of fused.groups), slots, outputs and assigned.
+/// Fills program.values, steps' regions (one a group, in the order of fused.groups), slots, outputs
+/// and assigned.
 void emit(const Lowered& graph, const Fused& fused, int slot_count, Program& program);
 
 /// For each group: the groups that must run before it.

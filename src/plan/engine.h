@@ -1,7 +1,9 @@
-// Engine: one way to run regions. Engines are peers; choosing between them is the choose_engine pass's work.
+// Engine: one way to run regions. Engines are peers; choosing between them is the choose_engine
+// pass's work.
 //
-// claims() is pure and touches no device. prepare() does once what can be done once (instruction tables, packing decisions) and
-// returns a Kernel that is immutable and re-entrant: many threads may run it, each with its own binding.
+// claims() is pure and touches no device. prepare() does once what can be done once (instruction
+// tables, packing decisions) and returns a Kernel that is immutable and re-entrant: many threads
+// may run it, each with its own binding.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,8 @@
 
 namespace tenon {
 
-/// Pointers for one run: values by ValueId, and the step's workspace (64-byte aligned, uninitialised).
+/// Pointers for one run: values by ValueId, and the step's workspace (64-byte aligned,
+/// uninitialised).
 struct Binding {
   std::byte* const* values = nullptr;
   std::byte* workspace = nullptr;
@@ -31,10 +34,12 @@ class Engine {
   virtual ~Engine() = default;
   virtual const char* name() const = 0;
   /// Whether it can run the region; if not, *why says so in a few words.
-  virtual bool claims(const Region& region, std::span<const Value> values, std::string* why) const = 0;
-  /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it was planned; a pool that has
-  /// grown since makes the runner plan anew).
-  virtual std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values, int threads) const = 0;
+  virtual bool claims(const Region& region, std::span<const Value> values,
+                      std::string* why) const = 0;
+  /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it
+  /// was planned; a pool that has grown since makes the runner plan anew).
+  virtual std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                          int threads) const = 0;
 };
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
-// Greedy fusion in topological order: an item joins the groups of its arguments when it sweeps the same space, reads them element by
-// element (or row by row), and no path leads out of the merged group and back.
+// Greedy fusion in topological order: an item joins the groups of its arguments when it sweeps the
+// same space, reads them element by element (or row by row), and no path leads out of the merged
+// group and back.
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -10,20 +11,23 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMaxItems = 48;            // bounds the tile registers of a region
-constexpr std::int64_t kMaxRow = 16384;          // longer rows do not stay in cache
-constexpr std::int64_t kMaxWholeRow = 4096;      // a reduction of everything this small is one row
+constexpr std::size_t kMaxItems = 48;        // bounds the tile registers of a region
+constexpr std::int64_t kMaxRow = 16384;      // longer rows do not stay in cache
+constexpr std::int64_t kMaxWholeRow = 4096;  // a reduction of everything this small is one row
 
 bool has_no_memory(const Item& item) { return item.op == Op::Constant || item.op == Op::Iota; }
 
 bool is_map(const Item& item) {
-  return item.kind == OpKind::Elementwise || item.kind == OpKind::Reduction || item.kind == OpKind::ArgReduction ||
-         item.kind == OpKind::Effect || item.op == Op::Random;
+  return item.kind == OpKind::Elementwise || item.kind == OpKind::Reduction ||
+         item.kind == OpKind::ArgReduction || item.kind == OpKind::Effect || item.op == Op::Random;
 }
 
-bool reduces(const Item& item) { return item.kind == OpKind::Reduction || item.kind == OpKind::ArgReduction; }
+bool reduces(const Item& item) {
+  return item.kind == OpKind::Reduction || item.kind == OpKind::ArgReduction;
+}
 
-// Axes that a reduction removes, as the count of trailing axes; 0 when they are not the trailing ones.
+// Axes that a reduction removes, as the count of trailing axes; 0 when they are not the trailing
+// ones.
 int trailing_axes(const Item& item) {
   const int rank = item.args[0].shape.rank();
   if (item.kind == OpKind::ArgReduction) return 1;
@@ -45,13 +49,27 @@ Shape row_shape(Shape space, int axes) {
   return space;
 }
 
-bool identity(const Ref& ref, const Shape& base) { return ref.shape == base && is_linear(ref, base); }
+// The same elements in the same order, sizes of 1 aside: [64] and [64, 1].
+bool same_but_ones(const Shape& a, const Shape& b) {
+  int i = 0, j = 0;
+  while (true) {
+    while (i < a.rank() && a[i] == 1) ++i;
+    while (j < b.rank() && b[j] == 1) ++j;
+    if (i == a.rank() || j == b.rank()) return i == a.rank() && j == b.rank();
+    if (a[i++] != b[j++]) return false;
+  }
+}
 
-// Reads one value a row of `space` from a base of the row's shape.
+bool identity(const Ref& ref, const Shape& base) {
+  return ref.shape == base && is_linear(ref, base);
+}
+
+// Reads one value a row of `space` from a base that holds one value a row.
 bool reads_rows(const Ref& ref, const Shape& base, const Shape& space, int row_axes) {
-  if (ref.offset != 0 || ref.shape != space || base != row_shape(space, row_axes)) return false;
+  const Shape rows = row_shape(space, row_axes);
+  if (ref.offset != 0 || ref.shape != space || !same_but_ones(base, rows)) return false;
   std::int64_t want[kMaxRank];
-  contiguous_strides(base, want);
+  contiguous_strides(rows, want);
   for (int d = 0; d < space.rank(); ++d) {
     const bool in_row = d >= space.rank() - row_axes;
     if (space[d] != 1 && ref.stride[d] != (in_row ? 0 : want[d])) return false;
@@ -79,6 +97,7 @@ class Fuser {
     if (on_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) attach_epilogue(k);
+    if (on_) sink();
     drop_empty();
     return std::move(out_);
   }
@@ -123,7 +142,8 @@ class Fuser {
     const std::int64_t row = trailing_numel(own.space, axes);
     const bool everything = axes == own.space.rank() || row == own.space.numel();
     const bool fits = row <= (everything ? kMaxWholeRow : kMaxRow);
-    const bool row_kind = item.kind == OpKind::ArgReduction || (axes > 0 && fits && row_merges(item.args[0], axes));
+    const bool row_kind =
+        item.kind == OpKind::ArgReduction || (axes > 0 && fits && row_merges(item.args[0], axes));
     out_.role[k] = row_kind ? Role::RowReduce : Role::Column;
     if (row_kind) own.row_axes = axes;
   }
@@ -132,13 +152,15 @@ class Fuser {
     if (!text.empty()) out_.groups[index].notes.push_back(std::move(text));
   }
 
-  // Whether the group reads a contraction element by element: then its column sums are left to a sweep of their own, so that the
-  // rest can become that contraction's epilogue.
+  // Whether the group reads a contraction element by element: then its column sums are left to a
+  // sweep of their own, so that the rest can become that contraction's epilogue.
   bool fed_by_contraction(const Group& grp) const {
     for (int k : grp.items)
       for (const Ref& arg : g_.items[k].args) {
         const Item& base = g_.items[arg.item];
-        if (base.kind == OpKind::Contraction && is_linear(arg, base.shape) && arg.shape.numel() == grp.space.numel()) return true;
+        if (base.kind == OpKind::Contraction && is_linear(arg, base.shape) &&
+            arg.shape.numel() == grp.space.numel())
+          return true;
       }
     return false;
   }
@@ -157,44 +179,58 @@ class Fuser {
       return;
     }
     const Item& base_item = g_.items[base];
-    Role role = out_.role[k];
+    bool guests = false;
     const bool base_per_row = out_.role[base] == Role::RowReduce || out_.role[base] == Role::PerRow;
     if (base_per_row) {
-      const bool same_row_value = role == Role::Element && ours.row_axes == 0 && ours.space == base_item.shape &&
-                                  base_item.shape == row_shape(theirs.space, theirs.row_axes) && identity(arg, base_item.shape);
-      if (same_row_value && ours.items.size() == 1 && ours.space != theirs.space) {
-        role = Role::PerRow;
-      } else if (!(ours.space == theirs.space && (reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))) {
-        note_stop(k, base, "its per-row result is read in another pattern");
-        return;
-      }
+      guests = is_linear(arg, base_item.shape) && may_be_guests(ours, theirs);
+      if (!guests && !(ours.space == theirs.space &&
+                       reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
+        return note_stop(k, base, "gives one value a row, which is read in another pattern");
     } else if (!(ours.space == theirs.space && identity(arg, base_item.shape))) {
-      note_stop(k, base, ours.space == theirs.space ? "is read in another order" : cat("sweeps ", theirs.space, ", not ", ours.space));
-      return;
+      return note_stop(k, base,
+                       ours.space == theirs.space
+                           ? "is read in another order"
+                           : cat("sweeps ", theirs.space, ", not ", ours.space));
     }
-    if (out_.role[k] == Role::Column && fed_by_contraction(theirs)) {
+    if (out_.role[k] == Role::Column && theirs.row_axes == 0 && fed_by_contraction(theirs)) {
       note_stop(k, base, "stays element-wise, to be the epilogue of a contraction");
       return;
     }
-    merge(k, base, role);
+    merge(k, base, guests);
+  }
+
+  // Whether a whole group of element-wise items over the rows can move into the sweep that makes
+  // the rows' values.
+  bool may_be_guests(const Group& ours, const Group& theirs) const {
+    if (ours.row_axes != 0 || theirs.row_axes == 0) return false;
+    if (!same_but_ones(ours.space, row_shape(theirs.space, theirs.row_axes))) return false;
+    for (int i : ours.items)
+      if (out_.role[i] != Role::Element || g_.items[i].op == Op::Random) return false;
+    return ours.space != theirs.space;
+  }
+
+  // Joining a sweep over rows as guests turns element-wise items over the rows into per-row ones.
+  Role role_after(int item, int guests) const {
+    return out_.group_of[item] == guests ? Role::PerRow : out_.role[item];
   }
 
   // Every argument that one side takes from the other must be at hand when the sweep reaches it.
-  bool edges_allow(int a, int b, int k, Role role, const Shape& space, int rows) const {
+  bool edges_allow(int a, int b, int guests, const Shape& space, int rows) const {
     for (int side : {a, b})
       for (int i : out_.groups[side].items)
         for (const Ref& arg : g_.items[i].args) {
           const int owner = out_.group_of[arg.item];
           if (owner != a && owner != b) continue;
           const Item& base = g_.items[arg.item];
-          const Role base_role = arg.item == k ? role : out_.role[arg.item];
-          const bool user_per_row = (i == k ? role : out_.role[i]) == Role::PerRow;
+          const Role base_role = role_after(arg.item, guests);
+          const bool user_per_row = role_after(i, guests) == Role::PerRow;
           bool at_hand = false;
           if (base_role == Role::Element) {
             at_hand = !user_per_row && base.shape == space && identity(arg, space);
           } else if (base_role != Role::Column) {
-            at_hand = base.shape == row_shape(space, rows) &&
-                      (user_per_row ? identity(arg, base.shape) : reads_rows(arg, base.shape, space, rows));
+            at_hand = same_but_ones(base.shape, row_shape(space, rows)) &&
+                      (user_per_row ? is_linear(arg, base.shape)
+                                    : reads_rows(arg, base.shape, space, rows));
           }
           if (!at_hand) return false;
         }
@@ -205,7 +241,7 @@ class Fuser {
     group_note(out_.group_of[k], cat("apart from ", item_title(g_.items[base]), ": it ", reason));
   }
 
-  void merge(int k, int base, Role role) {
+  void merge(int k, int base, bool guests) {
     const int a = out_.group_of[base], b = out_.group_of[k];
     Group &theirs = out_.groups[a], &ours = out_.groups[b];
     const int rows = std::max(theirs.row_axes, ours.row_axes);
@@ -219,12 +255,15 @@ class Fuser {
           for (const Ref& arg : g_.items[i].args)
             if (arg.shape == theirs.space && !row_merges(arg, rows) && external(arg, a, b))
               return note_stop(k, base, "has rows that lie scattered in memory");
-    if (!assignments_allow(a, b)) return note_stop(k, base, "reads a variable, which this sweep assigns, in another order");
-    if (!edges_allow(a, b, k, role, theirs.space, rows)) return note_stop(k, base, "is also read in another pattern");
-    if (reaches(a, b) || reaches(b, a)) return note_stop(k, base, "lies on another path between the two");
-    out_.role[k] = role;
+    if (!assignments_allow(a, b))
+      return note_stop(k, base, "reads a variable, which this sweep assigns, in another order");
+    if (!edges_allow(a, b, guests ? b : -1, theirs.space, rows))
+      return note_stop(k, base, "is also read in another pattern");
+    if (reaches(a, b) || reaches(b, a))
+      return note_stop(k, base, "lies on another path between the two");
     theirs.row_axes = rows;
     for (int i : ours.items) {
+      if (guests) out_.role[i] = Role::PerRow;
       out_.group_of[i] = a;
       theirs.items.push_back(i);
     }
@@ -238,7 +277,8 @@ class Fuser {
     return owner != a && owner != b && !has_no_memory(g_.items[arg.item]);
   }
 
-  // An assignment may share a sweep with reads of its variable only where they read the very element it writes.
+  // An assignment may share a sweep with reads of its variable only where they read the very
+  // element it writes.
   bool assignments_allow(int a, int b) const {
     for (int side : {a, b})
       for (int i : out_.groups[side].items) {
@@ -313,7 +353,8 @@ class Fuser {
   std::string epilogue_refusal(int c, int b, const Shape& space) {
     const Group& grp = out_.groups[b];
     const Item& contraction = g_.items[c];
-    if (contraction.dtype != DType::Float32) return cat("a result of ", contraction.dtype, " has none");
+    if (contraction.dtype != DType::Float32)
+      return cat("a result of ", contraction.dtype, " has none");
     if (grp.row_axes != 0) return "it reduces rows";
     if (grp.space.numel() != contraction.shape.numel()) return "it sweeps another space";
     std::int64_t scratch[kMaxRank];
@@ -334,6 +375,80 @@ class Fuser {
     if (!assignments_allow(a, b)) return "the contraction reads the variable that it assigns";
     if (reaches(a, b) || reaches(b, a)) return "it needs a result that depends on this contraction";
     return "";
+  }
+
+  // A result that only one later sweep reads, and that is quickly made again from values which are
+  // stored anyway (1 - y*y beside y), moves to its reader: the greedy walk had put it where its
+  // arguments are made.
+  void sink() {
+    for (int a = 0; a < static_cast<int>(out_.groups.size()); ++a) {
+      if (out_.groups[a].items.size() < 2 || out_.groups[a].kind == RegionKind::Opaque) continue;
+      std::vector<int> readers;
+      for (int i : out_.groups[a].items)
+        for (int user : g_.items[i].users)
+          if (const int b = out_.group_of[user];
+              b >= 0 && b != a && std::find(readers.begin(), readers.end(), b) == readers.end())
+            readers.push_back(b);
+      for (int b : readers) sink_into(a, b);
+    }
+  }
+
+  void sink_into(int a, int b) {
+    Group &from = out_.groups[a], &to = out_.groups[b];
+    if (to.kind == RegionKind::Opaque || to.space != from.space ||
+        (to.contraction >= 0 && to.items.size() < 2))
+      return;
+    std::vector<int> moved;
+    auto moves = [&moved](int i) {
+      return std::find(moved.begin(), moved.end(), i) != moved.end();
+    };
+    for (auto it = from.items.rbegin(); it != from.items.rend(); ++it)
+      if (sinks(*it, a, b, moves)) moved.push_back(*it);
+    if (moved.empty()) return;
+    // Every value that the moved items take from here must be stored for somebody else already.
+    for (int i : moved)
+      for (const Ref& arg : g_.items[i].args)
+        if (out_.group_of[arg.item] == a && !moves(arg.item) && !stored_anyway(arg.item, a, moves))
+          return;
+    if (to.items.size() + moved.size() > kMaxItems) return;
+    for (int i : moved) {
+      from.items.erase(std::find(from.items.begin(), from.items.end(), i));
+      out_.group_of[i] = b;
+      to.items.push_back(i);
+    }
+    std::sort(to.items.begin(), to.items.end());
+    group_note(b,
+               cat("makes ", item_title(g_.items[moved.back()]), " again instead of reading it"));
+  }
+
+  template <class F>
+  bool sinks(int i, int a, int b, const F& moves) const {
+    const Item& item = g_.items[i];
+    const bool cheap =
+        item.kind == OpKind::Elementwise && out_.role[i] == Role::Element && !item.wanted;
+    if (!cheap || out_.groups[a].contraction == i || item.users.empty()) return false;
+    for (const Ref& arg : item.args) {
+      // The contraction's own result is at hand only in its epilogue, unless it is stored.
+      if (out_.group_of[arg.item] == a && !identity(arg, out_.groups[a].space)) return false;
+      if (g_.items[arg.item].kind != OpKind::Leaf && out_.group_of[arg.item] != a) return false;
+      if (g_.items[arg.item].op == Op::Variable) return false;
+    }
+    for (int user : item.users) {
+      if (out_.group_of[user] != b && !(out_.group_of[user] == a && moves(user))) return false;
+      for (const Ref& arg : g_.items[user].args)
+        if (arg.item == i && !identity(arg, out_.groups[b].space)) return false;
+    }
+    return true;
+  }
+
+  template <class F>
+  bool stored_anyway(int i, int a, const F& moves) const {
+    if (g_.items[i].wanted) return true;
+    for (int user : g_.items[i].users)
+      if (out_.group_of[user] != a && !moves(user))
+        for (const Ref& arg : g_.items[user].args)
+          if (arg.item == i) return true;
+    return false;
   }
 
   void drop_empty() {

@@ -17,17 +17,17 @@ enum class Role : std::uint8_t {
 
 struct Group {
   RegionKind kind = RegionKind::Map;
-  std::vector<int> items;       // ascending
-  int contraction = -1;         // the contraction whose epilogue the other items are
-  Shape space;                  // uncollapsed iteration space of the map part
-  int row_axes = 0;             // trailing axes that form the row; 0: no rows
+  std::vector<int> items;  // ascending
+  int contraction = -1;    // the contraction whose epilogue the other items are
+  Shape space;             // uncollapsed iteration space of the map part
+  int row_axes = 0;        // trailing axes that form the row; 0: no rows
   std::vector<std::string> notes;
 };
 
 struct Fused {
-  std::vector<Group> groups;    // unordered
-  std::vector<int> group_of;    // by item; -1 for leaves and numbers
-  std::vector<Role> role;       // by item
+  std::vector<Group> groups;  // unordered
+  std::vector<int> group_of;  // by item; -1 for leaves and numbers
+  std::vector<Role> role;     // by item
 };
 
 /// With fusion disabled every item is a group of its own.

@@ -1,4 +1,5 @@
-// The graph passes. Each is a rule applied to every node, inputs before users; rewrite() does the walking.
+// The graph passes. Each is a rule applied to every node, inputs before users; rewrite() does the
+// walking.
 #include "plan/graph_passes.h"
 
 #include <cmath>
@@ -35,7 +36,8 @@ Roots rewrite(const Roots& roots, const Rule& rule) {
     LabelGuard label(node->label);
     Tensor out = node->realised() ? Tensor(node) : rule(*node, inputs);
     if (!out.defined())
-      out = changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs) : Tensor(node);
+      out = changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
+                    : Tensor(node);
     done.emplace(node, std::move(out));
   }
   Roots result;
@@ -46,34 +48,63 @@ Roots rewrite(const Roots& roots, const Rule& rule) {
 
 double round_to(DType dtype, double v) {
   switch (dtype) {
-    case DType::Float32: return static_cast<float>(v);
-    case DType::Float16: return static_cast<float>(float16(static_cast<float>(v)));
-    case DType::BFloat16: return static_cast<float>(bfloat16(static_cast<float>(v)));
-    default: return v;
+    case DType::Float32:
+      return static_cast<float>(v);
+    case DType::Float16:
+      return static_cast<float>(float16(static_cast<float>(v)));
+    case DType::BFloat16:
+      return static_cast<float>(bfloat16(static_cast<float>(v)));
+    default:
+      return v;
   }
 }
 
-// Only ops whose value in double, rounded once, is the op's value in its dtype: the correctly rounded ones.
+// Only ops whose value in double, rounded once, is the op's value in its dtype: the correctly
+// rounded ones.
 bool fold_binary(Op op, double a, double b, double* out) {
   switch (op) {
-    case Op::Add: *out = a + b; return true;
-    case Op::Sub: *out = a - b; return true;
-    case Op::Mul: *out = a * b; return true;
-    case Op::Div: *out = a / b; return true;
-    case Op::Maximum: *out = std::fmax(a, b); return !std::isnan(a) && !std::isnan(b);
-    case Op::Minimum: *out = std::fmin(a, b); return !std::isnan(a) && !std::isnan(b);
-    default: return false;
+    case Op::Add:
+      *out = a + b;
+      return true;
+    case Op::Sub:
+      *out = a - b;
+      return true;
+    case Op::Mul:
+      *out = a * b;
+      return true;
+    case Op::Div:
+      *out = a / b;
+      return true;
+    case Op::Maximum:
+      *out = std::fmax(a, b);
+      return !std::isnan(a) && !std::isnan(b);
+    case Op::Minimum:
+      *out = std::fmin(a, b);
+      return !std::isnan(a) && !std::isnan(b);
+    default:
+      return false;
   }
 }
 
 bool fold_unary(Op op, double a, double* out) {
   switch (op) {
-    case Op::Neg: *out = -a; return true;
-    case Op::Abs: *out = std::fabs(a); return true;
-    case Op::Sqrt: *out = std::sqrt(a); return true;
-    case Op::Square: *out = a * a; return true;
-    case Op::Reciprocal: *out = 1 / a; return true;
-    default: return false;
+    case Op::Neg:
+      *out = -a;
+      return true;
+    case Op::Abs:
+      *out = std::fabs(a);
+      return true;
+    case Op::Sqrt:
+      *out = std::sqrt(a);
+      return true;
+    case Op::Square:
+      *out = a * a;
+      return true;
+    case Op::Reciprocal:
+      *out = 1 / a;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -140,7 +171,8 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
       attrs.i[a] = in.attrs.i[node.attrs.i[a]];
       identity &= attrs.i[a] == a;
     }
-    return identity ? base : make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
+    return identity ? base
+                    : make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
   }
   // (A B)ᵀ = Bᵀ Aᵀ: operands are read with any strides, results are written row by row.
   if (node.op == Op::Permute && in.op == Op::Matmul && pending_in && swaps_last_two(node)) {
@@ -160,7 +192,8 @@ struct NodeKey {
   const Node* node;
   bool operator==(const NodeKey& o) const {
     const Node &a = *node, &b = *o.node;
-    if (a.op != b.op || a.dtype != b.dtype || a.input_count != b.input_count || !(a.shape == b.shape) || !(a.attrs == b.attrs))
+    if (a.op != b.op || a.dtype != b.dtype || a.input_count != b.input_count ||
+        !(a.shape == b.shape) || !(a.attrs == b.attrs))
       return false;
     return std::memcmp(a.inputs(), b.inputs(), sizeof(Node*) * a.input_count) == 0;
   }
@@ -169,7 +202,8 @@ struct NodeKey {
 struct NodeKeyHash {
   std::size_t operator()(const NodeKey& k) const {
     const Node& n = *k.node;
-    std::uint64_t h = static_cast<std::uint64_t>(n.op) * 0x9E3779B97F4A7C15ull + static_cast<std::uint64_t>(n.dtype);
+    std::uint64_t h = static_cast<std::uint64_t>(n.op) * 0x9E3779B97F4A7C15ull +
+                      static_cast<std::uint64_t>(n.dtype);
     auto mix = [&h](std::uint64_t v) { h = (h ^ v) * 0xD6E8FEB86659FD93ull, h ^= h >> 32; };
     for (std::int64_t s : n.shape) mix(static_cast<std::uint64_t>(s));
     for (std::int64_t v : n.attrs.i) mix(static_cast<std::uint64_t>(v));
@@ -186,11 +220,12 @@ Roots verify_graph(Roots roots, const PlanOptions&) {
     if (node->realised()) continue;
     const OpInfo& info = op_info(node->op);
     if (info.arity >= 0 && info.arity != node->input_count)
-      throw InternalError(cat(info.name, " has ", int{node->input_count}, " inputs, its row says ", info.arity));
+      throw InternalError(
+          cat(info.name, " has ", int{node->input_count}, " inputs, its row says ", info.arity));
     const Inferred inferred = info.infer(*node);
     if (inferred.dtype != node->dtype || inferred.shape != node->shape)
-      throw InternalError(cat(info.name, " (", label_text(node->label), ") is ", node->dtype, node->shape, " but its row infers ",
-                              inferred.dtype, inferred.shape));
+      throw InternalError(cat(info.name, " (", label_text(node->label), ") is ", node->dtype,
+                              node->shape, " but its row infers ", inferred.dtype, inferred.shape));
   }
   return roots;
 }
@@ -207,8 +242,9 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
     if (!real) return {};
     if (node.op == Op::Cast) return constant(node, round_to(node.dtype, a));
     double value = 0;
-    const bool folded = inputs.size() == 1 ? fold_unary(node.op, a, &value)
-                                           : fold_binary(node.op, a, inputs[1].node()->attrs.f, &value);
+    const bool folded = inputs.size() == 1
+                            ? fold_unary(node.op, a, &value)
+                            : fold_binary(node.op, a, inputs[1].node()->attrs.f, &value);
     return folded ? constant(node, round_to(node.dtype, value)) : Tensor{};
   });
 }

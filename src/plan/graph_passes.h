@@ -1,4 +1,5 @@
-// Graph to graph passes: pure functions from the wanted tensors to equivalent ones. They run before anything is lowered.
+// Graph to graph passes: pure functions from the wanted tensors to equivalent ones. They run before
+// anything is lowered.
 #pragma once
 
 #include <vector>
@@ -15,8 +16,8 @@ using Roots = std::vector<Tensor>;
 Roots verify_graph(Roots roots, const PlanOptions& options);
 /// Element-wise ops and views of constants become constants.
 Roots fold_constants(Roots roots, const PlanOptions& options);
-/// Views and casts that change nothing go away; chains of reshapes and of permutes become one; a transposed product is computed
-/// transposed in the first place.
+/// Views and casts that change nothing go away; chains of reshapes and of permutes become one; a
+/// transposed product is computed transposed in the first place.
 Roots drop_noops(Roots roots, const PlanOptions& options);
 /// Equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);

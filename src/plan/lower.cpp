@@ -29,14 +29,15 @@ bool is_linear(const Ref& ref, const Shape& base) {
   return true;
 }
 
-bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to, std::int64_t* out) {
+bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to,
+                     std::int64_t* out) {
   if (from.numel() != to.numel()) return false;
   if (from.numel() == 0) {
     contiguous_strides(to, out);
     return true;
   }
-  // Walk both shapes from the inside, matching groups of axes of equal element counts; inside a group the old axes must follow
-  // one another without gaps.
+  // Walk both shapes from the inside, matching groups of axes of equal element counts; inside a
+  // group the old axes must follow one another without gaps.
   int f = from.rank() - 1, t = to.rank() - 1;
   while (f >= 0 || t >= 0) {
     while (f >= 0 && from[f] == 1) --f;
@@ -84,7 +85,8 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(std::span<Node* const> leaves, const PlanOptions& options) : fold_views_(options.enabled(kLayout)) {
+  Lowering(std::span<Node* const> leaves, const PlanOptions& options)
+      : fold_views_(options.enabled(kLayout)) {
     for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
   }
 
@@ -163,7 +165,8 @@ class Lowering {
         for (int a = 0; a < node.shape.rank(); ++a) out.stride[a] = in.stride[node.attrs.i[a]];
         break;
       case Op::Expand:
-        for (int a = 0; a < node.shape.rank(); ++a) out.stride[a] = in.shape[a] == node.shape[a] ? in.stride[a] : 0;
+        for (int a = 0; a < node.shape.rank(); ++a)
+          out.stride[a] = in.shape[a] == node.shape[a] ? in.stride[a] : 0;
         break;
       case Op::Slice:
         for (int a = 0; a < node.shape.rank(); ++a) {
@@ -178,7 +181,9 @@ class Lowering {
           out.shape = node.shape;
         }
         break;
-      default: throw InternalError(cat("view ", op_info(node.op).name, " is not known to the layout pass"));
+      default:
+        throw InternalError(
+            cat("view ", op_info(node.op).name, " is not known to the layout pass"));
     }
     if (!fold_views_) {
       out = whole(copy(out, node.label));
@@ -207,12 +212,14 @@ class Lowering {
     }
     std::vector<Ref> args;
     for (Node* in : node.in()) args.push_back(refs_.at(in));
-    const bool needs_whole = kind == OpKind::Pooling || kind == OpKind::Movement || node.op == Op::Conv2d ||
-                             node.op == Op::Conv2dInputGrad || node.op == Op::Conv2dWeightGrad || node.op == Op::Random;
+    const bool needs_whole = kind == OpKind::Pooling || kind == OpKind::Movement ||
+                             node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad ||
+                             node.op == Op::Conv2dWeightGrad || node.op == Op::Random;
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;
-      if (needs_whole || (kind == OpKind::Contraction && no_memory)) arg = contiguous(arg, node.label);
+      if (needs_whole || (kind == OpKind::Contraction && no_memory))
+        arg = contiguous(arg, node.label);
     }
     if (node.op == Op::Assign) {
       add_assign(node, args);
@@ -233,7 +240,8 @@ class Lowering {
     if (out_.items[target].op != Op::Variable)
       throw ValueError(cat(where("assign"), ": the target is not a variable"));
     if (!assigned_.emplace(target, 0).second)
-      throw ValueError(cat("assign (", label_text(out_.items[target].label), "): the variable is assigned twice in one evaluation"));
+      throw ValueError(cat("assign (", label_text(out_.items[target].label),
+                           "): the variable is assigned twice in one evaluation"));
     const int item = push(Op::Assign, node);
     out_.items[item].args.push_back(args[1]);
     out_.items[item].target = target;
@@ -252,7 +260,8 @@ class Lowering {
     return item;
   }
 
-  // A variable's old value is read by everything that names it, so its assignment waits for all of them.
+  // A variable's old value is read by everything that names it, so its assignment waits for all of
+  // them.
   void order_assignments() {
     for (int k = 0; k < static_cast<int>(out_.items.size()); ++k)
       for (const Ref& arg : out_.items[k].args)
@@ -271,7 +280,8 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves, const PlanOptions& options) {
+Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves,
+              const PlanOptions& options) {
   return Lowering(leaves, options).run(roots);
 }
 

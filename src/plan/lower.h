@@ -1,5 +1,6 @@
-// Lowering: from nodes to items whose arguments are strided references. After this, views no longer exist: `layout` has folded them
-// into the way their users read, or has put a copy where no stride can express them.
+// Lowering: from nodes to items whose arguments are strided references. After this, views no longer
+// exist: `layout` has folded them into the way their users read, or has put a copy where no stride
+// can express them.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@
 
 namespace tenon {
 
-/// How an item reads another one: element at coordinates c of `shape` lies at offset + sum c[d] * stride[d] of the base's own row-major
-/// memory. For Iota the "memory" is the coordinate itself.
+/// How an item reads another one: element at coordinates c of `shape` lies at offset + sum c[d] *
+/// stride[d] of the base's own row-major memory. For Iota the "memory" is the coordinate itself.
 struct Ref {
   int item = -1;
   std::int64_t offset = 0;
@@ -26,27 +27,31 @@ struct Item {
   Shape shape;
   Attrs attrs;
   std::uint32_t label = 0;
-  int slot = -1;                // Data and Variable: index of the leaf
-  int target = -1;              // Assign: the variable's item
+  int slot = -1;    // Data and Variable: index of the leaf
+  int target = -1;  // Assign: the variable's item
   std::vector<Ref> args;
-  std::vector<int> after;       // items that must have run before (readers of a variable, before its assignment)
-  std::vector<int> users;       // items that read this one or come after it
-  bool wanted = false;          // an output of the program
+  std::vector<int>
+      after;  // items that must have run before (readers of a variable, before its assignment)
+  std::vector<int> users;  // items that read this one or come after it
+  bool wanted = false;     // an output of the program
 };
 
 struct Lowered {
-  std::vector<Item> items;      // arguments before users
-  std::vector<int> outputs;     // item per root; an Assign item for an assignment
+  std::vector<Item> items;   // arguments before users
+  std::vector<int> outputs;  // item per root; an Assign item for an assignment
 };
 
-Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves, const PlanOptions& options);
+Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves,
+              const PlanOptions& options);
 
 /// Row-major strides of a shape.
 void contiguous_strides(const Shape& shape, std::int64_t* stride);
 /// Whether the reference reads its base from end to end in order.
 bool is_linear(const Ref& ref, const Shape& base);
-/// The strides that read the same elements in the same order under another shape; false when there are none.
-bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to, std::int64_t* out);
+/// The strides that read the same elements in the same order under another shape; false when there
+/// are none.
+bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to,
+                     std::int64_t* out);
 
 /// "add (conv1)"
 std::string item_title(const Item& item);

@@ -1,5 +1,5 @@
-// The pass list: the compiler's table of contents. Every pass goes through one wrapper that times it, can switch it off, and checks
-// the graph after it in verified builds.
+// The pass list: the compiler's table of contents. Every pass goes through one wrapper that times
+// it, can switch it off, and checks the graph after it in verified builds.
 #include <chrono>
 
 #include <tenon/error.h>
@@ -15,22 +15,31 @@ namespace tenon {
 namespace {
 
 constexpr PassInfo kPasses[kPassCount] = {
-    {"verify_graph", true, "first: a wrong node is reported before it is rewritten beyond recognition"},
+    {"verify_graph", true,
+     "first: a wrong node is reported before it is rewritten beyond recognition"},
     {"fold_constants", true, "before share: folded numbers become equal nodes"},
-    {"drop_noops", true, "before share, and again after decompose: views of views hide equal nodes"},
+    {"drop_noops", true,
+     "before share, and again after decompose: views of views hide equal nodes"},
     {"share", true, "after the clean-up, so that equal means equal; again after decompose"},
-    {"autocast", true, "on contractions as the user wrote them; their operands are rounded where they are packed"},
+    {"autocast", true,
+     "on contractions as the user wrote them; their operands are rounded where they are packed"},
     {"decompose", false, "after engines had their chance at whole composites, before fusion"},
     {"layout", true, "folds views into strides, so that fusion sees how values are really read"},
-    {"fuse", true, "before engines are chosen: they claim regions, not ops; before memory: fused values need none"},
+    {"fuse", true,
+     "before engines are chosen: they claim regions, not ops; before memory: fused values need "
+     "none"},
     {"choose_engine", false, "after fusion; prepares each step's kernel and learns its workspace"},
     {"order", true, "after fusion: steps are what is ordered; least live memory first"},
-    {"plan_memory", true, "after the order gives lifetimes; the arena's size is the peak, known before anything runs"},
-    {"verify_program", true, "last: every value written before it is read, no two live values on one place"},
+    {"plan_memory", true,
+     "after the order gives lifetimes; the arena's size is the peak, known before anything runs"},
+    {"verify_program", true,
+     "last: every value written before it is read, no two live values on one place"},
 };
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 class Pipeline {
  public:
@@ -105,7 +114,8 @@ std::vector<std::string> graph_text(const Roots& roots) {
 
 const PassInfo& pass_info(int pass) { return kPasses[pass]; }
 
-std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted, std::span<Node* const> leaves,
+std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
+                                            std::span<Node* const> leaves,
                                             const PlanOptions& options) {
   const auto start = Clock::now();
   auto program = std::make_shared<Program>();

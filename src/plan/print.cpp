@@ -21,7 +21,8 @@ std::string value_text(const Program& p, ValueId id) {
 }
 
 const char* kind_text(const Region& r) {
-  if (r.kind == RegionKind::Contraction) return r.contraction.has_epilogue ? "product+epilogue" : "product";
+  if (r.kind == RegionKind::Contraction)
+    return r.contraction.has_epilogue ? "product+epilogue" : "product";
   if (r.kind == RegionKind::Opaque) return "opaque";
   if (r.map.has_rows) return r.map.reduces.empty() ? "rows" : "rows+columns";
   return r.map.reduces.empty() ? "map" : "columns";
@@ -45,8 +46,8 @@ std::string print_steps(const Program& p) {
   std::string out;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
     const Region& r = p.steps[s].region;
-    out += cat(pad_to(std::to_string(s), 4), pad_to(kind_text(r), 17), pad_to(p.steps[s].engine->name(), 12), r.title, " over ",
-               space_text(r));
+    out += cat(pad_to(std::to_string(s), 4), pad_to(kind_text(r), 17),
+               pad_to(p.steps[s].engine->name(), 12), r.title, " over ", space_text(r));
     if (r.label != 0) out += cat("  # ", label_text(r.label));
     out += "\n      ";
     for (ValueId id : r.reads) out += cat(value_text(p, id), " ");
@@ -61,15 +62,19 @@ std::string print_arena(const Program& p) {
   std::vector<const Value*> order;
   for (const Value& v : p.values)
     if (v.kind == Value::Kind::Arena) order.push_back(&v);
-  std::stable_sort(order.begin(), order.end(), [](const Value* a, const Value* b) { return a->offset < b->offset; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Value* a, const Value* b) { return a->offset < b->offset; });
   std::string out = cat(pad_to("offset", 12), pad_to("bytes", 12), pad_to("steps", 12), "value\n");
   for (const Value* v : order)
     out += cat(pad_to(std::to_string(v->offset), 12), pad_to(std::to_string(v->bytes), 12),
-               pad_to(cat(v->first_step, "..", v->last_step), 12), value_text(p, static_cast<ValueId>(v - p.values.data())),
+               pad_to(cat(v->first_step, "..", v->last_step), 12),
+               value_text(p, static_cast<ValueId>(v - p.values.data())),
                v->label == 0 ? "" : "  # ", label_text(v->label), "\n");
-  out += cat(pad_to(std::to_string(p.workspace_offset), 12), pad_to(std::to_string(p.arena_bytes - p.workspace_offset), 12),
-             pad_to("all", 12), "workspace\n");
-  out += cat("arena ", p.arena_bytes, " B, outputs ", p.output_bytes, " B, leaves ", p.leaf_bytes, " B, peak ", p.peak_bytes(), " B\n");
+  out += cat(pad_to(std::to_string(p.workspace_offset), 12),
+             pad_to(std::to_string(p.arena_bytes - p.workspace_offset), 12), pad_to("all", 12),
+             "workspace\n");
+  out += cat("arena ", p.arena_bytes, " B, outputs ", p.output_bytes, " B, leaves ", p.leaf_bytes,
+             " B, peak ", p.peak_bytes(), " B\n");
   return out;
 }
 
@@ -80,7 +85,8 @@ std::string print_fusion(const Program& p) {
     out += cat(pad_to(std::to_string(s), 4), kind_text(r), " ", r.title);
     if (r.label != 0) out += cat("  # ", label_text(r.label));
     out += cat("\n      ", r.why.empty() ? "nothing else could join" : r.why, "\n");
-    if (!p.steps[s].passed_over.empty()) out += cat("      engines passed over: ", p.steps[s].passed_over, "\n");
+    if (!p.steps[s].passed_over.empty())
+      out += cat("      engines passed over: ", p.steps[s].passed_over, "\n");
   }
   return out;
 }
@@ -88,7 +94,8 @@ std::string print_fusion(const Program& p) {
 std::string print_passes(const Program& p) {
   std::string out;
   for (const PassRecord& pass : p.passes)
-    out += cat(pad_to(pass.name, 16), pad_to(milliseconds(pass.ms), 12), pass.before, " -> ", pass.after, " ", pass.unit, "\n");
+    out += cat(pad_to(pass.name, 16), pad_to(milliseconds(pass.ms), 12), pass.before, " -> ",
+               pass.after, " ", pass.unit, "\n");
   out += cat(pad_to("total", 16), milliseconds(p.planning_ms), "\n");
   return out;
 }

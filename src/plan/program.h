@@ -1,5 +1,5 @@
-// Program: a planned graph. Ordered steps, where every value lives, which slots a run must fill. Immutable once planned, so many
-// threads may run one Program, each with its own arena.
+// Program: a planned graph. Ordered steps, where every value lives, which slots a run must fill.
+// Immutable once planned, so many threads may run one Program, each with its own arena.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +40,11 @@ struct PassRecord {
 struct Program {
   std::vector<Value> values;
   std::vector<Step> steps;
-  std::vector<ValueId> slots;           // leaf k of the graph (in order of first visit) is this value; kNoValue if unused
+  std::vector<ValueId>
+      slots;  // leaf k of the graph (in order of first visit) is this value; kNoValue if unused
   std::vector<OutputSlot> outputs;
-  std::vector<ValueId> assigned;        // variables that the program writes
-  std::int64_t arena_bytes = 0;         // intermediates, workspace included
+  std::vector<ValueId> assigned;  // variables that the program writes
+  std::int64_t arena_bytes = 0;   // intermediates, workspace included
   std::int64_t workspace_offset = 0;
   std::int64_t leaf_bytes = 0, output_bytes = 0;
   std::vector<PassRecord> passes;
@@ -55,8 +56,19 @@ struct Program {
 };
 
 enum PassId : std::uint32_t {
-  kVerifyGraph, kFoldConstants, kDropNoops, kShare, kAutocast, kDecompose, kLayout, kFuse, kChooseEngine, kOrder, kPlanMemory,
-  kVerifyProgram, kPassCount
+  kVerifyGraph,
+  kFoldConstants,
+  kDropNoops,
+  kShare,
+  kAutocast,
+  kDecompose,
+  kLayout,
+  kFuse,
+  kChooseEngine,
+  kOrder,
+  kPlanMemory,
+  kVerifyProgram,
+  kPassCount
 };
 
 /// Name, and whether the pass may be switched off, in pipeline order.
@@ -70,14 +82,16 @@ const PassInfo& pass_info(int pass);
 struct PlanOptions {
   std::span<const Engine* const> engines;  // asked in order; the last must claim everything
   int threads = 1;
-  bool bf16 = false;                       // autocast contractions to bfloat16 operands
-  std::uint32_t disabled = 0;              // bit mask of PassId
-  std::int64_t memory_limit = 0;           // 0: none
+  bool bf16 = false;              // autocast contractions to bfloat16 operands
+  std::uint32_t disabled = 0;     // bit mask of PassId
+  std::int64_t memory_limit = 0;  // 0: none
   bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }
 };
 
-/// Plans the evaluation of `roots`. `leaves` are the graph's leaves in the order in which a run will bind them.
-std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots, std::span<Node* const> leaves,
+/// Plans the evaluation of `roots`. `leaves` are the graph's leaves in the order in which a run
+/// will bind them.
+std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots,
+                                            std::span<Node* const> leaves,
                                             const PlanOptions& options);
 
 /// The op's printed name, for rooms that know no ops.

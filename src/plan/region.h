@@ -1,9 +1,11 @@
-// Region: what one step of a program computes, as data. The fuse pass makes regions; engines read them; nothing here runs.
+// Region: what one step of a program computes, as data. The fuse pass makes regions; engines read
+// them; nothing here runs.
 //
-// A map region is one sweep over an iteration space: loads, element-wise instructions, reductions along the last axis whose
-// results can be used in the same sweep (rows), reductions over other axes as outputs (columns), stores. A contraction is a
-// matrix product, a convolution or one of its gradients, with an optional map region over its result as epilogue. Whatever
-// else there is, is one op in an opaque region.
+// A map region is one sweep over an iteration space: loads, element-wise instructions, reductions
+// along the last axis whose results can be used in the same sweep (rows), reductions over other
+// axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
+// gradients, with an optional map region over its result as epilogue. Whatever else there is, is
+// one op in an opaque region.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +24,22 @@ namespace tenon {
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// A piece of memory of the program: a leaf given at each run, a result, or an intermediate in the arena. Contiguous, row-major.
+/// A piece of memory of the program: a leaf given at each run, a result, or an intermediate in the
+/// arena. Contiguous, row-major.
 struct Value {
   enum class Kind : std::uint8_t { Leaf, Variable, Arena, Output };
   Kind kind = Kind::Arena;
   DType dtype = DType::Float32;
   Shape shape;
   std::int64_t bytes = 0;
-  std::int64_t offset = 0;         // Arena: where in the arena
-  int slot = -1;                   // Leaf and Variable: index of the slot; Output: index of the output
+  std::int64_t offset = 0;  // Arena: where in the arena
+  int slot = -1;            // Leaf and Variable: index of the slot; Output: index of the output
   int first_step = -1, last_step = -1;  // steps that write and that last read it
   std::uint32_t label = 0;
 };
 
-/// How a value is read or written over an iteration space: element at coordinates c lies at offset + sum c[d] * stride[d].
-/// Strides are in elements; 0 broadcasts; negative ones flip.
+/// How a value is read or written over an iteration space: element at coordinates c lies at offset
+/// + sum c[d] * stride[d]. Strides are in elements; 0 broadcasts; negative ones flip.
 struct View {
   ValueId value = kNoValue;
   std::int64_t offset = 0;
@@ -48,9 +51,10 @@ enum class MapCode : std::uint8_t {
   Accumulator,  // the contraction's result at this element (epilogues only), float32 or float64
   Affine,       // view.offset + sum coordinate * view.stride: iota (view.value is kNoValue)
   Number,       // attrs.f
-  Random,       // Philox: attrs as of Op::Random; view.value = the int64[2] (seed, counter); indexed by the row-major position
-  Compute,      // `op` on args: element-wise, Cast included
-  RowReduce,    // Sum, Prod, Max, Min, ArgMax, ArgMin of args[0] along the last axis of the space
+  Random,   // Philox: attrs as of Op::Random; view.value = the int64[2] (seed, counter); indexed by
+            // the row-major position
+  Compute,  // `op` on args: element-wise, Cast included
+  RowReduce,  // Sum, Prod, Max, Min, ArgMax, ArgMin of args[0] along the last axis of the space
 };
 
 struct MapInstr {
@@ -63,15 +67,16 @@ struct MapInstr {
   View view;
 };
 
-/// Writes instruction `source` (converted to the value's dtype, which equals the instruction's). A per-row instruction is
-/// written once a row (its stride along the last axis is ignored).
+/// Writes instruction `source` (converted to the value's dtype, which equals the instruction's). A
+/// per-row instruction is written once a row (its stride along the last axis is ignored).
 struct MapStore {
   int source = -1;
   View view;
 };
 
-/// Reduces instruction `source` over the axes of the space in `axes` (bit mask), by Sum, Prod, Max or Min, into a contiguous value
-/// that holds the other axes in order. Its result is not usable inside the region.
+/// Reduces instruction `source` over the axes of the space in `axes` (bit mask), by Sum, Prod, Max
+/// or Min, into a contiguous value that holds the other axes in order. Its result is not usable
+/// inside the region.
 struct MapReduce {
   int source = -1;
   Op op = Op::Sum;
@@ -80,7 +85,8 @@ struct MapReduce {
 };
 
 struct MapProgram {
-  Shape space;  // neighbouring axes that every view crosses contiguously are merged; the row axis (last) never when rows matter
+  Shape space;  // neighbouring axes that every view crosses contiguously are merged; the row axis
+                // (last) never when rows matter
   bool has_rows = false;
   std::vector<MapInstr> instrs;  // arguments before users
   std::vector<MapStore> stores;
@@ -90,19 +96,20 @@ struct MapProgram {
 struct Contraction {
   Op op = Op::Matmul;
   Attrs attrs;
-  DType dtype = DType::Float32;          // of the result
-  DType compute = DType::Float32;        // BFloat16: operands rounded to it, float32 sums
-  View a, b;                             // over the operands' own axes
+  DType dtype = DType::Float32;    // of the result
+  DType compute = DType::Float32;  // BFloat16: operands rounded to it, float32 sums
+  View a, b;                       // over the operands' own axes
   Shape a_shape, b_shape, out_shape;
-  ValueId out = kNoValue;                // contiguous; kNoValue when the epilogue is the only reader
-  bool has_epilogue = false;             // then Region::map runs over [batch, rows, columns]: matmul [B, M, N], convolution
-                                         // [N, K, P*Q], input gradient [N, C, H*W], weight gradient [1, K, C/g*R*S]
+  ValueId out = kNoValue;  // contiguous; kNoValue when the epilogue is the only reader
+  bool has_epilogue =
+      false;  // then Region::map runs over [batch, rows, columns]: matmul [B, M, N], convolution
+              // [N, K, P*Q], input gradient [N, C, H*W], weight gradient [1, K, C/g*R*S]
 };
 
 struct Opaque {
   Op op = Op::Data;
   Attrs attrs;
-  std::vector<ValueId> inputs;           // contiguous
+  std::vector<ValueId> inputs;  // contiguous
   ValueId out = kNoValue;
 };
 
@@ -113,10 +120,10 @@ struct Region {
   MapProgram map;
   Contraction contraction;
   Opaque opaque;
-  std::vector<ValueId> reads, writes;    // each once; filled by the lowering
+  std::vector<ValueId> reads, writes;  // each once; filled by the lowering
   std::uint32_t label = 0;
-  std::string title;                     // "map[640] log_softmax+sum", for people
-  std::string why;                       // why it holds what it holds and not more
+  std::string title;  // "map[640] log_softmax+sum", for people
+  std::string why;    // why it holds what it holds and not more
 };
 
 }  // namespace tenon

@@ -30,7 +30,9 @@ void find_lifetimes(Program& p) {
       if (v.first_step < 0) v.first_step = s;
       v.last_step = std::max(v.last_step, s);
     }
-    for (ValueId id : r.reads) p.values[static_cast<std::size_t>(id)].last_step = std::max(p.values[static_cast<std::size_t>(id)].last_step, s);
+    for (ValueId id : r.reads)
+      p.values[static_cast<std::size_t>(id)].last_step =
+          std::max(p.values[static_cast<std::size_t>(id)].last_step, s);
   }
 }
 
@@ -53,14 +55,16 @@ void check_limit(const Program& p, std::int64_t limit) {
   if (limit <= 0 || p.peak_bytes() <= limit) return;
   std::vector<const Value*> largest;
   for (const Value& v : p.values) largest.push_back(&v);
-  std::sort(largest.begin(), largest.end(), [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
+  std::sort(largest.begin(), largest.end(),
+            [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
   std::string who;
   for (std::size_t k = 0; k < std::min<std::size_t>(3, largest.size()); ++k) {
     const std::string& label = label_text(largest[k]->label);
-    who += cat(k == 0 ? "" : ", ", size_text(largest[k]->bytes), " for ", largest[k]->dtype, largest[k]->shape,
-               label.empty() ? "" : " of ", label);
+    who += cat(k == 0 ? "" : ", ", size_text(largest[k]->bytes), " for ", largest[k]->dtype,
+               largest[k]->shape, label.empty() ? "" : " of ", label);
   }
-  throw MemoryError(cat("this would take ", size_text(p.peak_bytes()), " at its peak, more than the limit of ", size_text(limit),
+  throw MemoryError(cat("this would take ", size_text(p.peak_bytes()),
+                        " at its peak, more than the limit of ", size_text(limit),
                         " (largest: ", who, "): use a smaller batch or raise the limit"));
 }
 
@@ -78,7 +82,8 @@ void choose_engines(Program& program, const PlanOptions& options) {
       refusals += cat(refusals.empty() ? "" : "; ", engine->name(), ": ", why);
     }
     if (step.engine == nullptr)
-      throw NotSupported(cat("no engine runs ", step.region.title, " (", label_text(step.region.label), "): ", refusals));
+      throw NotSupported(cat("no engine runs ", step.region.title, " (",
+                             label_text(step.region.label), "): ", refusals));
     step.passed_over = refusals;
     step.kernel = step.engine->prepare(step.region, program.values, options.threads);
   }
@@ -107,7 +112,8 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
     }
     for (ValueId id : r.reads) {
       const Value& v = program.values[static_cast<std::size_t>(id)];
-      if (v.kind == Value::Kind::Arena && readers_left[static_cast<std::size_t>(id)] == 1) bytes -= v.bytes;
+      if (v.kind == Value::Kind::Arena && readers_left[static_cast<std::size_t>(id)] == 1)
+        bytes -= v.bytes;
     }
     return bytes;
   };
@@ -126,11 +132,13 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
     const int s = *pick;
     ready.erase(pick);
     order.push_back(s);
-    for (ValueId id : program.steps[static_cast<std::size_t>(s)].region.reads) --readers_left[static_cast<std::size_t>(id)];
+    for (ValueId id : program.steps[static_cast<std::size_t>(s)].region.reads)
+      --readers_left[static_cast<std::size_t>(id)];
     for (int next : after[static_cast<std::size_t>(s)])
       if (--waiting[static_cast<std::size_t>(next)] == 0) ready.push_back(next);
   }
-  if (order.size() != n) throw InternalError("the steps of a program depend on each other in a circle");
+  if (order.size() != n)
+    throw InternalError("the steps of a program depend on each other in a circle");
   std::vector<Step> sorted;
   sorted.reserve(n);
   for (int s : order) sorted.push_back(std::move(program.steps[static_cast<std::size_t>(s)]));
@@ -142,7 +150,8 @@ void plan_memory(Program& program, const PlanOptions& options) {
   std::vector<Value*> values;
   for (Value& v : program.values)
     if (v.kind == Value::Kind::Arena) values.push_back(&v);
-  std::stable_sort(values.begin(), values.end(), [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
+  std::stable_sort(values.begin(), values.end(),
+                   [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
   std::vector<const Value*> placed;
   std::int64_t top = 0;
   for (Value* v : values) {
@@ -160,22 +169,26 @@ void plan_memory(Program& program, const PlanOptions& options) {
 void verify_program(const Program& program) {
   std::vector<char> written(program.values.size(), 0);
   for (std::size_t k = 0; k < program.values.size(); ++k)
-    written[k] = program.values[k].kind == Value::Kind::Leaf || program.values[k].kind == Value::Kind::Variable;
+    written[k] = program.values[k].kind == Value::Kind::Leaf ||
+                 program.values[k].kind == Value::Kind::Variable;
   for (const Step& s : program.steps) {
     for (ValueId id : s.region.reads)
       if (!written[static_cast<std::size_t>(id)])
-        throw InternalError(cat("step ", s.region.title, " reads value ", id, " before it is written"));
+        throw InternalError(
+            cat("step ", s.region.title, " reads value ", id, " before it is written"));
     for (ValueId id : s.region.writes) written[static_cast<std::size_t>(id)] = 1;
   }
   for (const OutputSlot& out : program.outputs)
-    if (!written[static_cast<std::size_t>(out.value)]) throw InternalError(cat("output value ", out.value, " is never written"));
+    if (!written[static_cast<std::size_t>(out.value)])
+      throw InternalError(cat("output value ", out.value, " is never written"));
   for (std::size_t a = 0; a < program.values.size(); ++a)
     for (std::size_t b = a + 1; b < program.values.size(); ++b) {
       const Value &x = program.values[a], &y = program.values[b];
       if (x.kind != Value::Kind::Arena || y.kind != Value::Kind::Arena) continue;
       const bool together = x.first_step <= y.last_step && y.first_step <= x.last_step;
       const bool overlap = x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
-      if (together && overlap) throw InternalError(cat("values ", a, " and ", b, " overlap in the arena while both live"));
+      if (together && overlap)
+        throw InternalError(cat("values ", a, " and ", b, " overlap in the arena while both live"));
     }
 }
 

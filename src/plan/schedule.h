@@ -5,12 +5,14 @@
 
 namespace tenon {
 
-/// Gives every step the first engine that claims its region. Throws NotSupported, naming the step and every engine's reason, when none does.
+/// Gives every step the first engine that claims its region. Throws NotSupported, naming the step
+/// and every engine's reason, when none does.
 void choose_engines(Program& program, const PlanOptions& options);
-/// Reorders steps: among those that are ready, the one that leaves the least memory live. `before` is by step.
+/// Reorders steps: among those that are ready, the one that leaves the least memory live. `before`
+/// is by step.
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy);
-/// Lifetimes and offsets of arena values; the workspace (the largest any step needs) stands at the end. Throws MemoryError when a limit
-/// is set and the peak would pass it.
+/// Lifetimes and offsets of arena values; the workspace (the largest any step needs) stands at the
+/// end. Throws MemoryError when a limit is set and the peak would pass it.
 void plan_memory(Program& program, const PlanOptions& options);
 /// Throws InternalError when a value is read before it is written, or two live values overlap.
 void verify_program(const Program& program);

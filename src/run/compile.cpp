@@ -13,14 +13,16 @@ namespace tenon {
 namespace {
 
 // A leaf that only has a shape; its memory is bound at each call.
-Tensor stand_in(const Shape& shape, DType dtype) { return make_data(Buffer::allocate(0), shape, dtype); }
+Tensor stand_in(const Shape& shape, DType dtype) {
+  return make_data(Buffer::allocate(0), shape, dtype);
+}
 
 struct Trace {
   std::vector<std::pair<Shape, DType>> signature;
   std::uint64_t settings_version = 0;
   std::shared_ptr<const Program> program;
-  std::vector<Tensor> leaves;            // by slot
-  std::vector<int> input_of_slot;        // the input bound to a slot, or -1
+  std::vector<Tensor> leaves;      // by slot
+  std::vector<int> input_of_slot;  // the input bound to a slot, or -1
   std::vector<Tensor> outputs;
   std::vector<std::byte*> values;
   std::shared_ptr<Buffer> arena;
@@ -29,7 +31,8 @@ struct Trace {
   bool matches(const std::vector<Tensor>& inputs, std::uint64_t version) const {
     if (version != settings_version || inputs.size() != signature.size()) return false;
     for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (inputs[k].dtype() != signature[k].second || inputs[k].shape() != signature[k].first) return false;
+      if (inputs[k].dtype() != signature[k].second || inputs[k].shape() != signature[k].first)
+        return false;
     return true;
   }
 };
@@ -52,7 +55,8 @@ Trace& CompiledFunction::Impl::find_or_trace(const std::vector<Tensor>& inputs) 
   return *traces.back();
 }
 
-std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& inputs, const Settings& settings) {
+std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& inputs,
+                                                     const Settings& settings) {
   auto t = std::make_unique<Trace>();
   t->settings_version = settings.version;
   std::vector<Tensor> stand_ins;
@@ -65,11 +69,13 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& 
     RandomTraceGuard guard(&t->random);
     t->outputs = function(stand_ins);
   }
-  // Outputs that are no computation (an input passed through, a value known already) are copied by the program.
+  // Outputs that are no computation (an input passed through, a value known already) are copied by
+  // the program.
   std::vector<Tensor> roots;
   for (Tensor& out : t->outputs) {
     if (!out.defined()) throw ValueError("a compiled function returned a tensor without a value");
-    if (out.node()->realised()) out = make_node(Op::Cast, out.dtype(), out.shape(), {}, std::span(&out, 1));
+    if (out.node()->realised())
+      out = make_node(Op::Cast, out.dtype(), out.shape(), {}, std::span(&out, 1));
     roots.push_back(out);
   }
   std::vector<Node*> leaves;
@@ -94,7 +100,8 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& 
 
 namespace {
 
-// Outputs are reused while only the trace holds them; one that the caller kept is left alone and replaced.
+// Outputs are reused while only the trace holds them; one that the caller kept is left alone and
+// replaced.
 void bind_outputs(Trace& t) {
   const Program& p = *t.program;
   for (std::size_t k = 0; k < p.outputs.size(); ++k) {
@@ -112,12 +119,16 @@ void bind_outputs(Trace& t) {
       out = t.outputs[same];
       continue;
     }
-    // An output returned twice would count as kept by the caller: only its first place holds a share while we look.
+    // An output returned twice would count as kept by the caller: only its first place holds a
+    // share while we look.
     for (std::size_t l = k + 1; l < p.outputs.size(); ++l)
       if (!p.outputs[l].is_variable && p.outputs[l].value == slot.value) t.outputs[l] = Tensor();
     if (!out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
-      out = make_data(Buffer::allocate(static_cast<std::size_t>(p.values[static_cast<std::size_t>(slot.value)].bytes)), slot.shape, slot.dtype);
-    t.values[static_cast<std::size_t>(slot.value)] = static_cast<std::byte*>(out.node()->value->data());
+      out = make_data(Buffer::allocate(static_cast<std::size_t>(
+                          p.values[static_cast<std::size_t>(slot.value)].bytes)),
+                      slot.shape, slot.dtype);
+    t.values[static_cast<std::size_t>(slot.value)] =
+        static_cast<std::byte*>(out.node()->value->data());
   }
 }
 
@@ -129,7 +140,9 @@ void feed_random(Trace& t) {
 
 }  // namespace
 
-CompiledFunction::CompiledFunction(Function f) : impl_(std::make_shared<Impl>()) { impl_->function = std::move(f); }
+CompiledFunction::CompiledFunction(Function f) : impl_(std::make_shared<Impl>()) {
+  impl_->function = std::move(f);
+}
 
 const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
@@ -138,13 +151,16 @@ const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
     if (p.slots[s] == kNoValue) continue;
     const int input = t.input_of_slot[s];
-    const Tensor& source = input >= 0 ? inputs[static_cast<std::size_t>(input)].eval() : t.leaves[s];
+    const Tensor& source =
+        input >= 0 ? inputs[static_cast<std::size_t>(input)].eval() : t.leaves[s];
     t.values[static_cast<std::size_t>(p.slots[s])] = leaf_memory(*source.node());
   }
   bind_outputs(t);
   feed_random(t);
   run_steps(p, t.values.data(), static_cast<std::byte*>(t.arena->data()));
-  for (ValueId id : p.assigned) mark_assigned(*t.leaves[static_cast<std::size_t>(p.values[static_cast<std::size_t>(id)].slot)].node());
+  for (ValueId id : p.assigned)
+    mark_assigned(
+        *t.leaves[static_cast<std::size_t>(p.values[static_cast<std::size_t>(id)].slot)].node());
   return t.outputs;
 }
 

@@ -14,7 +14,8 @@
 namespace tenon {
 namespace {
 
-// 128 bits over the structure of a graph: two programs that differ meet the same key with negligible chance.
+// 128 bits over the structure of a graph: two programs that differ meet the same key with
+// negligible chance.
 struct Key {
   std::uint64_t lo = 0x243F6A8885A308D3ull, hi = 0x13198A2E03707344ull;
   void mix(std::uint64_t v) {
@@ -51,18 +52,22 @@ struct Traversal {
 
 void mix_node(Key& key, const Node& node) {
   key.mix(static_cast<std::uint64_t>(node.op) | static_cast<std::uint64_t>(node.dtype) << 8 |
-          static_cast<std::uint64_t>(node.shape.rank()) << 16 | static_cast<std::uint64_t>(node.realised()) << 24 |
+          static_cast<std::uint64_t>(node.shape.rank()) << 16 |
+          static_cast<std::uint64_t>(node.realised()) << 24 |
           static_cast<std::uint64_t>(node.input_count) << 32);
   for (std::int64_t s : node.shape) key.mix(static_cast<std::uint64_t>(s));
 }
 
 void check_fresh(const Node& node) {
   for (Node* in : node.in())
-    if (in->op == Op::Variable && node.built_at < in->assigned_at.load(std::memory_order_relaxed) && node.op != Op::Assign) {
+    if (in->op == Op::Variable && node.built_at < in->assigned_at.load(std::memory_order_relaxed) &&
+        node.op != Op::Assign) {
       const std::string& variable = label_text(in->label);
-      throw ValueError(cat(op_name(node.op), node.label == 0 ? "" : cat(" (", label_text(node.label), ")"),
+      throw ValueError(cat(op_name(node.op),
+                           node.label == 0 ? "" : cat(" (", label_text(node.label), ")"),
                            ": the variable ", variable.empty() ? "it reads" : variable,
-                           " was assigned after this tensor was built and before it was evaluated: evaluate the tensor before the update"));
+                           " was assigned after this tensor was built and before it was evaluated: "
+                           "evaluate the tensor before the update"));
     }
 }
 
@@ -84,16 +89,18 @@ Traversal traverse(std::span<const Tensor> roots, std::uint64_t settings_version
     std::uint64_t words[sizeof(Attrs) / 8];
     std::memcpy(words, &node->attrs, sizeof words);
     for (std::uint64_t w : words)
-      if (w != 0) t.key.mix(w);
-      else t.key.lo += 0x632BE59BD9B4E019ull;
+      if (w != 0)
+        t.key.mix(w);
+      else
+        t.key.lo += 0x632BE59BD9B4E019ull;
     for (Node* in : node->in()) t.key.mix(t.index.at(in));
   }
   for (const Tensor& root : roots) t.key.mix(t.index.at(root.node()) | 1ull << 40);
   return t;
 }
 
-// Pending interior tensors that somebody outside this graph still holds. An assignment is about to change what they read, so they get
-// their value now.
+// Pending interior tensors that somebody outside this graph still holds. An assignment is about to
+// change what they read, so they get their value now.
 std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> roots) {
   std::unordered_map<const Node*, std::uint32_t> inside;
   for (Node* node : t.order)
@@ -109,7 +116,8 @@ std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> r
   return held;
 }
 
-std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const Tensor> roots, const Settings& settings) {
+std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const Tensor> roots,
+                                            const Settings& settings) {
   Cache& c = cache();
   {
     std::lock_guard lock(c.mutex);
@@ -125,14 +133,17 @@ std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const 
 void run(const Program& program, const Traversal& t, std::span<const Tensor> roots) {
   std::vector<std::byte*> values(program.values.size(), nullptr);
   for (std::size_t s = 0; s < program.slots.size(); ++s)
-    if (program.slots[s] != kNoValue) values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
-  const std::shared_ptr<Buffer> arena = Buffer::allocate(static_cast<std::size_t>(program.arena_bytes));
+    if (program.slots[s] != kNoValue)
+      values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
+  const std::shared_ptr<Buffer> arena =
+      Buffer::allocate(static_cast<std::size_t>(program.arena_bytes));
   auto* base = static_cast<std::byte*>(arena->data());
   bind_arena(program, base, values);
   std::unordered_map<ValueId, std::shared_ptr<Buffer>> outputs;
   for (const OutputSlot& slot : program.outputs) {
     if (slot.is_variable || outputs.contains(slot.value)) continue;
-    const auto bytes = static_cast<std::size_t>(program.values[static_cast<std::size_t>(slot.value)].bytes);
+    const auto bytes =
+        static_cast<std::size_t>(program.values[static_cast<std::size_t>(slot.value)].bytes);
     auto buffer = Buffer::allocate(bytes);
     values[static_cast<std::size_t>(slot.value)] = static_cast<std::byte*>(buffer->data());
     outputs.emplace(slot.value, std::move(buffer));
@@ -140,7 +151,8 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
   run_steps(program, values.data(), base);
   std::vector<Node*> assigned(program.values.size(), nullptr);
   for (std::size_t s = 0; s < program.slots.size(); ++s)
-    if (program.slots[s] != kNoValue) assigned[static_cast<std::size_t>(program.slots[s])] = t.leaves[s];
+    if (program.slots[s] != kNoValue)
+      assigned[static_cast<std::size_t>(program.slots[s])] = t.leaves[s];
   for (std::size_t k = 0; k < roots.size(); ++k) {
     const OutputSlot& slot = program.outputs[k];
     Node& node = *roots[k].node();
@@ -167,11 +179,15 @@ void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*
     if (program.values[k].kind == Value::Kind::Arena) values[k] = arena + program.values[k].offset;
 }
 
-void mark_assigned(Node& variable) { variable.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed); }
+void mark_assigned(Node& variable) {
+  variable.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+}
 
 std::byte* leaf_memory(const Node& leaf) {
   if (leaf.value->bytes() < static_cast<std::size_t>(leaf.shape.numel()) * item_size(leaf.dtype))
-    throw ValueError("an input of a function that is being compiled has no value yet: return the tensor from the function and read it there");
+    throw ValueError(
+        "an input of a function that is being compiled has no value yet: return the tensor from "
+        "the function and read it there");
   return static_cast<std::byte*>(leaf.value->data());
 }
 
@@ -213,6 +229,8 @@ void eval(std::span<const Tensor> tensors) {
   run(*program, t, roots);
 }
 
-void eval(std::initializer_list<Tensor> tensors) { eval(std::span<const Tensor>(tensors.begin(), tensors.size())); }
+void eval(std::initializer_list<Tensor> tensors) {
+  eval(std::span<const Tensor>(tensors.begin(), tensors.size()));
+}
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
-// The runner: from pending tensors to values. Looks the program up by the graph's shape, plans on a miss, binds and runs.
+// The runner: from pending tensors to values. Looks the program up by the graph's shape, plans on a
+// miss, binds and runs.
 #pragma once
 
 #include <memory>
@@ -13,9 +14,11 @@ namespace tenon {
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena);
 /// Sets the pointers of the arena's values.
 void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*>& values);
-/// Marks variables as assigned now: pending tensors built from their old values are refused afterwards.
+/// Marks variables as assigned now: pending tensors built from their old values are refused
+/// afterwards.
 void mark_assigned(Node& variable);
-/// The leaf's memory. Throws ValueError for the stand-in of an input of a function that is being compiled.
+/// The leaf's memory. Throws ValueError for the stand-in of an input of a function that is being
+/// compiled.
 std::byte* leaf_memory(const Node& leaf);
 /// Counts a planned program in runner_stats().
 void count_planned(const Program& program);

@@ -35,8 +35,8 @@ void change(F&& f) {
 
 std::span<const Engine* const> engines(bool reference) {
   // The last of each list claims every region.
-  static const Engine* const fast[] = {&cpu::contraction_engine(), &cpu::map_engine(), &cpu::opaque_engine(),
-                                       &cpu::reference_engine()};
+  static const Engine* const fast[] = {&cpu::contraction_engine(), &cpu::map_engine(),
+                                       &cpu::opaque_engine(), &cpu::reference_engine()};
   static const Engine* const plain[] = {&cpu::reference_engine()};
   return reference ? std::span<const Engine* const>(plain) : std::span<const Engine* const>(fast);
 }
@@ -65,7 +65,8 @@ Precision precision_from_name(const std::string& text) {
 }
 
 void set_threads(int count) {
-  if (count < 0 || count > 1024) throw ValueError(cat("threads = ", count, ": use 1 to 1024, or 0 for all CPUs"));
+  if (count < 0 || count > 1024)
+    throw ValueError(cat("threads = ", count, ": use 1 to 1024, or 0 for all CPUs"));
   change([&](State&) { set_num_threads(count == 0 ? available_cpus() : count); });
 }
 int threads() { return num_threads(); }
@@ -79,7 +80,8 @@ Precision precision() {
 }
 
 void set_memory_limit(std::int64_t bytes) {
-  if (bytes < 0) throw ValueError(cat("memory limit = ", bytes, ": use a number of bytes, or 0 for none"));
+  if (bytes < 0)
+    throw ValueError(cat("memory limit = ", bytes, ": use a number of bytes, or 0 for none"));
   change([&](State& s) { s.memory_limit = bytes; });
 }
 
@@ -103,12 +105,15 @@ void set_pass_enabled(const std::string& pass, bool enabled) {
   const std::vector<std::string> names = pass_names();
   for (int k = 0; k < int{kPassCount}; ++k) {
     if (pass != names[static_cast<std::size_t>(k)]) continue;
-    if (!pass_info(k).optional && !enabled) throw ValueError(cat("pass '", pass, "' cannot be switched off: nothing runs without it"));
-    change([&](State& s) { s.disabled = enabled ? s.disabled & ~(1u << k) : s.disabled | 1u << k; });
+    if (!pass_info(k).optional && !enabled)
+      throw ValueError(cat("pass '", pass, "' cannot be switched off: nothing runs without it"));
+    change(
+        [&](State& s) { s.disabled = enabled ? s.disabled & ~(1u << k) : s.disabled | 1u << k; });
     return;
   }
   const std::string near = nearest(pass, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat("pass '", pass, "' is unknown", near.empty() ? "" : cat(": did you mean '", near, "'?")));
+  throw ValueError(
+      cat("pass '", pass, "' is unknown", near.empty() ? "" : cat(": did you mean '", near, "'?")));
 }
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Facts and measurements of the machine, gathered from the operating system and the cpu room.
 //
-// Everything here is for reports. A file of /proc that is missing leaves a zero; it is never an error.
+// Everything here is for reports. A file of /proc that is missing leaves a zero; it is never an
+// error.
 #include <tenon/system.h>
 
 #include <algorithm>
@@ -73,7 +74,8 @@ double measure_copy() {
   const std::int64_t room = std::max(kChunk, meminfo("MemAvailable") / 8);
   const std::int64_t chunks = std::max<std::int64_t>(1, std::min<std::int64_t>(48, room / kChunk));
   const auto bytes = static_cast<std::size_t>(chunks * kChunk);
-  const std::unique_ptr<char[]> from(new (std::nothrow) char[bytes]), to(new (std::nothrow) char[bytes]);
+  const std::unique_ptr<char[]> from(new (std::nothrow) char[bytes]),
+      to(new (std::nothrow) char[bytes]);
   if (!from || !to) return 0;
   parallel_for(chunks, [&](std::int64_t i, int) {
     std::memset(from.get() + i * kChunk, 1, kChunk);
@@ -117,9 +119,11 @@ SystemInfo system_info() {
   info.memory_available = meminfo("MemAvailable");
   const std::int64_t limit = group_value("/sys/fs/cgroup/memory.max");
   if (limit > 0 && limit < info.memory_total) {
-    const std::int64_t used = std::max<std::int64_t>(0, group_value("/sys/fs/cgroup/memory.current"));
+    const std::int64_t used =
+        std::max<std::int64_t>(0, group_value("/sys/fs/cgroup/memory.current"));
     info.memory_total = limit;
-    info.memory_available = std::min(info.memory_available, std::max<std::int64_t>(0, limit - used));
+    info.memory_available =
+        std::min(info.memory_available, std::max<std::int64_t>(0, limit - used));
   }
   return info;
 }

@@ -12,15 +12,24 @@ namespace {
 
 double element(const void* data, DType dtype, std::int64_t k) {
   switch (dtype) {
-    case DType::Bool: return static_cast<const std::uint8_t*>(data)[k] != 0;
-    case DType::UInt8: return static_cast<const std::uint8_t*>(data)[k];
-    case DType::Int8: return static_cast<const std::int8_t*>(data)[k];
-    case DType::Int32: return static_cast<const std::int32_t*>(data)[k];
-    case DType::Int64: return static_cast<double>(static_cast<const std::int64_t*>(data)[k]);
-    case DType::Float16: return static_cast<float>(static_cast<const float16*>(data)[k]);
-    case DType::BFloat16: return static_cast<float>(static_cast<const bfloat16*>(data)[k]);
-    case DType::Float32: return static_cast<const float*>(data)[k];
-    case DType::Float64: return static_cast<const double*>(data)[k];
+    case DType::Bool:
+      return static_cast<const std::uint8_t*>(data)[k] != 0;
+    case DType::UInt8:
+      return static_cast<const std::uint8_t*>(data)[k];
+    case DType::Int8:
+      return static_cast<const std::int8_t*>(data)[k];
+    case DType::Int32:
+      return static_cast<const std::int32_t*>(data)[k];
+    case DType::Int64:
+      return static_cast<double>(static_cast<const std::int64_t*>(data)[k]);
+    case DType::Float16:
+      return static_cast<float>(static_cast<const float16*>(data)[k]);
+    case DType::BFloat16:
+      return static_cast<float>(static_cast<const bfloat16*>(data)[k]);
+    case DType::Float32:
+      return static_cast<const float*>(data)[k];
+    case DType::Float64:
+      return static_cast<const double*>(data)[k];
   }
   return 0;
 }
@@ -34,10 +43,11 @@ std::string number_text(const void* data, DType dtype, std::int64_t k) {
   return cat(rounded);
 }
 
-constexpr std::int64_t kEdge = 3;         // elements shown at either end of a long axis
-constexpr std::int64_t kAbridge = 1000;   // tensors larger than this are abridged
+constexpr std::int64_t kEdge = 3;        // elements shown at either end of a long axis
+constexpr std::int64_t kAbridge = 1000;  // tensors larger than this are abridged
 
-void print_axis(std::string& out, const Tensor& t, const void* data, int axis, std::int64_t at, const std::string& indent) {
+void print_axis(std::string& out, const Tensor& t, const void* data, int axis, std::int64_t at,
+                const std::string& indent) {
   const Shape& shape = t.shape();
   if (axis == shape.rank()) {
     out += number_text(data, t.dtype(), at);
@@ -62,7 +72,8 @@ void print_axis(std::string& out, const Tensor& t, const void* data, int axis, s
 }  // namespace
 
 const Tensor& Tensor::eval() const {
-  if (node_ == nullptr) throw ValueError("a tensor without a value was evaluated: it was never assigned");
+  if (node_ == nullptr)
+    throw ValueError("a tensor without a value was evaluated: it was never assigned");
   if (!node_->realised()) tenon::eval(std::span<const Tensor>(this, 1));
   return *this;
 }
@@ -73,7 +84,8 @@ const void* Tensor::data() const {
 }
 
 double Tensor::item() const {
-  if (numel() != 1) throw ShapeError(cat("item() reads one number, but the tensor has shape ", shape()));
+  if (numel() != 1)
+    throw ShapeError(cat("item() reads one number, but the tensor has shape ", shape()));
   return element(data(), dtype(), 0);
 }
 
