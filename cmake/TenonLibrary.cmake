@@ -15,6 +15,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
   target_compile_options(tenon_options INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # GCC's hints and warning groups that clang does not know.
+  target_compile_options(tenon_options INTERFACE -Wno-unknown-pragmas -Wno-unknown-warning-option -Wno-pass-failed)
+endif()
 if(TENON_SANITIZE)
   target_compile_options(tenon_options INTERFACE -fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(tenon_options INTERFACE -fsanitize=${TENON_SANITIZE})
