@@ -1,0 +1,172 @@
+// Metrics on host data.
+#include <tenon/metrics.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <tenon/error.h>
+#include <tenon/ops.h>
+
+#include "base/str.h"
+
+namespace tenon::metrics {
+namespace {
+
+std::vector<float> scores_of(const Tensor& scores) {
+  if (scores.rank() != 2 || scores.size(1) == 0)
+    throw ShapeError(
+        cat("metrics: the scores are ", scores.shape(), ", [cases, classes] is needed"));
+  return cast(scores, DType::Float32).to_vector<float>();
+}
+
+std::vector<std::int64_t> targets_of(const Tensor& targets, const Tensor& scores) {
+  if (targets.rank() != 1 || targets.size(0) != scores.size(0))
+    throw ShapeError(
+        cat("metrics: the targets are ", targets.shape(), " for scores ", scores.shape()));
+  if (is_floating(targets.dtype()))
+    throw DTypeError(
+        cat("metrics: the targets are ", targets.dtype(), ", class numbers are needed"));
+  return cast(targets, DType::Int64).to_vector<std::int64_t>();
+}
+
+double ratio(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> predictions(const Tensor& scores) {
+  const std::vector<float> values = scores_of(scores);
+  const std::int64_t classes = scores.size(1);
+  std::vector<std::int64_t> out;
+  for (auto row = values.begin(); row != values.end(); row += classes)
+    out.push_back(std::max_element(row, row + classes) - row);
+  return out;
+}
+
+double accuracy(const Tensor& scores, const Tensor& targets) {
+  return top_k_accuracy(scores, targets, 1);
+}
+
+double top_k_accuracy(const Tensor& scores, const Tensor& targets, int k) {
+  if (k < 1) throw ValueError(cat("metrics: k is ", k, ", must be at least 1"));
+  const std::vector<float> values = scores_of(scores);
+  const std::vector<std::int64_t> wanted = targets_of(targets, scores);
+  const std::int64_t classes = scores.size(1);
+  std::int64_t right = 0;
+  for (std::size_t n = 0; n < wanted.size(); ++n) {
+    const float* row = values.data() + static_cast<std::int64_t>(n) * classes;
+    const std::int64_t target = wanted[n];
+    if (target < 0 || target >= classes)
+      throw ValueError(
+          cat("metrics: target ", target, " of case ", n, " is outside the ", classes, " classes"));
+    std::int64_t before = 0;  // classes that come before the target; NaN scores never do
+    for (std::int64_t c = 0; c < classes; ++c)
+      if (row[c] > row[target] || (row[c] == row[target] && c < target)) ++before;
+    if (before < k && !std::isnan(row[target])) ++right;
+  }
+  return ratio(right, static_cast<std::int64_t>(wanted.size()));
+}
+
+ConfusionMatrix::ConfusionMatrix(int classes) : classes_(classes) {
+  if (classes < 1 || classes > 100000)
+    throw ValueError(cat("confusion matrix: ", classes, " classes, must lie in [1, 100000]"));
+  counts_.resize(static_cast<std::size_t>(classes) * static_cast<std::size_t>(classes));
+}
+
+void ConfusionMatrix::add(std::int64_t target, std::int64_t predicted) {
+  if (target < 0 || target >= classes_ || predicted < 0 || predicted >= classes_)
+    throw ValueError(cat("confusion matrix: (", target, ", ", predicted, ") is outside its ",
+                         classes_, " classes"));
+  ++counts_[static_cast<std::size_t>(target * classes_ + predicted)];
+}
+
+void ConfusionMatrix::add(std::span<const std::int64_t> targets,
+                          std::span<const std::int64_t> predicted) {
+  if (targets.size() != predicted.size())
+    throw ShapeError(cat("confusion matrix: ", targets.size(), " targets for ", predicted.size(),
+                         " predictions"));
+  for (std::size_t n = 0; n < targets.size(); ++n) add(targets[n], predicted[n]);
+}
+
+void ConfusionMatrix::add(const Tensor& scores, const Tensor& targets) {
+  add(std::span<const std::int64_t>(targets_of(targets, scores)),
+      std::span<const std::int64_t>(predictions(scores)));
+}
+
+std::int64_t ConfusionMatrix::count(int target, int predicted) const {
+  if (target < 0 || target >= classes_ || predicted < 0 || predicted >= classes_)
+    throw ValueError(cat("confusion matrix: (", target, ", ", predicted, ") is outside its ",
+                         classes_, " classes"));
+  return counts_[static_cast<std::size_t>(target) * static_cast<std::size_t>(classes_) +
+                 static_cast<std::size_t>(predicted)];
+}
+
+std::int64_t ConfusionMatrix::total() const {
+  std::int64_t sum = 0;
+  for (const std::int64_t n : counts_) sum += n;
+  return sum;
+}
+
+std::int64_t ConfusionMatrix::support(int c) const {
+  std::int64_t sum = 0;
+  for (int p = 0; p < classes_; ++p) sum += count(c, p);
+  return sum;
+}
+
+double ConfusionMatrix::accuracy() const {
+  std::int64_t right = 0;
+  for (int c = 0; c < classes_; ++c) right += count(c, c);
+  return ratio(right, total());
+}
+
+double ConfusionMatrix::precision(int c) const {
+  std::int64_t predicted = 0;
+  for (int t = 0; t < classes_; ++t) predicted += count(t, c);
+  return ratio(count(c, c), predicted);
+}
+
+double ConfusionMatrix::recall(int c) const { return ratio(count(c, c), support(c)); }
+
+double ConfusionMatrix::f1(int c) const {
+  const double p = precision(c), r = recall(c);
+  return p + r > 0 ? 2 * p * r / (p + r) : 0;
+}
+
+namespace {
+template <class F>
+double mean_over(int classes, F&& figure) {
+  double sum = 0;
+  for (int c = 0; c < classes; ++c) sum += figure(c);
+  return sum / classes;
+}
+}  // namespace
+
+double ConfusionMatrix::macro_precision() const {
+  return mean_over(classes_, [this](int c) { return precision(c); });
+}
+double ConfusionMatrix::macro_recall() const {
+  return mean_over(classes_, [this](int c) { return recall(c); });
+}
+double ConfusionMatrix::macro_f1() const {
+  return mean_over(classes_, [this](int c) { return f1(c); });
+}
+double ConfusionMatrix::micro_f1() const { return accuracy(); }
+
+std::string ConfusionMatrix::str() const {
+  std::size_t width = std::to_string(classes_ - 1).size();
+  for (const std::int64_t n : counts_) width = std::max(width, std::to_string(n).size());
+  auto cell = [&](const std::string& text) {
+    return std::string(width + 1 - text.size(), ' ') + text;
+  };
+  std::string out(width + 2, ' ');
+  for (int p = 0; p < classes_; ++p) out += cell(std::to_string(p));
+  for (int t = 0; t < classes_; ++t) {
+    out += "\n" + cell(std::to_string(t)) + " ";
+    for (int p = 0; p < classes_; ++p)
+      out += cell(count(t, p) == 0 && t != p ? "." : std::to_string(count(t, p)));
+  }
+  return out + "\n";
+}
+
+}  // namespace tenon::metrics
