@@ -1,16 +1,15 @@
 # The command: bin/tenon, linked with the static library so that it is one file to copy.
 file(GLOB TENON_CLI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.cpp)
 if(TENON_CLI_SOURCES)
-  find_package(CLI11 REQUIRED)
   find_package(fmt REQUIRED)
-  find_package(nlohmann_json REQUIRED)
   find_package(CURL REQUIRED)
   add_executable(tenon_cli ${TENON_CLI_SOURCES})
   set_target_properties(tenon_cli PROPERTIES OUTPUT_NAME tenon)
   target_include_directories(tenon_cli PRIVATE ${PROJECT_SOURCE_DIR}/cli)
   # Lightly optimised: the command only talks; what must be fast is in the library.
   target_compile_options(tenon_cli PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_link_libraries(tenon_cli PRIVATE tenon tenon_options CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json
-                                          CURL::libcurl)
+  # libcurl is loaded when something is fetched: linking it would bring thirty libraries into every start.
+  target_include_directories(tenon_cli PRIVATE ${CURL_INCLUDE_DIRS})
+  target_link_libraries(tenon_cli PRIVATE tenon tenon_options fmt::fmt ${CMAKE_DL_LIBS})
   target_link_options(tenon_cli PRIVATE -Wl,--gc-sections)
 endif()

@@ -1,4 +1,5 @@
-// The machine as Tenon sees it: processor, instruction sets, threads, memory, and how fast it measures.
+// The machine as Tenon sees it: processor, instruction sets, threads, memory, and how fast it
+// measures.
 //
 // Facts for reports (`tenon doctor`, benchmark records); nothing in the library depends on them.
 #pragma once
@@ -34,11 +35,12 @@ struct SystemSpeed {
   double bf16_flops = 0;  ///< the same with bfloat16 operands
   double copy_bytes = 0;  ///< bytes read plus written per second, far beyond the caches
 };
-/// Measures for about a second with `threads` threads (0: those in use). Leave the machine idle meanwhile.
+/// Measures for about a second with `threads` threads (0: those in use). Leave the machine idle
+/// meanwhile.
 TENON_API SystemSpeed measure_system(int threads = 0);
 
-/// Where tuning results and downloads are kept: $TENON_CACHE, else $XDG_CACHE_HOME/tenon, else ~/.cache/tenon.
-/// The folder need not exist.
+/// Where tuning results and downloads are kept: $TENON_CACHE, else $XDG_CACHE_HOME/tenon, else
+/// ~/.cache/tenon. The folder need not exist.
 TENON_API std::string cache_folder();
 
 }  // namespace tenon

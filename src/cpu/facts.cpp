@@ -10,6 +10,8 @@ Facts facts() {
   return {info.model, info.features, name(hardware_isa()), name(best_isa())};
 }
 
-double peak_flops(bool bf16, int threads) { return measure_fma_peak(bf16 ? Math::Bf16 : Math::F32, threads); }
+double peak_flops(bool bf16, int threads) {
+  return measure_fma_peak(bf16 ? Math::Bf16 : Math::F32, threads);
+}
 
 }  // namespace tenon::cpu

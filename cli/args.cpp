@@ -1,0 +1,245 @@
+// Parsing of a command line against the tables of args.h. Says what was meant when a word is nearly
+// right.
+#include "args.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "errors.h"
+#include "help.h"
+
+namespace tenon::cli {
+namespace {
+
+template <class T>
+bool read_number(const std::string& text, T& out) {
+  const char* first = text.data();
+  const char* last = first + text.size();
+  if (first != last && *first == '+') ++first;
+  const auto result = std::from_chars(first, last, out);
+  return result.ec == std::errc() && result.ptr == last;
+}
+
+template <class T>
+void read_whole(const std::string& option, const std::string& text, T& out, const char* kind) {
+  if (!read_number(text, out))
+    throw UsageError(fmt::format("{}: '{}' is not {}", option, text, kind));
+}
+
+std::string did_you_mean(const std::string& near) {
+  return near.empty() ? "" : fmt::format("did you mean {}?", near);
+}
+
+const Option& find_option(const Command& command, const std::string& path,
+                          const std::string& name) {
+  std::vector<std::string> names;
+  for (const Option& option : command.options) {
+    if (option.name == name) return option;
+    names.push_back(option.name);
+  }
+  std::string hint = did_you_mean(nearest(name, names));
+  if (hint.empty()) hint = fmt::format("'{} --help' lists the options", path);
+  throw UsageError(fmt::format("{}: there is no option {}", path, name), hint);
+}
+
+void take_value(const Option& option, const std::string& text) {
+  if (!option.choices.empty() &&
+      std::find(option.choices.begin(), option.choices.end(), text) == option.choices.end()) {
+    std::string hint = did_you_mean(nearest(text, option.choices));
+    throw UsageError(
+        fmt::format("{}: '{}' is not one of {}", option.name, text, join(option.choices, ", ")),
+        hint);
+  }
+  option.take(text);
+}
+
+// One pass over the words of a command.
+class Parser {
+ public:
+  Parser(const Command& command, const std::string& path, const std::vector<std::string>& words)
+      : command_(command), path_(path), words_(words) {}
+
+  bool run() {
+    bool options = true;
+    while (next_ < words_.size()) {
+      const std::string& word = words_[next_++];
+      if (options && word == "--") {
+        options = false;
+      } else if (options && (word == "--help" || word == "-h")) {
+        print_help(command_, path_);
+        return false;
+      } else if (options && word.size() > 1 && word[0] == '-') {
+        take_option(word);
+      } else {
+        take_positional(word);
+      }
+    }
+    if (place_ < command_.positionals.size() && command_.positionals[place_].required && !filled_)
+      throw UsageError(fmt::format("{}: {} is missing", path_, command_.positionals[place_].name),
+                       fmt::format("usage: {}", usage_line(command_, path_)));
+    return true;
+  }
+
+ private:
+  void take_option(const std::string& word) {
+    const std::size_t equals = word.find('=');
+    const Option& option = find_option(command_, path_, word.substr(0, equals));
+    if (option.value.empty()) {
+      if (equals != std::string::npos)
+        throw UsageError(fmt::format("{} takes no value", option.name));
+      option.take("");
+    } else if (equals != std::string::npos) {
+      take_value(option, word.substr(equals + 1));
+    } else if (next_ == words_.size() || words_[next_].starts_with("--")) {
+      throw UsageError(fmt::format("{} needs a value, {}", option.name, option.value), option.help);
+    } else {
+      take_value(option, words_[next_++]);
+    }
+  }
+
+  void take_positional(const std::string& word) {
+    if (place_ == command_.positionals.size())
+      throw UsageError(fmt::format("{}: '{}' is one word too many", path_, word),
+                       fmt::format("usage: {}", usage_line(command_, path_)));
+    const Positional& place = command_.positionals[place_];
+    place.take(word);
+    filled_ = place.many;
+    if (!place.many) ++place_;
+  }
+
+  const Command& command_;
+  const std::string& path_;
+  const std::vector<std::string>& words_;
+  std::size_t next_ = 0, place_ = 0;
+  bool filled_ = false;
+};
+
+}  // namespace
+
+Command& Command::group(std::string heading) {
+  heading_ = std::move(heading);
+  return *this;
+}
+
+Option& Command::add(Option option) {
+  option.group = heading_;
+  options.push_back(std::move(option));
+  return options.back();
+}
+
+Option& Command::flag(bool& target, std::string option_name, std::string help) {
+  Option made;
+  made.name = std::move(option_name);
+  made.help = std::move(help);
+  made.take = [&target](const std::string&) { target = true; };
+  return add(std::move(made));
+}
+
+Positional& Command::positional(std::string& target, std::string place, std::string help,
+                                bool required) {
+  Positional made;
+  made.name = std::move(place);
+  made.help = std::move(help);
+  made.required = required;
+  made.take = [&target](const std::string& text) { target = text; };
+  positionals.push_back(std::move(made));
+  return positionals.back();
+}
+
+Positional& Command::positional(std::vector<std::string>& target, std::string place,
+                                std::string help, bool required) {
+  Positional made;
+  made.name = std::move(place);
+  made.help = std::move(help);
+  made.required = required;
+  made.many = true;
+  made.take = [&target](const std::string& text) { target.push_back(text); };
+  positionals.push_back(std::move(made));
+  return positionals.back();
+}
+
+void read_value(const std::string& option, const std::string& text, int& out) {
+  read_whole(option, text, out, "a whole number in range");
+}
+void read_value(const std::string& option, const std::string& text, std::int64_t& out) {
+  read_whole(option, text, out, "a whole number in range");
+}
+void read_value(const std::string& option, const std::string& text, std::uint64_t& out) {
+  read_whole(option, text, out, "a whole number, 0 or more");
+}
+void read_value(const std::string& option, const std::string& text, double& out) {
+  if (!read_number(text, out) || !std::isfinite(out))
+    throw UsageError(fmt::format("{}: '{}' is not a number", option, text));
+}
+void read_value(const std::string& option, const std::string& text, std::string& out) {
+  if (text.empty()) throw UsageError(fmt::format("{}: the value is empty", option));
+  out = text;
+}
+void read_value(const std::string&, const std::string& text, std::vector<std::string>& out) {
+  out.push_back(text);
+}
+
+std::int64_t parse_bytes(const std::string& option, const std::string& text) {
+  const std::size_t digits = text.find_first_not_of("0123456789.");
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  static const struct {
+    const char* name;
+    double factor;
+  } kUnits[] = {{"", 1},           {"B", 1},       {"K", 1024},        {"KB", 1e3},
+                {"KiB", 1024},     {"M", 1048576}, {"MB", 1e6},        {"MiB", 1048576},
+                {"G", 1073741824}, {"GB", 1e9},    {"GiB", 1073741824}};
+  double amount = 0;
+  for (const auto& known : kUnits) {
+    if (unit != known.name) continue;
+    if (!read_number(text.substr(0, digits), amount) || amount * known.factor > 9e18) break;
+    return static_cast<std::int64_t>(amount * known.factor);
+  }
+  throw UsageError(fmt::format("{}: '{}' is not a size", option, text),
+                   "write it as 800MB, 2GiB or a number of bytes");
+}
+
+std::vector<std::string> parse_list(const std::string& option, const std::string& text,
+                                    const std::vector<std::string>& allowed) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    parts.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  for (const std::string& part : parts)
+    if (std::find(allowed.begin(), allowed.end(), part) == allowed.end())
+      throw UsageError(fmt::format("{}: '{}' is not one of {}", option, part, join(allowed, ", ")),
+                       did_you_mean(nearest(part, allowed)));
+  return parts;
+}
+
+bool parse(const Command& command, const std::string& path, const std::vector<std::string>& words) {
+  return Parser(command, path, words).run();
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string best;
+  std::size_t best_cost = 1 + word.size() / 3;
+  for (const std::string& candidate : candidates) {
+    std::vector<std::size_t> row(candidate.size() + 1);
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i + 1;
+      for (std::size_t j = 0; j < candidate.size(); ++j) {
+        const std::size_t change = diagonal + (word[i] == candidate[j] ? 0 : 1);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({change, row[j] + 1, diagonal + 1});
+      }
+    }
+    const bool prefix = word.size() >= 3 && candidate.starts_with(word);
+    const std::size_t cost = prefix ? 1 : row.back();
+    if (cost <= best_cost && (best.empty() || cost < best_cost)) best = candidate, best_cost = cost;
+  }
+  return best;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,116 @@
+// A subcommand as data: its options, positionals, words of help and what it runs.
+//
+// One table serves parsing, help and shell completion, so that they cannot disagree. Options write
+// into variables that the command owns; what is parsed is checked here, what it means is checked by
+// the library.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::cli {
+
+/// What a shell may complete in the place of a value.
+enum class Completes { Nothing, Files, Folders };
+
+struct Option {
+  std::string name;   ///< "--epochs"
+  std::string value;  ///< "N" in the help; empty for a switch
+  std::string help;
+  std::string fallback;              ///< shown as the default
+  std::string group;                 ///< heading in the help
+  std::vector<std::string> choices;  ///< the only words allowed, when not empty
+  Completes completes = Completes::Nothing;
+  std::function<void(const std::string&)> take;
+};
+
+struct Positional {
+  std::string name;  ///< "RUN"
+  std::string help;
+  bool required = true;
+  bool many = false;                     ///< takes all that remain
+  std::vector<std::string> suggestions;  ///< for completion; other words are allowed
+  Completes completes = Completes::Nothing;
+  std::function<void(const std::string&)> take;
+};
+
+struct Example {
+  std::string line, what;
+};
+
+struct Command {
+  std::string name;     ///< "train"; children: "fetch"
+  std::string summary;  ///< one line, no full stop
+  std::string about;    ///< a paragraph or more
+  std::vector<Example> examples;
+  std::vector<Positional> positionals;
+  std::vector<Option> options;
+  std::vector<Command> children;
+  std::function<int()> run;
+
+  /// Heading for the options that follow.
+  Command& group(std::string heading);
+  /// An option that writes a value; the conversion follows from the variable's type.
+  template <class T>
+  Option& option(T& target, std::string option_name, std::string value, std::string help,
+                 std::string fallback = "");
+  /// An option without a value.
+  Option& flag(bool& target, std::string option_name, std::string help);
+  Positional& positional(std::string& target, std::string place, std::string help,
+                         bool required = true);
+  Positional& positional(std::vector<std::string>& target, std::string place, std::string help,
+                         bool required = true);
+
+ private:
+  Option& add(Option option);
+  std::string heading_ = "Options";
+};
+
+/// Text to value, naming the option in a UsageError when it does not fit.
+void read_value(const std::string& option, const std::string& text, int& out);
+void read_value(const std::string& option, const std::string& text, std::int64_t& out);
+void read_value(const std::string& option, const std::string& text, std::uint64_t& out);
+void read_value(const std::string& option, const std::string& text, double& out);
+void read_value(const std::string& option, const std::string& text, std::string& out);
+/// Repeats add up.
+void read_value(const std::string& option, const std::string& text, std::vector<std::string>& out);
+template <class T>
+void read_value(const std::string& option, const std::string& text, std::optional<T>& out) {
+  T value{};
+  read_value(option, text, value);
+  out = value;
+}
+
+template <class T>
+Option& Command::option(T& target, std::string option_name, std::string value, std::string help,
+                        std::string fallback) {
+  Option made;
+  made.name = option_name;
+  made.value = std::move(value);
+  made.help = std::move(help);
+  made.fallback = std::move(fallback);
+  made.take = [&target, option_name](const std::string& text) {
+    read_value(option_name, text, target);
+  };
+  return add(std::move(made));
+}
+
+/// "512", "512MB", "1.5GiB" to bytes; throws UsageError.
+std::int64_t parse_bytes(const std::string& option, const std::string& text);
+/// "a,b,c" to its parts, each one of `allowed`; throws UsageError with a near miss.
+std::vector<std::string> parse_list(const std::string& option, const std::string& text,
+                                    const std::vector<std::string>& allowed);
+
+/// Reads the words after the command's name, or throws UsageError. Returns false when help was
+/// asked for and printed.
+bool parse(const Command& command, const std::string& path, const std::vector<std::string>& words);
+
+/// The candidate nearest to `word`, or "" when none is near.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace tenon::cli

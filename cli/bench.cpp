@@ -1,0 +1,193 @@
+// tenon bench: times a training step or an inference on random data, in the same measure as other
+// systems are timed.
+//
+// Three warm-ups, then about a second of steps; the median and the minimum. One JSON object a line,
+// so that rows of several systems can be compared field by field.
+#include <fmt/core.h>
+#include <malloc.h>
+#include <tenon/system.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "step.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  std::string only = "lenet5_b64,keras_cnn_b128,fcn_r", phase = "train", precision = "fp32", json;
+  int threads = 0;
+  double budget = 1.0;
+};
+
+struct Workload {
+  std::string model;
+  std::int64_t batch;
+};
+
+// "lenet5_b64" is a model and a batch; "fcn_r" stands for its published batch.
+Workload workload(const std::string& name) {
+  if (name == "fcn_r") return {"fcn_r", 1024};
+  const std::size_t mark = name.rfind("_b");
+  std::int64_t batch = 0;
+  if (mark == std::string::npos)
+    throw UsageError(
+        fmt::format("--only: '{}' is not MODEL_bBATCH", name),
+        "lenet5_b64, keras_cnn_b128, fcn_r, or any model with a batch, as in mlp:784-300-10_b256");
+  read_value("--only", name.substr(mark + 2), batch);
+  return {name.substr(0, mark), batch};
+}
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Timing {
+  double median_ms, least_ms;
+};
+
+Timing measure(Step& step, double budget_s) {
+  for (int i = 0; i < 3; ++i) step.function(step.inputs);
+  Clock::time_point start = Clock::now();
+  step.function(step.inputs);
+  const double one = std::max(seconds_since(start), 1e-5);
+  // More than the 200 steps of the other systems' scripts would change nothing but the time it
+  // takes.
+  const auto repeats = static_cast<std::size_t>(std::clamp(budget_s / one, 5.0, 200.0));
+  std::vector<double> times;
+  for (std::size_t i = 0; i < repeats; ++i) {
+    start = Clock::now();
+    step.function(step.inputs);
+    times.push_back(seconds_since(start) * 1e3);
+  }
+  std::sort(times.begin(), times.end());
+  const std::size_t middle = repeats / 2;
+  const double median = repeats % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+  return {median, times.front()};
+}
+
+// The highest resident memory of the process since reset_peak(), in MiB; 0 where the system does
+// not tell.
+double peak_mib() {
+  double mib = 0;
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  if (file == nullptr) return 0;
+  char line[256];
+  long long kib = 0;
+  while (std::fgets(line, sizeof line, file) != nullptr)
+    if (std::sscanf(line, "VmHWM: %lld kB", &kib) == 1) mib = static_cast<double>(kib) / 1024;
+  std::fclose(file);
+  return mib;
+}
+
+void reset_peak() {
+  malloc_trim(0);
+  if (std::FILE* file = std::fopen("/proc/self/clear_refs", "w")) {
+    std::fputs("5", file);
+    std::fclose(file);
+  }
+}
+
+double rounded(double value, int digits) {
+  return std::stod(fmt::format("{:.{}f}", value, digits));
+}
+
+std::string run_row(const std::string& name, const std::string& phase, const std::string& precision,
+                    const Options& options) {
+  const Workload wanted = workload(name);
+  reset_peak();
+  set_precision(precision_from_name(precision));
+  const Clock::time_point start = Clock::now();
+  Step step = make_step(phase, wanted.model, wanted.batch);
+  step.function(step.inputs);
+  const double setup = seconds_since(start);
+  const Timing timing = measure(step, options.budget);
+  const double planned =
+      static_cast<double>(planned_bytes(step.function.plan(step.inputs))) / 1048576;
+  const SystemInfo info = system_info();
+  Json json(false);
+  json.open_object()
+      .member("workload", name)
+      .member("phase", phase)
+      .member("precision", precision)
+      .member("mode", "tenon");
+  json.member("batch", wanted.batch)
+      .member("ms", rounded(timing.median_ms, 4))
+      .member("ms_min", rounded(timing.least_ms, 4));
+  json.member("items_per_s",
+              rounded(static_cast<double>(wanted.batch) / timing.median_ms * 1e3, 1));
+  json.member("peak_mb", rounded(peak_mib(), 1))
+      .member("setup_s", rounded(setup, 4))
+      .member("planned_mb", rounded(planned, 1));
+  json.member("cpu", info.cpu).member("isa", info.isa).member("threads", threads()).close_object();
+  return json.text();
+}
+
+int run(const Options& options) {
+  std::vector<std::string> names;
+  for (std::size_t start = 0; start <= options.only.size();) {
+    const std::size_t end = std::min(options.only.find(',', start), options.only.size());
+    names.push_back(options.only.substr(start, end - start));
+    models::info(workload(names.back()).model);  // an unknown name is refused before anything runs
+    start = end + 1;
+  }
+  set_threads(options.threads);
+  std::FILE* out = nullptr;
+  if (!options.json.empty() && (out = std::fopen(options.json.c_str(), "a")) == nullptr)
+    throw IoError(
+        fmt::format("{}: cannot be opened for writing: {}", options.json, std::strerror(errno)));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> closing(
+      out, [](std::FILE* file) { return file != nullptr ? std::fclose(file) : 0; });
+  for (const std::string& name : names)
+    for (const std::string& phase : parse_list("--phase", options.phase, {"train", "infer"}))
+      for (const std::string& precision :
+           parse_list("--precision", options.precision, {"fp32", "bf16"})) {
+        const std::string row = run_row(name, phase, precision, options);
+        fmt::print("{}\n", row);
+        std::fflush(stdout);
+        if (out != nullptr) fmt::print(out, "{}\n", row), std::fflush(out);
+      }
+  return kOk;
+}
+
+}  // namespace
+
+Command bench_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "bench";
+  command.summary = "time training steps and inferences on random data";
+  command.about =
+      "Times whole steps: for training, forward, loss, gradients and the update (SGD, momentum "
+      "0.9, weight decay 5e-4). "
+      "After three warm-ups, steps are timed for about a second; ms is the median, ms_min the "
+      "minimum. Prints one JSON "
+      "object a line; peak_mb is the highest resident memory of the process, planned_mb what the "
+      "plan had said.";
+  command.examples = {{"tenon bench", "All workloads, fp32, training."},
+                      {"tenon bench --only lenet5_b64 --phase train,infer --precision fp32,bf16",
+                       "One model in four ways."},
+                      {"tenon bench --only mlp:784-300-10_b256 --threads 1 --json rows.jsonl",
+                       "Any model with any batch; rows are added to a file."}};
+  command.option(options->only, "--only", "NAME[,NAME]",
+                 "lenet5_b64, keras_cnn_b128, fcn_r, or MODEL_bBATCH", options->only);
+  command.option(options->phase, "--phase", "NAME[,NAME]", "train, infer", "train");
+  command.option(options->precision, "--precision", "NAME[,NAME]", "fp32, bf16", "fp32");
+  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.option(options->budget, "--budget", "SECONDS", "timed for each row", "1");
+  command.option(options->json, "--json", "FILE", "add the rows to this file too").completes =
+      Completes::Files;
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,26 @@
+// The subcommands, one file each. Making a command builds its table only; nothing runs before
+// Command::run.
+#pragma once
+
+#include <vector>
+
+#include "args.h"
+
+namespace tenon::cli {
+
+Command train_command();
+Command eval_command();
+Command predict_command();
+Command summary_command();
+Command inspect_command();
+Command verify_command();
+Command bench_command();
+Command data_command();
+Command data_fetch_command();
+Command doctor_command();
+Command completion_command();
+
+/// All of them, in the order of the overview.
+std::vector<Command> all_commands();
+
+}  // namespace tenon::cli

@@ -1,0 +1,248 @@
+// tenon data: tells what a data source holds, draws contact sheets of it. Fetching stands in
+// data_fetch.cpp.
+#include <fmt/core.h>
+#include <tenon/data.h>
+#include <tenon/io.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+// ---- sheet
+// ----------------------------------------------------------------------------------------------------------
+
+struct SheetOptions {
+  std::string spec, file;
+  int columns = 20, scale = 2;
+  bool train = false;
+};
+
+// Numbers of the first `count` examples of each class.
+std::vector<std::vector<std::int64_t>> first_of_each_class(const data::Dataset& set, int count) {
+  std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(set.classes()));
+  const auto bytes =
+      static_cast<std::size_t>(set.input_shape().numel()) * item_size(set.input_dtype());
+  std::vector<unsigned char> input(bytes);
+  std::size_t full = 0;
+  for (std::int64_t i = 0; i < set.size() && full < found.size(); ++i) {
+    std::int64_t label = 0;
+    set.get({&i, 1}, input.data(), &label);
+    auto& list = found[static_cast<std::size_t>(label)];
+    if (list.size() < static_cast<std::size_t>(count)) {
+      list.push_back(i);
+      full += list.size() == static_cast<std::size_t>(count);
+    }
+  }
+  return found;
+}
+
+// Draws one picture at (left, top), each pixel `scale` wide.
+void paste(io::Image& sheet, const std::vector<unsigned char>& picture, int side_w, int side_h,
+           int left, int top, int scale) {
+  for (int y = 0; y < side_h * scale; ++y)
+    for (int x = 0; x < side_w * scale; ++x)
+      sheet.pixels[static_cast<std::size_t>((top + y) * sheet.width + left + x)] =
+          picture[static_cast<std::size_t>(y / scale * side_w + x / scale)];
+}
+
+int sheet(const SheetOptions& options) {
+  if (options.columns < 1 || options.columns > 200) throw UsageError("--columns: give 1 to 200");
+  if (options.scale < 1 || options.scale > 16) throw UsageError("--scale: give 1 to 16");
+  const auto set =
+      data::open_dataset(options.spec, options.train ? data::Split::Train : data::Split::Test);
+  const Shape shape = set->input_shape();
+  if (shape.rank() != 3 || shape[0] != 1 || set->input_dtype() != DType::UInt8 ||
+      set->classes() == 0)
+    throw ShapeError(
+        fmt::format("{}: a sheet needs grey pictures with classes; this holds {} of {}",
+                    options.spec, shape.str(), name(set->input_dtype())));
+  const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]),
+            gap = 2 * options.scale;
+  const auto found = first_of_each_class(*set, options.columns);
+  io::Image picture;
+  picture.channels = 1;
+  picture.width = options.columns * (width * options.scale + gap) + gap;
+  picture.height = static_cast<int>(found.size()) * (height * options.scale + gap) + gap;
+  picture.pixels.assign(
+      static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height), 48);
+  std::vector<unsigned char> pixels(static_cast<std::size_t>(shape.numel()));
+  for (std::size_t row = 0; row < found.size(); ++row)
+    for (std::size_t column = 0; column < found[row].size(); ++column) {
+      std::int64_t label = 0;
+      set->get({&found[row][column], 1}, pixels.data(), &label);
+      paste(picture, pixels, width, height,
+            gap + static_cast<int>(column) * (width * options.scale + gap),
+            gap + static_cast<int>(row) * (height * options.scale + gap), options.scale);
+    }
+  io::save_png(options.file, picture);
+  fmt::print("{}: {} x {} pixels, {} classes in rows, from {}\n", options.file, picture.width,
+             picture.height, found.size(), set->describe());
+  return kOk;
+}
+
+// ---- info
+// -----------------------------------------------------------------------------------------------------------
+
+struct InfoOptions {
+  std::string spec;
+  bool json = false;
+};
+
+struct Statistics {
+  std::int64_t seen = 0;
+  double mean = 0, deviation = 0;
+  std::vector<std::int64_t> counts;
+};
+
+double element(const unsigned char* bytes, DType dtype, std::int64_t i) {
+  if (dtype == DType::UInt8) return bytes[i] / 255.0;
+  if (dtype == DType::Float32) return reinterpret_cast<const float*>(bytes)[i];
+  if (dtype == DType::Float64) return reinterpret_cast<const double*>(bytes)[i];
+  return std::nan("");
+}
+
+// Over the first examples only: ten thousand tell the same as all.
+Statistics statistics(const data::Dataset& set) {
+  Statistics s;
+  s.seen = std::min<std::int64_t>(set.size(), 10000);
+  s.counts.resize(static_cast<std::size_t>(set.classes()));
+  const std::int64_t numel = set.input_shape().numel();
+  const auto target_bytes =
+      static_cast<std::size_t>(set.target_shape().numel()) * item_size(set.target_dtype());
+  std::vector<double> room((static_cast<std::size_t>(numel) * item_size(set.input_dtype()) + 7) /
+                           8);
+  std::vector<std::int64_t> target((target_bytes + 7) / 8);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(room.data());
+  double sum = 0, squares = 0;
+  for (std::int64_t i = 0; i < s.seen; ++i) {
+    set.get({&i, 1}, room.data(), target.data());
+    if (set.classes() > 0) ++s.counts[static_cast<std::size_t>(target[0])];
+    for (std::int64_t k = 0; k < numel; ++k) {
+      const double value = element(bytes, set.input_dtype(), k);
+      sum += value, squares += value * value;
+    }
+  }
+  const double count = static_cast<double>(std::max<std::int64_t>(1, s.seen * numel));
+  s.mean = sum / count;
+  s.deviation = std::sqrt(std::max(0.0, squares / count - s.mean * s.mean));
+  return s;
+}
+
+void print_split(const char* title, const data::Dataset& set) {
+  const Statistics s = statistics(set);
+  fmt::print("{}  {}\n", stdout_terminal().paint(Ink::Bold, pad_right(title, 5)), set.describe());
+  fmt::print("       {} examples, input {} {}", thousands(set.size()), set.input_shape().str(),
+             name(set.input_dtype()));
+  if (set.classes() > 0) fmt::print(", {} classes", set.classes());
+  const bool pixels = set.input_dtype() == DType::UInt8;
+  fmt::print("\n       {} mean {:.4f}, standard deviation {:.4f} (first {})\n",
+             pixels ? "pixels 0…1:" : "values:", s.mean, s.deviation, thousands(s.seen));
+  if (s.counts.empty() || s.counts.size() > 30) return;
+  const std::vector<std::string> names = set.class_names();
+  std::vector<std::string> parts;
+  for (std::size_t c = 0; c < s.counts.size(); ++c)
+    parts.push_back(fmt::format("{}: {}", c < names.size() ? names[c] : std::to_string(c),
+                                thousands(s.counts[c])));
+  fmt::print("{}", wrap("of class " + join(parts, ", "), stdout_terminal().width, 7));
+}
+
+void json_split(Json& json, const char* title, const data::Dataset& set) {
+  const Statistics s = statistics(set);
+  json.key(title)
+      .open_object()
+      .member("describe", set.describe())
+      .member("size", set.size())
+      .member("dtype", name(set.input_dtype()));
+  json.key("input").open_array();
+  for (const std::int64_t size : set.input_shape()) json.value(size);
+  json.close_array()
+      .member("classes", set.classes())
+      .member("mean", s.mean)
+      .member("std", s.deviation)
+      .key("counts")
+      .open_array();
+  for (const std::int64_t count : s.counts) json.value(count);
+  json.close_array().close_object();
+}
+
+int info(const InfoOptions& options) {
+  const auto train = data::open_dataset(options.spec, data::Split::Train),
+             test = data::open_dataset(options.spec, data::Split::Test);
+  if (options.json) {
+    Json json;
+    json.open_object();
+    json_split(json, "train", *train);
+    json_split(json, "test", *test);
+    fmt::print("{}\n", json.close_object().text());
+    return kOk;
+  }
+  print_split("train", *train);
+  print_split("test", *test);
+  return kOk;
+}
+
+// ---- tables
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr const char* kSpecHelp = "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE";
+
+Command sheet_command() {
+  auto options = std::make_shared<SheetOptions>();
+  Command command;
+  command.name = "sheet";
+  command.summary = "draw examples of every class into one PNG";
+  command.about =
+      "Writes a contact sheet: a row for every class, the first examples of each from left to "
+      "right. Look at data before you train on it.";
+  command.examples = {
+      {"tenon data sheet digits digits.png", "200 drawn digits."},
+      {"tenon data sheet mnist mnist.png --columns 30 --scale 1", "MNIST, smaller and more."}};
+  command.positional(options->spec, "SPEC", kSpecHelp).suggestions = {"digits", "mnist"};
+  command.positional(options->file, "FILE.png", "picture to write").completes = Completes::Files;
+  command.option(options->columns, "--columns", "N", "examples of each class", "20");
+  command.option(options->scale, "--scale", "N", "pixels for a pixel", "2");
+  command.flag(options->train, "--train", "from the training part instead of the test part");
+  command.run = [options] { return sheet(*options); };
+  return command;
+}
+
+Command info_command() {
+  auto options = std::make_shared<InfoOptions>();
+  Command command;
+  command.name = "info";
+  command.summary = "what a data source holds";
+  command.about =
+      "Opens a data source and tells, for its training and its test part, how many examples it "
+      "holds, of what shape and type, mean and deviation, and how often each class occurs.";
+  command.examples = {
+      {"tenon data info digits", "The drawn digits."},
+      {"tenon data info csv:flowers.csv", "A table of numbers with the class in the last column."}};
+  command.positional(options->spec, "SPEC", kSpecHelp).suggestions = {"digits", "mnist"};
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return info(*options); };
+  return command;
+}
+
+}  // namespace
+
+Command data_command() {
+  Command command;
+  command.name = "data";
+  command.summary = "fetch MNIST, look at a data source";
+  command.about =
+      "Data sources are named the same way everywhere: digits (drawn on demand, needs no network), "
+      "digits:5000,1000 (fewer), "
+      "mnist (fetched) or mnist:DIR, idx:DIR (MNIST's format), csv:FILE.";
+  command.children = {data_fetch_command(), sheet_command(), info_command()};
+  return command;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,151 @@
+// tenon doctor: what this machine offers, what Tenon uses of it, and how fast it measures.
+#include <fmt/core.h>
+#include <tenon/eval.h>
+#include <tenon/system.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "data_paths.h"
+#include "errors.h"
+#include "json.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  int threads = 0;
+  bool quick = false, json = false;
+};
+
+struct FoundData {
+  std::string name, place;
+  bool present;
+};
+
+std::vector<FoundData> look_for_data() {
+  const std::string mnist = mnist_folder();
+  return {{"digits", "drawn on demand", true}, {"mnist", mnist, holds_mnist(mnist)}};
+}
+
+// What is worth saying about the machine, if anything.
+std::vector<std::string> advice(const SystemInfo& info, int used) {
+  std::vector<std::string> lines;
+  if (info.isa != info.isa_available)
+    lines.push_back(fmt::format("kernels are held to {} although {} is there: TENON_ISA is set",
+                                info.isa, info.isa_available));
+  if (info.isa_available == "base")
+    lines.push_back("this processor has no AVX2: training works, at a fraction of the speed");
+  if (used > info.cpus_allowed)
+    lines.push_back(fmt::format("{} threads share {} CPUs: that is slower than {}", used,
+                                info.cpus_allowed, info.cpus_allowed));
+  if (info.memory_available > 0 && info.memory_available < (std::int64_t{512} << 20))
+    lines.push_back(
+        "little memory is free: take a small --batch, and see 'tenon summary MODEL --batch N' "
+        "first");
+  return lines;
+}
+
+void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
+  const Terminal& terminal = stdout_terminal();
+  const auto line = [&](const char* name, const std::string& text) {
+    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 14)), text);
+  };
+  line("tenon", fmt::format("{} ({})", info.version, info.build));
+  line("processor", info.cpu);
+  line("instructions", info.features.empty() ? "baseline only" : join(info.features, " "));
+  line("kernels used", info.isa == info.isa_available
+                           ? info.isa
+                           : fmt::format("{} (held below {})", info.isa, info.isa_available));
+  line("CPUs", fmt::format("{}, this process may use {}", info.cpus, info.cpus_allowed));
+  line("threads", fmt::format("{}", used));
+  line("memory", fmt::format("{}, {} available", bytes_text(info.memory_total),
+                             bytes_text(info.memory_available)));
+  if (speed != nullptr) {
+    line("fp32 peak", fmt::format("{:.1f} GFLOP/s with {} thread{}", speed->fp32_flops * 1e-9, used,
+                                  used == 1 ? "" : "s"));
+    line("bf16 peak", fmt::format("{:.1f} GFLOP/s", speed->bf16_flops * 1e-9));
+    line("memory copy", fmt::format("{:.1f} GB/s read and written", speed->copy_bytes * 1e-9));
+  }
+  line("cache folder",
+       cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not made yet)"));
+  for (const FoundData& data : look_for_data())
+    line(("data " + data.name).c_str(),
+         data.present
+             ? data.place
+             : fmt::format("not found in {}; 'tenon data fetch mnist' gets it", data.place));
+  for (const std::string& text : advice(info, used))
+    fmt::print("{} {}\n", terminal.paint(Ink::Yellow, "note:"), text);
+}
+
+void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
+  Json json;
+  json.open_object()
+      .member("version", info.version)
+      .member("build", info.build)
+      .member("cpu", info.cpu);
+  json.key("features").open_array();
+  for (const std::string& feature : info.features) json.value(feature);
+  json.close_array().member("isa", info.isa).member("isa_available", info.isa_available);
+  json.member("cpus", info.cpus).member("cpus_allowed", info.cpus_allowed).member("threads", used);
+  json.member("memory_total", info.memory_total).member("memory_available", info.memory_available);
+  if (speed != nullptr) {
+    json.member("fp32_gflops", speed->fp32_flops * 1e-9)
+        .member("bf16_gflops", speed->bf16_flops * 1e-9);
+    json.member("copy_gb_per_s", speed->copy_bytes * 1e-9);
+  }
+  json.member("cache_folder", cache_folder());
+  json.key("data").open_object();
+  for (const FoundData& data : look_for_data()) json.member(data.name, data.present);
+  json.close_object().close_object();
+  fmt::print("{}\n", json.text());
+}
+
+int run(const Options& options) {
+  if (options.threads < 0)
+    throw UsageError(fmt::format("--threads: {} is negative", options.threads));
+  set_threads(options.threads);
+  const int used = threads();
+  const SystemInfo info = system_info();
+  SystemSpeed speed;
+  if (!options.quick) {
+    if (!options.json) status_line("measuring for about a second …");
+    speed = measure_system(used);
+    clear_status_line();
+  }
+  const SystemSpeed* measured = options.quick ? nullptr : &speed;
+  if (options.json)
+    print_json(info, measured, used);
+  else
+    print_text(info, measured, used);
+  return kOk;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "doctor";
+  command.summary = "what this machine offers, what is used, how fast it is";
+  command.about =
+      "Shows the processor with the instruction sets that Tenon has kernels for, the threads and "
+      "the memory, the "
+      "measured peak of multiply-adds and of memory copies, and which data is at hand. Measuring "
+      "takes about a second; "
+      "other work on the machine makes the figures smaller. Attach this page to a report of a "
+      "fault.";
+  command.examples = {{"tenon doctor", "The whole page."},
+                      {"tenon doctor --threads 1", "The peak of one core."},
+                      {"tenon doctor --json", "The same for programs."}};
+  command.option(options->threads, "--threads", "N", "threads to measure with",
+                 "all CPUs this process may use");
+  command.flag(options->quick, "--quick", "facts only, measure nothing");
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli

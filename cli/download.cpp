@@ -1,0 +1,148 @@
+// libcurl is loaded when a download begins, not when the command starts: it brings some thirty
+// libraries with it, which would cost every other subcommand a third of its start-up time, and a
+// machine without it can still do everything else.
+#include "download.h"
+
+#define CURL_DISABLE_TYPECHECK
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <tenon/error.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+
+namespace tenon::cli {
+namespace {
+
+struct Curl {
+  decltype(&::curl_global_init) global_init;
+  decltype(&::curl_easy_init) init;
+  decltype(&::curl_easy_setopt) set;
+  decltype(&::curl_easy_getinfo) info;
+  decltype(&::curl_easy_perform) perform;
+  decltype(&::curl_easy_cleanup) cleanup;
+  decltype(&::curl_easy_strerror) text;
+};
+
+const Curl& curl() {
+  static const Curl loaded = [] {
+    void* library = nullptr;
+    for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"})
+      if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr)
+      throw NotSupported(
+          "fetching needs libcurl, which is not installed: 'apt-get install libcurl4', or put the "
+          "files there by hand");
+    Curl c{};
+    const auto find = [library](auto& function, const char* name) {
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      if (function == nullptr)
+        throw NotSupported(
+            fmt::format("this system's libcurl has no {}; install libcurl 7.32 or newer", name));
+    };
+    find(c.global_init, "curl_global_init");
+    find(c.init, "curl_easy_init");
+    find(c.set, "curl_easy_setopt");
+    find(c.info, "curl_easy_getinfo");
+    find(c.perform, "curl_easy_perform");
+    find(c.cleanup, "curl_easy_cleanup");
+    find(c.text, "curl_easy_strerror");
+    c.global_init(CURL_GLOBAL_DEFAULT);
+    return c;
+  }();
+  return loaded;
+}
+
+struct Transfer {
+  int file = -1;
+  int error = 0;  ///< of writing
+  std::int64_t start = 0;
+  const std::function<bool(std::int64_t, std::int64_t)>* progress = nullptr;
+};
+
+std::size_t on_data(char* data, std::size_t size, std::size_t count, void* context) {
+  auto& transfer = *static_cast<Transfer*>(context);
+  std::size_t done = 0;
+  while (done < size * count) {
+    const ssize_t written = write(transfer.file, data + done, size * count - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      transfer.error = errno;
+      return 0;
+    }
+    done += static_cast<std::size_t>(written);
+  }
+  return done;
+}
+
+int on_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
+  const auto& transfer = *static_cast<Transfer*>(context);
+  const std::int64_t all = total > 0 ? transfer.start + total : 0;
+  return (*transfer.progress)(transfer.start + now, all) ? 0 : 1;
+}
+
+// The file to append to, held by this process alone.
+int open_part(const std::string& part) {
+  const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(errno)));
+  if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    close(file);
+    throw IoError(fmt::format("{}: another tenon is fetching it; wait for it to end", part));
+  }
+  return file;
+}
+
+}  // namespace
+
+void download(const std::string& url, const std::string& part,
+              const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  const Curl& c = curl();
+  Transfer transfer;
+  transfer.file = open_part(part);
+  transfer.progress = &progress;
+  struct Closer {
+    int file;
+    ~Closer() { close(file); }
+  } const closing{transfer.file};
+  struct stat status {};
+  if (fstat(transfer.file, &status) == 0) transfer.start = status.st_size;
+  const std::unique_ptr<CURL, decltype(c.cleanup)> handle(c.init(), c.cleanup);
+  CURL* h = handle.get();
+  c.set(h, CURLOPT_URL, url.c_str());
+  c.set(h, CURLOPT_FOLLOWLOCATION, 1L);
+  c.set(h, CURLOPT_FAILONERROR, 1L);
+  c.set(h, CURLOPT_NOSIGNAL, 1L);
+  c.set(h, CURLOPT_CONNECTTIMEOUT, 15L);
+  c.set(h, CURLOPT_LOW_SPEED_LIMIT, 100L);
+  c.set(h, CURLOPT_LOW_SPEED_TIME, 30L);
+  c.set(h, CURLOPT_USERAGENT, "tenon");
+  c.set(h, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(transfer.start));
+  c.set(h, CURLOPT_WRITEFUNCTION, on_data);
+  c.set(h, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
+  c.set(h, CURLOPT_NOPROGRESS, 0L);
+  c.set(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+  c.set(h, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
+  const CURLcode code = c.perform(h);
+  if (transfer.error != 0)
+    throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(transfer.error)));
+  long answer = 0;
+  c.info(h, CURLINFO_RESPONSE_CODE, &answer);
+  // Nothing is left to fetch, or the part is longer than the file: the checksum will tell which.
+  const bool beyond_end =
+      answer == 416 || code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME;
+  if (code == CURLE_OK || (transfer.start > 0 && beyond_end)) return;
+  throw IoError(answer >= 400 ? fmt::format("{}: the server answers {}", url, answer)
+                              : fmt::format("{}: {}", url, c.text(code)));
+}
+
+}  // namespace tenon::cli

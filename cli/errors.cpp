@@ -1,0 +1,63 @@
+// The table from error types to exit codes and hints.
+#include "errors.h"
+
+#include <fmt/core.h>
+
+#include <new>
+
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Verdict {
+  int code;
+  const char* hint;
+};
+
+template <class T>
+bool is(const std::exception& error) {
+  return dynamic_cast<const T*>(&error) != nullptr;
+}
+
+Verdict verdict(const std::exception& error) {
+  if (is<ValueError>(error)) return {kUsage, ""};
+  if (is<FormatError>(error)) return {kData, ""};
+  if (is<ShapeError>(error) || is<DTypeError>(error))
+    return {kData,
+            "the data does not fit the network; "
+            "'tenon data info SPEC' and 'tenon summary MODEL' show both shapes"};
+  if (is<IoError>(error)) return {kIo, ""};
+  if (is<NumericError>(error))
+    return {kNumeric,
+            "a lower --lr, a warm-up (--set train.warmup=1) or --precision fp32 usually helps"};
+  if (is<MemoryError>(error))
+    return {kMemory,
+            "a smaller --batch needs less; 'tenon summary MODEL --batch N' tells how much before "
+            "you train"};
+  if (is<std::bad_alloc>(error))
+    return {kMemory, "the system has no more memory; a smaller --batch needs less"};
+  if (is<NotSupported>(error)) return {kUnsupported, ""};
+  if (is<DeviceError>(error))
+    return {kUnsupported, "'tenon doctor' shows what this machine offers"};
+  if (is<InternalError>(error))
+    return {kFailed,
+            "this is a fault of Tenon; please report it with the command line and 'tenon doctor'"};
+  return {kFailed, ""};
+}
+
+}  // namespace
+
+int report(const std::exception& error) {
+  const auto* usage = dynamic_cast<const UsageError*>(&error);
+  const Verdict known = usage != nullptr ? Verdict{kUsage, usage->hint().c_str()} : verdict(error);
+  const Terminal& terminal = stderr_terminal();
+  clear_status_line();
+  const char* text = is<std::bad_alloc>(error) ? "out of memory" : error.what();
+  fmt::print(stderr, "{} {}\n", terminal.paint(Ink::Red, "error:"), text);
+  if (known.hint[0] != '\0')
+    fmt::print(stderr, "{} {}\n", terminal.paint(Ink::Cyan, "hint:"), known.hint);
+  return known.code;
+}
+
+}  // namespace tenon::cli

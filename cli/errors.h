@@ -1,0 +1,42 @@
+// Failures on their way out of the command: one place maps error types to exit codes and prints
+// them.
+//
+// The codes are documented in docs/errors.md; scripts depend on them.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include <tenon/error.h>
+
+namespace tenon::cli {
+
+enum ExitCode : int {
+  kOk = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kData = 3,
+  kIo = 4,
+  kNumeric = 5,
+  kMemory = 6,
+  kUnsupported = 7,
+  kInterrupted = 130,
+  kTerminated = 143,
+};
+
+/// A command line or settings file that cannot be understood. The hint says what to do instead.
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& message, std::string hint = "")
+      : Error(message), hint_(std::move(hint)) {}
+  const std::string& hint() const { return hint_; }
+
+ private:
+  std::string hint_;
+};
+
+/// Prints "error: …" and, where there is something to add, "hint: …" to stderr; returns the exit
+/// code.
+int report(const std::exception& error);
+
+}  // namespace tenon::cli

@@ -1,0 +1,197 @@
+// tenon eval: how well a trained model does on held-out data, as figures, as a confusion matrix, as
+// JSON.
+#include <fmt/core.h>
+#include <tenon/eval.h>
+#include <tenon/train.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "progress.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  std::string run, data, precision;
+  int threads = 0;
+  std::int64_t batch = 0;
+  bool json = false;
+};
+
+void print_figures(const train::Evaluation& evaluation, const train::TrainedModel& model,
+                   const std::string& data) {
+  const Terminal& terminal = stdout_terminal();
+  const auto fact = [&](const char* name, const std::string& text) {
+    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 15)), text);
+  };
+  fact("model", fmt::format("{} ({})", model.settings().model, model.file()));
+  fact("data", fmt::format("{}, {} test samples", data, thousands(evaluation.items)));
+  fact("accuracy", terminal.paint(Ink::Bold, percent(evaluation.accuracy)));
+  fact("top-3 accuracy", percent(evaluation.top3_accuracy));
+  fact("macro F1", percent(evaluation.confusion.macro_f1()));
+  fact("loss", fmt::format("{:.4f}", evaluation.loss));
+  fact("speed", fmt::format("{} items/s ({} in all)", rate(evaluation.items_per_s),
+                            duration_text(evaluation.seconds)));
+}
+
+void print_classes(const metrics::ConfusionMatrix& matrix) {
+  const Terminal& terminal = stdout_terminal();
+  fmt::print("\n{}\n",
+             terminal.paint(Ink::Bold, "class  precision     recall         F1   samples"));
+  for (int c = 0; c < matrix.classes(); ++c)
+    fmt::print("{:>5}  {:>9}  {:>9}  {:>9}  {:>8}\n", c, percent(matrix.precision(c)),
+               percent(matrix.recall(c)), percent(matrix.f1(c)), thousands(matrix.support(c)));
+}
+
+// Rows are the true classes. Shade follows the share of the row, so that rare classes show their
+// errors too.
+void print_matrix(const metrics::ConfusionMatrix& matrix) {
+  const Terminal& terminal = stdout_terminal();
+  std::int64_t largest = 0;
+  for (int i = 0; i < matrix.classes(); ++i)
+    for (int j = 0; j < matrix.classes(); ++j) largest = std::max(largest, matrix.count(i, j));
+  const int width =
+      std::max<int>(columns(std::to_string(largest)), columns(std::to_string(matrix.classes()))) +
+      2;
+  if (8 + width * matrix.classes() > std::max(terminal.width, 120)) {
+    fmt::print("\nThe confusion matrix of {} classes is too wide to print; --json has it.\n",
+               matrix.classes());
+    return;
+  }
+  fmt::print(
+      "\n{}\n",
+      terminal.paint(Ink::Bold, "confusion: rows are true classes, columns what was predicted"));
+  std::string head(8, ' ');
+  for (int j = 0; j < matrix.classes(); ++j) head += pad_left(std::to_string(j), width);
+  fmt::print("{}\n", terminal.paint(Ink::Cyan, head));
+  for (int i = 0; i < matrix.classes(); ++i) {
+    std::string line = terminal.paint(Ink::Cyan, pad_left(std::to_string(i), 7)) + " ";
+    for (int j = 0; j < matrix.classes(); ++j) {
+      const std::int64_t count = matrix.count(i, j);
+      const double share = static_cast<double>(count) /
+                           static_cast<double>(std::max<std::int64_t>(1, matrix.support(i)));
+      const std::string cell = pad_left(count == 0 ? "." : std::to_string(count), width - 1) + " ";
+      // The square root spreads the small shares, where the errors are.
+      line += count == 0 ? terminal.paint(Ink::Dim, cell)
+                         : terminal.shade(0.12 + 0.88 * std::min(1.0, share * (2 - share)), cell);
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+void print_worst(const metrics::ConfusionMatrix& matrix) {
+  struct Pair {
+    int truth, predicted;
+    std::int64_t count;
+  };
+  std::vector<Pair> pairs;
+  for (int i = 0; i < matrix.classes(); ++i)
+    for (int j = 0; j < matrix.classes(); ++j)
+      if (i != j && matrix.count(i, j) > 0) pairs.push_back({i, j, matrix.count(i, j)});
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const Pair& a, const Pair& b) { return a.count > b.count; });
+  if (pairs.empty()) {
+    fmt::print("\nNo sample was taken for another class.\n");
+    return;
+  }
+  pairs.resize(std::min<std::size_t>(pairs.size(), 3));
+  std::vector<std::string> words;
+  for (const Pair& pair : pairs)
+    words.push_back(
+        fmt::format("{} taken for {} ({} times)", pair.truth, pair.predicted, pair.count));
+  fmt::print("\nmost frequent errors: {}\n", join(words, ", "));
+}
+
+void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
+                const std::string& data) {
+  const metrics::ConfusionMatrix& matrix = evaluation.confusion;
+  Json json(false);
+  json.open_object()
+      .member("model", model.settings().model)
+      .member("file", model.file())
+      .member("data", data);
+  json.member("items", evaluation.items)
+      .member("loss", evaluation.loss)
+      .member("accuracy", evaluation.accuracy);
+  json.member("top3_accuracy", evaluation.top3_accuracy)
+      .member("macro_precision", matrix.macro_precision());
+  json.member("macro_recall", matrix.macro_recall()).member("macro_f1", matrix.macro_f1());
+  json.member("seconds", evaluation.seconds).member("items_per_s", evaluation.items_per_s);
+  json.key("classes").open_array();
+  for (int c = 0; c < matrix.classes(); ++c) {
+    json.open_object()
+        .member("class", c)
+        .member("precision", matrix.precision(c))
+        .member("recall", matrix.recall(c));
+    json.member("f1", matrix.f1(c)).member("support", matrix.support(c)).close_object();
+  }
+  json.close_array().key("confusion").open_array();
+  for (int i = 0; i < matrix.classes(); ++i) {
+    json.open_array();
+    for (int j = 0; j < matrix.classes(); ++j) json.value(matrix.count(i, j));
+    json.close_array();
+  }
+  json.close_array().close_object();
+  fmt::print("{}\n", json.text());
+}
+
+int run(const Options& options) {
+  if (options.batch < 0) throw UsageError(fmt::format("--batch: {} is negative", options.batch));
+  set_threads(options.threads);
+  const train::TrainedModel model = train::TrainedModel::open(options.run);
+  set_precision(precision_from_name(options.precision.empty() ? model.settings().precision
+                                                              : options.precision));
+  const auto progress = [](std::int64_t batch, std::int64_t batches) {
+    if (batch % 16 != 0) return;
+    const double done =
+        static_cast<double>(batch) / static_cast<double>(std::max<std::int64_t>(1, batches));
+    status_line(fmt::format("testing {} {:3.0f} %", bar_text(done, 30), done * 100));
+  };
+  const train::Evaluation evaluation = model.evaluate(options.data, options.batch, progress);
+  clear_status_line();
+  const std::string data = options.data.empty() ? model.settings().data : options.data;
+  if (options.json) {
+    print_json(evaluation, model, data);
+    return kOk;
+  }
+  print_figures(evaluation, model, data);
+  print_classes(evaluation.confusion);
+  print_matrix(evaluation.confusion);
+  print_worst(evaluation.confusion);
+  return kOk;
+}
+
+}  // namespace
+
+Command eval_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "eval";
+  command.summary = "measure a trained model on held-out data";
+  command.about =
+      "Runs the model of a run folder (its best epoch) over the test part of a data source and "
+      "prints accuracy, loss, "
+      "precision and recall for each class, the confusion matrix and the most frequent errors.";
+  command.examples = {
+      {"tenon eval runs/lenet5", "On the test part of the data it was trained on."},
+      {"tenon eval runs/lenet5 --data mnist", "On other data of the same shape."},
+      {"tenon eval runs/lenet5/model.safetensors --json", "A single file, and JSON for programs."}};
+  command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
+      Completes::Folders;
+  command.option(options->data, "--data", "SPEC",
+                 "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE", "the run's own");
+  command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
+  command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
+      .choices = {"fp32", "bf16"};
+  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli

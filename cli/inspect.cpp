@@ -1,0 +1,101 @@
+// tenon inspect: shows how a step is planned: the graph, the passes, why regions fused, engines,
+// buffers.
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "commands.h"
+#include "errors.h"
+#include "step.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast";
+  std::int64_t batch = 0;
+  std::vector<std::string> without;
+};
+
+const std::vector<std::string> kViews = {"graph", "plan", "arena", "engines", "fusion", "passes"};
+
+void print_head(const Plan& plan, const Options& options) {
+  const Terminal& terminal = stdout_terminal();
+  fmt::print(
+      "{}\n",
+      terminal.paint(
+          Ink::Bold,
+          fmt::format(
+              "{} {} batch {} {}: {} nodes, {} steps, arena {}, peak {} beside {} of leaves, "
+              "planned in {:.1f} ms",
+              options.model, options.phase, options.batch, options.precision, plan.node_count(),
+              plan.step_count(), bytes_text(plan.arena_bytes()), bytes_text(plan.peak_bytes()),
+              bytes_text(plan.leaf_bytes()), plan.planning_ms())));
+}
+
+std::string view_text(const Plan& plan, const std::string& view) {
+  if (view == "graph") return plan.graph();
+  if (view == "arena") return plan.arena();
+  if (view == "fusion") return plan.fusion();
+  if (view == "passes") return plan.passes();
+  return plan.steps();
+}
+
+int run(Options options) {
+  parse_list("VIEW", options.view, kViews);
+  if (options.batch == 0) options.batch = models::info(options.model).recipe.batch;
+  set_precision(precision_from_name(options.precision));
+  set_engine(options.engine);
+  for (const std::string& pass : options.without) set_pass_enabled(pass, false);
+  Step step = make_step(options.phase, options.model, options.batch);
+  const Plan plan = step.function.plan(step.inputs);
+  print_head(plan, options);
+  std::string text = view_text(plan, options.view);
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  fmt::print("{}", text);
+  return kOk;
+}
+
+}  // namespace
+
+Command inspect_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "inspect";
+  command.summary = "how a step is planned: graph, passes, fusion, engines, memory";
+  command.about =
+      "Plans a training step or an inference of MODEL without running it and shows one view of the "
+      "plan:\n"
+      "graph: the nodes after the graph passes;\n"
+      "plan: the steps in order, with engine, shapes and buffers;\n"
+      "arena: which value lives where, and from which step to which;\n"
+      "engines: which engine runs each step;\n"
+      "fusion: why each region fused, or where it stopped;\n"
+      "passes: what each pass did and how long it took.";
+  command.examples = {
+      {"tenon inspect lenet5", "The plan of its training step."},
+      {"tenon inspect lenet5 fusion", "What was fused into what, and why not more."},
+      {"tenon inspect keras_cnn arena --phase infer --batch 1",
+       "The memory of a single inference."},
+      {"tenon inspect lenet5 plan --without fuse", "The same step with a pass switched off."}};
+  Positional& model =
+      command.positional(options->model, "MODEL", "lenet5, keras_cnn, fcn_r or mlp:784-300-10");
+  model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
+  Positional& view =
+      command.positional(options->view, "VIEW", join(kViews, ", ") + " (default: plan)", false);
+  view.suggestions = kViews;
+  command.option(options->phase, "--phase", "NAME", "what to plan", "train").choices = {"train",
+                                                                                        "infer"};
+  command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
+  command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
+      .choices = {"fp32", "bf16"};
+  command.option(options->engine, "--engine", "NAME", "whose kernels", "fast").choices = {
+      "fast", "reference"};
+  command.option(options->without, "--without", "PASS",
+                 "switch a pass off; may be given again and again");
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli

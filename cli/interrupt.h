@@ -1,0 +1,20 @@
+// Ctrl-C and its kin: the first one asks the work to end well, the second ends the process.
+#pragma once
+
+#include <atomic>
+
+namespace tenon::cli {
+
+/// Becomes true with the first SIGINT or SIGTERM after catch_interrupts().
+const std::atomic<bool>& interrupted();
+/// From now on signals are caught. A pipe closed by its reader no longer ends the process.
+void catch_interrupts();
+/// 130 after SIGINT, 143 after SIGTERM.
+int interrupt_code();
+
+/// Remembers when the process began; call it first.
+void note_start();
+/// Seconds since note_start().
+double seconds_since_start();
+
+}  // namespace tenon::cli

@@ -1,0 +1,89 @@
+// The `tenon` command: finds the subcommand, parses, runs, and turns failures into messages and
+// exit codes.
+//
+// What a subcommand does stands in its own file; how errors leave stands in errors.cpp.
+#include <fmt/core.h>
+#include <tenon/system.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "commands.h"
+#include "errors.h"
+#include "help.h"
+#include "interrupt.h"
+
+namespace tenon::cli {
+
+std::vector<Command> all_commands() {
+  return {train_command(),   eval_command(),      predict_command(), summary_command(),
+          inspect_command(), verify_command(),    bench_command(),   data_command(),
+          doctor_command(),  completion_command()};
+}
+
+namespace {
+
+const Command& find(const std::vector<Command>& commands, const std::string& path,
+                    const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    if (command.name == name) return command;
+    names.push_back(command.name);
+  }
+  const std::string near = nearest(name, names);
+  throw UsageError(fmt::format("{}: there is no command '{}'", path, name),
+                   near.empty() ? fmt::format("one of: {}", join(names, ", "))
+                                : fmt::format("did you mean '{}'?", near));
+}
+
+bool is_help(const std::string& word) { return word == "--help" || word == "-h" || word == "help"; }
+
+// Walks down to the command that the first words name; the words that remain are its own.
+int run_command(const Command& command, const std::string& path, std::vector<std::string> words) {
+  if (!command.children.empty()) {
+    if (words.empty() || is_help(words[0])) {
+      print_help(command, path);
+      return words.empty() ? kUsage : kOk;
+    }
+    const Command& child = find(command.children, path, words[0]);
+    words.erase(words.begin());
+    return run_command(child, path + " " + child.name, std::move(words));
+  }
+  return parse(command, path, words) ? command.run() : kOk;
+}
+
+int run(std::vector<std::string> words) {
+  const std::vector<Command> commands = all_commands();
+  if (!words.empty() && words[0] == "--version") {
+    fmt::print("tenon {}\n", version());
+    return kOk;
+  }
+  if (words.empty() || (is_help(words[0]) && words.size() == 1)) {
+    print_overview(commands);
+    return kOk;
+  }
+  if (words[0] == "help") {  // `tenon help train` means `tenon train --help`
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  const Command& command = find(commands, "tenon", words[0]);
+  words.erase(words.begin());
+  return run_command(command, "tenon " + command.name, std::move(words));
+}
+
+}  // namespace
+}  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  using namespace tenon::cli;
+  note_start();
+  int code = kFailed;
+  try {
+    code = run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    code = report(error);
+  }
+  // A full disk or a closed pipe behind stdout is a failure too: results were lost.
+  if (std::fflush(stdout) != 0 && code == kOk) code = kIo;
+  return code;
+}

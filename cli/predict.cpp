@@ -1,0 +1,285 @@
+// tenon predict: what a trained model sees in pictures, IDX files or held-out examples.
+#include <fmt/core.h>
+#include <tenon/data.h>
+#include <tenon/eval.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/train.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "picture.h"
+#include "progress.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  std::string run, data;
+  std::vector<std::string> files;
+  std::int64_t count = 5, start = 0;
+  int top = 3, threads = 0;
+  bool json = false, plain = false;
+};
+
+// Something to classify, with what is known of it.
+struct Sample {
+  std::string name;
+  Tensor input;  ///< uint8 [1, C, H, W], or values as the data source has them
+  Glyph glyph;   ///< empty when there is nothing to draw
+  std::int64_t label = -1;
+};
+
+Tensor glyph_tensor(const Glyph& glyph) {
+  return Tensor::from_data(glyph.pixels.data(), Shape({1, 1, glyph.height, glyph.width}),
+                           DType::UInt8);
+}
+
+// Height and width of the pictures that the model takes.
+std::pair<int, int> picture_size(const train::TrainedModel& model, const std::string& file) {
+  const Shape input = models::info(model.settings().model).input;
+  if (input.rank() == 3 && input[0] == 1)
+    return {static_cast<int>(input[1]), static_cast<int>(input[2])};
+  if (input.numel() == 784) return {28, 28};
+  throw ShapeError(fmt::format("{}: {} takes inputs of {}, not grey pictures; use --data", file,
+                               model.settings().model, input.str()));
+}
+
+std::vector<Sample> samples_of_idx(const train::TrainedModel& model, const std::string& file,
+                                   const Options& options) {
+  const auto [height, width] = picture_size(model, file);
+  const Tensor pictures = io::load_idx(file);
+  if (pictures.rank() != 3 || pictures.dtype() != DType::UInt8 || pictures.size(1) != height ||
+      pictures.size(2) != width)
+    throw ShapeError(fmt::format("{}: it holds {} {}, the model takes uint8 pictures of {} x {}",
+                                 file, name(pictures.dtype()), pictures.shape().str(), height,
+                                 width));
+  if (options.start >= pictures.size(0))
+    throw UsageError(
+        fmt::format("--start: {} holds {} pictures, numbered from 0", file, pictures.size(0)));
+  std::vector<Sample> samples;
+  const auto* bytes = static_cast<const std::uint8_t*>(pictures.data());
+  const std::int64_t numel = std::int64_t{height} * width,
+                     end = std::min(pictures.size(0), options.start + options.count);
+  for (std::int64_t i = options.start; i < end; ++i) {
+    Glyph glyph{width, height, {bytes + i * numel, bytes + (i + 1) * numel}, ""};
+    samples.push_back({fmt::format("{} #{}", file, i), glyph_tensor(glyph), glyph, -1});
+  }
+  return samples;
+}
+
+// IDX begins with two zero bytes, gzip with 1f 8b; no picture does.
+bool looks_like_idx(const std::string& file) {
+  std::FILE* stream = std::fopen(file.c_str(), "rb");
+  if (stream == nullptr) throw IoError(fmt::format("{}: {}", file, std::strerror(errno)));
+  unsigned char head[2] = {255, 255};
+  const bool read = std::fread(head, 1, 2, stream) == 2;
+  std::fclose(stream);
+  return read && ((head[0] == 0 && head[1] == 0) || (head[0] == 0x1f && head[1] == 0x8b));
+}
+
+std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
+                                    const Options& options) {
+  if (std::filesystem::is_directory(file))
+    throw IoError(fmt::format("{}: this is a folder; give picture files", file));
+  if (looks_like_idx(file)) return samples_of_idx(model, file, options);
+  const auto [height, width] = picture_size(model, file);
+  const io::Image image = io::load_image(file, 1);
+  Glyph glyph = prepare(image, width, height, file);
+  const std::string size = fmt::format("{} x {}", image.width, image.height);
+  glyph.how = glyph.how.empty() ? size : size + ", " + glyph.how;
+  return {{file, glyph_tensor(glyph), glyph, -1}};
+}
+
+std::vector<Sample> samples_of_data(const Options& options) {
+  const auto set = data::open_dataset(options.data, data::Split::Test);
+  if (options.start >= set->size())
+    throw UsageError(
+        fmt::format("--start: {} has {} test samples, numbered from 0", options.data, set->size()));
+  const Shape shape = set->input_shape();
+  const auto bytes = static_cast<std::size_t>(shape.numel()) * item_size(set->input_dtype());
+  Shape batch({1});
+  for (const std::int64_t size : shape) batch.push_back(size);
+  std::vector<Sample> samples;
+  for (std::int64_t i = options.start; i < std::min(set->size(), options.start + options.count);
+       ++i) {
+    std::vector<std::uint8_t> input(bytes);
+    std::int64_t label = -1;
+    set->get({&i, 1}, input.data(), &label);
+    Sample sample{fmt::format("{} test #{}", options.data, i),
+                  Tensor::from_data(input.data(), batch, set->input_dtype()),
+                  {},
+                  label};
+    if (shape.rank() == 3 && shape[0] == 1 && set->input_dtype() == DType::UInt8)
+      sample.glyph = {static_cast<int>(shape[2]), static_cast<int>(shape[1]), input, ""};
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+std::vector<int> ranking(const std::vector<float>& probabilities) {
+  std::vector<int> order(probabilities.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return probabilities[static_cast<std::size_t>(a)] > probabilities[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+std::string class_bar(double share) {
+  const Terminal& terminal = stdout_terminal();
+  const int full = static_cast<int>(share * 24 + 0.5);
+  std::string text;
+  for (int i = 0; i < 24; ++i)
+    text += i < full ? (terminal.utf8 ? "█" : "#") : (terminal.utf8 ? " " : ".");
+  return terminal.paint(Ink::Green, text);
+}
+
+// The words beside the picture: name, verdict, the likeliest classes.
+std::vector<std::string> verdict(const Sample& sample, const std::vector<float>& probabilities,
+                                 int top) {
+  const Terminal& terminal = stdout_terminal();
+  const std::vector<int> order = ranking(probabilities);
+  const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
+  std::vector<std::string> lines = {terminal.paint(Ink::Bold, sample.name)};
+  std::string said = fmt::format("class {}, {}", order[0], percent(sure));
+  if (sample.label >= 0)
+    said += sample.label == order[0]
+                ? terminal.paint(Ink::Green, "  right")
+                : terminal.paint(Ink::Red, fmt::format("  wrong: it is {}", sample.label));
+  if (sure < 0.6) said += terminal.paint(Ink::Yellow, "  (unsure)");
+  lines.push_back(said);
+  lines.emplace_back();
+  for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), static_cast<std::size_t>(top));
+       ++i) {
+    const double share = static_cast<double>(probabilities[static_cast<std::size_t>(order[i])]);
+    lines.push_back(fmt::format("{:>3} {} {:>8}", order[i], class_bar(share), percent(share)));
+  }
+  if (!sample.glyph.how.empty()) {
+    lines.emplace_back();
+    const std::string how =
+        wrap(sample.glyph.how, std::max(30, terminal.width - sample.glyph.width - 3), 0);
+    for (std::size_t start = 0; start < how.size(); start = how.find('\n', start) + 1)
+      lines.push_back(terminal.paint(Ink::Dim, how.substr(start, how.find('\n', start) - start)));
+  }
+  return lines;
+}
+
+void print_sample(const Sample& sample, const std::vector<float>& probabilities,
+                  const Options& options) {
+  const std::vector<std::string> words = verdict(sample, probabilities, options.top);
+  std::vector<std::string> picture;
+  if (!options.plain && !sample.glyph.pixels.empty()) picture = draw(sample.glyph);
+  const int width = picture.empty() ? 0 : sample.glyph.width + 2;
+  for (std::size_t i = 0; i < std::max(words.size(), picture.size()); ++i) {
+    std::string line =
+        picture.empty() ? "" : pad_right(i < picture.size() ? picture[i] : "", width);
+    if (i < words.size()) line += words[i];
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
+  }
+  fmt::print("\n");
+}
+
+void json_sample(Json& json, const Sample& sample, const std::vector<float>& probabilities) {
+  const int best = ranking(probabilities)[0];
+  json.open_object()
+      .member("name", sample.name)
+      .member("class", best)
+      .member("probability", static_cast<double>(probabilities[static_cast<std::size_t>(best)]));
+  if (sample.label >= 0) json.member("label", sample.label).member("right", sample.label == best);
+  if (!sample.glyph.how.empty()) json.member("prepared", sample.glyph.how);
+  json.key("probabilities").open_array();
+  for (const float p : probabilities) json.value(static_cast<double>(p));
+  json.close_array().close_object();
+}
+
+void check(const Options& options) {
+  if (options.files.empty() && options.data.empty())
+    throw UsageError("tenon predict: nothing to predict",
+                     "give FILE… (PNG, JPEG, PGM, IDX) or --data digits");
+  if (options.count < 1) throw UsageError("--count: give 1 or more");
+  if (options.start < 0) throw UsageError("--start: numbers begin at 0");
+  if (options.top < 1) throw UsageError("--top: give 1 or more");
+}
+
+int run(const Options& options) {
+  check(options);
+  set_threads(options.threads);
+  const train::TrainedModel model = train::TrainedModel::open(options.run);
+  set_precision(precision_from_name(model.settings().precision));
+  Json json(false);
+  json.open_array();
+  std::int64_t labelled = 0, right = 0;
+  const auto show = [&](const Sample& sample) {
+    const std::vector<float> probabilities = model.predict(sample.input).to_vector<float>();
+    labelled += sample.label >= 0;
+    right += sample.label >= 0 && sample.label == ranking(probabilities)[0];
+    if (options.json)
+      json_sample(json, sample, probabilities);
+    else
+      print_sample(sample, probabilities, options);
+  };
+  int code = kOk;
+  for (const std::string& file : options.files) {
+    try {
+      for (const Sample& sample : samples_of_file(model, file, options)) show(sample);
+    } catch (const Error& error) {  // one bad file does not keep the others from being read
+      code = report(error);
+    }
+  }
+  if (!options.data.empty())
+    for (const Sample& sample : samples_of_data(options)) show(sample);
+  if (options.json) fmt::print("{}\n", json.close_array().text());
+  if (labelled > 0 && !options.json) fmt::print("{} of {} right\n", right, labelled);
+  return code;
+}
+
+}  // namespace
+
+Command predict_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "predict";
+  command.summary = "what a trained model sees in pictures";
+  command.about =
+      "Classifies pictures (PNG, JPEG, PGM), IDX files or held-out examples, and draws them in the "
+      "terminal beside the "
+      "likeliest classes. A photograph or a scan of one digit is prepared first: dark ink on light "
+      "paper is inverted, uneven "
+      "light taken away, the ink cut out, scaled and centred as the training data is; the output "
+      "says what was done. A "
+      "picture that already has the network's input size and a dark background is taken as it is.";
+  command.examples = {
+      {"tenon predict runs/lenet5 seven.jpg", "A photograph of a handwritten digit."},
+      {"tenon predict runs/lenet5 --data digits --count 5",
+       "Five held-out examples, with the truth."},
+      {"tenon predict runs/lenet5 t10k-images-idx3-ubyte.gz --start 100 --count 3",
+       "Three pictures of an IDX file."},
+      {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
+  command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
+      Completes::Folders;
+  command.positional(options->files, "FILE", "PNG, JPEG, PGM or IDX", false).completes =
+      Completes::Files;
+  command.option(options->data, "--data", "SPEC",
+                 "held-out examples of digits, mnist[:DIR], idx:DIR or csv:FILE");
+  command.option(options->count, "--count", "N", "examples of --data, or pictures of an IDX file",
+                 "5");
+  command.option(options->start, "--start", "N", "the first of them", "0");
+  command.option(options->top, "--top", "N", "classes to show for each", "3");
+  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.flag(options->plain, "--no-picture", "do not draw");
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli

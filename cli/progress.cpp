@@ -1,0 +1,92 @@
+// The bar is redrawn at most ten times a second, so that showing it costs nothing; without a
+// terminal it is a plain line every few seconds, fit for a log.
+#include "progress.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "interrupt.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+
+using Clock = std::chrono::steady_clock;
+
+void Progress::on_start(std::int64_t first_step, std::int64_t) {
+  if (first_step > 1) fmt::print("going on after step {}\n", thousands(first_step - 1));
+}
+
+void Progress::on_step(const train::StepReport& report) {
+  if (first_step_ == 0) first_step_ = seconds_since_start();
+  if (quiet_ || !due()) return;
+  const double done = static_cast<double>(report.step_in_epoch) /
+                      static_cast<double>(std::max<std::int64_t>(1, report.steps_per_epoch));
+  show(fmt::format("epoch {}/{}", report.epoch, epochs_), done,
+       fmt::format("{:3.0f} %  loss {:.4f}  accuracy {}  {} items/s  {} left", done * 100,
+                   report.mean_loss, percent(report.accuracy), rate(report.items_per_s),
+                   duration_text(report.seconds_left)));
+}
+
+void Progress::on_evaluation(std::int64_t batch, std::int64_t batches) {
+  if (quiet_ || !stderr_terminal().interactive || !due()) return;
+  const double done =
+      static_cast<double>(batch) / static_cast<double>(std::max<std::int64_t>(1, batches));
+  show("testing", done, fmt::format("{:3.0f} %", done * 100));
+}
+
+void Progress::on_epoch(const train::EpochReport& report) {
+  clear_status_line();
+  const Terminal& terminal = stdout_terminal();
+  const std::string total = std::to_string(epochs_);
+  std::string line = fmt::format("epoch {}/{}  loss {:.4f}  accuracy {}",
+                                 pad_left(std::to_string(report.epoch), columns(total)), total,
+                                 report.train_loss, percent(report.train_accuracy));
+  if (report.test_accuracy)
+    line += fmt::format("  test {}", terminal.paint(Ink::Bold, percent(*report.test_accuracy)));
+  line += fmt::format("  lr {:.2g}  {} items/s  {}", report.lr, rate(report.items_per_s),
+                      duration_text(report.seconds));
+  if (report.best) line += terminal.paint(Ink::Green, "  best");
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+// A terminal is redrawn ten times a second, a log gets a line every five seconds.
+bool Progress::due() {
+  const bool interactive = stderr_terminal().interactive;
+  const Clock::time_point now = Clock::now();
+  const bool first = shown_ == Clock::time_point();
+  if (!first && now - shown_ < std::chrono::milliseconds(interactive ? 100 : 5000)) return false;
+  shown_ = now;
+  return interactive || !first;
+}
+
+void Progress::show(const std::string& label, double done, const std::string& facts) {
+  const Terminal& terminal = stderr_terminal();
+  if (!terminal.interactive) {
+    fmt::print(stderr, "{}  {}\n", label, facts);
+    return;
+  }
+  const int room = terminal.width - columns(label) - columns(facts) - 5;
+  status_line(room >= 6 ? fmt::format("{} {}  {}", label, bar_text(done, std::min(room, 30)), facts)
+                        : fmt::format("{}  {}", label, facts)
+                              .substr(0, static_cast<std::size_t>(terminal.width - 1)));
+}
+
+std::string bar_text(double done, int width) {
+  const Terminal& terminal = stderr_terminal();
+  const int full = static_cast<int>(std::lround(std::clamp(done, 0.0, 1.0) * width));
+  std::string left, right;
+  for (int i = 0; i < width; ++i)
+    (i < full ? left : right) += terminal.utf8 ? "━" : (i < full ? "#" : "-");
+  return terminal.paint(Ink::Green, left) + terminal.paint(Ink::Dim, right);
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
+
+std::string rate(double items_per_s) {
+  return thousands(static_cast<std::int64_t>(items_per_s + 0.5));
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,41 @@
+// Progress of a training run on the terminal: a bar that is redrawn, and a line that stays for
+// every epoch.
+#pragma once
+
+#include <tenon/train.h>
+
+#include <chrono>
+#include <string>
+
+namespace tenon::cli {
+
+class Progress : public train::Callback {
+ public:
+  /// `epochs` is the planned number. With `quiet` only the epochs' lines appear.
+  Progress(int epochs, bool quiet) : epochs_(epochs), quiet_(quiet) {}
+  void on_start(std::int64_t first_step, std::int64_t total_steps) override;
+  void on_step(const train::StepReport& report) override;
+  void on_evaluation(std::int64_t batch, std::int64_t batches) override;
+  void on_epoch(const train::EpochReport& report) override;
+  /// Seconds from the start of the command to the end of its first training step; 0 before.
+  double first_step_seconds() const { return first_step_; }
+
+ private:
+  bool due();
+  void show(const std::string& label, double done, const std::string& facts);
+
+  int epochs_;
+  bool quiet_;
+  double first_step_ = 0;
+  std::chrono::steady_clock::time_point shown_;
+};
+
+/// The bar alone, `done` in [0, 1]: "━━━━╸━━━━" or "####----".
+std::string bar_text(double done, int width);
+
+/// "98.52 %"
+std::string percent(double share);
+/// "52,300"
+std::string rate(double items_per_s);
+
+}  // namespace tenon::cli

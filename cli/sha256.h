@@ -1,0 +1,12 @@
+// SHA-256 (FIPS 180-4), for checking what was fetched.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace tenon::cli {
+
+/// The digest in 64 hexadecimal digits.
+std::string sha256(const void* data, std::size_t size);
+
+}  // namespace tenon::cli

@@ -1,0 +1,62 @@
+// The measured step is what a trainer runs: forward, loss, gradients and update in one program.
+#include "step.h"
+
+#include <fmt/core.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+#include "errors.h"
+
+namespace tenon::cli {
+namespace {
+
+Shape with_batch(const Shape& sample, std::int64_t batch) {
+  Shape shape({batch});
+  for (const std::int64_t size : sample) shape.push_back(size);
+  return shape;
+}
+
+Step begin(const std::string& model, std::int64_t batch) {
+  if (batch < 1) throw UsageError(fmt::format("--batch: {} is too small", batch), "give 1 or more");
+  const models::Info info = models::info(model);
+  manual_seed(0);
+  Step step{models::create(model), nullptr, {}, {}, with_batch(info.input, batch)};
+  step.inputs.push_back(randn(step.input).eval());
+  return step;
+}
+
+}  // namespace
+
+Step training_step(const std::string& model, std::int64_t batch) {
+  Step step = begin(model, batch);
+  const std::int64_t classes = step.net(step.inputs[0]).size(-1);
+  step.inputs.push_back(randint(0, classes, Shape({batch})).eval());
+  optim::SgdOptions options;
+  options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
+  step.optimizer = std::make_shared<optim::Sgd>(step.net, options);
+  step.function =
+      compile([net = step.net, optimizer = step.optimizer](const std::vector<Tensor>& inputs) {
+        const Tensor loss = cross_entropy(net(inputs[0]), inputs[1]);
+        std::vector<Tensor> outputs = optimizer->updates(grad(loss, optimizer->parameters()));
+        outputs.insert(outputs.begin(), loss);
+        return outputs;
+      });
+  return step;
+}
+
+Step inference_step(const std::string& model, std::int64_t batch) {
+  Step step = begin(model, batch);
+  step.net.eval();
+  step.function = compile([net = step.net](const std::vector<Tensor>& inputs) {
+    return std::vector<Tensor>{net(inputs[0])};
+  });
+  return step;
+}
+
+Step make_step(const std::string& phase, const std::string& model, std::int64_t batch) {
+  return phase == "train" ? training_step(model, batch) : inference_step(model, batch);
+}
+
+std::int64_t planned_bytes(const Plan& plan) { return plan.leaf_bytes() + plan.peak_bytes(); }
+
+}  // namespace tenon::cli

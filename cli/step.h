@@ -1,0 +1,34 @@
+// One training step or one inference of a model on drawn input: what summary, inspect and bench
+// look at.
+#pragma once
+
+#include <tenon/eval.h>
+#include <tenon/models.h>
+#include <tenon/nn.h>
+#include <tenon/optim.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct Step {
+  nn::AnyModule net;
+  std::shared_ptr<optim::Optimizer> optimizer;  ///< empty for an inference
+  CompiledFunction function;
+  std::vector<Tensor> inputs;  ///< [input] or [input, target]
+  Shape input;                 ///< batch axis included
+};
+
+/// Random normal input and random classes, PyTorch's SGD with momentum 0.9 and weight decay 5e-4.
+/// Throws ValueError for an unknown model or a batch below 1.
+Step training_step(const std::string& model, std::int64_t batch);
+Step inference_step(const std::string& model, std::int64_t batch);
+/// "train" or "infer".
+Step make_step(const std::string& phase, const std::string& model, std::int64_t batch);
+
+/// Bytes that a plan needs in all: parameters and inputs, and the planned peak beside them.
+std::int64_t planned_bytes(const Plan& plan);
+
+}  // namespace tenon::cli

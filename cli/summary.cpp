@@ -1,0 +1,174 @@
+// tenon summary: a model's layers, sizes and work, and the memory that training and inference will
+// need, before any runs.
+#include <fmt/core.h>
+#include <tenon/system.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include <tenon/train.h>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "step.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  std::string model, memory_limit, precision = "fp32";
+  std::int64_t batch = 0;
+  bool json = false;
+};
+
+struct Memory {
+  std::int64_t train = 0, train_leaves = 0, infer = 0, infer_leaves = 0;
+};
+
+Memory plan_memory(const std::string& model, std::int64_t batch) {
+  Step train = training_step(model, batch);
+  const Plan train_plan = train.function.plan(train.inputs);
+  Step infer = inference_step(model, batch);
+  const Plan infer_plan = infer.function.plan(infer.inputs);
+  return {planned_bytes(train_plan), train_plan.leaf_bytes(), planned_bytes(infer_plan),
+          infer_plan.leaf_bytes()};
+}
+
+std::string shorten(const std::string& text, int width) {
+  return columns(text) <= width ? text
+                                : text.substr(0, static_cast<std::size_t>(width - 3)) + "...";
+}
+
+void print_layers(const nn::ModuleSummary& summary) {
+  const Terminal& terminal = stdout_terminal();
+  int path = 5, kind = 4, shape = 6;
+  for (const auto& row : summary.rows) {
+    path = std::max(path, columns(row.path));
+    kind = std::max(kind, std::min(columns(row.kind), 52));
+    shape = std::max(shape, columns(row.output.str()));
+  }
+  fmt::print(
+      "{}\n",
+      terminal.paint(Ink::Bold, fmt::format("{}  {}  {}  {:>12}  {:>15}", pad_right("layer", path),
+                                            pad_right("kind", kind), pad_right("output", shape),
+                                            "parameters", "multiply-adds")));
+  for (const auto& row : summary.rows)
+    fmt::print("{}  {}  {}  {:>12}  {:>15}\n", pad_right(row.path, path),
+               pad_right(shorten(row.kind, kind), kind), pad_right(row.output.str(), shape),
+               row.parameters == 0 ? "-" : thousands(row.parameters),
+               row.multiply_adds == 0 ? "-" : thousands(row.multiply_adds));
+}
+
+void print_text(const nn::ModuleSummary& summary, const Memory& memory, const Options& options,
+                const std::string& model) {
+  const Terminal& terminal = stdout_terminal();
+  const auto fact = [&](const char* name, const std::string& text) {
+    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 14)), text);
+  };
+  fmt::print("{}  {} -> {}\n\n", terminal.paint(Ink::Bold, model), summary.input.str(),
+             summary.output.str());
+  print_layers(summary);
+  fmt::print("\n");
+  const std::string trainable = summary.trainable == summary.parameters
+                                    ? "all trainable"
+                                    : thousands(summary.trainable) + " trainable";
+  fact("parameters", fmt::format("{} ({}), {}", thousands(summary.parameters),
+                                 bytes_text(summary.parameter_bytes), trainable));
+  fact("multiply-adds", fmt::format("{} a sample, {} a batch of {} (forward)",
+                                    thousands(summary.multiply_adds / options.batch),
+                                    thousands(summary.multiply_adds), options.batch));
+  fact("to train",
+       fmt::format("{} planned: {} of weights, optimizer state and input, {} of work space",
+                   bytes_text(memory.train), bytes_text(memory.train_leaves),
+                   bytes_text(memory.train - memory.train_leaves)));
+  fact("to infer", fmt::format("{} planned: {} of weights and input, {} of work space",
+                               bytes_text(memory.infer), bytes_text(memory.infer_leaves),
+                               bytes_text(memory.infer - memory.infer_leaves)));
+  const std::int64_t available = system_info().memory_available;
+  if (available > 0) fact("this machine", bytes_text(available) + " of memory available");
+}
+
+void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Options& options,
+                const std::string& model) {
+  const auto shape = [](Json& json, const Shape& sizes) {
+    json.open_array();
+    for (const std::int64_t size : sizes) json.value(size);
+    json.close_array();
+  };
+  Json json(false);
+  json.open_object().member("model", model).member("batch", options.batch).key("input");
+  shape(json, summary.input);
+  json.key("output");
+  shape(json, summary.output);
+  json.member("parameters", summary.parameters).member("trainable", summary.trainable);
+  json.member("multiply_adds_per_sample", summary.multiply_adds / options.batch);
+  json.member("train_bytes", memory.train)
+      .member("infer_bytes", memory.infer)
+      .key("layers")
+      .open_array();
+  for (const auto& row : summary.rows) {
+    json.open_object().member("path", row.path).member("kind", row.kind).key("output");
+    shape(json, row.output);
+    json.member("parameters", row.parameters)
+        .member("multiply_adds", row.multiply_adds)
+        .close_object();
+  }
+  json.close_array().close_object();
+  fmt::print("{}\n", json.text());
+}
+
+int run(Options options) {
+  std::string model = options.model;
+  if (std::filesystem::is_directory(model))
+    model = train::TrainedModel::open(model).settings().model;
+  if (options.batch == 0) options.batch = models::info(model).recipe.batch;
+  set_precision(precision_from_name(options.precision));
+  const std::int64_t limit =
+      options.memory_limit.empty() ? 0 : parse_bytes("--memory-limit", options.memory_limit);
+  Step step = inference_step(model, options.batch);
+  const nn::ModuleSummary summary = step.net.summary(step.input);
+  const Memory memory = plan_memory(model, options.batch);
+  if (options.json)
+    print_json(summary, memory, options, model);
+  else
+    print_text(summary, memory, options, model);
+  if (limit > 0 && memory.train > limit)
+    throw MemoryError(fmt::format("{} with batch {}: a training step needs {}, the limit is {}",
+                                  model, options.batch, bytes_text(memory.train),
+                                  bytes_text(limit)));
+  return kOk;
+}
+
+}  // namespace
+
+Command summary_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "summary";
+  command.summary = "a model's layers, parameters, work and planned memory";
+  command.about =
+      "Prints every layer with its output shape, parameters and multiply-adds, and the memory that "
+      "a training step and an "
+      "inference will need. Memory is planned, not measured: the figures are exact before anything "
+      "has run. With "
+      "--memory-limit, exit code 6 says that training does not fit.";
+  command.examples = {{"tenon summary lenet5", "With the batch size of its recipe."},
+                      {"tenon summary mlp:784-300-10 --batch 256", "A network of your own sizes."},
+                      {"tenon summary fcn_r --batch 4096 --memory-limit 500MB", "Would it fit?"}};
+  Positional& model = command.positional(
+      options->model, "MODEL", "lenet5, keras_cnn, fcn_r, mlp:784-300-10, or a run folder");
+  model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
+  command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
+  command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
+      .choices = {"fp32", "bf16"};
+  command.option(options->memory_limit, "--memory-limit", "SIZE",
+                 "fail when training needs more, as in 800MB", "none");
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,164 @@
+// Terminal detection, ANSI sequences and small text helpers.
+#include "terminal.h"
+
+#include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace tenon::cli {
+namespace {
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? text : "";
+}
+
+bool speaks_utf8() {
+  std::string locale = variable("LC_ALL");
+  if (locale.empty()) locale = variable("LC_CTYPE");
+  if (locale.empty()) locale = variable("LANG");
+  std::transform(locale.begin(), locale.end(), locale.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+}
+
+Terminal look_at(int descriptor) {
+  Terminal terminal;
+  const std::string kind = variable("TERM");
+  terminal.interactive = isatty(descriptor) != 0 && kind != "dumb" && !kind.empty();
+  terminal.color = terminal.interactive && variable("NO_COLOR").empty();
+  terminal.utf8 = terminal.interactive && speaks_utf8();
+  winsize size{};
+  if (terminal.interactive && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+    terminal.width = std::min<int>(size.ws_col, 120);
+  return terminal;
+}
+
+bool status_shown = false;
+
+}  // namespace
+
+std::string Terminal::paint(Ink ink, std::string_view text) const {
+  static constexpr const char* kCodes[] = {"0", "1", "2", "1;31", "32", "33", "34", "36"};
+  if (!color || ink == Ink::Plain) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<int>(ink)], text);
+}
+
+std::string Terminal::shade(double level, std::string_view text) const {
+  if (!color) return std::string(text);
+  // The 24 greys of the 256-colour palette; ink that stays readable on them.
+  const int grey = 232 + std::clamp(static_cast<int>(level * 23.0 + 0.5), 0, 23);
+  return fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m", grey, level > 0.55 ? 16 : 253, text);
+}
+
+const Terminal& stdout_terminal() {
+  static const Terminal terminal = look_at(STDOUT_FILENO);
+  return terminal;
+}
+
+const Terminal& stderr_terminal() {
+  static const Terminal terminal = look_at(STDERR_FILENO);
+  return terminal;
+}
+
+void status_line(const std::string& text) {
+  if (!stderr_terminal().interactive) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "\r{}\x1b[K", text);
+  std::fflush(stderr);
+  status_shown = true;
+}
+
+void clear_status_line() {
+  if (!status_shown) return;
+  fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  status_shown = false;
+}
+
+std::string join(const std::vector<std::string>& parts, const std::string& between) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : between) + part;
+  return out;
+}
+
+std::string thousands(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  const std::size_t first = digits[0] == '-' ? 1 : 0;
+  for (std::size_t i = digits.size(); i > first + 3;) digits.insert(i -= 3, ",");
+  return digits;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const double value = static_cast<double>(bytes);
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  if (bytes < (std::int64_t{1} << 20)) return fmt::format("{:.1f} KiB", value / 1024);
+  if (bytes < (std::int64_t{1} << 30)) return fmt::format("{:.1f} MiB", value / 1048576);
+  return fmt::format("{:.2f} GiB", value / 1073741824);
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 0.95) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string wrap(std::string_view text, int width, int indent) {
+  std::string out, line(static_cast<std::size_t>(indent), ' ');
+  int used = indent;
+  bool fresh = true;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '\n') {
+      out += line + "\n";
+      line.assign(static_cast<std::size_t>(indent), ' ');
+      used = indent, fresh = true, ++i;
+      continue;
+    }
+    if (text[i] == ' ') {
+      ++i;
+      continue;
+    }
+    const std::size_t end = std::min(text.find_first_of(" \n", i), text.size());
+    const std::string_view word = text.substr(i, end - i);
+    if (!fresh && used + 1 + columns(word) > width) {
+      out += line + "\n";
+      line.assign(static_cast<std::size_t>(indent), ' ');
+      used = indent, fresh = true;
+    }
+    if (!fresh) line += ' ', ++used;
+    line += word;
+    used += columns(word);
+    fresh = false;
+    i = end;
+  }
+  return fresh ? out : out + line + "\n";
+}
+
+int columns(std::string_view text) {
+  int count = 0;
+  bool escape = false;
+  for (const char c : text) {
+    if (c == '\x1b') escape = true;
+    if (!escape && (static_cast<unsigned char>(c) & 0xc0u) != 0x80u) ++count;
+    if (escape && c == 'm') escape = false;
+  }
+  return count;
+}
+
+std::string pad_right(const std::string& text, int width) {
+  return text + std::string(static_cast<std::size_t>(std::max(0, width - columns(text))), ' ');
+}
+
+std::string pad_left(const std::string& text, int width) {
+  return std::string(static_cast<std::size_t>(std::max(0, width - columns(text))), ' ') + text;
+}
+
+}  // namespace tenon::cli

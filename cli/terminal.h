@@ -1,0 +1,54 @@
+// What the reader's terminal can show: colours, block characters, width; and the one status line
+// that may be redrawn.
+//
+// Nothing here prints results. Output that is not a terminal stays plain ASCII where a terminal
+// would show pictures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::cli {
+
+enum class Ink { Plain, Bold, Dim, Red, Green, Yellow, Blue, Cyan };
+
+struct Terminal {
+  bool interactive = false;  ///< a terminal that understands ANSI sequences
+  bool color = false;        ///< and may be coloured (NO_COLOR is not set)
+  bool utf8 = false;         ///< and shows UTF-8
+  int width = 80;
+
+  /// The text in this ink; unchanged when colours are off.
+  std::string paint(Ink ink, std::string_view text) const;
+  /// The text on a background shade of grey, 0 (black) to 1 (white).
+  std::string shade(double level, std::string_view text) const;
+};
+
+const Terminal& stdout_terminal();
+const Terminal& stderr_terminal();
+
+/// Redraws the status line at the bottom (stderr); nothing when stderr is no terminal.
+void status_line(const std::string& text);
+/// Takes the status line away, before anything else is printed.
+void clear_status_line();
+
+// ---- Words and numbers
+// ------------------------------------------------------------------------------------------------
+std::string join(const std::vector<std::string>& parts, const std::string& between);
+/// "61,706"
+std::string thousands(std::int64_t value);
+/// "1.4 MiB"
+std::string bytes_text(std::int64_t bytes);
+/// "42 s", "3 min 20 s", "1 h 5 min"
+std::string duration_text(double seconds);
+/// Breaks text at spaces so that no line is longer than `width`, each indented.
+std::string wrap(std::string_view text, int width, int indent);
+/// Columns that a UTF-8 text takes.
+int columns(std::string_view text);
+/// Adds spaces up to `width` columns, on the right (or the left).
+std::string pad_right(const std::string& text, int width);
+std::string pad_left(const std::string& text, int width);
+
+}  // namespace tenon::cli

@@ -1,0 +1,329 @@
+// tenon train: settings out of recipe, file, --set and flags; a run with progress; a summary that
+// says what to do next.
+//
+// Precedence: the model's recipe < --config < --set < flags. What a setting means, and whether it
+// fits, is the library's.
+#include <fmt/core.h>
+#include <tenon/eval.h>
+#include <tenon/models.h>
+#include <tenon/train.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "data_paths.h"
+#include "errors.h"
+#include "interrupt.h"
+#include "progress.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+// A flag that stands for a setting of the run.
+struct Shortcut {
+  const char* flag;
+  const char* key;
+  const char* value;
+  const char* help;
+  const char* group;
+};
+
+constexpr Shortcut kShortcuts[] = {
+    {"--data", "data", "SPEC", "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE", "Data"},
+    {"--epochs", "epochs", "N", "passes over the training data", "Training"},
+    {"--batch", "batch", "N", "samples a step", "Training"},
+    {"--lr", "lr", "X", "learning rate", "Training"},
+    {"--optimizer", "optimizer", "NAME", "sgd, adam, adamw or rmsprop", "Training"},
+    {"--schedule", "schedule", "NAME",
+     "constant, step, exponential, cosine, linear, plateau or one_cycle", "Training"},
+    {"--seed", "seed", "N", "of everything drawn: weights, order, dropout", "Training"},
+    {"--precision", "precision", "NAME", "fp32 or bf16 (products in bfloat16, sums in float32)",
+     "Machine"},
+    {"--threads", "threads", "N", "threads; results do not depend on them", "Machine"},
+};
+
+// What may change when a run goes on without changing what it computes.
+bool may_change_on_resume(const std::string& key) { return key == "epochs" || key == "threads"; }
+
+struct Options {
+  std::string model, out, resume, config, memory_limit;
+  std::vector<std::string> sets;
+  std::vector<std::string> shortcuts = std::vector<std::string>(std::size(kShortcuts));
+  bool settings = false, quiet = false;
+};
+
+using KeyValue = std::pair<std::string, std::string>;
+
+KeyValue split_set(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UsageError(fmt::format("--set: '{}' is not key=value", text),
+                     "for example --set momentum=0.95; --settings lists the keys");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+// Values given on the command line, in order of precedence, with the words to blame when one does
+// not fit.
+struct Given {
+  std::string source;
+  KeyValue setting;
+};
+
+std::vector<Given> given_on_command_line(const Options& options) {
+  std::vector<Given> given;
+  for (const std::string& text : options.sets) given.push_back({"--set", split_set(text)});
+  for (std::size_t i = 0; i < std::size(kShortcuts); ++i)
+    if (!options.shortcuts[i].empty())
+      given.push_back({kShortcuts[i].flag, {kShortcuts[i].key, options.shortcuts[i]}});
+  return given;
+}
+
+void apply(train::Settings& settings, const Given& given) {
+  try {
+    settings.set(given.setting.first, given.setting.second);
+  } catch (const ValueError& error) {
+    throw UsageError(fmt::format("{}: {}", given.source, error.what()),
+                     given.source == "--set"
+                         ? "'tenon train MODEL --settings' lists all keys with their values"
+                         : "");
+  }
+}
+
+// The model decides the recipe that everything else is laid over, so it is looked for first.
+std::string chosen_model(const Options& options) {
+  if (!options.model.empty()) return options.model;
+  for (const std::string& text : options.sets)
+    if (const KeyValue set = split_set(text); set.first == "model") return set.second;
+  train::Settings probe;
+  probe.model.clear();
+  if (!options.config.empty()) probe.apply_file(options.config);
+  if (probe.model.empty())
+    throw UsageError("tenon train: MODEL is missing",
+                     "for example: tenon train lenet5; others: keras_cnn, fcn_r, mlp:784-300-10");
+  return probe.model;
+}
+
+train::Settings make_settings(const Options& options) {
+  const std::string model = chosen_model(options);
+  train::Settings settings = train::Settings::for_model(model);
+  if (!options.config.empty()) settings.apply_file(options.config);
+  for (const Given& given : given_on_command_line(options)) apply(settings, given);
+  settings.model = model;
+  return settings;
+}
+
+// "mlp:784-300-10" makes the folder "mlp-784-300-10"; the first free number is added when it is
+// taken.
+std::string free_folder(const std::string& model) {
+  std::string name = model;
+  for (char& c : name)
+    if (c == ':' || c == '/') c = '-';
+  for (int number = 1;; ++number) {
+    const std::string folder =
+        number == 1 ? fmt::format("runs/{}", name) : fmt::format("runs/{}-{}", name, number);
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder, ignored)) return folder;
+  }
+}
+
+void print_intro(const train::Settings& settings, const std::string& folder) {
+  const Terminal& terminal = stdout_terminal();
+  const models::Info info = models::info(settings.model);
+  fmt::print("{}  {} parameters, input {}\n", terminal.paint(Ink::Bold, settings.model),
+             thousands(info.parameters), info.input.str());
+  const std::string momentum =
+      settings.optimizer == "sgd" ? fmt::format(", momentum {:g}", settings.momentum) : "";
+  fmt::print(
+      "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {}, {} thread{}, seed {}\n",
+      settings.data, settings.epochs, settings.epochs == 1 ? "" : "s", settings.batch,
+      settings.optimizer, settings.lr, momentum, settings.schedule, settings.precision, threads(),
+      threads() == 1 ? "" : "s", settings.seed);
+  fmt::print("run folder {}\n\n", folder);
+  std::fflush(stdout);
+}
+
+std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1, epochs / 2)); }
+
+void print_next_steps(const train::Settings& settings, const std::string& folder) {
+  const Terminal& terminal = stdout_terminal();
+  const auto line = [&](const std::string& command, const char* what) {
+    fmt::print("  {}  {}\n", terminal.paint(Ink::Green, pad_right(command, 46)), what);
+  };
+  const bool pictures = models::info(settings.model).input.rank() == 3;
+  fmt::print("\n{}\n", terminal.paint(Ink::Bold, "Next"));
+  line(fmt::format("tenon eval {}", folder), "where it errs, class by class");
+  if (settings.data.starts_with("digits") || settings.data.starts_with("mnist"))
+    line(fmt::format("tenon predict {} --data {} --count 5", folder, settings.data),
+         "a few held-out samples, with pictures");
+  else if (pictures)
+    line(fmt::format("tenon predict {} photo.png", folder), "what it makes of a picture of yours");
+  line(fmt::format("tenon verify {}", folder), "that every bit of the run can be repeated");
+  line(fmt::format("tenon train --resume {} --epochs {}", folder, next_epochs(settings.epochs)),
+       "train on");
+  if (!settings.data.starts_with("digits")) return;
+  if (!holds_mnist(mnist_folder())) line("tenon data fetch mnist", "real digits, 12 MB");
+  line(fmt::format("tenon train {} --data mnist", settings.model), "train on real handwriting");
+}
+
+void print_summary(const train::TrainResult& result, const train::Settings& settings,
+                   double first_step) {
+  const Terminal& terminal = stdout_terminal();
+  const auto fact = [&](const char* name, const std::string& text) {
+    fmt::print("  {} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 11)), text);
+  };
+  const bool early = result.reason == train::StopReason::EarlyStop;
+  std::string head = fmt::format("{} after {} steps in {}", early ? "Stopped early" : "Done",
+                                 thousands(result.steps), duration_text(result.seconds));
+  if (result.best)
+    head +=
+        fmt::format(", best test accuracy {} (epoch {})", percent(*result.best), result.best_epoch);
+  fmt::print("\n{}\n", terminal.paint(Ink::Bold, head));
+  const models::Info info = models::info(settings.model);
+  fact("parameters",
+       fmt::format("{} ({})", thousands(info.parameters), bytes_text(4 * info.parameters)));
+  if (first_step > 0)
+    fact("first step", fmt::format("{} after the command began", duration_text(first_step)));
+  fact("memory",
+       fmt::format("{} of tensors at the highest point", bytes_text(runner_stats().peak_memory)));
+  fact("model", result.run_dir + "/model.safetensors");
+  fact("run folder", result.run_dir + "  (settings, logs, checkpoints)");
+  print_next_steps(settings, result.run_dir);
+}
+
+int finish(const train::TrainResult& result, const train::Settings& settings, double first_step) {
+  clear_status_line();
+  if (result.reason == train::StopReason::Interrupted) {
+    fmt::print(
+        "\nstopped after step {}; everything is saved in {}\ngo on with: tenon train --resume {}\n",
+        thousands(result.steps), result.run_dir, result.run_dir);
+    return interrupt_code();
+  }
+  print_summary(result, settings, first_step);
+  return kOk;
+}
+
+int start(const Options& options) {
+  const train::Settings settings = make_settings(options);
+  if (options.settings) {
+    fmt::print("{}", settings.toml());
+    return kOk;
+  }
+  set_threads(settings.threads);
+  const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
+  print_intro(settings, folder);
+  const auto progress = std::make_shared<Progress>(settings.epochs, options.quiet);
+  const train::TrainResult result =
+      train::start_run(settings, folder, {{progress}, &interrupted()});
+  return finish(result, settings, progress->first_step_seconds());
+}
+
+// Everything else that could be asked for would make another run out of this one.
+std::vector<KeyValue> resume_overrides(const Options& options) {
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError(
+        fmt::format("{} cannot change when a run goes on", what),
+        fmt::format("--resume keeps the settings of {}; only --epochs and --threads may differ. "
+                    "Leave --resume away to start a new run",
+                    options.resume));
+  };
+  if (!options.model.empty()) refuse("MODEL");
+  if (!options.out.empty()) refuse("--out");
+  if (!options.config.empty()) refuse("--config");
+  std::vector<KeyValue> overrides;
+  for (const Given& given : given_on_command_line(options)) {
+    if (given.source != "--set" && !may_change_on_resume(given.setting.first)) refuse(given.source);
+    overrides.push_back(given.setting);
+  }
+  return overrides;
+}
+
+int resume(const Options& options) {
+  const std::vector<KeyValue> overrides = resume_overrides(options);
+  train::Settings settings;
+  settings.apply_file(options.resume + "/settings.toml");
+  for (const KeyValue& each : overrides) apply(settings, {"--set", each});
+  set_threads(settings.threads);
+  print_intro(settings, options.resume);
+  const auto progress = std::make_shared<Progress>(settings.epochs, options.quiet);
+  const train::TrainResult result =
+      train::resume_run(options.resume, {{progress}, &interrupted()}, overrides);
+  return finish(result, settings, progress->first_step_seconds());
+}
+
+int run(const Options& options) {
+  if (!options.memory_limit.empty())
+    set_memory_limit(parse_bytes("--memory-limit", options.memory_limit));
+  catch_interrupts();
+  return options.resume.empty() ? start(options) : resume(options);
+}
+
+void add_options(Command& command, Options& options) {
+  Positional& model = command.positional(
+      options.model, "MODEL", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10 (sizes in the name)",
+      false);
+  model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
+  for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
+    const Shortcut& shortcut = kShortcuts[i];
+    const std::string fallback = std::string(shortcut.key) == "data"        ? "digits"
+                                 : std::string(shortcut.key) == "threads"   ? "all CPUs"
+                                 : std::string(shortcut.key) == "seed"      ? "0"
+                                 : std::string(shortcut.key) == "precision" ? "fp32"
+                                                                            : "the model's recipe";
+    command.group(shortcut.group)
+        .option(options.shortcuts[i], shortcut.flag, shortcut.value, shortcut.help, fallback);
+  }
+  command.option(options.memory_limit, "--memory-limit", "SIZE",
+                 "refuse to start when more is planned, as in 800MB", "none");
+  command.group("The run");
+  command.option(options.out, "--out", "DIR", "run folder, new or empty", "runs/MODEL, numbered")
+      .completes = Completes::Folders;
+  command
+      .option(options.resume, "--resume", "DIR",
+              "go on with this run by its own settings; only --epochs and --threads may change")
+      .completes = Completes::Folders;
+  command
+      .option(options.config, "--config", "FILE.toml", "settings from a file of key = value lines")
+      .completes = Completes::Files;
+  command.option(options.sets, "--set", "KEY=VALUE",
+                 "any setting by name; may be given again and again");
+  command.flag(options.settings, "--settings",
+               "print the settings in force as TOML (a --config file) and end");
+  command.flag(options.quiet, "--quiet", "no bar, only a line an epoch");
+}
+
+}  // namespace
+
+Command train_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "train";
+  command.summary = "train a network and keep the run in a folder";
+  command.about =
+      "Trains MODEL and keeps settings, logs, checkpoints and the trained model in a run folder. "
+      "Without further words it "
+      "uses the model's own recipe and drawn digits, which need no network. Settings are taken "
+      "from the recipe, then "
+      "--config, then --set, then the flags; the later ones win.\n\n"
+      "Ctrl-C finishes the step under way, saves and says how to go on; even after kill -9 the "
+      "folder holds a whole "
+      "checkpoint, and a resumed run ends with the same weights, bit for bit, as one never "
+      "stopped. The same seed gives the "
+      "same bits with any number of threads.";
+  command.examples = {
+      {"tenon train lenet5", "LeNet-5 on 60,000 drawn digits, in under a minute."},
+      {"tenon train keras_cnn --data mnist --epochs 5",
+       "A larger network on MNIST ('tenon data fetch mnist' gets it)."},
+      {"tenon train mlp:784-300-10 --optimizer adam --lr 0.001 --out runs/small",
+       "A network of two layers, of your own sizes."},
+      {"tenon train --resume runs/lenet5 --epochs 20", "Go on with a stopped or finished run."},
+      {"tenon train lenet5 --settings > mine.toml && tenon train --config mine.toml",
+       "All settings in a file, to be edited."},
+  };
+  add_options(command, *options);
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli

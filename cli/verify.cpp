@@ -1,0 +1,86 @@
+// tenon verify: repeats the beginning of a run in several ways and says whether every bit agrees.
+#include <fmt/core.h>
+#include <tenon/train.h>
+
+#include <memory>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Options {
+  std::string run;
+  int steps = 40;
+  bool json = false;
+};
+
+void print_text(const train::VerifyReport& report, const std::string& name) {
+  const Terminal& terminal = stdout_terminal();
+  for (const train::VerifyCheck& check : report.checks) {
+    fmt::print(
+        "{}  {}\n",
+        check.passed ? terminal.paint(Ink::Green, "ok    ") : terminal.paint(Ink::Red, "DIFFER"),
+        check.name);
+    if (!check.detail.empty()) fmt::print("{}", wrap(check.detail, terminal.width, 8));
+  }
+  fmt::print(
+      "\n{}\n",
+      terminal.paint(Ink::Bold, report.passed()
+                                    ? fmt::format("every bit of {} agrees", name)
+                                    : fmt::format("{} could not be repeated bit for bit", name)));
+}
+
+void print_json(const train::VerifyReport& report) {
+  Json json;
+  json.open_object().member("passed", report.passed()).key("checks").open_array();
+  for (const train::VerifyCheck& check : report.checks)
+    json.open_object()
+        .member("name", check.name)
+        .member("passed", check.passed)
+        .member("detail", check.detail)
+        .close_object();
+  json.close_array().close_object();
+  fmt::print("{}\n", json.text());
+}
+
+int run(const Options& options) {
+  if (options.steps < 2)
+    throw UsageError(fmt::format("--steps: {} is too few", options.steps), "give 2 or more");
+  const train::VerifyReport report = train::verify_run(
+      options.run, options.steps, [](const std::string& what) { status_line(what + " …"); });
+  clear_status_line();
+  if (options.json)
+    print_json(report);
+  else
+    print_text(report, options.run);
+  return report.passed() ? kOk : kFailed;
+}
+
+}  // namespace
+
+Command verify_command() {
+  auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "verify";
+  command.summary = "repeat a run's first steps and a kill-and-resume, bit for bit";
+  command.about =
+      "Repeats the first steps of a run: twice, with another number of threads, and stopped in the "
+      "middle and resumed in a "
+      "scratch folder; then compares all weights and optimizer states bit by bit, and the first "
+      "losses with the run's "
+      "own log. The run itself is not touched. Exit code 0: everything agrees; 1: something "
+      "differs.";
+  command.examples = {{"tenon verify runs/lenet5", "A few seconds for a small network."},
+                      {"tenon verify runs/lenet5 --steps 200 --json", "Longer, and for programs."}};
+  command.positional(options->run, "RUN", "run folder").completes = Completes::Folders;
+  command.option(options->steps, "--steps", "N", "steps to repeat", "40");
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return run(*options); };
+  return command;
+}
+
+}  // namespace tenon::cli
