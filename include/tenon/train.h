@@ -93,8 +93,6 @@ struct TrainOptions {
   double clip_norm = 0, clip_value = 0;     ///< 0: off
   bool classes = true;                      ///< targets are class indices: count correct answers
   bool guard = true;                        ///< a step whose loss is not finite changes nothing
-  /// Inputs are (x - mean) / std, after uint8 images have become 0…1.
-  double input_mean = 0, input_std = 1;
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
   int evaluate_every = 1;  ///< epochs
@@ -128,8 +126,9 @@ class TENON_API Trainer {
   Tensor predict(const Tensor& inputs);
   const nn::AnyModule& net() const;
 
- private:
   struct Impl;
+
+ private:
   std::unique_ptr<Impl> impl_;
 };
 
@@ -165,6 +164,9 @@ struct TENON_API Settings {
 
   /// The model's recipe. Throws ValueError for an unknown model.
   static Settings for_model(const std::string& model);
+  /// The recipe of the model that is named ("" : the file's, or the default), then a TOML file ("" : none), then single settings.
+  static Settings resolve(const std::string& model, const std::string& file,
+                          const std::vector<std::pair<std::string, std::string>>& overrides);
   /// Sets one by its name, from text. Throws ValueError naming the key (with a near miss) or the
   /// value and what is taken.
   void set(const std::string& key, const std::string& value);

@@ -1,0 +1,49 @@
+// Finding the layer that made the first NaN or infinity: the forward pass again, every module's
+// output watched.
+#include <string>
+#include <vector>
+
+#include <tenon/eval.h>
+#include <tenon/ops.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+struct Suspect {
+  std::string what;
+  Tensor finite;  // bool scalar
+};
+
+void add(std::vector<Suspect>& suspects, std::string what, const Tensor& value) {
+  if (is_floating(value.dtype())) suspects.push_back({std::move(what), all(isfinite(value))});
+}
+
+}  // namespace
+
+std::string first_non_finite(const nn::Module& net, const Tensor& input) {
+  std::vector<Suspect> suspects;
+  add(suspects, "the input", input);
+  {
+    nn::CallObserver watch([&](const std::string& path, const nn::Module& module, const Tensor&,
+                               const Tensor& output) {
+      const std::string name =
+          path.empty() ? module.describe() : cat(path, " (", module.describe(), ")");
+      for (const nn::NamedTensor& p : module.named_parameters())
+        if (p.name.find('.') == std::string::npos)
+          add(suspects, cat(name, ": parameter '", p.name, "'"), p.tensor);
+      add(suspects, cat(name, ": output"), output);
+    });
+    net(input);
+  }
+  std::vector<Tensor> checks;
+  for (const Suspect& s : suspects) checks.push_back(s.finite);
+  tenon::eval(checks);
+  for (const Suspect& s : suspects)
+    if (s.finite.item() == 0) return s.what;
+  return "";
+}
+
+}  // namespace tenon::train

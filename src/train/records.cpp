@@ -1,0 +1,173 @@
+// Records as JSON and CSV text.
+#include "train/records.h"
+
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinity and no NaN: they travel as text.
+Json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+double to_double(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  const auto& text = json.get_ref<const std::string&>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  throw FormatError(cat("'", text, "' is no number"));
+}
+
+Json to_json(const EpochReport& e) {
+  Json out{{"epoch", e.epoch},
+           {"step", e.step},
+           {"train_loss", number(e.train_loss)},
+           {"train_accuracy", number(e.train_accuracy)}};
+  if (e.test_loss) out["test_loss"] = number(*e.test_loss);
+  if (e.test_accuracy) out["test_accuracy"] = number(*e.test_accuracy);
+  out["lr"] = number(e.lr);
+  out["seconds"] = number(e.seconds);
+  out["items_per_s"] = number(e.items_per_s);
+  out["best"] = e.best;
+  return out;
+}
+
+EpochReport epoch_from(const Json& json) {
+  EpochReport e;
+  e.epoch = json.at("epoch").get<int>();
+  e.step = json.at("step").get<std::int64_t>();
+  e.train_loss = to_double(json.at("train_loss"));
+  e.train_accuracy = to_double(json.at("train_accuracy"));
+  if (json.contains("test_loss")) e.test_loss = to_double(json.at("test_loss"));
+  if (json.contains("test_accuracy")) e.test_accuracy = to_double(json.at("test_accuracy"));
+  e.lr = to_double(json.at("lr"));
+  e.seconds = to_double(json.at("seconds"));
+  e.items_per_s = to_double(json.at("items_per_s"));
+  e.best = json.at("best").get<bool>();
+  return e;
+}
+
+void for_each_line(const std::string& text,
+                   const std::function<void(const std::string&, const Json&)>& visit) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object()) visit(line, json);
+    at = end + 1;
+  }
+}
+
+}  // namespace
+
+std::string to_json(const Progress& p) {
+  Json schedule = Json::object(), history = Json::array();
+  for (const auto& [key, value] : p.schedule) schedule[key] = number(value);
+  for (const EpochReport& e : p.history) history.push_back(to_json(e));
+  return Json{{"step", p.step},
+              {"steps_per_epoch", p.steps_per_epoch},
+              {"batch", p.batch},
+              {"examples", p.examples},
+              {"loader_seed", p.loader_seed},
+              {"generator_seed", p.generator_seed},
+              {"generator_counter", p.generator_counter},
+              {"loss_sum", number(p.loss_sum)},
+              {"correct", p.correct},
+              {"items", p.items},
+              {"seconds", number(p.seconds)},
+              {"schedule", schedule},
+              {"history", history}}
+      .dump();
+}
+
+Progress progress_from_json(const std::string& text, const std::string& source) {
+  try {
+    const Json json = Json::parse(text);
+    Progress p;
+    p.step = json.at("step").get<std::int64_t>();
+    p.steps_per_epoch = json.at("steps_per_epoch").get<std::int64_t>();
+    p.batch = json.at("batch").get<std::int64_t>();
+    p.examples = json.at("examples").get<std::int64_t>();
+    p.loader_seed = json.at("loader_seed").get<std::uint64_t>();
+    p.generator_seed = json.at("generator_seed").get<std::uint64_t>();
+    p.generator_counter = json.at("generator_counter").get<std::uint64_t>();
+    p.loss_sum = to_double(json.at("loss_sum"));
+    p.correct = json.at("correct").get<std::int64_t>();
+    p.items = json.at("items").get<std::int64_t>();
+    p.seconds = to_double(json.at("seconds"));
+    for (const auto& [key, value] : json.at("schedule").items()) p.schedule[key] = to_double(value);
+    for (const Json& e : json.at("history")) p.history.push_back(epoch_from(e));
+    if (p.step < 0 || p.steps_per_epoch < 1) throw FormatError("negative counts");
+    return p;
+  } catch (const std::exception& error) {
+    throw FormatError(cat(source, ": the state of the run cannot be read (", error.what(),
+                          "): the checkpoint is damaged"));
+  }
+}
+
+std::string csv_header() {
+  return "epoch,step,train_loss,train_accuracy,test_loss,test_accuracy,lr,seconds,items_per_s,"
+         "best\n";
+}
+
+std::string csv_line(const EpochReport& e) {
+  auto optional = [](const std::optional<double>& value) {
+    return value ? cat(*value) : std::string();
+  };
+  return cat(e.epoch, ",", e.step, ",", e.train_loss, ",", e.train_accuracy, ",",
+             optional(e.test_loss), ",", optional(e.test_accuracy), ",", e.lr, ",", e.seconds, ",",
+             e.items_per_s, ",", e.best ? 1 : 0, "\n");
+}
+
+std::string json_line(const EpochReport& e) {
+  Json out{{"event", "epoch"}};
+  out.update(to_json(e));
+  return out.dump();
+}
+
+std::string json_step_line(std::int64_t step, double loss, double lr) {
+  return Json{{"event", "step"}, {"step", step}, {"loss", number(loss)}, {"lr", number(lr)}}.dump();
+}
+
+std::string json_event_line(const std::string& event, std::int64_t step,
+                            const std::string& detail) {
+  Json out{{"event", event}, {"step", step}};
+  if (!detail.empty()) out["detail"] = detail;
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string json_log_until(const std::string& text, std::int64_t step) {
+  std::string out;
+  for_each_line(text, [&](const std::string& line, const Json& json) {
+    const auto it = json.find("step");
+    if (it != json.end() && it->is_number_integer() && it->get<std::int64_t>() <= step)
+      out += line + "\n";
+  });
+  return out;
+}
+
+std::vector<std::pair<std::int64_t, double>> losses_of_log(const std::string& text) {
+  std::vector<std::pair<std::int64_t, double>> out;
+  for_each_line(text, [&](const std::string&, const Json& json) {
+    if (json.value("event", "") != "step" || !json.contains("step") || !json.contains("loss"))
+      return;
+    if (json.at("step").is_number_integer() && json.at("loss").is_number())
+      out.emplace_back(json.at("step").get<std::int64_t>(), json.at("loss").get<double>());
+  });
+  return out;
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,50 @@
+// What a run remembers beside its tensors, and its text forms: checkpoint metadata, lines of the
+// logs.
+//
+// Numbers are written so that reading them gives the same bits.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <tenon/train.h>
+
+namespace tenon::train {
+
+/// Where a run stands after a step.
+struct Progress {
+  std::int64_t step = 0;  ///< steps done
+  std::int64_t steps_per_epoch =
+      0;  ///< with batch and examples: the resumed run must cut its epochs alike
+  std::int64_t batch = 0, examples = 0;
+  std::uint64_t loader_seed = 0;
+  std::uint64_t generator_seed = 0, generator_counter = 0;
+  // The epoch under way.
+  double loss_sum = 0;
+  std::int64_t correct = 0, items = 0;
+  double seconds = 0;
+  std::map<std::string, double> schedule;
+  std::vector<EpochReport> history;
+};
+
+std::string to_json(const Progress& progress);
+/// Throws FormatError naming `source` for text that is not what to_json() writes.
+Progress progress_from_json(const std::string& text, const std::string& source);
+
+/// Header and line of log.csv; figures that were not taken are empty.
+std::string csv_header();
+std::string csv_line(const EpochReport& epoch);
+/// Lines of log.jsonl, without the line end.
+std::string json_line(const EpochReport& epoch);
+std::string json_step_line(std::int64_t step, double loss, double lr);
+std::string json_event_line(const std::string& event, std::int64_t step,
+                            const std::string& detail = "");
+
+/// Lines of a log.jsonl that belong to steps up to `step`; torn lines are left out.
+std::string json_log_until(const std::string& text, std::int64_t step);
+/// (step, loss) of the step lines of a log.jsonl.
+std::vector<std::pair<std::int64_t, double>> losses_of_log(const std::string& text);
+
+}  // namespace tenon::train

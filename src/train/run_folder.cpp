@@ -1,0 +1,186 @@
+// POSIX files and locks behind a run folder.
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include <tenon/error.h>
+#include <tenon/log.h>
+
+#include "base/log.h"
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr char kFormat[] = "tenon.checkpoint.1";
+
+std::string reason() { return std::generic_category().message(errno); }
+
+bool is_checkpoint(const std::string& name) {
+  return name.rfind("step-", 0) == 0 && name.size() > 17 &&
+         name.substr(name.size() - 12) == ".safetensors";
+}
+
+std::string checkpoint_name(std::int64_t step) {
+  std::string digits = std::to_string(step);
+  digits.insert(0, digits.size() < 8 ? 8 - digits.size() : 0, '0');  // so that names sort by step
+  return cat("step-", digits, ".safetensors");
+}
+
+int open_for_append(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) throw IoError(cat(path, ": cannot open the log: ", reason()));
+  return fd;
+}
+
+Checkpoint load(const std::string& path) {
+  io::SafeTensors file = io::load_safetensors(path);
+  const auto format = file.metadata.find("format"), state = file.metadata.find("state");
+  if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
+    throw FormatError(cat(path, " is a safetensors file, but no checkpoint of a run"));
+  return {path, std::move(file.tensors), progress_from_json(state->second, path)};
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  if (resume && !fs::is_directory(path_))
+    throw IoError(cat(path_, ": there is no such run folder; check the path after --resume"));
+  std::error_code error;
+  fs::create_directories(path_ + "/checkpoints", error);
+  if (error)
+    throw IoError(cat(path_, ": cannot make the run folder: ", error.message(),
+                      "; choose another folder or check its permissions"));
+  lock();
+  try {
+    if (!resume && (!checkpoint_names().empty() || fs::exists(file("log.csv"))))
+      throw ValueError(cat(path_, " already holds a run: resume it (--resume ", path_,
+                           "), or choose another folder"));
+    remove_leftovers();
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+RunFolder::~RunFolder() {
+  for (const int fd : {csv_, json_, lock_})
+    if (fd >= 0) ::close(fd);
+}
+
+void RunFolder::lock() {
+  const std::string name = file("lock");
+  lock_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0)
+    throw IoError(cat(name, ": cannot write into the run folder: ", reason(),
+                      "; choose another folder or check its permissions"));
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    const int code = errno;
+    char owner[32] = {};
+    const ssize_t got = ::pread(lock_, owner, sizeof owner - 1, 0);
+    ::close(lock_);
+    lock_ = -1;
+    if (code == EWOULDBLOCK)
+      throw IoError(cat(path_, " is in use by another run",
+                        got > 0 ? cat(" (process ", static_cast<const char*>(owner), ")") : "",
+                        ": wait for it to end, or choose another folder"));
+    throw IoError(
+        cat(name, ": cannot lock the run folder: ", std::generic_category().message(code)));
+  }
+  // The number is for people; only the lock itself counts, so a failed write does no harm.
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0)
+    log_message(LogLevel::Debug, cat(name, ": cannot note the process number: ", reason()));
+}
+
+// What a killed writer left beside its target.
+void RunFolder::remove_leftovers() const {
+  std::error_code ignored;
+  for (const std::string& folder : {path_, path_ + "/checkpoints"})
+    for (const auto& entry : fs::directory_iterator(folder, ignored))
+      if (entry.path().filename().string().find(".tmp-") != std::string::npos)
+        fs::remove(entry.path(), ignored);
+}
+
+std::vector<std::string> RunFolder::checkpoint_names() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints", error))
+    if (is_checkpoint(entry.path().filename().string()))
+      names.push_back(entry.path().filename().string());
+  if (error) throw IoError(cat(path_, "/checkpoints: cannot be read: ", error.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
+  const std::string name = checkpoint_name(checkpoint.progress.step);
+  const std::string path = file("checkpoints/" + name);
+  io::save_safetensors(path, checkpoint.tensors,
+                       {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
+  io::write_file(file("checkpoints/latest"), name + "\n");
+  const std::vector<std::string> names = checkpoint_names();
+  const auto surplus = static_cast<std::int64_t>(names.size()) - std::max(keep, 1);
+  std::error_code ignored;
+  for (std::int64_t k = 0; k < surplus; ++k)
+    if (names[static_cast<std::size_t>(k)] != name)
+      fs::remove(file("checkpoints/" + names[static_cast<std::size_t>(k)]), ignored);
+  return path;
+}
+
+std::optional<Checkpoint> RunFolder::load_latest() const {
+  std::vector<std::string> candidates = checkpoint_names();
+  if (candidates.empty()) return std::nullopt;
+  if (fs::exists(file("checkpoints/latest"))) {
+    std::string name = io::read_file(file("checkpoints/latest"), 4096);
+    while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
+    const auto it = std::find(candidates.begin(), candidates.end(), name);
+    if (it != candidates.end()) std::rotate(it, it + 1, candidates.end());
+  }
+  std::string first_problem;
+  for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
+    try {
+      return load(file("checkpoints/" + *it));
+    } catch (const Error& error) {
+      log_message(LogLevel::Warning,
+                  cat("a checkpoint cannot be read and is passed over: ", error.what()));
+      if (first_problem.empty()) first_problem = error.what();
+    }
+  }
+  throw FormatError(cat(path_, ": no checkpoint can be read; the newest: ", first_problem));
+}
+
+void RunFolder::open_logs(const Progress& progress) {
+  std::string csv = csv_header();
+  for (const EpochReport& epoch : progress.history) csv += csv_line(epoch);
+  io::write_file(file("log.csv"), csv);
+  const std::string lines = fs::exists(file("log.jsonl")) ? io::read_file(file("log.jsonl")) : "";
+  io::write_file(file("log.jsonl"), json_log_until(lines, progress.step));
+  csv_ = open_for_append(file("log.csv"));
+  json_ = open_for_append(file("log.jsonl"));
+}
+
+void RunFolder::append(int fd, const char* name, const std::string& text) {
+  if (fd < 0) return;
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      throw IoError(cat(file(name), ": cannot write the log: ", reason(),
+                        "; the run can be resumed from its latest checkpoint"));
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,61 @@
+// RunFolder: the files of a run, and the lock that keeps a second run out.
+//
+//   settings.toml  log.csv  log.jsonl  model.safetensors  best.safetensors  lock
+//   checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest one's name)
+//
+// Every file but the logs is replaced whole, so that a run killed at any moment leaves a whole
+// checkpoint; a log may end in a torn line, which resuming cuts off.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/io.h>
+
+#include "train/records.h"
+
+namespace tenon::train {
+
+struct Checkpoint {
+  std::string path;
+  io::TensorMap tensors;  ///< "model." and "optimizer." before the names
+  Progress progress;
+};
+
+class RunFolder {
+ public:
+  /// Makes the folder where it is missing and locks it. Throws IoError when it cannot be made or
+  /// written or is in use, and ValueError when `resume` is off and it already holds a run.
+  RunFolder(const std::string& path, bool resume);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const noexcept { return path_; }
+
+  /// Writes the checkpoint, then points `latest` to it, then deletes all but the newest `keep`.
+  /// Returns its path.
+  std::string save(const Checkpoint& checkpoint, int keep);
+  /// The newest checkpoint that can be read: the one `latest` names, or failing that the highest
+  /// step. nullopt when there is none.
+  std::optional<Checkpoint> load_latest() const;
+
+  /// Brings the logs to where the run stands: cuts off what lies beyond `progress`, and opens them
+  /// for appending.
+  void open_logs(const Progress& progress);
+  void append_csv(const std::string& text) { append(csv_, "log.csv", text); }
+  void append_json(const std::string& line) { append(json_, "log.jsonl", line + "\n"); }
+
+ private:
+  void lock();
+  void remove_leftovers() const;
+  std::vector<std::string> checkpoint_names() const;  // oldest first
+  void append(int fd, const char* name, const std::string& text);
+  std::string path_;
+  int lock_ = -1, csv_ = -1, json_ = -1;
+};
+
+}  // namespace tenon::train

@@ -1,0 +1,450 @@
+// The Trainer: epochs of steps, evaluation, checkpoints, logs, stopping.
+//
+// Where a run stands is a number of steps; epoch, place in the epoch, learning rate and order of
+// the examples follow from it, and what does not follow (weights, moments, generator, sums of the
+// epoch under way) is in the checkpoint. That is why a resumed run ends with the bits of one that
+// was never stopped.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include <tenon/data.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+#include "train/records.h"
+#include "train/run_folder.h"
+#include "train/step.h"
+
+namespace tenon::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+constexpr std::int64_t kDenseLogSteps =
+    100;  // the first steps are logged one by one: `verify` compares them
+constexpr std::int64_t kLogEvery = 50;
+
+constexpr char kModel[] = "model.", kOptimizer[] = "optimizer.";
+
+StateDict copy(const StateDict& state) {
+  StateDict out;
+  for (const auto& [name, tensor] : state)
+    out.emplace(name, Tensor::from_data(tensor.data(), tensor.shape(), tensor.dtype()));
+  return out;
+}
+
+StateDict part(const io::TensorMap& tensors, const std::string& prefix) {
+  StateDict out;
+  for (const auto& [name, tensor] : tensors)
+    if (name.rfind(prefix, 0) == 0) out.emplace(name.substr(prefix.size()), tensor);
+  return out;
+}
+
+// The figure that tells a better epoch, higher is better: accuracy before loss, test before
+// training.
+double figure(const EpochReport& e) {
+  if (e.test_accuracy) return *e.test_accuracy;
+  if (e.test_loss) return -*e.test_loss;
+  return -e.train_loss;
+}
+
+// Speed over the last second or so.
+class Speedometer {
+ public:
+  void add(std::int64_t items) {
+    items_ += items;
+    const double passed = seconds_since(mark_);
+    if (passed < 0.25 && speed_ > 0) return;
+    const double now = static_cast<double>(items_) / std::max(passed, 1e-9);
+    speed_ = speed_ > 0 ? 0.6 * speed_ + 0.4 * now : now;
+    restart();
+  }
+  void restart() { items_ = 0, mark_ = Clock::now(); }
+  double speed() const { return speed_; }
+
+ private:
+  std::int64_t items_ = 0;
+  double speed_ = 0;
+  Clock::time_point mark_ = Clock::now();
+};
+
+}  // namespace
+
+Callback::~Callback() = default;
+void Callback::on_start(std::int64_t, std::int64_t) {}
+void Callback::on_step(const StepReport&) {}
+void Callback::on_evaluation(std::int64_t, std::int64_t) {}
+void Callback::on_epoch(const EpochReport&) {}
+void Callback::on_checkpoint(const std::string&) {}
+bool Callback::should_stop(const EpochReport&) { return false; }
+
+struct Trainer::Impl {
+  Impl(nn::AnyModule module, nn::Loss l, optim::Optimizer& o, TrainOptions opts)
+      : net(std::move(module)),
+        loss(std::move(l)),
+        optimizer(o),
+        options(std::move(opts)),
+        train_step(net, loss, optimizer, options),
+        eval_step(net, loss) {}
+
+  Evaluation evaluate(data::Loader& loader);
+  bool stop_asked() const {
+    return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+  }
+  template <class F>
+  void tell(F&& f) {
+    for (const std::shared_ptr<Callback>& callback : options.callbacks) f(*callback);
+  }
+
+  nn::AnyModule net;
+  nn::Loss loss;
+  optim::Optimizer& optimizer;
+  TrainOptions options;
+  TrainStep train_step;
+  EvalStep eval_step;
+};
+
+Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
+  const Clock::time_point start = Clock::now();
+  loader.set_epoch(loader.state().epoch);
+  const std::int64_t classes = loader.dataset().classes();
+  const bool counting = options.classes && classes > 0;
+  Evaluation out;
+  out.confusion = metrics::ConfusionMatrix(counting ? static_cast<int>(classes) : 1);
+  metrics::RunningMean loss_mean, top3;
+  data::Batch batch;
+  for (std::int64_t k = 1; loader.next(batch); ++k) {
+    const EvalOutcome outcome = eval_step(batch);
+    const auto weight = static_cast<double>(batch.size);
+    loss_mean.add(outcome.loss, weight);
+    out.items += batch.size;
+    if (counting) {
+      if (outcome.scores.rank() != 2 || outcome.scores.size(1) != classes)
+        throw ShapeError(cat("the network gives ", outcome.scores.shape(), " where the data has ",
+                             classes, " classes: choose a model with as many outputs"));
+      out.confusion.add(outcome.scores, batch.target);
+      top3.add(metrics::top_k_accuracy(outcome.scores, batch.target, 3), weight);
+    }
+    tell([&](Callback& c) { c.on_evaluation(k, loader.batches()); });
+  }
+  out.loss = loss_mean.value();
+  out.accuracy = counting ? out.confusion.accuracy() : 0;
+  out.top3_accuracy = top3.value();
+  out.seconds = seconds_since(start);
+  out.items_per_s = static_cast<double>(out.items) / std::max(out.seconds, 1e-9);
+  return out;
+}
+
+namespace {
+
+// One call of fit(): from where the run stands to its end.
+class Fit {
+ public:
+  Fit(Trainer::Impl& impl, data::Loader& train, data::Loader* test)
+      : t_(impl), o_(impl.options), train_(train), test_(test) {}
+  TrainResult run();
+
+ private:
+  void prepare();
+  void restore(Checkpoint checkpoint);
+  bool epoch();
+  void step(const data::Batch& batch);
+  [[noreturn]] void not_finite(const data::Batch& batch, double loss, std::uint64_t seed,
+                               std::uint64_t counter);
+  void report_step(std::int64_t items, double loss);
+  void end_epoch();
+  void note_best(EpochReport& report);
+  void checkpoint();
+  bool due() const;
+  bool finished() const { return p_.step >= total_ || early_stop(); }
+  bool early_stop() const;
+  const EpochReport* best() const;
+  void finish();
+
+  Trainer::Impl& t_;
+  const TrainOptions& o_;
+  data::Loader& train_;
+  data::Loader* test_;
+  std::unique_ptr<optim::Schedule> schedule_;
+  std::unique_ptr<RunFolder> folder_;
+  Progress p_;
+  std::int64_t total_ = 0;
+  StateDict best_weights_;
+  Speedometer speed_;
+  Clock::time_point start_ = Clock::now(), epoch_start_, last_checkpoint_;
+  std::int64_t last_saved_ = -1;
+  double evaluation_seconds_ = 0;
+  bool asked_to_stop_ = false;  // by a callback
+  TrainResult result_;
+};
+
+void Fit::prepare() {
+  p_.batch = train_.batch();
+  p_.examples = train_.dataset().size();
+  p_.steps_per_epoch = train_.batches();
+  p_.loader_seed = train_.state().seed;
+  total_ = static_cast<std::int64_t>(o_.epochs) * p_.steps_per_epoch;
+  if (o_.max_steps > 0) total_ = std::min(total_, o_.max_steps);
+  optim::ScheduleOptions schedule = o_.schedule_options;
+  schedule.total_steps = total_;
+  schedule.steps_per_epoch = p_.steps_per_epoch;
+  schedule_ = optim::create_schedule(o_.schedule, schedule);
+  if (o_.run_dir.empty()) return;
+  folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
+  result_.run_dir = folder_->path();
+  if (o_.resume)
+    if (std::optional<Checkpoint> checkpoint = folder_->load_latest())
+      restore(std::move(*checkpoint));
+  folder_->open_logs(p_);
+  folder_->append_json(
+      json_event_line(o_.resume ? "resume" : "start", p_.step, t_.optimizer.describe()));
+  if (last_saved_ < 0) checkpoint();
+}
+
+void Fit::restore(Checkpoint checkpoint) {
+  const Progress& saved = checkpoint.progress;
+  if (saved.batch != p_.batch || saved.examples != p_.examples ||
+      saved.steps_per_epoch != p_.steps_per_epoch)
+    throw ValueError(
+        cat(checkpoint.path, " was made with batches of ", saved.batch, " from ", saved.examples,
+            " examples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
+            p_.examples, " (", p_.steps_per_epoch,
+            "): resume with the data and the batch size that the run was started with"));
+  t_.net.load_state_dict(part(checkpoint.tensors, kModel));
+  t_.optimizer.load_state_dict(part(checkpoint.tensors, kOptimizer));
+  schedule_->load_state(saved.schedule);
+  Generator::global().set_state(saved.generator_seed, saved.generator_counter);
+  p_ = std::move(checkpoint.progress);
+  last_saved_ = p_.step;
+  // An epoch that was cut short by a limit of steps and now goes on is reported again when it is
+  // whole.
+  const auto under_way = static_cast<int>(p_.step / p_.steps_per_epoch) + 1;
+  std::erase_if(p_.history,
+                [&](const EpochReport& e) { return e.epoch >= under_way && p_.step < total_; });
+}
+
+const EpochReport* Fit::best() const {
+  const EpochReport* found = nullptr;
+  for (const EpochReport& e : p_.history)
+    if (e.best) found = &e;
+  return found;
+}
+
+bool Fit::early_stop() const {
+  if (asked_to_stop_) return true;
+  const EpochReport* top = best();
+  return o_.early_stopping > 0 && top != nullptr &&
+         p_.history.back().epoch - top->epoch >= o_.early_stopping;
+}
+
+bool Fit::due() const {
+  if (folder_ == nullptr) return false;
+  if (o_.checkpoint_steps > 0 && p_.step % o_.checkpoint_steps == 0) return true;
+  return o_.checkpoint_seconds > 0 && seconds_since(last_checkpoint_) >= o_.checkpoint_seconds;
+}
+
+void Fit::checkpoint() {
+  if (folder_ == nullptr || last_saved_ == p_.step) return;
+  p_.schedule = schedule_->state();
+  p_.generator_seed = Generator::global().seed();
+  p_.generator_counter = Generator::global().counter();
+  Checkpoint out{"", {}, p_};
+  for (const auto& [name, tensor] : t_.net.state_dict()) out.tensors.emplace(kModel + name, tensor);
+  for (const auto& [name, tensor] : t_.optimizer.state_dict())
+    out.tensors.emplace(kOptimizer + name, tensor);
+  const std::string path = folder_->save(out, o_.keep_checkpoints);
+  last_saved_ = p_.step;
+  last_checkpoint_ = Clock::now();
+  t_.tell([&](Callback& c) { c.on_checkpoint(path); });
+}
+
+void Fit::not_finite(const data::Batch& batch, double loss, std::uint64_t seed,
+                     std::uint64_t counter) {
+  Generator::global().set_state(seed, counter);  // the same random draws as in the step that failed
+  t_.net.train();
+  const std::string culprit = first_non_finite(t_.net, batch.input);
+  if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
+  throw NumericError(
+      cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
+          culprit.empty() ? "every layer's output is finite, so the loss function made it"
+                          : cat("the first place that is not finite is ", culprit),
+          ". The weights before this step are kept. Try a smaller learning rate (it was ",
+          t_.optimizer.lr(), "), clip the gradients (clip_norm = 1), or look at the data"));
+}
+
+void Fit::step(const data::Batch& batch) {
+  t_.optimizer.set_lr(t_.optimizer.base_lr() * schedule_->factor(p_.step));
+  const std::uint64_t seed = Generator::global().seed(), counter = Generator::global().counter();
+  const StepOutcome outcome = t_.train_step(batch);
+  if (!std::isfinite(outcome.loss)) not_finite(batch, outcome.loss, seed, counter);
+  ++p_.step;
+  p_.loss_sum += outcome.loss * static_cast<double>(batch.size);
+  p_.correct += outcome.correct;
+  p_.items += batch.size;
+  if (result_.first_step_seconds == 0) result_.first_step_seconds = seconds_since(start_);
+  if (folder_ != nullptr && (p_.step <= kDenseLogSteps || p_.step % kLogEvery == 0))
+    folder_->append_json(json_step_line(p_.step, outcome.loss, t_.optimizer.lr()));
+  speed_.add(batch.size);
+  report_step(batch.size, outcome.loss);
+}
+
+void Fit::report_step(std::int64_t items, double loss) {
+  if (o_.callbacks.empty()) return;
+  StepReport r;
+  r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
+  r.step = p_.step;
+  r.step_in_epoch = (p_.step - 1) % p_.steps_per_epoch + 1;
+  r.steps_per_epoch = p_.steps_per_epoch;
+  r.loss = loss;
+  r.mean_loss = p_.loss_sum / static_cast<double>(p_.items);
+  r.accuracy = static_cast<double>(p_.correct) / static_cast<double>(p_.items);
+  r.lr = t_.optimizer.lr();
+  r.items = items;
+  r.items_per_s = speed_.speed();
+  const auto steps_left = static_cast<double>(total_ - p_.step),
+             per_step = static_cast<double>(p_.batch);
+  const double epochs_left = std::ceil(steps_left / static_cast<double>(p_.steps_per_epoch));
+  r.seconds_left =
+      steps_left * per_step / std::max(speed_.speed(), 1e-9) + epochs_left * evaluation_seconds_;
+  t_.tell([&](Callback& c) { c.on_step(r); });
+}
+
+// Trains to the end of the epoch under way. False when it was interrupted.
+bool Fit::epoch() {
+  const std::int64_t in_epoch = p_.step % p_.steps_per_epoch;
+  train_.set_state({p_.loader_seed, p_.step / p_.steps_per_epoch, in_epoch * p_.batch});
+  epoch_start_ = Clock::now();
+  speed_.restart();
+  const double before = p_.seconds;
+  data::Batch batch;
+  while (p_.step < total_ && train_.next(batch)) {
+    step(batch);
+    p_.seconds = before + seconds_since(epoch_start_);
+    const bool whole = p_.step % p_.steps_per_epoch == 0 || p_.step == total_;
+    if (whole) break;
+    if (t_.stop_asked()) return false;
+    if (due()) checkpoint();
+  }
+  end_epoch();
+  return true;
+}
+
+void Fit::end_epoch() {
+  EpochReport r;
+  r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
+  r.step = p_.step;
+  r.train_loss = p_.loss_sum / static_cast<double>(p_.items);
+  r.train_accuracy = static_cast<double>(p_.correct) / static_cast<double>(p_.items);
+  r.lr = t_.optimizer.lr();
+  r.seconds = p_.seconds;
+  r.items_per_s = static_cast<double>(p_.items) / std::max(p_.seconds, 1e-9);
+  if (test_ != nullptr && (r.epoch % std::max(o_.evaluate_every, 1) == 0 || p_.step == total_)) {
+    const Evaluation evaluation = t_.evaluate(*test_);
+    evaluation_seconds_ = evaluation.seconds;
+    r.test_loss = evaluation.loss;
+    if (o_.classes && test_->dataset().classes() > 0) r.test_accuracy = evaluation.accuracy;
+  }
+  note_best(r);
+  schedule_->observe(r.test_loss.value_or(r.train_loss));
+  p_.history.push_back(r);
+  p_.loss_sum = p_.seconds = 0;
+  p_.correct = p_.items = 0;
+  if (folder_ != nullptr) {
+    folder_->append_csv(csv_line(r));
+    folder_->append_json(json_line(r));
+  }
+  checkpoint();
+  t_.tell([&](Callback& c) {
+    c.on_epoch(r);
+    asked_to_stop_ = c.should_stop(r) || asked_to_stop_;
+  });
+}
+
+void Fit::note_best(EpochReport& r) {
+  if (test_ != nullptr && !r.test_loss) return;  // an epoch without an evaluation is not compared
+  const EpochReport* top = best();
+  r.best = top == nullptr || figure(r) > figure(*top);
+  if (!r.best || !o_.keep_best) return;
+  if (folder_ != nullptr)
+    io::save_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
+                         {{"epoch", cat(r.epoch)}});
+  else
+    best_weights_ = copy(t_.net.state_dict());
+}
+
+// Leaves the best weights in the network and writes the model's file.
+void Fit::finish() {
+  t_.net.eval();
+  const EpochReport* top = best();
+  const bool ended = result_.reason != StopReason::Interrupted;
+  if (ended && o_.keep_best && top != nullptr && top->step != p_.step) {
+    if (folder_ != nullptr)
+      best_weights_ = io::load_safetensors(folder_->file("best.safetensors")).tensors;
+    if (!best_weights_.empty()) t_.net.load_state_dict(best_weights_);
+  }
+  if (top != nullptr) {
+    result_.best = figure(*top);
+    result_.best_epoch = top->epoch;
+  }
+  result_.epochs = p_.history;
+  result_.steps = p_.step;
+  result_.seconds = seconds_since(start_);
+  if (folder_ == nullptr) return;
+  io::Metadata metadata{{"format", "pt"}, {"steps", cat(p_.step)}};
+  for (const auto& [key, value] : o_.model_metadata) metadata[key] = value;
+  io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(), metadata);
+  folder_->append_json(json_event_line(ended ? "end" : "interrupted", p_.step));
+}
+
+TrainResult Fit::run() {
+  prepare();
+  last_checkpoint_ = Clock::now();
+  t_.tell([&](Callback& c) { c.on_start(p_.step, total_); });
+  while (!finished()) {
+    if (t_.stop_asked() || !epoch()) {
+      result_.reason = StopReason::Interrupted;
+      break;
+    }
+  }
+  checkpoint();
+  if (result_.reason != StopReason::Interrupted && p_.step < total_)
+    result_.reason = StopReason::EarlyStop;
+  finish();
+  return std::move(result_);
+}
+
+}  // namespace
+
+Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
+                 TrainOptions options) {
+  if (options.epochs < 1)
+    throw ValueError(cat("Trainer: epochs is ", options.epochs, ", must be at least 1"));
+  if (options.resume && options.run_dir.empty())
+    throw ValueError("Trainer: resume needs a run_dir");
+  impl_ = std::make_unique<Impl>(std::move(net), std::move(loss), optimizer, std::move(options));
+}
+
+Trainer::~Trainer() = default;
+
+TrainResult Trainer::fit(data::Loader& train, data::Loader* test) {
+  return Fit(*impl_, train, test).run();
+}
+
+Evaluation Trainer::evaluate(data::Loader& loader) { return impl_->evaluate(loader); }
+
+Tensor Trainer::predict(const Tensor& inputs) {
+  impl_->net.eval();
+  return impl_->net(inputs).eval();
+}
+
+const nn::AnyModule& Trainer::net() const { return impl_->net; }
+
+}  // namespace tenon::train
