@@ -1,6 +1,8 @@
-// Data: sets of examples (drawn digits, MNIST, IDX, CSV, NumPy, tensors) and the loader that makes batches of them.
+// Data: sets of examples (drawn digits, MNIST, IDX, CSV, NumPy, tensors) and the loader that makes
+// batches of them.
 //
-// The order of a run is a function of (seed, epoch) alone: neither worker threads nor a stop and resume change it.
+// The order of a run is a function of (seed, epoch) alone: neither worker threads nor a stop and
+// resume change it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,8 @@ class TENON_API Dataset {
  public:
   virtual ~Dataset();
   virtual std::int64_t size() const = 0;
-  /// Shape and type of one example's input: images are [channels, height, width], uint8 from 0 to 255.
+  /// Shape and type of one example's input: images are [channels, height, width], uint8 from 0 to
+  /// 255.
   virtual Shape input_shape() const = 0;
   virtual DType input_dtype() const = 0;
   /// Shape and type of one example's target: [] and int64 for a class.
@@ -28,7 +31,8 @@ class TENON_API Dataset {
   virtual DType target_dtype() const;
   /// Number of classes; 0 when targets are not classes.
   virtual std::int64_t classes() const = 0;
-  /// Names of the classes: their numbers unless the set knows better. Empty when targets are not classes.
+  /// Names of the classes: their numbers unless the set knows better. Empty when targets are not
+  /// classes.
   virtual std::vector<std::string> class_names() const;
   /// What this is, for people: "60,000 drawn digits (seed 0)".
   virtual std::string describe() const = 0;
@@ -38,9 +42,12 @@ class TENON_API Dataset {
   virtual bool in_memory() const { return false; }
 };
 
-/// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1 are classes; `classes` 0 counts them.
-TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target, std::int64_t classes = 0);
-/// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every machine. Drawn when first used.
+/// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
+/// are classes; `classes` 0 counts them.
+TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
+                                                std::int64_t classes = 0);
+/// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every
+/// machine. Drawn when first used.
 TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
 /// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder.
 TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
@@ -48,18 +55,27 @@ TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split spl
 struct CsvOptions {
   int label_column = -1;   ///< counted from 0; negative from the end; used when label_name is ""
   std::string label_name;  ///< the header's name for the label's column
-  bool classes = true;     ///< labels are classes: integers, or words that are numbered in alphabetical order
+  bool classes =
+      true;  ///< labels are classes: whole numbers, or words numbered in alphabetical order
+  /// Names of the classes in their order, when known: a test set takes the training set's.
+  std::vector<std::string> class_names;
+  /// Rows are pictures of this shape, whole numbers from 0 to 255; [] leaves the columns as
+  /// numbers.
+  Shape image_shape;
 };
-/// Rows of numbers with one label column. A first row that holds words is taken as the header.
-TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& options = {});
+/// Rows of numbers with one label column. A first row that holds words is taken as the header; the
+/// label is then, unless told otherwise, the column named label, class, target or y.
+TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
+                                            const CsvOptions& options = {});
 
-/// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "mnist[:FOLDER]", "idx:FOLDER", "csv:FILE[,label=NAME]",
-/// "npy:INPUTS.npy,TARGETS.npy". A CSV or NumPy file keeps every tenth example for Split::Test, chosen by number, and a name that
-/// contains "train" has its test set in the file that says "test" in the same place when there is one.
-/// Throws ValueError for a name that is none of these, IoError or FormatError for what it stands for.
+/// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "mnist[:FOLDER]", "idx:FOLDER",
+/// "npy:INPUTS,TARGETS" or "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]".
+/// Without a test file of its own, a CSV or NumPy set keeps every tenth example for Split::Test.
+/// Throws ValueError for a name that is none of these, else what opening it throws.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split);
 
-/// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache folder.
+/// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
+/// folder.
 TENON_API std::string default_data_dir();
 
 struct LoaderOptions {
@@ -67,10 +83,12 @@ struct LoaderOptions {
   bool shuffle = true;
   bool drop_last = false;  ///< leave out an incomplete last batch
   std::uint64_t seed = 0;  ///< of the order
-  /// Threads that prepare batches ahead; 0 prepares them in next(). Sets in memory never need threads and get none.
+  /// Threads that prepare batches ahead; 0 prepares them in next(). Sets in memory never need
+  /// threads and get none.
   int workers = 1;
   int prefetch = 4;  ///< batches prepared ahead
-  /// uint8 inputs become float32: (x / 255 - mean) / std. Other inputs, and all with scale = false, come as they are stored.
+  /// uint8 inputs become float32: (x / 255 - mean) / std. Other inputs, and all with scale = false,
+  /// come as they are stored.
   bool scale = true;
   double mean = 0, std = 1;
 };
@@ -97,8 +115,9 @@ class TENON_API Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Fills room for batch() inputs and targets with the next batch and returns its number of examples; 0 at the end of the epoch,
-  /// after which the next call begins the next epoch. What the set throws, in whichever thread, is thrown here.
+  /// Fills room for batch() inputs and targets with the next batch and returns its number of
+  /// examples; 0 at the end of the epoch, after which the next call begins the next epoch. What the
+  /// set throws, in whichever thread, is thrown here.
   std::int64_t next(void* input, void* target);
   /// The same as tensors; false at the end of the epoch.
   bool next(Batch& batch);

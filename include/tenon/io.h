@@ -1,9 +1,11 @@
-// Files: tensors as safetensors and .npy, both ways; pictures and IDX in; text and bytes written whole or not at all.
+// Files: tensors as safetensors and .npy, both ways; pictures and IDX in; text and bytes written
+// whole or not at all.
 //
-// Every reader takes untrusted bytes: sizes are checked against the file's length before memory is asked for, and a
-// file that is not what it says is refused with FormatError naming the file, the place and the reason. IoError is the system's
-// refusal. Writers put a temporary file beside the target, flush it to the disk and rename it: a reader sees the old file or
-// the new one, whatever happens in between.
+// Every reader takes untrusted bytes: sizes are checked against the file's length before memory is
+// asked for, and a file that is not what it says is refused with FormatError naming the file, the
+// place and the reason. IoError is the system's refusal. Writers put a temporary file beside the
+// target, flush it to the disk and rename it: a reader sees the old file or the new one, whatever
+// happens in between.
 #pragma once
 
 #include <cstddef>
@@ -39,15 +41,18 @@ struct SafeTensorsInfo {
 };
 TENON_API SafeTensorsInfo inspect_safetensors(const std::string& path);
 /// Writes atomically; the same tensors and metadata give the same bytes. Evaluates pending tensors.
-TENON_API void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});
+TENON_API void save_safetensors(const std::string& path, const TensorMap& tensors,
+                                const Metadata& metadata = {});
 
-/// Reads a NumPy array (.npy, versions 1 to 3, C or Fortran order, either byte order). Element types that Tenon lacks are
-/// refused with NotSupported naming them.
+/// Reads a NumPy array (.npy, versions 1 to 3, C or Fortran order, either byte order). Element
+/// types that Tenon lacks are refused with NotSupported naming them.
 TENON_API Tensor load_npy(const std::string& path);
-/// Writes atomically, C order. bfloat16, which NumPy lacks, is refused with DTypeError: convert to float32 first.
+/// Writes atomically, C order. bfloat16, which NumPy lacks, is refused with DTypeError: convert to
+/// float32 first.
 TENON_API void save_npy(const std::string& path, const Tensor& tensor);
 
-/// Reads an IDX file (MNIST's format), gzip-compressed or not: uint8, int8, int32, float32, float64; int16 becomes int32.
+/// Reads an IDX file (MNIST's format), gzip-compressed or not: uint8, int8, int32, float32,
+/// float64; int16 becomes int32.
 TENON_API Tensor load_idx(const std::string& path);
 
 /// A picture: rows from the top, channels interleaved.
@@ -55,12 +60,14 @@ struct Image {
   int width = 0, height = 0, channels = 0;
   std::vector<std::uint8_t> pixels;
 };
-/// Decodes PNG, JPEG, PGM or PPM (told by content, not by name). channels: 1 grey, 3 RGB, 0 as in the file. Transparent parts lie on white.
+/// Decodes PNG, JPEG, PGM or PPM (told by content, not by name). channels: 1 grey, 3 RGB, 0 as in
+/// the file. Transparent parts lie on white.
 TENON_API Image load_image(const std::string& path, int channels = 0);
 /// Writes an 8-bit grey or RGB PNG atomically.
 TENON_API void save_png(const std::string& path, const Image& image);
 
-/// Writes a file whole or not at all: temporary file in the same folder, flushed to the disk, renamed, folder flushed.
+/// Writes a file whole or not at all: temporary file in the same folder, flushed to the disk,
+/// renamed, folder flushed.
 TENON_API void write_file(const std::string& path, std::string_view bytes);
 /// Reads a file whole. Throws IoError; FormatError when it is larger than `limit` bytes.
 TENON_API std::string read_file(const std::string& path, std::uint64_t limit = 1ull << 34);

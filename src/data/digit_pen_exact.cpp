@@ -1,4 +1,5 @@
-// From a form's knots to inked segments. Every step is cheap arithmetic on a few dozen points; see exact_random.h for why.
+// From a form's knots to inked segments. Every step is cheap arithmetic on a few dozen points; see
+// exact_random.h for why.
 #include "data/digit_pen.h"
 
 #include <algorithm>
@@ -29,21 +30,22 @@ struct Path {
 
 // Habits of one writer at one moment; all the randomness that is not per point.
 struct Hand {
-  float slip;        // Spread of knots around their places.
-  float warp;        // Strength of the smooth distortion.
+  float slip;  // Spread of knots around their places.
+  float warp;  // Strength of the smooth distortion.
   float slant, turn, aspect;
-  float radius;      // Half of the ink's width, pixels.
-  float nib;         // How much the width depends on direction, along (nib_x, nib_y).
+  float radius;  // Half of the ink's width, pixels.
+  float nib;     // How much the width depends on direction, along (nib_x, nib_y).
   float nib_x, nib_y;
-  float swell;       // How much the width varies along the stroke.
-  float roundness;   // 0 keeps corners, 1 makes them curves.
+  float swell;      // How much the width varies along the stroke.
+  float roundness;  // 0 keeps corners, 1 makes them curves.
 };
 
 Hand draw_hand(int digit, Draws& draws) {
   Hand hand;
   float sloppy = draws.uniform(0.65f, 1.4f);
   if (draws.chance(0.14f)) sloppy *= 1.6f;
-  const bool round = digit == 0 || digit == 6 || digit == 8;  // A dent shows more in a ring than in an arm.
+  const bool round =
+      digit == 0 || digit == 6 || digit == 8;  // A dent shows more in a ring than in an arm.
   hand.slip = (round ? 0.017f : 0.031f) * sloppy;
   hand.warp = 0.062f * sloppy;
   hand.slant = 0.14f + 0.21f * draws.normal();
@@ -90,7 +92,8 @@ Point tangent(const Knot* knots, int count, int i, int neighbour, float roundnes
   const bool has_previous = i > 0 && !knots[i].stroke_start;
   const bool has_next = i + 1 < count && !knots[i + 1].stroke_start;
   const float sign = neighbour > i ? 1.0f : -1.0f;
-  Point own{sign * (knots[neighbour].x - knots[i].x), sign * (knots[neighbour].y - knots[i].y), 0, false};
+  Point own{sign * (knots[neighbour].x - knots[i].x), sign * (knots[neighbour].y - knots[i].y), 0,
+            false};
   if (!has_previous || !has_next) return own;
   const float smooth_x = 0.5f * (knots[i + 1].x - knots[i - 1].x);
   const float smooth_y = 0.5f * (knots[i + 1].y - knots[i - 1].y);
@@ -100,7 +103,8 @@ Point tangent(const Knot* knots, int count, int i, int neighbour, float roundnes
   return own;
 }
 
-// Cubic Hermite curves through the knots, with a pressure that wanders slowly and falls off where the pen lifts.
+// Cubic Hermite curves through the knots, with a pressure that wanders slowly and falls off where
+// the pen lifts.
 void trace(const Knot* knots, int count, const Hand& hand, Draws& draws, Path& path) {
   float pressure = 1.0f + hand.swell * draws.normal();
   for (int i = 0; i < count; ++i) {
@@ -186,7 +190,8 @@ float width(const Hand& hand, float pressure, float dx, float dy) {
   return std::max(hand.radius * factor, 0.45f);
 }
 
-// Scales the path so that its ink fills the box, and makes segments of it, centred by the mass of their ink.
+// Scales the path so that its ink fills the box, and makes segments of it, centred by the mass of
+// their ink.
 void ink_path(const Path& path, const Hand& hand, Draws& draws, Ink& ink) {
   float left = 1e9f, right = -1e9f, top = 1e9f, bottom = -1e9f;
   for (int i = 0; i < path.count; ++i) {

@@ -1,7 +1,8 @@
 // How people write the ten digits: strokes through knots, several forms for each digit.
 //
-// A form is a set of variants that have the same strokes and number of knots, so that any blend of two of them is again a
-// plausible way to write the digit. Coordinates are hundredths of the digit's box, y downwards.
+// A form is a set of variants that have the same strokes and number of knots, so that any blend of
+// two of them is again a plausible way to write the digit. Coordinates are hundredths of the
+// digit's box, y downwards.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace tenon::data {
 
 struct Knot {
   float x = 0, y = 0;
-  bool corner = false;       ///< The pen changes direction here: tangents on both sides differ.
+  bool corner = false;        ///< The pen changes direction here: tangents on both sides differ.
   bool stroke_start = false;  ///< The pen was lifted before this knot.
 };
 

@@ -1,4 +1,5 @@
-// Rasterises the pen's segments: signed distance to the ink, seen through a slightly elastic sheet, then edge, grain, blur.
+// Rasterises the pen's segments: signed distance to the ink, seen through a slightly elastic sheet,
+// then edge, grain, blur.
 #include "data/digits.h"
 
 #include <algorithm>
@@ -10,10 +11,11 @@
 namespace tenon::data {
 namespace {
 
-constexpr float kElastic = 0.38f;    // Spread of the sheet's displacement, pixels.
+constexpr float kElastic = 0.38f;  // Spread of the sheet's displacement, pixels.
 constexpr std::uint64_t kLabelStream = 1ull << 63;
 
-// The sheet: where each pixel's centre lies after a bilinear random displacement on a 7 x 7 lattice.
+// The sheet: where each pixel's centre lies after a bilinear random displacement on a 7 x 7
+// lattice.
 struct Sheet {
   static constexpr int kSide = 7;
   float x[kDigitPixels], y[kDigitPixels];
@@ -48,16 +50,21 @@ struct Sheet {
   }
 };
 
-int clamp_pixel(float at) { return static_cast<int>(std::clamp(at, 0.0f, static_cast<float>(kDigitSide))); }
+int clamp_pixel(float at) {
+  return static_cast<int>(std::clamp(at, 0.0f, static_cast<float>(kDigitSide)));
+}
 
-// depth = how far inside the ink a pixel lies, negative outside; the union of all segments is the maximum.
+// depth = how far inside the ink a pixel lies, negative outside; the union of all segments is the
+// maximum.
 void cover(const Ink& ink, const Sheet& sheet, float* depth) {
   constexpr float margin = 2.2f;  // Soft edge plus the sheet's largest displacement.
   for (int i = 0; i < ink.count; ++i) {
     const Segment& s = ink.segments[static_cast<std::size_t>(i)];
     const float reach = std::max(s.r0, s.r1) + margin;
-    const int left = clamp_pixel(std::min(s.x0, s.x1) - reach), right = clamp_pixel(std::max(s.x0, s.x1) + reach);
-    const int top = clamp_pixel(std::min(s.y0, s.y1) - reach), bottom = clamp_pixel(std::max(s.y0, s.y1) + reach);
+    const int left = clamp_pixel(std::min(s.x0, s.x1) - reach),
+              right = clamp_pixel(std::max(s.x0, s.x1) + reach);
+    const int top = clamp_pixel(std::min(s.y0, s.y1) - reach),
+              bottom = clamp_pixel(std::max(s.y0, s.y1) + reach);
     const float dx = s.x1 - s.x0, dy = s.y1 - s.y0, dr = s.r1 - s.r0;
     const float inverse = 1.0f / std::max(dx * dx + dy * dy, 1e-9f);
     for (int row = top; row < bottom; ++row)
@@ -79,7 +86,8 @@ void develop(const float* depth, Draws& draws, std::uint8_t* pixels) {
   float ink[kDigitPixels];
   for (int at = 0; at < kDigitPixels; ++at) {
     const float edge = std::clamp(0.5f + depth[at] * soft, 0.0f, 1.0f);
-    ink[at] = edge > 0.0f ? edge * edge * (3.0f - 2.0f * edge) * (1.0f - grain * draws.uniform()) : 0.0f;
+    ink[at] =
+        edge > 0.0f ? edge * edge * (3.0f - 2.0f * edge) * (1.0f - grain * draws.uniform()) : 0.0f;
   }
   for (int row = 0; row < kDigitSide; ++row)
     for (int column = 0; column < kDigitSide; ++column) {
@@ -115,7 +123,8 @@ void draw_digit(std::uint64_t seed, std::uint64_t index, std::uint8_t* pixels) {
   develop(depth, draws, pixels);
 }
 
-void draw_digits(std::uint64_t seed, std::uint64_t first, std::int64_t count, std::uint8_t* pixels, std::uint8_t* labels) {
+void draw_digits(std::uint64_t seed, std::uint64_t first, std::int64_t count, std::uint8_t* pixels,
+                 std::uint8_t* labels) {
   constexpr std::int64_t block = 64;
   parallel_for((count + block - 1) / block, [&](std::int64_t chunk, int) {
     const std::int64_t end = std::min(count, (chunk + 1) * block);

@@ -1,8 +1,9 @@
 // Random draws for the drawn digits, made of operations that every machine rounds alike.
 //
-// Only +, -, *, /, sqrt and conversions are used, all correctly rounded by IEEE 754, and no library function: the same seed
-// gives the same bytes on every machine. Sources that include this are named *_exact.cpp, which builds them without
-// contraction into fused multiply-adds. Draws are taken one a statement, since the order of arguments is unspecified.
+// Only +, -, *, /, sqrt and conversions are used, all correctly rounded by IEEE 754, and no library
+// function: the same seed gives the same bytes on every machine. Sources that include this are
+// named *_exact.cpp, which builds them without contraction into fused multiply-adds. Draws are
+// taken one a statement, since the order of arguments is unspecified.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class Draws {
   float uniform(float low, float high) { return low + (high - low) * uniform(); }
   /// In [0, count).
   int below(int count) {
-    const std::uint64_t product = static_cast<std::uint64_t>(word()) * static_cast<std::uint64_t>(count);
+    const std::uint64_t product =
+        static_cast<std::uint64_t>(word()) * static_cast<std::uint64_t>(count);
     return static_cast<int>(product >> 32);
   }
   /// Mean 0, variance 1, within +-3.5: the sum of four uniforms, which needs no logarithm.
@@ -56,7 +58,9 @@ constexpr float exact_sin(float a) {
 }
 constexpr float exact_cos(float a) {
   const float s = a * a;
-  return 1.0f - s * 0.5f * (1.0f - s * (1.0f / 12.0f) * (1.0f - s * (1.0f / 30.0f) * (1.0f - s * (1.0f / 56.0f))));
+  return 1.0f - s * 0.5f *
+                    (1.0f - s * (1.0f / 12.0f) *
+                                (1.0f - s * (1.0f / 30.0f) * (1.0f - s * (1.0f / 56.0f))));
 }
 
 }  // namespace tenon::data

@@ -38,7 +38,8 @@ char guess_separator(std::string_view bytes) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view bytes, std::string name) : rest_(bytes), name_(std::move(name)) {
+CsvReader::CsvReader(std::string_view bytes, std::string name)
+    : rest_(bytes), name_(std::move(name)) {
   if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
   separator_ = guess_separator(rest_);
 }
@@ -70,7 +71,8 @@ std::string_view CsvReader::plain_field() {
   std::string_view field = rest_.substr(0, rest_.find_first_of(stops));
   rest_.remove_prefix(field.size());
   // The carriage return belongs to the line's end, not to the field.
-  if (!field.empty() && field.back() == '\r' && (rest_.empty() || rest_.front() == '\n')) field.remove_suffix(1);
+  if (!field.empty() && field.back() == '\r' && (rest_.empty() || rest_.front() == '\n'))
+    field.remove_suffix(1);
   return field;
 }
 
@@ -81,7 +83,8 @@ std::string_view CsvReader::quoted_field() {
   bool doubled = false;
   for (;; ++at) {
     if (at >= rest_.size())
-      throw FormatError(cat(name_, ": line ", opened, ": a quoted field is never closed: add the missing quote"));
+      throw FormatError(
+          cat(name_, ": line ", opened, ": a quoted field is never closed: add the missing quote"));
     if (rest_[at] == '\n') ++line_;
     if (rest_[at] != '"') continue;
     if (at + 1 >= rest_.size() || rest_[at + 1] != '"') break;
@@ -92,7 +95,8 @@ std::string_view CsvReader::quoted_field() {
   rest_.remove_prefix(at + 1);
   if (rest_.starts_with("\r\n") || rest_ == "\r") rest_.remove_prefix(1);
   if (!rest_.empty() && rest_.front() != separator_ && rest_.front() != '\n')
-    throw FormatError(cat(name_, ": line ", line_, ": text follows a closing quote: double quotes inside a quoted field"));
+    throw FormatError(cat(name_, ": line ", line_,
+                          ": text follows a closing quote: double quotes inside a quoted field"));
   if (!doubled) return field;
   if (unescaped_count_ == unescaped_.size()) unescaped_.emplace_back();
   std::string& out = unescaped_[unescaped_count_++];
@@ -111,7 +115,8 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   row_line_ = line_;
   for (;;) {
     if (fields.size() >= kMaxFields)
-      throw FormatError(cat(name_, ": line ", row_line_, ": more than ", kMaxFields, " fields in one row"));
+      throw FormatError(
+          cat(name_, ": line ", row_line_, ": more than ", kMaxFields, " fields in one row"));
     fields.push_back(!rest_.empty() && rest_.front() == '"' ? quoted_field() : plain_field());
     if (rest_.empty() || rest_.front() == '\n') break;
     rest_.remove_prefix(1);  // the separator

@@ -1,4 +1,5 @@
-// CSV as in RFC 4180: quoted fields with doubled quotes and line breaks inside, LF or CRLF, the separator told by the first line.
+// CSV as in RFC 4180: quoted fields with doubled quotes and line breaks inside, LF or CRLF, the
+// separator told by the first line.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ class CsvReader {
  public:
   /// The bytes must outlive the reader. `name` is for messages.
   CsvReader(std::string_view bytes, std::string name);
-  /// Fills `fields`, which stay valid until the next call; false at the end. Throws FormatError naming the line.
+  /// Fills `fields`, which stay valid until the next call; false at the end. Throws FormatError
+  /// naming the line.
   bool next(std::vector<std::string_view>& fields);
   /// Line, counted from 1, on which the row last read began.
   std::int64_t line() const noexcept { return row_line_; }
@@ -31,7 +33,8 @@ class CsvReader {
   std::string name_;
   char separator_ = ',';
   std::int64_t line_ = 1, row_line_ = 0;
-  std::deque<std::string> unescaped_;  // owns fields whose quotes had to be undone; never moves them
+  std::deque<std::string>
+      unescaped_;  // owns fields whose quotes had to be undone; never moves them
   std::size_t unescaped_count_ = 0;
 };
 

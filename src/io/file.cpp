@@ -1,4 +1,5 @@
-// POSIX files. Every failing call becomes an IoError that names the path, the reason and what to do.
+// POSIX files. Every failing call becomes an IoError that names the path, the reason and what to
+// do.
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -23,17 +24,23 @@ namespace {
 const char* advice(int code) {
   switch (code) {
     case ENOSPC:
-    case EDQUOT: return ": free some space or choose another folder";
+    case EDQUOT:
+      return ": free some space or choose another folder";
     case EACCES:
-    case EPERM: return ": check the permissions or choose another folder";
-    case EROFS: return ": choose a folder on a disk that can be written";
-    case ENOENT: return ": check the path";
-    default: return "";
+    case EPERM:
+      return ": check the permissions or choose another folder";
+    case EROFS:
+      return ": choose a folder on a disk that can be written";
+    case ENOENT:
+      return ": check the path";
+    default:
+      return "";
   }
 }
 
 [[noreturn]] void fail(const std::string& path, const char* action, int code) {
-  throw IoError(cat(path, ": cannot ", action, ": ", std::generic_category().message(code), advice(code)));
+  throw IoError(
+      cat(path, ": cannot ", action, ": ", std::generic_category().message(code), advice(code)));
 }
 
 std::string folder_of(const std::string& path) {
@@ -44,7 +51,8 @@ std::string folder_of(const std::string& path) {
 
 // The file a link stands for, so that writing through a link keeps the link.
 std::string resolve(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
   return real ? std::string(real.get()) : path;
 }
 
@@ -86,7 +94,8 @@ class TemporaryFile {
   }
 
  private:
-  // The new name must survive a power cut too. Some file systems refuse to flush a folder: then nothing more can be done.
+  // The new name must survive a power cut too. Some file systems refuse to flush a folder: then
+  // nothing more can be done.
   void flush_folder() const {
     const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return;
@@ -106,7 +115,8 @@ bool write_in_place(const std::string& path, std::span<const std::string_view> p
   if (S_ISDIR(info.st_mode)) fail(path, "write", EISDIR);
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) fail(path, "open", errno);
-  const std::unique_ptr<const int, void (*)(const int*)> closer(&fd, [](const int* f) { ::close(*f); });
+  const std::unique_ptr<const int, void (*)(const int*)> closer(&fd,
+                                                                [](const int* f) { ::close(*f); });
   for (std::string_view piece : pieces) write_all(fd, piece, path);
   return true;
 }
@@ -136,7 +146,8 @@ void InputFile::read_at(std::uint64_t offset, void* out, std::uint64_t bytes) co
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path_, "read", errno);
     if (got == 0)
-      throw FormatError(cat(path_, ": ends at byte ", offset, " where ", bytes, " more were expected: the file is truncated"));
+      throw FormatError(cat(path_, ": ends at byte ", offset, " where ", bytes,
+                            " more were expected: the file is truncated"));
     to += got;
     offset += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::uint64_t>(got);
@@ -145,18 +156,21 @@ void InputFile::read_at(std::uint64_t offset, void* out, std::uint64_t bytes) co
 
 std::string InputFile::read_all(std::uint64_t limit) const {
   const auto too_large = [&] {
-    return FormatError(cat(path_, ": has more than ", limit, " bytes, the most that is read of such a file"));
+    return FormatError(
+        cat(path_, ": has more than ", limit, " bytes, the most that is read of such a file"));
   };
   if (size_ > limit) throw too_large();
   std::string bytes;
   try {
-    // One byte more than the size shows the end of a file that has not grown without another allocation.
+    // One byte more than the size shows the end of a file that has not grown without another
+    // allocation.
     std::size_t capacity = static_cast<std::size_t>(size_) + 1;
     std::size_t used = 0;
     for (;;) {
       if (used == capacity) capacity += capacity / 2 + 65536;
       bytes.resize(capacity);
-      const ssize_t got = ::read(fd_, bytes.data() + used, std::min<std::size_t>(capacity - used, 1u << 30));
+      const ssize_t got =
+          ::read(fd_, bytes.data() + used, std::min<std::size_t>(capacity - used, 1u << 30));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(path_, "read", errno);
       if (got == 0) break;
@@ -170,7 +184,9 @@ std::string InputFile::read_all(std::uint64_t limit) const {
   return bytes;
 }
 
-std::string read_file(const std::string& path, std::uint64_t limit) { return InputFile(path).read_all(limit); }
+std::string read_file(const std::string& path, std::uint64_t limit) {
+  return InputFile(path).read_all(limit);
+}
 
 void write_pieces(const std::string& path, std::span<const std::string_view> pieces) {
   if (write_in_place(path, pieces)) return;
@@ -179,7 +195,9 @@ void write_pieces(const std::string& path, std::span<const std::string_view> pie
   file.commit();
 }
 
-void write_file(const std::string& path, std::string_view bytes) { write_pieces(path, {&bytes, 1}); }
+void write_file(const std::string& path, std::string_view bytes) {
+  write_pieces(path, {&bytes, 1});
+}
 
 bool file_exists(const std::string& path) noexcept { return ::access(path.c_str(), R_OK) == 0; }
 

@@ -1,4 +1,5 @@
-// Whole files: read with a limit, written atomically, unpacked from gzip. The one place of the library that opens files for data.
+// Whole files: read with a limit, written atomically, unpacked from gzip. The one place of the
+// library that opens files for data.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +35,14 @@ class InputFile {
   bool regular_ = false;
 };
 
-/// Writes the pieces one after another as one file, whole or not at all. Throws IoError; nothing half-written stays.
+/// Writes the pieces one after another as one file, whole or not at all. Throws IoError; nothing
+/// half-written stays.
 void write_pieces(const std::string& path, std::span<const std::string_view> pieces);
 
 /// True when the bytes start as a gzip file does.
 bool is_gzip(std::string_view bytes) noexcept;
-/// Unpacks a gzip file of one or more members. Throws FormatError for corrupt or truncated bytes, trailing ones, or more than
-/// `limit` bytes unpacked.
+/// Unpacks a gzip file of one or more members. Throws FormatError for corrupt or truncated bytes,
+/// trailing ones, or more than `limit` bytes unpacked.
 std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_t limit = kMaxFile);
 
 /// True when something can be opened for reading there.

@@ -1,4 +1,5 @@
-// Unpacking gzip with zlib. The output grows as it is produced: a small file cannot ask for much memory by what its header says.
+// Unpacking gzip with zlib. The output grows as it is produced: a small file cannot ask for much
+// memory by what its header says.
 #include <zlib.h>
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace {
 class Inflater {
  public:
   explicit Inflater(const std::string& name) : name_(name) {
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw MemoryError(cat(name, ": zlib found no memory"));
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK)
+      throw MemoryError(cat(name, ": zlib found no memory"));
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -42,7 +44,8 @@ class Inflater {
         if (!bytes.empty()) next_member(bytes, total);
       } else if (status != Z_OK && !(status == Z_BUF_ERROR && stream_.avail_out == 0)) {
         throw FormatError(cat(name_, ": corrupt gzip data near byte ", total - bytes.size(), " (",
-                              stream_.msg != nullptr ? stream_.msg : "unexpected end", "): fetch the file again"));
+                              stream_.msg != nullptr ? stream_.msg : "unexpected end",
+                              "): fetch the file again"));
       }
     }
     drain(out, used, total, limit);
@@ -67,22 +70,29 @@ class Inflater {
       if (status == Z_STREAM_END) {
         finished_ = true;
       } else if (got == 0) {
-        throw FormatError(cat(name_, ": gzip data ends too early, after ", used, " unpacked bytes: the file is truncated, fetch it again"));
+        throw FormatError(cat(name_, ": gzip data ends too early, after ", used,
+                              " unpacked bytes: the file is truncated, fetch it again"));
       }
     }
   }
   void grow(std::string& out, std::size_t packed, std::uint64_t limit) const {
-    if (out.size() >= limit) throw FormatError(cat(name_, ": unpacks to more than the ", limit, " bytes that are allowed"));
-    const std::uint64_t wanted = std::max<std::uint64_t>({out.size() * 2, std::uint64_t{packed} * 3, 4096});
+    if (out.size() >= limit)
+      throw FormatError(
+          cat(name_, ": unpacks to more than the ", limit, " bytes that are allowed"));
+    const std::uint64_t wanted =
+        std::max<std::uint64_t>({out.size() * 2, std::uint64_t{packed} * 3, 4096});
     try {
       out.resize(static_cast<std::size_t>(std::min(wanted, limit)));
     } catch (const std::bad_alloc&) {
-      throw MemoryError(cat(name_, ": what it unpacks to does not fit into memory (more than ", out.size(), " bytes)"));
+      throw MemoryError(cat(name_, ": what it unpacks to does not fit into memory (more than ",
+                            out.size(), " bytes)"));
     }
   }
   void next_member(std::string_view bytes, std::size_t total) {
     if (!is_gzip(bytes))
-      throw FormatError(cat(name_, ": ", bytes.size(), " foreign bytes after the gzip data, from byte ", total - bytes.size()));
+      throw FormatError(cat(name_, ": ", bytes.size(),
+                            " foreign bytes after the gzip data, from byte ",
+                            total - bytes.size()));
     inflateReset(&stream_);
     finished_ = false;
   }

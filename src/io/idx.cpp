@@ -1,4 +1,5 @@
-// The IDX reader: nothing is allocated before the sizes of the header have been found to agree with the file's length.
+// The IDX reader: nothing is allocated before the sizes of the header have been found to agree with
+// the file's length.
 #include "io/idx.h"
 
 #include <cstring>
@@ -21,13 +22,21 @@ struct IdxType {
 
 IdxType idx_type(int code, const std::string& name) {
   switch (code) {
-    case 0x08: return {DType::UInt8, 1};
-    case 0x09: return {DType::Int8, 1};
-    case 0x0B: return {DType::Int32, 2};  // int16 widens: Tenon has no 16-bit integers
-    case 0x0C: return {DType::Int32, 4};
-    case 0x0D: return {DType::Float32, 4};
-    case 0x0E: return {DType::Float64, 8};
-    default: throw FormatError(cat(name, ": IDX element type ", code, " at byte 2 is none of 8, 9, 11, 12, 13, 14"));
+    case 0x08:
+      return {DType::UInt8, 1};
+    case 0x09:
+      return {DType::Int8, 1};
+    case 0x0B:
+      return {DType::Int32, 2};  // int16 widens: Tenon has no 16-bit integers
+    case 0x0C:
+      return {DType::Int32, 4};
+    case 0x0D:
+      return {DType::Float32, 4};
+    case 0x0E:
+      return {DType::Float64, 8};
+    default:
+      throw FormatError(
+          cat(name, ": IDX element type ", code, " at byte 2 is none of 8, 9, 11, 12, 13, 14"));
   }
 }
 
@@ -37,7 +46,8 @@ Shape idx_shape(std::string_view bytes, std::size_t item, const std::string& nam
     throw FormatError(cat(name, ": IDX rank ", rank, " at byte 3 is outside 1 to ", kMaxRank));
   const std::size_t header = 4 + 4 * static_cast<std::size_t>(rank);
   if (bytes.size() < header)
-    throw FormatError(cat(name, ": ends inside its IDX header (", bytes.size(), " of ", header, " bytes): fetch the file again"));
+    throw FormatError(cat(name, ": ends inside its IDX header (", bytes.size(), " of ", header,
+                          " bytes): fetch the file again"));
   const std::uint64_t available = bytes.size() - header;
   std::int64_t sizes[kMaxRank];
   std::uint64_t count = 1;
@@ -53,7 +63,8 @@ Shape idx_shape(std::string_view bytes, std::size_t item, const std::string& nam
   if (overflow || count * item != available) {
     std::string text;
     for (int i = 0; i < rank; ++i) text += cat(i > 0 ? " x " : "", sizes[i]);
-    throw FormatError(cat(name, ": the IDX header says ", text, " elements of ", item, " bytes, but ", available,
+    throw FormatError(cat(name, ": the IDX header says ", text, " elements of ", item,
+                          " bytes, but ", available,
                           " bytes follow it: the file is truncated or damaged, fetch it again"));
   }
   return Shape(sizes, rank);
@@ -68,17 +79,20 @@ Tensor widen_int16(const char* at, const Shape& shape) {
 }  // namespace
 
 bool is_idx(std::string_view bytes) noexcept {
-  return bytes.size() >= 4 && bytes[0] == 0 && bytes[1] == 0 && bytes[2] >= 8 && bytes[2] <= 14 && bytes[3] >= 1;
+  return bytes.size() >= 4 && bytes[0] == 0 && bytes[1] == 0 && bytes[2] >= 8 && bytes[2] <= 14 &&
+         bytes[3] >= 1;
 }
 
 Tensor parse_idx(std::string_view bytes, const std::string& name, std::uint64_t limit) {
   if (is_gzip(bytes)) {
     const std::string unpacked = gunzip(bytes, name, limit);
-    if (is_gzip(unpacked)) throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
+    if (is_gzip(unpacked))
+      throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
     return parse_idx(unpacked, name, limit);
   }
   if (bytes.size() < 4 || bytes[0] != 0 || bytes[1] != 0)
-    throw FormatError(cat(name, ": not an IDX file: it does not start with two zero bytes, a type and a rank"));
+    throw FormatError(
+        cat(name, ": not an IDX file: it does not start with two zero bytes, a type and a rank"));
   const IdxType type = idx_type(static_cast<unsigned char>(bytes[2]), name);
   const Shape shape = idx_shape(bytes, type.size, name);
   const char* values = bytes.data() + 4 + 4 * static_cast<std::size_t>(shape.rank());

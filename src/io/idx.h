@@ -1,4 +1,5 @@
-// IDX, the format of the MNIST files: two zero bytes, a type, a rank, big-endian sizes, then the values.
+// IDX, the format of the MNIST files: two zero bytes, a type, a rank, big-endian sizes, then the
+// values.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace tenon::io {
 
-/// Parses the bytes of an IDX file, unpacking gzip first. `name` is for messages; `limit` bounds what is unpacked.
+/// Parses the bytes of an IDX file, unpacking gzip first. `name` is for messages; `limit` bounds
+/// what is unpacked.
 Tensor parse_idx(std::string_view bytes, const std::string& name, std::uint64_t limit = 1ull << 34);
 
 /// True for what starts as an IDX file does (not compressed).

@@ -1,4 +1,5 @@
-// The .npy reader and writer. The header's dictionary is read by a parser for exactly the literals that NumPy writes.
+// The .npy reader and writer. The header's dictionary is read by a parser for exactly the literals
+// that NumPy writes.
 #include "io/npy.h"
 
 #include <bit>
@@ -54,7 +55,9 @@ class HeaderParser {
     skip_space();
     if (key == "descr" && !header_.has_descr) {
       header_.has_descr = true;
-      if (peek() == '[') throw NotSupported(cat(name_, ": holds records (a structured array): save its fields as separate arrays"));
+      if (peek() == '[')
+        throw NotSupported(
+            cat(name_, ": holds records (a structured array): save its fields as separate arrays"));
       header_.descr = quoted();
     } else if (key == "fortran_order" && !header_.has_order) {
       header_.has_order = true;
@@ -69,7 +72,8 @@ class HeaderParser {
   void shape() {
     expect('(');
     while (!accept(')')) {
-      if (header_.rank == kMaxRank) throw NotSupported(cat(name_, ": has more than ", kMaxRank, " dimensions"));
+      if (header_.rank == kMaxRank)
+        throw NotSupported(cat(name_, ": has more than ", kMaxRank, " dimensions"));
       header_.sizes[header_.rank++] = integer();
       if (!accept(',')) {
         expect(')');
@@ -108,7 +112,8 @@ class HeaderParser {
     return inside;
   }
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t'))
+      ++at_;
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool accept(char c) {
@@ -136,33 +141,49 @@ DType dtype_of_descr(std::string_view code, const std::string& name) {
     std::string_view code;
     DType dtype;
   };
-  static constexpr Row rows[] = {{"b1", DType::Bool},  {"u1", DType::UInt8},   {"i1", DType::Int8},    {"i4", DType::Int32},
-                                 {"i8", DType::Int64}, {"f2", DType::Float16}, {"f4", DType::Float32}, {"f8", DType::Float64}};
+  static constexpr Row rows[] = {
+      {"b1", DType::Bool},  {"u1", DType::UInt8},   {"i1", DType::Int8},    {"i4", DType::Int32},
+      {"i8", DType::Int64}, {"f2", DType::Float16}, {"f4", DType::Float32}, {"f8", DType::Float64}};
   for (const Row& row : rows)
     if (row.code == code) return row.dtype;
   if (code == "V2")
-    throw NotSupported(cat(name, ": holds two-byte items without a type, perhaps bfloat16, which NumPy lacks: save it as "
-                           "float32, or as safetensors"));
-  throw NotSupported(cat(name, ": element type '", code.substr(0, 40), "' is not one of bool, uint8, int8, int32, int64, float16, float32, "
+    throw NotSupported(cat(
+        name,
+        ": holds two-byte items without a type, perhaps bfloat16, which NumPy lacks: save it as "
+        "float32, or as safetensors"));
+  throw NotSupported(cat(name, ": element type '", code.substr(0, 40),
+                         "' is not one of bool, uint8, int8, int32, int64, float16, float32, "
                          "float64: convert it with astype()"));
 }
 
 const char* descr_of_dtype(DType dtype) {
   switch (dtype) {
-    case DType::Bool: return "|b1";
-    case DType::UInt8: return "|u1";
-    case DType::Int8: return "|i1";
-    case DType::Int32: return "<i4";
-    case DType::Int64: return "<i8";
-    case DType::Float16: return "<f2";
-    case DType::Float32: return "<f4";
-    case DType::Float64: return "<f8";
-    case DType::BFloat16: break;
+    case DType::Bool:
+      return "|b1";
+    case DType::UInt8:
+      return "|u1";
+    case DType::Int8:
+      return "|i1";
+    case DType::Int32:
+      return "<i4";
+    case DType::Int64:
+      return "<i8";
+    case DType::Float16:
+      return "<f2";
+    case DType::Float32:
+      return "<f4";
+    case DType::Float64:
+      return "<f8";
+    case DType::BFloat16:
+      break;
   }
-  throw DTypeError("save_npy: NumPy has no bfloat16: convert the tensor to float32 first, or save it as safetensors");
+  throw DTypeError(
+      "save_npy: NumPy has no bfloat16: convert the tensor to float32 first, or save it as "
+      "safetensors");
 }
 
-// From column-major to row-major: walks the output in order and steps through the input by its strides.
+// From column-major to row-major: walks the output in order and steps through the input by its
+// strides.
 std::string transpose_order(const char* from, const Shape& shape, std::size_t item) {
   const int rank = shape.rank();
   const auto count = static_cast<std::size_t>(shape.numel());
@@ -188,19 +209,24 @@ std::string transpose_order(const char* from, const Shape& shape, std::size_t it
 }
 
 std::string_view header_text(std::string_view bytes, const std::string& name) {
-  if (bytes.size() < 10 || !bytes.starts_with(kMagic)) throw FormatError(cat(name, ": not a .npy file: its first bytes are not \\x93NUMPY"));
+  if (bytes.size() < 10 || !bytes.starts_with(kMagic))
+    throw FormatError(cat(name, ": not a .npy file: its first bytes are not \\x93NUMPY"));
   const int major = static_cast<unsigned char>(bytes[6]);
-  if (major < 1 || major > 3) throw FormatError(cat(name, ": .npy version ", major, " at byte 6 is none of 1, 2, 3"));
+  if (major < 1 || major > 3)
+    throw FormatError(cat(name, ": .npy version ", major, " at byte 6 is none of 1, 2, 3"));
   const std::size_t prefix = major == 1 ? 10 : 12;
   if (bytes.size() < prefix) throw FormatError(cat(name, ": ends inside its header"));
-  const std::size_t length = major == 1 ? read_little<std::uint16_t>(bytes.data() + 8) : read_little<std::uint32_t>(bytes.data() + 8);
+  const std::size_t length = major == 1 ? read_little<std::uint16_t>(bytes.data() + 8)
+                                        : read_little<std::uint32_t>(bytes.data() + 8);
   if (length > bytes.size() - prefix)
-    throw FormatError(cat(name, ": the header says it has ", length, " bytes, the file has ", bytes.size() - prefix,
-                          " after byte ", prefix, ": the file is truncated or damaged"));
+    throw FormatError(cat(name, ": the header says it has ", length, " bytes, the file has ",
+                          bytes.size() - prefix, " after byte ", prefix,
+                          ": the file is truncated or damaged"));
   return bytes.substr(prefix, length);
 }
 
-Shape checked_shape(const NpyHeader& header, std::size_t item, std::size_t available, const std::string& name) {
+Shape checked_shape(const NpyHeader& header, std::size_t item, std::size_t available,
+                    const std::string& name) {
   std::uint64_t count = 1;
   bool empty = false, overflow = false;
   for (int i = 0; i < header.rank; ++i) {
@@ -211,8 +237,10 @@ Shape checked_shape(const NpyHeader& header, std::size_t item, std::size_t avail
   }
   if (empty) count = 0;
   if ((overflow && !empty) || count * item != available)
-    throw FormatError(cat(name, ": the header's shape needs ", overflow && !empty ? std::string("absurdly many") : cat(count * item),
-                          " bytes, but ", available, " follow it: the file is truncated or damaged"));
+    throw FormatError(cat(name, ": the header's shape needs ",
+                          overflow && !empty ? std::string("absurdly many") : cat(count * item),
+                          " bytes, but ", available,
+                          " follow it: the file is truncated or damaged"));
   if (overflow) throw FormatError(cat(name, ": the header's shape is out of range"));
   return Shape(header.sizes, header.rank);
 }
@@ -235,7 +263,8 @@ Tensor parse_npy(std::string_view bytes, const std::string& name) {
   const Shape shape = checked_shape(header, item, values.size(), name);
   const bool swap = big == (std::endian::native == std::endian::little) && item > 1;
   const bool reorder = header.fortran && shape.rank() > 1;
-  if (!swap && !reorder && dtype != DType::Bool) return Tensor::from_data(values.data(), shape, dtype);
+  if (!swap && !reorder && dtype != DType::Bool)
+    return Tensor::from_data(values.data(), shape, dtype);
   std::string own = reorder ? transpose_order(values.data(), shape, item) : std::string(values);
   if (swap) swap_bytes(own.data(), item, static_cast<std::size_t>(shape.numel()));
   if (dtype == DType::Bool) normalize_bools(own.data(), own.size());
@@ -243,7 +272,8 @@ Tensor parse_npy(std::string_view bytes, const std::string& name) {
 }
 
 std::string npy_header(const Shape& shape, DType dtype) {
-  std::string text = cat("{'descr': '", descr_of_dtype(dtype), "', 'fortran_order': False, 'shape': (");
+  std::string text =
+      cat("{'descr': '", descr_of_dtype(dtype), "', 'fortran_order': False, 'shape': (");
   for (std::int64_t size : shape) text += cat(size, ", ");
   if (shape.rank() > 1) text.resize(text.size() - 2);
   if (shape.rank() == 1) text.pop_back();

@@ -1,4 +1,5 @@
-// Reading and writing .safetensors files: one tensor's bytes are in memory beside its tensor, never the whole file.
+// Reading and writing .safetensors files: one tensor's bytes are in memory beside its tensor, never
+// the whole file.
 #include "io/safetensors.h"
 
 #include <algorithm>
@@ -12,13 +13,17 @@
 namespace tenon::io {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "safetensors holds little-endian values; add swaps for this machine");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors holds little-endian values; add swaps for this machine");
 
-std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size, const std::string& name) {
-  if (file_size < 8 || prefix.size() < 8) throw FormatError(cat(name, ": not a safetensors file: it has less than 8 bytes"));
+std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
+                            const std::string& name) {
+  if (file_size < 8 || prefix.size() < 8)
+    throw FormatError(cat(name, ": not a safetensors file: it has less than 8 bytes"));
   const auto length = read_little<std::uint64_t>(prefix.data());
   if (length > kMaxSafeTensorsHeader || length > file_size - 8)
-    throw FormatError(cat(name, ": the first 8 bytes say that the header has ", length, " bytes, but the file has ", file_size - 8,
+    throw FormatError(cat(name, ": the first 8 bytes say that the header has ", length,
+                          " bytes, but the file has ", file_size - 8,
                           " after them: not a safetensors file, or a truncated one"));
   return length;
 }
@@ -34,7 +39,8 @@ struct OpenedHeader {
 };
 
 OpenedHeader open_header(const InputFile& file) {
-  if (!file.regular()) throw IoError(cat(file.path(), ": is no regular file: safetensors files are read in parts"));
+  if (!file.regular())
+    throw IoError(cat(file.path(), ": is no regular file: safetensors files are read in parts"));
   char prefix[8];
   const std::uint64_t size = file.size();
   if (size >= 8) file.read_at(0, prefix, 8);
@@ -49,10 +55,12 @@ OpenedHeader open_header(const InputFile& file) {
 SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
   const std::uint64_t length = header_length(bytes.substr(0, 8), bytes.size(), name);
   const std::string_view values = bytes.substr(8 + static_cast<std::size_t>(length));
-  SafeTensorsHeader header = parse_safetensors_header(bytes.substr(8, static_cast<std::size_t>(length)), values.size(), name);
+  SafeTensorsHeader header = parse_safetensors_header(
+      bytes.substr(8, static_cast<std::size_t>(length)), values.size(), name);
   SafeTensors result;
   for (const SafeTensorsEntry& e : header.entries) {
-    std::string own(values.substr(static_cast<std::size_t>(e.begin), static_cast<std::size_t>(e.end - e.begin)));
+    std::string own(values.substr(static_cast<std::size_t>(e.begin),
+                                  static_cast<std::size_t>(e.end - e.begin)));
     result.tensors.emplace(e.name, make_tensor(own.data(), e));
   }
   result.metadata = std::move(header.metadata);
@@ -84,10 +92,12 @@ SafeTensorsInfo inspect_safetensors(const std::string& path) {
 }
 
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
-  // Larger items first, as the reference writer does: every tensor is then aligned to its element type.
+  // Larger items first, as the reference writer does: every tensor is then aligned to its element
+  // type.
   std::vector<const TensorMap::value_type*> order;
   for (const auto& item : tensors) {
-    if (!item.second.defined()) throw ValueError(cat("save_safetensors: tensor '", item.first, "' is undefined"));
+    if (!item.second.defined())
+      throw ValueError(cat("save_safetensors: tensor '", item.first, "' is undefined"));
     order.push_back(&item);
   }
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -99,7 +109,8 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
   std::uint64_t at = 0;
   for (const auto* item : order) {
     const Tensor& tensor = item->second;
-    const std::uint64_t bytes = static_cast<std::uint64_t>(tensor.numel()) * item_size(tensor.dtype());
+    const std::uint64_t bytes =
+        static_cast<std::uint64_t>(tensor.numel()) * item_size(tensor.dtype());
     header.entries.push_back({item->first, tensor.dtype(), tensor.shape(), at, at + bytes});
     pieces.emplace_back(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(bytes));
     at += bytes;

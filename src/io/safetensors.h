@@ -1,4 +1,5 @@
-// The safetensors format: the length of a JSON header (8 bytes, little-endian), the header, then the values without gaps.
+// The safetensors format: the length of a JSON header (8 bytes, little-endian), the header, then
+// the values without gaps.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,13 @@ struct SafeTensorsHeader {
   Metadata metadata;
 };
 
-inline constexpr std::uint64_t kMaxSafeTensorsHeader = 100'000'000;  // as in the reference implementation
+inline constexpr std::uint64_t kMaxSafeTensorsHeader =
+    100'000'000;  // as in the reference implementation
 
-/// Parses the JSON and checks it: known types, shapes that agree with the bytes, every byte of `data_bytes` covered once.
-SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes, const std::string& name);
+/// Parses the JSON and checks it: known types, shapes that agree with the bytes, every byte of
+/// `data_bytes` covered once.
+SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
+                                           const std::string& name);
 
 /// The first bytes of a file: length and JSON, padded so that values begin at a multiple of 8.
 std::string safetensors_header(const SafeTensorsHeader& header);

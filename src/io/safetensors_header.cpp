@@ -1,4 +1,5 @@
-// The JSON of safetensors. A SAX handler reads it: nothing is built for parts that are refused, and repeated keys are seen.
+// The JSON of safetensors. A SAX handler reads it: nothing is built for parts that are refused, and
+// repeated keys are seen.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -16,9 +17,10 @@ struct TypeName {
   const char* text;
   DType dtype;
 };
-constexpr TypeName kTypeNames[] = {{"BOOL", DType::Bool},    {"U8", DType::UInt8},    {"I8", DType::Int8},
-                                   {"I32", DType::Int32},    {"I64", DType::Int64},   {"F16", DType::Float16},
-                                   {"BF16", DType::BFloat16}, {"F32", DType::Float32}, {"F64", DType::Float64}};
+constexpr TypeName kTypeNames[] = {
+    {"BOOL", DType::Bool},     {"U8", DType::UInt8},    {"I8", DType::Int8},
+    {"I32", DType::Int32},     {"I64", DType::Int64},   {"F16", DType::Float16},
+    {"BF16", DType::BFloat16}, {"F32", DType::Float32}, {"F64", DType::Float64}};
 
 const char* type_name(DType dtype) {
   for (const TypeName& row : kTypeNames)
@@ -26,10 +28,12 @@ const char* type_name(DType dtype) {
   throw InternalError("safetensors: an element type without a name");
 }
 
-// Accepts { "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__": {"key": "text"} }.
+// Accepts { "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__":
+// {"key": "text"} }.
 class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  HeaderHandler(SafeTensorsHeader& header, const std::string& name) : header_(header), name_(name) {}
+  HeaderHandler(SafeTensorsHeader& header, const std::string& name)
+      : header_(header), name_(name) {}
 
   bool start_object(std::size_t) override {
     if (level_ == 0) {
@@ -57,11 +61,17 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& text) override {
     key_ = text;
     if (level_ == 1 && !names_.insert(key_).second) fail(cat("'", shown(key_), "' appears twice"));
-    if (level_ == 2 && in_metadata_ && header_.metadata.contains(key_)) fail(cat("metadata '", shown(key_), "' appears twice"));
+    if (level_ == 2 && in_metadata_ && header_.metadata.contains(key_))
+      fail(cat("metadata '", shown(key_), "' appears twice"));
     if (level_ == 2 && !in_metadata_) {
-      const unsigned bit = key_ == "dtype" ? 1u : key_ == "shape" ? 2u : key_ == "data_offsets" ? 4u : 0u;
-      if (bit == 0) fail(cat("tensor '", shown(entry().name), "' has an unknown field '", shown(key_), "'"));
-      if ((fields_ & bit) != 0) fail(cat("tensor '", shown(entry().name), "' has '", key_, "' twice"));
+      const unsigned bit = key_ == "dtype"          ? 1u
+                           : key_ == "shape"        ? 2u
+                           : key_ == "data_offsets" ? 4u
+                                                    : 0u;
+      if (bit == 0)
+        fail(cat("tensor '", shown(entry().name), "' has an unknown field '", shown(key_), "'"));
+      if ((fields_ & bit) != 0)
+        fail(cat("tensor '", shown(entry().name), "' has '", key_, "' twice"));
       fields_ |= bit;
     }
     return true;
@@ -97,9 +107,12 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { unexpected("null"); }
   bool boolean(bool) override { unexpected("a truth value"); }
   bool number_integer(number_integer_t) override { unexpected("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override { unexpected("a number that is not whole"); }
+  bool number_float(number_float_t, const string_t&) override {
+    unexpected("a number that is not whole");
+  }
   bool binary(binary_t&) override { unexpected("binary data"); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
     fail(cat("is not valid JSON at byte ", position + 8));
   }
 
@@ -109,8 +122,10 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   DType parse_type(const std::string& text) {
     for (const TypeName& row : kTypeNames)
       if (text == row.text) return row.dtype;
-    throw NotSupported(cat(name_, ": tensor '", shown(entry().name), "' has element type ", shown(text),
-                           ", which is none of BOOL, U8, I8, I32, I64, F16, BF16, F32, F64: convert it before saving"));
+    throw NotSupported(cat(name_, ": tensor '", shown(entry().name), "' has element type ",
+                           shown(text),
+                           ", which is none of BOOL, U8, I8, I32, I64, F16, BF16, F32, F64: "
+                           "convert it before saving"));
   }
   void finish_entry() {
     SafeTensorsEntry& e = entry();
@@ -119,24 +134,32 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
     std::int64_t sizes[kMaxRank] = {};
     std::uint64_t count = 1;
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
-      if (sizes_[i] > 0 && count > (std::uint64_t{1} << 56) / sizes_[i]) fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
+      if (sizes_[i] > 0 && count > (std::uint64_t{1} << 56) / sizes_[i])
+        fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
       count *= sizes_[i];
       // A zero later in the shape must not hide a size that no signed number holds.
-      if (sizes_[i] > (std::uint64_t{1} << 56)) fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
+      if (sizes_[i] > (std::uint64_t{1} << 56))
+        fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
       sizes[i] = static_cast<std::int64_t>(sizes_[i]);
     }
     e.begin = offsets_[0];
     e.end = offsets_[1];
     if (e.end < e.begin || e.end - e.begin != count * item_size(e.dtype))
-      fail(cat("tensor '", shown(e.name), "' of ", count, " elements of ", name(e.dtype), " has data_offsets [", e.begin, ", ", e.end,
-               "], which is not ", count * item_size(e.dtype), " bytes"));
+      fail(cat("tensor '", shown(e.name), "' of ", count, " elements of ", name(e.dtype),
+               " has data_offsets [", e.begin, ", ", e.end, "], which is not ",
+               count * item_size(e.dtype), " bytes"));
     e.shape = Shape(sizes, static_cast<int>(sizes_.size()));
   }
-  static std::string_view shown(const std::string& text) { return std::string_view(text).substr(0, 80); }
-  [[noreturn]] void unexpected(const char* what) const {
-    fail(cat("holds ", what, " where none belongs", key_.empty() ? "" : cat(", at '", shown(key_), "'")));
+  static std::string_view shown(const std::string& text) {
+    return std::string_view(text).substr(0, 80);
   }
-  [[noreturn]] void fail(const std::string& what) const { throw FormatError(cat(name_, ": the safetensors header ", what)); }
+  [[noreturn]] void unexpected(const char* what) const {
+    fail(cat("holds ", what, " where none belongs",
+             key_.empty() ? "" : cat(", at '", shown(key_), "'")));
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw FormatError(cat(name_, ": the safetensors header ", what));
+  }
 
   SafeTensorsHeader& header_;
   const std::string& name_;
@@ -150,24 +173,28 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes, const std::string& name) {
+SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
+                                           const std::string& name) {
   SafeTensorsHeader header;
   HeaderHandler handler(header, name);
-  if (json.empty() || json.front() != '{') throw FormatError(cat(name, ": the safetensors header does not begin with '{'"));
+  if (json.empty() || json.front() != '{')
+    throw FormatError(cat(name, ": the safetensors header does not begin with '{'"));
   nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
-  std::sort(header.entries.begin(), header.entries.end(), [](const SafeTensorsEntry& a, const SafeTensorsEntry& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-  });
+  std::sort(header.entries.begin(), header.entries.end(),
+            [](const SafeTensorsEntry& a, const SafeTensorsEntry& b) {
+              return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+            });
   std::uint64_t covered = 0;
   for (const SafeTensorsEntry& e : header.entries) {
     if (e.begin != covered)
-      throw FormatError(cat(name, ": the bytes of tensor '", e.name.substr(0, 80), "' begin at ", e.begin, " where ", covered,
+      throw FormatError(cat(name, ": the bytes of tensor '", e.name.substr(0, 80), "' begin at ",
+                            e.begin, " where ", covered,
                             " was expected: tensors overlap or leave a gap"));
     covered = e.end;
   }
   if (covered != data_bytes)
-    throw FormatError(cat(name, ": the header's tensors take ", covered, " bytes, the file holds ", data_bytes,
-                          " after the header: it is truncated or damaged"));
+    throw FormatError(cat(name, ": the header's tensors take ", covered, " bytes, the file holds ",
+                          data_bytes, " after the header: it is truncated or damaged"));
   return header;
 }
 
@@ -175,12 +202,14 @@ std::string safetensors_header(const SafeTensorsHeader& header) {
   nlohmann::ordered_json root = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) root["__metadata__"] = header.metadata;
   for (const SafeTensorsEntry& e : header.entries) {
-    if (e.name == "__metadata__") throw ValueError("save_safetensors: no tensor may be named '__metadata__'");
+    if (e.name == "__metadata__")
+      throw ValueError("save_safetensors: no tensor may be named '__metadata__'");
     nlohmann::ordered_json row;
     row["dtype"] = type_name(e.dtype);
     row["shape"] = std::vector<std::int64_t>(e.shape.begin(), e.shape.end());
     row["data_offsets"] = {e.begin, e.end};
-    // emplace_back skips the search for an equal key, which would make many tensors quadratic; names come from a map.
+    // emplace_back skips the search for an equal key, which would make many tensors quadratic;
+    // names come from a map.
     root.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(e.name, std::move(row));
   }
   std::string text;
@@ -191,7 +220,8 @@ std::string safetensors_header(const SafeTensorsHeader& header) {
   }
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string bytes(8, '\0');
-  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < 8; ++i)
+    bytes[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xff);
   return bytes + text;
 }
 

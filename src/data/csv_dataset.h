@@ -1,0 +1,15 @@
+// Tables as sets.
+#pragma once
+
+#include <string_view>
+
+#include "data/tensor_dataset.h"
+
+namespace tenon::data {
+
+/// Parses the bytes of a CSV file into float32 inputs (uint8 pictures when options.image_shape is
+/// given) and labels.
+TensorDatasetParts parse_csv(std::string_view bytes, const std::string& name,
+                             const CsvOptions& options);
+
+}  // namespace tenon::data

@@ -1,0 +1,190 @@
+// The loader: order of the epoch, batches of it, the place where it stands.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <tenon/data.h>
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "data/order.h"
+#include "data/prefetch.h"
+#include "data/scale.h"
+
+namespace tenon::data {
+namespace {
+
+void check(const LoaderOptions& o) {
+  const auto refuse = [](const char* name, auto value, const char* range) {
+    throw ValueError(cat("Loader: ", name, " is ", value, "; it must be ", range));
+  };
+  if (o.batch < 1 || o.batch > (1 << 24)) refuse("batch", o.batch, "1 to 16777216");
+  if (o.workers < 0 || o.workers > 256) refuse("workers", o.workers, "0 to 256");
+  if (o.prefetch < 1 || o.prefetch > 4096) refuse("prefetch", o.prefetch, "1 to 4096");
+  if (!std::isfinite(o.mean)) refuse("mean", o.mean, "finite");
+  if (!(std::isfinite(o.std) && o.std > 0)) refuse("std", o.std, "finite and above 0");
+}
+
+}  // namespace
+
+struct Loader::Impl {
+  Impl(std::shared_ptr<const Dataset> set, const LoaderOptions& o)
+      : dataset(std::move(set)), options(o) {
+    if (!dataset) throw ValueError("Loader: there is no dataset");
+    check(options);
+    const std::int64_t size = dataset->size();
+    if (size < 1) throw ValueError(cat("Loader: ", dataset->describe(), " is empty"));
+    usable = options.drop_last ? size / options.batch * options.batch : size;
+    if (usable == 0)
+      throw ValueError(
+          cat("Loader: a batch of ", options.batch, " is larger than the set of ", size,
+              ", and drop_last leaves out what is incomplete: make the batch smaller"));
+    options.batch = std::min(options.batch, size);
+    input_numel = dataset->input_shape().numel();
+    scaled = options.scale && dataset->input_dtype() == DType::UInt8;
+    stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());
+    input_bytes = static_cast<std::size_t>(input_numel) * item_size(input_dtype());
+    target_bytes = static_cast<std::size_t>(dataset->target_shape().numel()) *
+                   item_size(dataset->target_dtype());
+    state.seed = options.seed;
+  }
+
+  DType input_dtype() const { return scaled ? DType::Float32 : dataset->input_dtype(); }
+
+  void prepare_order() {
+    if (!order.empty()) return;
+    const std::int64_t size = dataset->size();
+    if (options.shuffle) {
+      order = epoch_order(state.seed, state.epoch, size);
+    } else {
+      order.resize(static_cast<std::size_t>(size));
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+    }
+  }
+
+  void fill(std::int64_t first, std::int64_t count, void* input, void* target,
+            std::vector<std::uint8_t>& scratch) const {
+    const std::span<const std::int64_t> indices(order.data() + first,
+                                                static_cast<std::size_t>(count));
+    if (!scaled) {
+      dataset->get(indices, input, target);
+      return;
+    }
+    const std::size_t bytes = stored_bytes * static_cast<std::size_t>(count);
+    if (scratch.size() < bytes) scratch.resize(bytes);
+    dataset->get(indices, scratch.data(), target);
+    const auto factor = static_cast<float>(1.0 / (255.0 * options.std));
+    const auto offset = static_cast<float>(-options.mean / options.std);
+    scale_bytes(scratch.data(), input_numel * count, factor, offset, static_cast<float*>(input));
+  }
+
+  std::int64_t next(void* input, void* target) {
+    if (state.position >= usable) {
+      move_to({state.seed, state.epoch + 1, 0});
+      return 0;
+    }
+    prepare_order();
+    const std::int64_t count = std::min(options.batch, usable - state.position);
+    // A set may have come into memory during the last epoch, but an epoch begun with threads goes
+    // on with them.
+    if (!prefetcher && (options.workers == 0 || dataset->in_memory())) {
+      fill(state.position, count, input, target, scratch_);
+    } else {
+      take(count, input, target);
+    }
+    state.position += count;
+    return count;
+  }
+
+  void take(std::int64_t count, void* input, void* target) {
+    const auto n = static_cast<std::size_t>(count);
+    try {
+      if (!prefetcher) start_prefetcher();
+      prefetcher->take(input, input_bytes * n, target, target_bytes * n);
+    } catch (...) {
+      prefetcher.reset();  // The next call tries the same batch again.
+      throw;
+    }
+  }
+
+  void start_prefetcher() {
+    const std::int64_t first = state.position, batch = options.batch;
+    const std::int64_t batches = (usable - first + batch - 1) / batch;
+    const int workers = static_cast<int>(std::min<std::int64_t>(options.workers, batches));
+    const int depth =
+        static_cast<int>(std::min<std::int64_t>(std::max(options.prefetch, workers), batches));
+    const auto n = static_cast<std::size_t>(batch);
+    prefetcher = std::make_unique<Prefetcher>(
+        batches, workers, depth, input_bytes * n, target_bytes * n,
+        [this, first, batch](std::int64_t number, void* input, void* target) {
+          thread_local std::vector<std::uint8_t> scratch;
+          const std::int64_t at = first + number * batch;
+          fill(at, std::min(batch, usable - at), input, target, scratch);
+        });
+  }
+
+  void move_to(const LoaderState& to) {
+    prefetcher.reset();
+    if (to.seed != state.seed || to.epoch != state.epoch) order.clear();
+    state = to;
+  }
+
+  std::shared_ptr<const Dataset> dataset;
+  LoaderOptions options;
+  LoaderState state;
+  std::int64_t usable = 0, input_numel = 0;
+  std::size_t stored_bytes = 0, input_bytes = 0, target_bytes = 0;
+  bool scaled = false;
+  std::vector<std::int64_t> order;
+  std::vector<std::uint8_t> scratch_, batch_input_, batch_target_;
+  std::unique_ptr<Prefetcher> prefetcher;  // last: its threads use what stands above
+};
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(dataset), options)) {}
+Loader::~Loader() = default;
+
+std::int64_t Loader::next(void* input, void* target) { return impl_->next(input, target); }
+
+bool Loader::next(Batch& batch) {
+  Impl& m = *impl_;
+  const auto n = static_cast<std::size_t>(m.options.batch);
+  m.batch_input_.resize(m.input_bytes * n);
+  m.batch_target_.resize(m.target_bytes * n);
+  batch.size = m.next(m.batch_input_.data(), m.batch_target_.data());
+  if (batch.size == 0) {
+    batch = {};
+    return false;
+  }
+  const auto with_batch = [&](const Shape& shape) {
+    Shape whole{batch.size};
+    for (std::int64_t size : shape) whole.push_back(size);
+    return whole;
+  };
+  batch.input = Tensor::from_data(m.batch_input_.data(), with_batch(input_shape()), input_dtype());
+  batch.target = Tensor::from_data(m.batch_target_.data(), with_batch(m.dataset->target_shape()),
+                                   m.dataset->target_dtype());
+  return true;
+}
+
+const Dataset& Loader::dataset() const noexcept { return *impl_->dataset; }
+const LoaderOptions& Loader::options() const noexcept { return impl_->options; }
+std::int64_t Loader::batch() const noexcept { return impl_->options.batch; }
+std::int64_t Loader::batches() const noexcept {
+  return (impl_->usable + impl_->options.batch - 1) / impl_->options.batch;
+}
+Shape Loader::input_shape() const { return impl_->dataset->input_shape(); }
+DType Loader::input_dtype() const { return impl_->input_dtype(); }
+LoaderState Loader::state() const noexcept { return impl_->state; }
+
+void Loader::set_state(const LoaderState& state) {
+  if (state.epoch < 0 || state.position < 0 || state.position > impl_->usable)
+    throw ValueError(cat("Loader: state with epoch ", state.epoch, " and position ", state.position,
+                         " does not fit a set of ", impl_->usable,
+                         " examples: it was saved with other data"));
+  impl_->move_to(state);
+}
+
+void Loader::set_epoch(std::int64_t epoch) { set_state({impl_->state.seed, epoch, 0}); }
+
+}  // namespace tenon::data

@@ -1,0 +1,179 @@
+// Sets by name: what the text after --data stands for.
+#include <algorithm>
+#include <charconv>
+#include <functional>
+
+#include <tenon/data.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "base/env.h"
+#include "base/str.h"
+#include "data/csv_dataset.h"
+#include "data/tensor_dataset.h"
+#include "io/file.h"
+
+namespace tenon::data {
+namespace {
+
+constexpr std::int64_t kTrainDigits = 60'000, kTestDigits = 10'000;
+constexpr std::uint64_t kTestSeeds =
+    0x7e57'0000'0000'0000ull;  // Digits for testing come from other seeds.
+
+std::vector<std::string> split_text(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  for (;;) {
+    const std::size_t at = text.find(separator, from);
+    parts.push_back(text.substr(from, at - from));
+    if (at == std::string::npos) return parts;
+    from = at + 1;
+  }
+}
+
+std::int64_t whole_number(const std::string& text, const std::string& spec) {
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < 0)
+    throw ValueError(cat("data '", spec, "': '", text, "' is no whole number"));
+  return value;
+}
+
+std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string& spec,
+                                     Split split) {
+  std::int64_t train = kTrainDigits, test = kTestDigits, seed = 0;
+  if (!rest.empty()) {
+    const std::vector<std::string> parts = split_text(rest, ',');
+    if (parts.size() > 3)
+      throw ValueError(
+          cat("data '", spec, "': digits takes at most three numbers: digits:TRAIN,TEST,SEED"));
+    train = whole_number(parts[0], spec);
+    if (parts.size() > 1) test = whole_number(parts[1], spec);
+    if (parts.size() > 2) seed = whole_number(parts[2], spec);
+  }
+  const auto key = static_cast<std::uint64_t>(seed);
+  return split == Split::Train ? drawn_digits(key, train) : drawn_digits(key ^ kTestSeeds, test);
+}
+
+std::string find_idx(const std::string& folder, const std::string& stem, const std::string& kind) {
+  for (const char* joint : {"-", "."})
+    for (const char* ending : {"", ".gz"}) {
+      const std::string path = cat(folder, "/", stem, joint, kind, ending);
+      if (io::file_exists(path)) return path;
+    }
+  return "";
+}
+
+std::shared_ptr<Dataset> open_mnist(const std::string& rest, Split split) {
+  const std::string folder = rest.empty() ? default_data_dir() + "/mnist" : rest;
+  if (rest.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
+    throw IoError(cat("MNIST is not in ", folder,
+                      ": run 'tenon data fetch mnist', or name its folder: mnist:FOLDER"));
+  return open_idx(folder, split);
+}
+
+std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
+                                       Split split) {
+  const std::vector<std::string> parts = split_text(rest, ',');
+  CsvOptions options;
+  std::string test;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::size_t equals = parts[i].find('=');
+    const std::string key = parts[i].substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
+    if (key == "label" && !value.empty()) {
+      options.label_name = value;
+    } else if (key == "column" && !value.empty()) {
+      options.label_column =
+          static_cast<int>(std::min<std::int64_t>(whole_number(value, spec), 1 << 30));
+    } else if (key == "test" && !value.empty()) {
+      test = value;
+    } else if (key == "shape" && !value.empty()) {
+      for (const std::string& size : split_text(value, 'x'))
+        options.image_shape.push_back(whole_number(size, spec));
+    } else {
+      throw ValueError(cat("data '", spec, "': '", parts[i],
+                           "' is none of label=NAME, column=NUMBER, test=FILE, shape=CxHxW"));
+    }
+  }
+  TensorDatasetParts train = parse_csv(io::read_file(parts[0]), parts[0], options);
+  if (test.empty()) return make_tensor_dataset(split_parts(train, split));
+  if (split == Split::Train) return make_tensor_dataset(std::move(train));
+  options.class_names = make_tensor_dataset(train)->class_names();
+  return make_tensor_dataset(parse_csv(io::read_file(test), test, options));
+}
+
+std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
+                                       Split split) {
+  const std::vector<std::string> parts = split_text(rest, ',');
+  if (parts.size() != 2)
+    throw ValueError(cat("data '", spec, "': two files are needed: npy:INPUTS.npy,TARGETS.npy"));
+  TensorDatasetParts set;
+  set.input = io::load_npy(parts[0]);
+  set.target = io::load_npy(parts[1]);
+  if (set.input.rank() < 1)
+    throw ShapeError(
+        cat(parts[0], ": has shape ", set.input.shape(), ", without an axis of examples"));
+  set.description = cat(set.input.shape()[0], " examples of ", parts[0]);
+  if (set.target.rank() == 1 && is_integral(set.target.dtype()))
+    set.target = class_targets(set.target, set.classes, parts[1]);
+  make_tensor_dataset(set);  // refuses what does not belong together before it is split
+  return make_tensor_dataset(split_parts(set, split));
+}
+
+}  // namespace
+
+std::string default_data_dir() {
+  const std::string own = env_text("TENON_DATA_DIR");
+  if (!own.empty()) return own;
+  const std::string cache = env_text("XDG_CACHE_HOME");
+  if (!cache.empty()) return cache + "/tenon";
+  const std::string home = env_text("HOME");
+  return home.empty() ? "tenon-data" : home + "/.cache/tenon";
+}
+
+std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
+  const std::string stem = split == Split::Train ? "train" : "t10k";
+  const std::string images = find_idx(folder, stem + "-images", "idx3-ubyte");
+  const std::string labels = find_idx(folder, stem + "-labels", "idx1-ubyte");
+  if (images.empty() || labels.empty())
+    throw IoError(cat(folder, ": holds no ", stem,
+                      images.empty() ? "-images-idx3-ubyte" : "-labels-idx1-ubyte",
+                      " (with or without .gz): check the folder"));
+  TensorDatasetParts parts;
+  const Tensor pictures = io::load_idx(images);
+  if (pictures.rank() != 3 || pictures.dtype() != DType::UInt8)
+    throw FormatError(cat(images, ": holds ", pictures.dtype(), " ", pictures.shape(),
+                          ", not uint8 pictures [N, height, width]"));
+  const Tensor given = io::load_idx(labels);
+  if (given.rank() != 1)
+    throw FormatError(cat(labels, ": holds ", given.shape(), ", not one label for each picture"));
+  const Shape& s = pictures.shape();
+  parts.input = Tensor::from_data(pictures.data(), {s[0], 1, s[1], s[2]}, DType::UInt8);
+  parts.target = class_targets(given, parts.classes, labels);
+  parts.description = cat(s[0], " pictures of ", images);
+  return make_tensor_dataset(std::move(parts));
+}
+
+std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
+  const std::size_t colon = spec.find(':');
+  const std::string kind = spec.substr(0, colon);
+  const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  if (kind == "digits") return open_digits(rest, spec, split);
+  if (kind == "mnist") return open_mnist(rest, split);
+  const bool known = kind == "idx" || kind == "csv" || kind == "npy";
+  if (known && rest.empty())
+    throw ValueError(
+        cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
+  if (kind == "idx") return open_idx(rest, split);
+  if (kind == "csv") return open_csv_spec(rest, spec, split);
+  if (kind == "npy") return open_npy_spec(rest, spec, split);
+  const std::string kinds[] = {"digits", "mnist", "idx", "csv", "npy"};
+  const std::string near = nearest(kind, kinds, 5);
+  throw ValueError(cat("data '", spec, "' is unknown",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                       " It is one of digits[:TRAIN,TEST,SEED], mnist[:FOLDER], idx:FOLDER, "
+                       "csv:FILE, npy:INPUTS,TARGETS"));
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,157 @@
+// Sets in memory. get() is a handful of memcpy calls.
+#include "data/tensor_dataset.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::data {
+namespace {
+
+Shape without_first(const Shape& shape) { return Shape(shape.begin() + 1, shape.rank() - 1); }
+
+std::size_t row_bytes(const Tensor& t) {
+  return static_cast<std::size_t>(without_first(t.shape()).numel()) * item_size(t.dtype());
+}
+
+class TensorDataset final : public Dataset {
+ public:
+  explicit TensorDataset(TensorDatasetParts parts)
+      : parts_(std::move(parts)),
+        input_(static_cast<const char*>(parts_.input.data())),
+        target_(static_cast<const char*>(parts_.target.data())),
+        input_bytes_(row_bytes(parts_.input)),
+        target_bytes_(row_bytes(parts_.target)) {}
+
+  std::int64_t size() const override { return parts_.input.shape()[0]; }
+  Shape input_shape() const override { return without_first(parts_.input.shape()); }
+  DType input_dtype() const override { return parts_.input.dtype(); }
+  Shape target_shape() const override { return without_first(parts_.target.shape()); }
+  DType target_dtype() const override { return parts_.target.dtype(); }
+  std::int64_t classes() const override { return parts_.classes; }
+  std::vector<std::string> class_names() const override {
+    return parts_.class_names.empty() ? Dataset::class_names() : parts_.class_names;
+  }
+  std::string describe() const override { return parts_.description; }
+  bool in_memory() const override { return true; }
+
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    char* input = static_cast<char*>(inputs);
+    char* target = static_cast<char*>(targets);
+    for (std::int64_t index : indices) {
+      const auto at = static_cast<std::size_t>(index);
+      std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
+      std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
+      input += input_bytes_;
+      target += target_bytes_;
+    }
+  }
+
+ private:
+  TensorDatasetParts parts_;
+  const char* input_;
+  const char* target_;
+  std::size_t input_bytes_, target_bytes_;
+};
+
+Tensor take_rows(const Tensor& from, const std::vector<std::int64_t>& rows) {
+  const std::size_t bytes = row_bytes(from);
+  std::string values(rows.size() * bytes, '\0');
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::memcpy(values.data() + i * bytes,
+                static_cast<const char*>(from.data()) + static_cast<std::size_t>(rows[i]) * bytes,
+                bytes);
+  Shape shape = from.shape();
+  shape[0] = static_cast<std::int64_t>(rows.size());
+  return Tensor::from_data(values.data(), shape, from.dtype());
+}
+
+std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(labels.numel()));
+  switch (labels.dtype()) {
+    case DType::UInt8:
+      std::copy_n(labels.data_as<std::uint8_t>(), out.size(), out.begin());
+      break;
+    case DType::Int8:
+      std::copy_n(labels.data_as<std::int8_t>(), out.size(), out.begin());
+      break;
+    case DType::Int32:
+      std::copy_n(labels.data_as<std::int32_t>(), out.size(), out.begin());
+      break;
+    case DType::Int64:
+      std::copy_n(labels.data_as<std::int64_t>(), out.size(), out.begin());
+      break;
+    default:
+      throw DTypeError(cat(what, ": class labels are ", labels.dtype(),
+                           "; they must be uint8, int8, int32 or int64"));
+  }
+  return out;
+}
+
+}  // namespace
+
+Dataset::~Dataset() = default;
+Shape Dataset::target_shape() const { return Shape(); }
+DType Dataset::target_dtype() const { return DType::Int64; }
+std::vector<std::string> Dataset::class_names() const {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < classes(); ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::string& what) {
+  const std::vector<std::int64_t> values = to_int64(labels, what);
+  std::int64_t most = -1;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < 0)
+      throw ValueError(cat(what, ": label ", values[i], " of example ", i, " is negative"));
+    if (classes > 0 && values[i] >= classes)
+      throw ValueError(cat(what, ": label ", values[i], " of example ", i,
+                           " is not below the number of classes, ", classes));
+    most = std::max(most, values[i]);
+  }
+  constexpr std::int64_t limit = 1'000'000;
+  if (most >= limit)
+    throw ValueError(
+        cat(what, ": label ", most, " is beyond ", limit, " classes: are these labels?"));
+  if (classes == 0) classes = most + 1;
+  return Tensor::from(values, labels.shape());
+}
+
+std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts) {
+  const Shape& input = parts.input.shape();
+  const Shape& target = parts.target.shape();
+  if (input.rank() < 1 || target.rank() < 1 || input[0] != target[0])
+    throw ShapeError(cat(parts.description, ": inputs ", input, " and targets ", target,
+                         " must agree in their first size, the number of examples"));
+  return std::make_shared<TensorDataset>(std::move(parts));
+}
+
+TensorDatasetParts split_parts(const TensorDatasetParts& parts, Split split) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < parts.input.shape()[0]; ++i)
+    if ((i % 10 == 9) == (split == Split::Test)) rows.push_back(i);
+  TensorDatasetParts out = parts;
+  out.input = take_rows(parts.input, rows);
+  out.target = take_rows(parts.target, rows);
+  return out;
+}
+
+std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
+                                      std::int64_t classes) {
+  TensorDatasetParts parts{input, target, 0, {}, ""};
+  if (input.rank() < 1)
+    throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));
+  parts.description = cat(input.shape()[0], " examples in memory");
+  const bool labels = target.rank() == 1 && is_integral(target.dtype());
+  if (labels) {
+    parts.target = class_targets(target, classes, "from_tensors");
+    parts.classes = classes;
+  }
+  return make_tensor_dataset(std::move(parts));
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,76 @@
+// Which decoder a picture needs, and the change between grey and RGB.
+#include "io/image.h"
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "io/file.h"
+
+namespace tenon::io {
+namespace {
+
+// Luma of ITU-R BT.601, in 16-bit fixed point.
+Image to_grey(const Image& rgb) {
+  Image grey{rgb.width, rgb.height, 1, std::vector<std::uint8_t>(rgb.pixels.size() / 3)};
+  for (std::size_t i = 0; i < grey.pixels.size(); ++i) {
+    const std::uint8_t* p = &rgb.pixels[3 * i];
+    grey.pixels[i] =
+        static_cast<std::uint8_t>((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
+  }
+  return grey;
+}
+
+Image to_rgb(const Image& grey) {
+  Image rgb{grey.width, grey.height, 3, std::vector<std::uint8_t>(grey.pixels.size() * 3)};
+  for (std::size_t i = 0; i < rgb.pixels.size(); ++i) rgb.pixels[i] = grey.pixels[i / 3];
+  return rgb;
+}
+
+}  // namespace
+
+Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name) {
+  if (width == 0 || height == 0)
+    throw FormatError(
+        cat(name, ": the picture's size is ", width, " x ", height, ": it has no pixels"));
+  if (width > kMaxPixels || height > kMaxPixels / width)
+    throw FormatError(cat(name, ": the picture's size is ", width, " x ", height,
+                          ", more than the ", kMaxPixels,
+                          " pixels that are read: make it smaller"));
+  Image image{static_cast<int>(width), static_cast<int>(height), channels, {}};
+  try {
+    image.pixels.resize(static_cast<std::size_t>(width * height) *
+                        static_cast<std::size_t>(channels));
+  } catch (const std::bad_alloc&) {
+    throw MemoryError(cat(name, ": no memory for a picture of ", width, " x ", height, " pixels"));
+  }
+  return image;
+}
+
+Image parse_image(std::string_view bytes, const std::string& name, int channels) {
+  if (channels != 0 && channels != 1 && channels != 3)
+    throw ValueError(
+        cat("load_image: channels is ", channels, "; it takes 0 (as in the file), 1 or 3"));
+  Image image;
+  if (bytes.starts_with("\x89PNG")) {
+    image = parse_png(bytes, name);
+  } else if (bytes.starts_with("\xff\xd8")) {
+    image = parse_jpeg(bytes, name);
+  } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7') {
+    image = parse_pnm(bytes, name);
+  } else {
+    throw FormatError(cat(name,
+                          bytes.empty() ? ": is empty" : ": is neither PNG, JPEG, PGM nor PPM",
+                          ": convert it to PNG"));
+  }
+  if (channels == 1 && image.channels == 3) return to_grey(image);
+  if (channels == 3 && image.channels == 1) return to_rgb(image);
+  return image;
+}
+
+Image load_image(const std::string& path, int channels) {
+  return parse_image(read_file(path, 1ull << 30), path, channels);
+}
+
+void save_png(const std::string& path, const Image& image) { write_file(path, encode_png(image)); }
+
+}  // namespace tenon::io
