@@ -1,85 +1,127 @@
-// Two-dimensional convolution, portable form.
+// The three passes of a 2-d convolution: which way each goes.
+//
+// A filter that covers its whole unpadded input has one output pixel and is a matrix product;
+// everything else is a correlation over copied planes. No pass writes a lowered ("im2col") matrix
+// to memory.
 #include <algorithm>
-#include <vector>
 
 #include "base/thread_pool.h"
-#include "cpu/kernels/contract.h"
+#include "cpu/kernels/conv_correlate.h"
+#include "cpu/kernels/conv_weight_grad.h"
 
 namespace tenon::cpu {
 namespace {
-float load(ConvOperand o, std::int64_t i, Math math) {
-  float v = 0;
-  if (o.dtype == DType::Float32) v = static_cast<const float*>(o.data)[i];
-  if (o.dtype == DType::BFloat16) v = static_cast<float>(static_cast<const bfloat16*>(o.data)[i]);
-  if (o.dtype == DType::Float16) v = static_cast<float>(static_cast<const float16*>(o.data)[i]);
-  return math == Math::Bf16 ? static_cast<float>(bfloat16(v)) : v;
+
+// y[n, k] = x[n, chw] w[k, chw]^T.
+bool is_product(const ConvShape& s) {
+  return s.groups == 1 && s.p == 1 && s.q == 1 && s.r == s.h && s.s == s.w && s.pad_h == 0 &&
+         s.pad_w == 0;
 }
 
-// Calls f(kernel index, output index in y's plane, input index in x's plane) for every valid tap.
-template <class F>
-void taps(const ConvShape& s, F f) {
-  for (std::int64_t i = 0; i < s.p; ++i)
-    for (std::int64_t j = 0; j < s.q; ++j)
-      for (std::int64_t a = 0; a < s.r; ++a)
-        for (std::int64_t b = 0; b < s.s; ++b) {
-          const std::int64_t y = i * s.stride_h - s.pad_h + a * s.dil_h,
-                             x = j * s.stride_w - s.pad_w + b * s.dil_w;
-          if (y >= 0 && y < s.h && x >= 0 && x < s.w) f(a * s.s + b, i * s.q + j, y * s.w + x);
-        }
+bool is_empty(const ConvShape& s) {
+  return s.n <= 0 || s.k <= 0 || s.c <= 0 || s.h <= 0 || s.w <= 0;
 }
+
+GemmShape product_shape(const ConvShape& s, ConvPass pass) {
+  const std::int64_t inputs = s.c * s.r * s.s;
+  switch (pass) {
+    case ConvPass::Forward:
+      return {1, s.n, s.k, inputs};
+    case ConvPass::InputGrad:
+      return {1, s.n, inputs, s.k};
+    case ConvPass::WeightGrad:
+      return {1, s.k, inputs, s.n};
+  }
+  return {};
+}
+
+// A row-major [rows, cols] matrix in one of the convolution's tensors, or its transpose.
+Operand matrix(ConvOperand x, std::int64_t cols, bool transposed) {
+  return {x.data, x.dtype, transposed ? 1 : cols, transposed ? cols : 1, 0, nullptr};
+}
+
+// Hands a product's rectangle (rows: images, columns: channel and pixel) to a convolution's
+// epilogue, image by image, in rectangles that keep to whole channels or to a piece of one.
+struct PerImage {
+  Epilogue epilogue;
+  std::int64_t pixels;
+
+  static void call(void* ctx, int worker, std::int64_t, std::int64_t row0, std::int64_t row1,
+                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+    const PerImage& self = *static_cast<const PerImage*>(ctx);
+    const std::int64_t pixels = self.pixels;
+    for (std::int64_t image = row0; image < row1; ++image) {
+      for (std::int64_t col = col0; col < col1;) {
+        const std::int64_t channel = col / pixels, pixel = col % pixels;
+        const std::int64_t whole = pixel == 0 ? (col1 - col) / pixels : 0;
+        const std::int64_t end =
+            whole > 0 ? col + whole * pixels : std::min(col1, (channel + 1) * pixels);
+        self.epilogue.fn(self.epilogue.ctx, worker, image, channel,
+                         channel + std::max<std::int64_t>(whole, 1), pixel,
+                         whole > 0 ? pixels : pixel + end - col,
+                         block + (image - row0) * ld + col - col0, pixels);
+        col = end;
+      }
+    }
+  }
+};
+
+void product(const ConvShape& s, ConvPass pass, const Operand& a, const Operand& b, float* c,
+             Math math, const Epilogue& epilogue, std::int64_t pixels, void* workspace) {
+  const GemmShape shape = product_shape(s, pass);
+  PerImage per_image{epilogue, pixels};
+  const bool adapt = epilogue.fn != nullptr && pass != ConvPass::WeightGrad;
+  gemm(shape, a, b, c, shape.n, 0, math, adapt ? Epilogue{PerImage::call, &per_image} : epilogue,
+       workspace);
+}
+
+// Without images a weight gradient is zero; the epilogue still has to see it.
+void zero_weights(const ConvShape& s, float* dw, const Epilogue& epilogue) {
+  const std::int64_t cols = s.c / s.groups * s.r * s.s;
+  std::fill_n(dw, s.k * cols, 0.0f);
+  if (epilogue.fn != nullptr && s.k * cols > 0)
+    epilogue.fn(epilogue.ctx, 0, 0, 0, s.k, 0, cols, dw, cols);
+}
+
 }  // namespace
 
-void conv2d_forward(const ConvShape& s, ConvOperand x, ConvOperand w, float* y, Math math,
-                    const Epilogue& e, void*) {
-  const std::int64_t cg = s.c / s.groups, kg = s.k / s.groups, pq = s.p * s.q, rs = s.r * s.s,
-                     hw = s.h * s.w;
-  parallel_for(s.n, [&](std::int64_t n, int worker) {
-    float* out = y + n * s.k * pq;
-    std::fill(out, out + s.k * pq, 0.0f);
-    for (std::int64_t k = 0; k < s.k; ++k)
-      for (std::int64_t c = 0; c < cg; ++c)
-        taps(s, [&](std::int64_t t, std::int64_t o, std::int64_t i) {
-          out[k * pq + o] += load(x, (n * s.c + k / kg * cg + c) * hw + i, math) *
-                             load(w, (k * cg + c) * rs + t, math);
-        });
-    if (e.fn) e.fn(e.ctx, worker, n, 0, s.k, 0, pq, out, pq);
-  });
+void conv2d_forward(const ConvShape& shape, ConvOperand x, ConvOperand w, float* y, Math math,
+                    const Epilogue& epilogue, void* workspace) {
+  if (is_empty(shape) || shape.p <= 0 || shape.q <= 0) return;
+  if (is_product(shape)) {
+    const std::int64_t inputs = shape.c * shape.r * shape.s;
+    return product(shape, ConvPass::Forward, matrix(x, inputs, false), matrix(w, inputs, true), y,
+                   math, epilogue, 1, workspace);
+  }
+  correlate(correlation_of(shape, false), x, w, y, math, epilogue, workspace);
 }
 
-void conv2d_input_grad(const ConvShape& s, ConvOperand dy, ConvOperand w, float* dx, Math math,
-                       const Epilogue& e, void*) {
-  const std::int64_t cg = s.c / s.groups, kg = s.k / s.groups, pq = s.p * s.q, rs = s.r * s.s,
-                     hw = s.h * s.w;
-  parallel_for(s.n, [&](std::int64_t n, int worker) {
-    float* out = dx + n * s.c * hw;
-    std::fill(out, out + s.c * hw, 0.0f);
-    for (std::int64_t k = 0; k < s.k; ++k)
-      for (std::int64_t c = 0; c < cg; ++c)
-        taps(s, [&](std::int64_t t, std::int64_t o, std::int64_t i) {
-          out[(k / kg * cg + c) * hw + i] +=
-              load(dy, (n * s.k + k) * pq + o, math) * load(w, (k * cg + c) * rs + t, math);
-        });
-    if (e.fn) e.fn(e.ctx, worker, n, 0, s.c, 0, hw, out, hw);
-  });
+void conv2d_input_grad(const ConvShape& shape, ConvOperand dy, ConvOperand w, float* dx, Math math,
+                       const Epilogue& epilogue, void* workspace) {
+  if (is_empty(shape)) return;
+  if (is_product(shape)) {
+    return product(shape, ConvPass::InputGrad, matrix(dy, shape.k, false),
+                   matrix(w, shape.c * shape.r * shape.s, false), dx, math, epilogue,
+                   shape.h * shape.w, workspace);
+  }
+  correlate(correlation_of(shape, true), dy, w, dx, math, epilogue, workspace);
 }
 
-void conv2d_weight_grad(const ConvShape& s, ConvOperand x, ConvOperand dy, float* dw, Math math,
-                        const Epilogue& e, void*) {
-  const std::int64_t cg = s.c / s.groups, kg = s.k / s.groups, pq = s.p * s.q, rs = s.r * s.s,
-                     hw = s.h * s.w;
-  parallel_for(s.k, [&](std::int64_t k, int worker) {
-    float* out = dw + k * cg * rs;
-    std::fill(out, out + cg * rs, 0.0f);
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for (std::int64_t c = 0; c < cg; ++c)
-        taps(s, [&](std::int64_t t, std::int64_t o, std::int64_t i) {
-          out[c * rs + t] += load(x, (n * s.c + k / kg * cg + c) * hw + i, math) *
-                             load(dy, (n * s.k + k) * pq + o, math);
-        });
-    if (e.fn) e.fn(e.ctx, worker, 0, k, k + 1, 0, cg * rs, out, cg * rs);
-  });
+void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, float* dw, Math math,
+                        const Epilogue& epilogue, void* workspace) {
+  if (is_empty(shape) || shape.p <= 0 || shape.q <= 0) return zero_weights(shape, dw, epilogue);
+  if (is_product(shape)) {
+    return product(shape, ConvPass::WeightGrad, matrix(dy, shape.k, true),
+                   matrix(x, shape.c * shape.r * shape.s, false), dw, math, epilogue, 1, workspace);
+  }
+  correlate_weights(shape, x, dy, dw, math, epilogue, workspace);
 }
 
-std::size_t conv2d_workspace(const ConvShape&, ConvPass, Math, int) { return 64; }
+std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, int threads) {
+  if (is_empty(shape) || (pass != ConvPass::InputGrad && (shape.p <= 0 || shape.q <= 0))) return 0;
+  if (is_product(shape)) return gemm_workspace(product_shape(shape, pass), math, threads, false);
+  if (pass == ConvPass::WeightGrad) return correlate_weights_workspace(shape, math, threads);
+  return correlate_workspace(correlation_of(shape, pass == ConvPass::InputGrad), math, threads);
+}
 
 }  // namespace tenon::cpu

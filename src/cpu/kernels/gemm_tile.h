@@ -44,6 +44,13 @@ struct RowSource {
   DType dtype = DType::Float32;
 };
 
+/// `count` neighbouring columns of a tile and where they go in a row of the result.
+struct Segment {
+  int from = 0;
+  int count = 0;
+  std::int64_t to = 0;
+};
+
 struct KernelSet {
   int lanes = 4;       // floats of a vector
   bool pairs = false;  // Math::Bf16 packs two bfloat16 in a word and multiplies them natively
@@ -69,6 +76,10 @@ struct KernelSet {
   /// dst[j * dst_stride + i] = tile[i * ld + j] for i < rows, j < cols.
   void (*store_transposed)(const float* tile, std::int64_t ld, int rows, int cols, float* dst,
                            std::int64_t dst_stride) = nullptr;
+  /// dst[i * dst_stride + segment.to + j] = tile[i * ld + segment.from + j] for all rows i and
+  /// segments.
+  void (*store_segments)(const float* tile, std::int64_t ld, int rows, const Segment* segments,
+                         int count, float* dst, std::int64_t dst_stride) = nullptr;
   /// sum += part, element by element.
   void (*add)(float* sum, const float* part, std::int64_t count) = nullptr;
   /// FLOP of `rounds` rounds of independent multiply-adds in registers, for measuring the peak.

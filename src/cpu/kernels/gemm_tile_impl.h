@@ -110,6 +110,8 @@ void fill_window(KernelSet& set) {
 // Windows of several rows: for outputs and filters too narrow to fill a tile with one row.
 template <class V, bool Pairs, int NV>
 void fill_windows(KernelSet& set) {
+  fill_window<V, Pairs, NV, 3, 1>(set);
+  fill_window<V, Pairs, NV, 7, 1>(set);
   fill_window<V, Pairs, NV, 2, 2>(set);
   fill_window<V, Pairs, NV, 2, 3>(set);
   fill_window<V, Pairs, NV, 3, 3>(set);
@@ -259,6 +261,23 @@ void store_transposed(const float* tile_data, std::int64_t ld, int rows, int col
   }
 }
 
+// Segments of a tile's columns that are neighbours in the result, copied for all rows.
+template <class V>
+void store_segments(const float* tile_data, std::int64_t ld, int rows, const Segment* segments,
+                    int count, float* dst, std::int64_t dst_stride) {
+  for (int row = 0; row < rows; ++row) {
+    for (int i = 0; i < count; ++i) {
+      const float* from = tile_data + row * ld + segments[i].from;
+      float* to = dst + row * dst_stride + segments[i].to;
+      for (int left = segments[i].count; left > 0;
+           left -= V::lanes, from += V::lanes, to += V::lanes) {
+        const int n = left < V::lanes ? left : V::lanes;
+        V::store_part(to, V::load_part(from, n), n);
+      }
+    }
+  }
+}
+
 template <class V>
 void add(float* sum, const float* part, std::int64_t count) {
   std::int64_t i = 0;
@@ -308,6 +327,7 @@ KernelSet make_kernels() {
   set.pack_rows = pack_rows<V>;
   set.convert = convert<V>;
   set.store_transposed = store_transposed<V>;
+  set.store_segments = store_segments<V>;
   set.add = add<V>;
   set.burn = burn<V>;
   return set;

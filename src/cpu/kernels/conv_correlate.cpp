@@ -1,0 +1,422 @@
+// Implicit matrix product of filters and copied planes, in one of two forms.
+//
+// Channels in lanes: a tile is a window of outputs (broadcast from the planes) by vectors of output
+// channels (packed filters); it is transposed on its way to NCHW. Pixels in lanes: a tile is a few
+// output channels (broadcast from packed filters) by vectors of neighbouring plane positions, of
+// which those past the end of a row are dropped on the way out. The first wastes lanes when there
+// are few channels, the second when rows are short; a cost estimate picks. Bound by arithmetic;
+// planes, filters and results of a chunk stay in the second-level cache.
+#include "cpu/kernels/conv_correlate.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::int64_t kManyChunks = 32;
+constexpr double kChunkWork = 3e5;  // multiply-adds
+constexpr std::int64_t kPlaneFloats = std::int64_t{1}
+                                      << 18;  // copied planes of one unit, where rows can be cut
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
+
+// How a pass is cut. A unit is a band of output rows of one image and group; a chunk is a run of
+// units.
+struct Plan {
+  bool pairs = false;
+  bool channel_lanes = false;
+  int nv = 1, lanes = 4, width = 1;  // width: of a packed filter panel, in channels
+  Planes planes;
+  std::int64_t in_words = 0;         // channels or channel pairs
+  std::int64_t band = 0, bands = 0;  // rows of the longest phase
+  std::int64_t units = 0, units_per_chunk = 1;
+  std::int64_t panels = 0;
+  std::int64_t steps = 0;  // of all phases together
+  std::int64_t table_floats() const { return round_up(steps, 16); }
+  std::int64_t filter_floats() const {
+    return round_up(steps * panels * width, 16);
+  }  // of one group
+  std::int64_t plane_floats() const { return round_up(in_words * planes.size() + kMaxNr, 16); }
+  std::int64_t worker_floats() const { return plane_floats() + kMaxMr * kMaxNr; }
+};
+
+// Cycles of one image, in multiply-adds of one vector plus the way out; see the head of this file
+// for the two forms.
+double channel_lanes_cost(const Correlation& pass, std::int64_t steps, int lanes) {
+  const double pixels = static_cast<double>(pass.out_h * pass.out_w);
+  return pixels * static_cast<double>(div_up(pass.out_channels, lanes)) *
+         (static_cast<double>(steps) + 14);
+}
+
+double pixel_lanes_cost(const Correlation& pass, std::int64_t steps, const Planes& planes,
+                        int lanes) {
+  const double scale = static_cast<double>(planes.width) / static_cast<double>(pass.cols.longest());
+  const double vectors = static_cast<double>(pass.out_h * pass.out_w) * scale / lanes + 1;
+  return vectors * static_cast<double>(pass.out_channels) * (1.1 * static_cast<double>(steps) + 6);
+}
+
+// Work of all phases: the taps of each, summed.
+std::int64_t taps_of(const Correlation& pass) {
+  std::int64_t taps = 0;
+  for (int a = 0; a < pass.rows.phases(); ++a) {
+    for (int b = 0; b < pass.cols.phases(); ++b)
+      taps += pass.rows.axis(a).count * pass.cols.axis(b).count;
+  }
+  return taps;
+}
+
+void cut_units(const Correlation& pass, Plan& plan) {
+  const std::int64_t rows = pass.rows.longest();
+  const double row_work =
+      static_cast<double>(pass.out_w * pass.out_channels * plan.steps * (plan.pairs ? 2 : 1));
+  std::int64_t bands = std::min(rows, div_up(kManyChunks, pass.images * pass.groups));
+  while (bands > 1 &&
+         static_cast<double>(rows) / static_cast<double>(bands) * row_work < kChunkWork)
+    --bands;
+  const auto too_large = [&](std::int64_t count) {
+    const Planes planes = planes_for(pass.rows, pass.cols, div_up(rows, count));
+    return plan.in_words * planes.size() > kPlaneFloats && div_up(rows, count) > 4;
+  };
+  while (too_large(bands)) bands = std::min(rows, bands + 1);
+  plan.band = div_up(rows, bands);
+  plan.bands = div_up(rows, plan.band);
+  plan.planes = planes_for(pass.rows, pass.cols, plan.band);
+  plan.units = pass.images * pass.groups * plan.bands;
+  const double unit_work = static_cast<double>(plan.band) * row_work;
+  plan.units_per_chunk =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(kChunkWork / unit_work), 1,
+                               std::max<std::int64_t>(1, plan.units / kManyChunks));
+}
+
+Plan plan_correlation(const Correlation& pass, Math math, const KernelSet& kernels) {
+  Plan plan;
+  plan.pairs = kernels.pairs && math == Math::Bf16;
+  plan.lanes = kernels.lanes;
+  plan.in_words = words_of(pass.in_channels, plan.pairs);
+  plan.steps = plan.in_words * taps_of(pass);
+  cut_units(pass, plan);
+  const std::int64_t phases = pass.rows.phases() * pass.cols.phases(),
+                     steps = div_up(plan.steps, phases);
+  plan.channel_lanes = channel_lanes_cost(pass, steps, kernels.lanes) <
+                       pixel_lanes_cost(pass, steps, plan.planes, kernels.lanes);
+  if (plan.channel_lanes) {
+    plan.nv = pass.out_channels > kernels.lanes ? 2 : 1;
+    plan.width = plan.nv * kernels.lanes;
+  } else {
+    plan.nv = pass.out_channels <= kernels.max_mr[4] ? 4 : 2;
+    plan.width = static_cast<int>(
+        div_up(pass.out_channels, div_up(pass.out_channels, kernels.max_mr[plan.nv])));
+  }
+  plan.panels = div_up(pass.out_channels, plan.width);
+  return plan;
+}
+
+// One phase of a pass: its axes, its part of the table and of the packed filters.
+struct Phase {
+  Axis rows, cols;
+  std::int64_t steps = 0;
+  std::int32_t* table = nullptr;
+  float* filters = nullptr;  // [panel][step][width]
+};
+
+class Correlator {
+ public:
+  Correlator(const Correlation& pass, const Plan& plan, const KernelSet& kernels, Math math,
+             void* workspace)
+      : pass_(pass), plan_(plan), kernels_(kernels), math_(math) {
+    table_ = static_cast<std::int32_t*>(workspace);
+    filters_ = static_cast<float*>(workspace) + plan.table_floats();
+    scratch_ = filters_ + pass.groups * plan.filter_floats();
+  }
+
+  void prepare(ConvOperand w) {
+    each_phase(0, [&](const Phase& phase) { fill_table(phase); });
+    const std::int64_t lines = pass_.groups * plan_.panels;
+    const auto pack = [&](std::int64_t line, int) {
+      const std::int64_t group = line / plan_.panels, panel = line % plan_.panels;
+      each_phase(group, [&](const Phase& phase) { pack_filters(phase, w, group, panel); });
+    };
+    if (plan_.steps * plan_.panels * plan_.width * pass_.groups < (16 << 10)) {
+      for (std::int64_t line = 0; line < lines; ++line) pack(line, 0);
+    } else {
+      parallel_for(lines, pack);
+    }
+  }
+
+  void run(ConvOperand in, float* out, const Epilogue& epilogue) {
+    parallel_for(div_up(plan_.units, plan_.units_per_chunk), [&](std::int64_t chunk, int worker) {
+      const std::int64_t end = std::min(plan_.units, (chunk + 1) * plan_.units_per_chunk);
+      for (std::int64_t unit = chunk * plan_.units_per_chunk; unit < end; ++unit) {
+        run_unit(in, out, epilogue, unit, worker);
+      }
+    });
+  }
+
+ private:
+  // The order of phases here is the layout of the table and of a group's packed filters.
+  template <class F>
+  void each_phase(std::int64_t group, F f) {
+    std::int32_t* table = table_;
+    float* filters = filters_ + group * plan_.filter_floats();
+    for (int a = 0; a < pass_.rows.phases(); ++a) {
+      for (int b = 0; b < pass_.cols.phases(); ++b) {
+        Phase phase{pass_.rows.axis(a), pass_.cols.axis(b), 0, table, filters};
+        phase.steps = plan_.in_words * phase.rows.count * phase.cols.count;
+        f(phase);
+        table += phase.steps;
+        filters += phase.steps * plan_.panels * plan_.width;
+      }
+    }
+  }
+
+  void fill_table(const Phase& phase) {
+    std::int32_t* entry = phase.table;
+    for (std::int64_t c = 0; c < plan_.in_words; ++c) {
+      for (std::int64_t r = 0; r < phase.rows.count; ++r) {
+        for (std::int64_t s = 0; s < phase.cols.count; ++s) {
+          const std::int64_t at =
+              plan_.planes.offset(phase.rows.offset + r * phase.rows.offset_step,
+                                  phase.cols.offset + s * phase.cols.offset_step);
+          *entry++ = static_cast<std::int32_t>(c * plan_.planes.size() + at);
+        }
+      }
+    }
+  }
+
+  // Steps go over (channel word, row tap, column tap). With pairs, the two channels of a word are
+  // separate runs of the filter that are zipped, so each is collected by itself.
+  void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group, std::int64_t panel) {
+    const std::int64_t o0 = panel * plan_.width;
+    const int lines =
+        static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - o0));
+    const std::int64_t base = group * pass_.filter_group_stride + o0 * pass_.filter_out_stride;
+    float* dst = phase.filters + panel * phase.steps * plan_.width;
+    const int channels = plan_.pairs ? 2 : 1;
+    float gathered[2][kMaxNr];
+    for (std::int64_t c = 0; c < plan_.in_words; ++c) {
+      for (std::int64_t r = 0; r < phase.rows.count; ++r) {
+        for (std::int64_t s = 0; s < phase.cols.count; ++s) {
+          const std::int64_t tap = (phase.rows.first + r * phase.rows.step) * pass_.cols.filter +
+                                   phase.cols.first + s * phase.cols.step;
+          for (int half = 0; half < channels; ++half) {
+            const std::int64_t channel = c * channels + half;
+            if (channel >= pass_.in_channels) {
+              std::fill_n(gathered[half], lines, 0.0f);
+              continue;
+            }
+            gather(w, base + channel * pass_.filter_in_stride + tap, pass_.filter_out_stride, lines,
+                   gathered[half]);
+          }
+          kernels_.convert(gathered[0], channels == 2 ? gathered[1] : nullptr, DType::Float32,
+                           lines, math_, dst);
+          std::fill_n(dst + lines, plan_.width - lines, 0.0f);
+          dst += plan_.width;
+        }
+      }
+    }
+  }
+
+  static void gather(ConvOperand w, std::int64_t at, std::int64_t stride, int count, float* dst) {
+    if (w.dtype == DType::Float32) {
+      const float* from = static_cast<const float*>(w.data) + at;
+      for (int i = 0; i < count; ++i) dst[i] = from[i * stride];
+    } else if (w.dtype == DType::BFloat16) {
+      const bfloat16* from = static_cast<const bfloat16*>(w.data) + at;
+      for (int i = 0; i < count; ++i) dst[i] = static_cast<float>(from[i * stride]);
+    } else {
+      const float16* from = static_cast<const float16*>(w.data) + at;
+      for (int i = 0; i < count; ++i) dst[i] = static_cast<float>(from[i * stride]);
+    }
+  }
+
+  void run_unit(ConvOperand in, float* out, const Epilogue& epilogue, std::int64_t unit,
+                int worker) {
+    const std::int64_t band = unit % plan_.bands, group = unit / plan_.bands % pass_.groups;
+    const std::int64_t image = unit / plan_.bands / pass_.groups;
+    const std::int64_t row0 = band * plan_.band,
+                       row1 = std::min(pass_.rows.longest(), row0 + plan_.band);
+    float* planes = scratch_ + worker * plan_.worker_floats();
+    copy_planes(in, image * pass_.groups + group, row0, planes);
+    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    float* result = out + (image * pass_.groups + group) * pass_.out_channels * pixels;
+    each_phase(group, [&](const Phase& phase) {
+      const std::int64_t rows = std::min(row1, phase.rows.out_count) - row0;
+      if (rows <= 0 || phase.cols.out_count <= 0) return;
+      if (plan_.channel_lanes) {
+        channel_tiles(phase, planes, planes + plan_.plane_floats(), row0, rows, result);
+      } else {
+        pixel_tiles(phase, planes, planes + plan_.plane_floats(), row0, rows, result);
+      }
+    });
+    if (epilogue.fn == nullptr) return;
+    const std::int64_t step = pass_.rows.axis(0).out_step;
+    const std::int64_t first = row0 * step * pass_.out_w;
+    const std::int64_t last = std::min(pass_.out_h, row1 * step) * pass_.out_w;
+    epilogue.fn(epilogue.ctx, worker, image, group * pass_.out_channels,
+                (group + 1) * pass_.out_channels, first, last, result + first, pixels);
+  }
+
+  void copy_planes(ConvOperand in, std::int64_t image, std::int64_t row0, float* planes) {
+    const std::int64_t size = plan_.planes.in_h * plan_.planes.in_w;
+    const int channels = plan_.pairs ? 2 : 1;
+    for (std::int64_t c = 0; c < plan_.in_words; ++c) {
+      const std::int64_t channel = c * channels;
+      PlaneSource source;
+      source.dtype = in.dtype;
+      source.lo = element(in.data, in.dtype, (image * pass_.in_channels + channel) * size);
+      if (channels == 2 && channel + 1 < pass_.in_channels)
+        source.hi = element(source.lo, in.dtype, size);
+      copy_plane(kernels_, plan_.planes, source, row0, math_, planes + c * plan_.planes.size());
+    }
+  }
+
+  void channel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
+                     std::int64_t rows, float* out) {
+    const std::int64_t cols = phase.cols.out_count, pixels = pass_.out_h * pass_.out_w;
+    const Window window = choose_window(kernels_, plan_.nv, rows, cols);
+    TileArgs args;
+    args.steps = phase.steps;
+    args.table = phase.table;
+    args.b_step = plan_.width;
+    args.a_row = plan_.planes.width;
+    args.c = tile;
+    args.ldc = plan_.width;
+    for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
+      const std::int64_t channel = panel * plan_.width;
+      const int channels =
+          static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
+      const int nv = channels > plan_.lanes ? 2 : 1;
+      args.b = phase.filters + panel * phase.steps * plan_.width;
+      args.cols = nv * plan_.lanes;
+      const auto& tiles = kernels_.window[plan_.pairs][nv];
+      for (std::int64_t i = 0; i < rows;) {
+        const int rp = rows - i >= window.rp ? window.rp : 1;
+        for (std::int64_t j = 0; j < cols; j += window.rq) {
+          const int rq = static_cast<int>(std::min<std::int64_t>(window.rq, cols - j));
+          args.a = planes + i * plan_.planes.width + j;
+          tiles[rp][rq](args);
+          for (int row = 0; row < rp; ++row) {
+            store_channels(phase, tile + row * rq * plan_.width, rq, channels,
+                           out + channel * pixels, row0 + i + row, j);
+          }
+        }
+        i += rp;
+      }
+    }
+  }
+
+  // One row of a window: rq outputs by some channels.
+  void store_channels(const Phase& phase, const float* tile, int rq, int channels, float* out,
+                      std::int64_t row, std::int64_t col) {
+    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t y = phase.rows.out_first + row * phase.rows.out_step;
+    const std::int64_t x = phase.cols.out_first + col * phase.cols.out_step;
+    float* dst = out + y * pass_.out_w + x;
+    if (phase.cols.out_step == 1) {
+      kernels_.store_transposed(tile, plan_.width, rq, channels, dst, pixels);
+      return;
+    }
+    for (int k = 0; k < channels; ++k) {
+      for (int j = 0; j < rq; ++j)
+        dst[k * pixels + j * phase.cols.out_step] = tile[j * plan_.width + k];
+    }
+  }
+
+  void pixel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
+                   std::int64_t rows, float* out) {
+    const std::int64_t pixels = pass_.out_h * pass_.out_w, pitch = plan_.planes.width;
+    const std::int64_t positions = (rows - 1) * pitch + phase.cols.out_count;
+    const int nr = plan_.nv * plan_.lanes;
+    TileArgs args;
+    args.steps = phase.steps;
+    args.table = phase.table;
+    args.a_step = plan_.width;
+    args.c = tile;
+    args.ldc = nr;
+    for (std::int64_t start = 0; start < positions; start += nr) {
+      const int vectors =
+          static_cast<int>(div_up(std::min<std::int64_t>(nr, positions - start), plan_.lanes));
+      const int nv = vectors > 2 ? 4 : vectors;
+      Segment segments[kMaxNr];
+      const int count = segments_of(phase, start, std::min(positions, start + nr), row0, segments);
+      args.b = planes + start;
+      args.cols = nv * plan_.lanes;
+      for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
+        const std::int64_t channel = panel * plan_.width;
+        const int channels =
+            static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
+        args.a = phase.filters + panel * phase.steps * plan_.width;
+        kernels_.table_b[plan_.pairs][nv][channels](args);
+        kernels_.store_segments(tile, nr, channels, segments, count, out + channel * pixels,
+                                pixels);
+      }
+    }
+  }
+
+  // Which of the plane positions [start, end) are outputs, and where they go.
+  int segments_of(const Phase& phase, std::int64_t start, std::int64_t end, std::int64_t row0,
+                  Segment* segments) {
+    const std::int64_t pitch = plan_.planes.width, cols = phase.cols.out_count;
+    int count = 0;
+    for (std::int64_t row = start / pitch; row * pitch < end; ++row) {
+      const std::int64_t first = std::max(start, row * pitch),
+                         last = std::min(end, row * pitch + cols);
+      const std::int64_t y = phase.rows.out_first + (row0 + row) * phase.rows.out_step;
+      const std::int64_t run = phase.cols.out_step == 1 ? last - first : 1;
+      for (std::int64_t at = first; at < last; at += run) {
+        const std::int64_t x = phase.cols.out_first + (at - row * pitch) * phase.cols.out_step;
+        segments[count++] = {static_cast<int>(at - start), static_cast<int>(run),
+                             y * pass_.out_w + x};
+      }
+    }
+    return count;
+  }
+
+  const Correlation& pass_;
+  const Plan& plan_;
+  const KernelSet& kernels_;
+  Math math_;
+  std::int32_t* table_;
+  float* filters_;
+  float* scratch_;
+};
+
+}  // namespace
+
+Correlation correlation_of(const ConvShape& s, bool input_grad) {
+  Correlation pass;
+  const std::int64_t c = s.c / s.groups, k = s.k / s.groups, taps = s.r * s.s;
+  pass.images = s.n;
+  pass.groups = s.groups;
+  pass.in_channels = input_grad ? k : c;
+  pass.out_channels = input_grad ? c : k;
+  pass.out_h = input_grad ? s.h : s.p;
+  pass.out_w = input_grad ? s.w : s.q;
+  pass.rows = {input_grad, input_grad ? s.p : s.h, pass.out_h, s.r, s.stride_h, s.pad_h, s.dil_h};
+  pass.cols = {input_grad, input_grad ? s.q : s.w, pass.out_w, s.s, s.stride_w, s.pad_w, s.dil_w};
+  pass.filter_in_stride = input_grad ? c * taps : taps;
+  pass.filter_out_stride = input_grad ? taps : c * taps;
+  pass.filter_group_stride = k * c * taps;
+  return pass;
+}
+
+void correlate(const Correlation& pass, ConvOperand in, ConvOperand w, float* out, Math math,
+               const Epilogue& epilogue, void* workspace) {
+  const KernelSet& kernels = kernel_set();
+  const Plan plan = plan_correlation(pass, math, kernels);
+  Correlator correlator(pass, plan, kernels, math, workspace);
+  correlator.prepare(w);
+  correlator.run(in, out, epilogue);
+}
+
+std::size_t correlate_workspace(const Correlation& pass, Math math, int threads) {
+  const Plan plan = plan_correlation(pass, math, kernel_set());
+  const std::int64_t floats =
+      plan.table_floats() + pass.groups * plan.filter_floats() + threads * plan.worker_floats();
+  return static_cast<std::size_t>(floats) * sizeof(float);
+}
+
+}  // namespace tenon::cpu

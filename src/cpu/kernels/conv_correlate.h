@@ -1,0 +1,26 @@
+// Forward convolution and input gradient as one routine: a correlation of every image with packed
+// filters.
+#pragma once
+
+#include "cpu/kernels/conv_geometry.h"
+
+namespace tenon::cpu {
+
+/// A pass in its own terms: `in` is what is read (x, or dy for the input gradient), `out` what is
+/// written.
+struct Correlation {
+  std::int64_t images = 0, groups = 1;
+  std::int64_t in_channels = 0, out_channels = 0;  // of one group
+  std::int64_t out_h = 0, out_w = 0;
+  PassAxis rows, cols;
+  std::int64_t filter_in_stride = 0, filter_out_stride = 0,
+               filter_group_stride = 0;  // elements of w
+};
+
+Correlation correlation_of(const ConvShape& shape, bool input_grad);
+
+void correlate(const Correlation& pass, ConvOperand in, ConvOperand w, float* out, Math math,
+               const Epilogue& epilogue, void* workspace);
+std::size_t correlate_workspace(const Correlation& pass, Math math, int threads);
+
+}  // namespace tenon::cpu

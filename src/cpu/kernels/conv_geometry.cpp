@@ -1,0 +1,149 @@
+// Coordinates of convolution passes, and the copying of planes.
+#include "cpu/kernels/conv_geometry.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tenon::cpu {
+namespace {
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Division that rounds down for negative numbers too; b > 0.
+std::int64_t div_down(std::int64_t a, std::int64_t b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+
+// One source row into every column phase of one plane row.
+void copy_row(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
+              std::int64_t row, Math math, float* dst) {
+  constexpr std::int64_t kStretch = 512;
+  const std::int64_t first = std::max<std::int64_t>(0, p.col_origin);
+  const std::int64_t end = std::min(p.in_w, p.col_origin + p.width * p.col_phases);
+  const auto from = [&](const void* plane, std::int64_t col) {
+    return plane == nullptr ? nullptr : element(plane, source.dtype, row * p.in_w + col);
+  };
+  if (p.col_phases == 1) {
+    const std::int64_t left = std::min(p.width, std::max<std::int64_t>(0, first - p.col_origin));
+    const std::int64_t count = std::max<std::int64_t>(0, end - first);
+    std::fill_n(dst, left, 0.0f);
+    if (count > 0)
+      kernels.convert(from(source.lo, first), from(source.hi, first), source.dtype, count, math,
+                      dst + left);
+    std::fill_n(dst + left + count, p.width - left - count, 0.0f);
+    return;
+  }
+  for (std::int64_t phase = 0; phase < p.col_phases; ++phase)
+    std::fill_n(dst + phase * p.phase_size(), p.width, 0.0f);
+  float words[kStretch];
+  for (std::int64_t col = first; col < end; col += kStretch) {
+    const std::int64_t count = std::min(kStretch, end - col);
+    kernels.convert(from(source.lo, col), from(source.hi, col), source.dtype, count, math, words);
+    std::int64_t phase = (col - p.col_origin) % p.col_phases,
+                 at = (col - p.col_origin) / p.col_phases;
+    for (std::int64_t i = 0; i < count; ++i) {
+      dst[phase * p.phase_size() + at] = words[i];
+      if (++phase == p.col_phases) {
+        phase = 0;
+        ++at;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t Axis::lowest() const {
+  return count == 0 ? 0 : std::min(offset, offset + (count - 1) * offset_step);
+}
+
+std::int64_t Axis::highest() const {
+  return count == 0 ? 0 : std::max(offset, offset + (count - 1) * offset_step);
+}
+
+// Forward: output i reads i * stride - pad + t * dil. Backward: dx at h = stride * i + phase takes
+// dy at (h + pad - t * dil) / stride for those taps t that divide evenly.
+Axis PassAxis::axis(int phase) const {
+  Axis a;
+  a.in_size = in;
+  if (!backward) {
+    a.out_count = out;
+    a.stride = stride;
+    a.count = filter;
+    a.offset = -pad;
+    a.offset_step = dil;
+    return a;
+  }
+  a.out_first = phase;
+  a.out_step = stride;
+  a.out_count = out > phase ? div_up(out - phase, stride) : 0;
+  a.step = stride / std::gcd(stride, dil);
+  const std::int64_t reach = phase + pad, candidates = std::min(a.step, filter);
+  while (a.first < candidates && (reach - a.first * dil) % stride != 0) ++a.first;
+  if (a.first < candidates) {
+    a.count = div_up(filter - a.first, a.step);
+    a.offset = div_down(reach - a.first * dil, stride);
+    a.offset_step = -(a.step * dil / stride);
+  }
+  return a;
+}
+
+std::int64_t Planes::offset(std::int64_t row, std::int64_t col) const {
+  const std::int64_t y = row - row_origin, x = col - col_origin;
+  return (y % row_phases * col_phases + x % col_phases) * phase_size() + y / row_phases * width +
+         x / col_phases;
+}
+
+Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_rows) {
+  // Plane positions from the lowest tap of any phase to the highest, for the longest line of
+  // outputs.
+  const auto extent = [](const PassAxis& pass, std::int64_t limit, std::int64_t& origin,
+                         std::int64_t& phases) {
+    const Axis first = pass.axis(0);
+    std::int64_t low = first.lowest(), high = first.highest();
+    for (int phase = 1; phase < pass.phases(); ++phase) {
+      const Axis axis = pass.axis(phase);
+      low = std::min(low, axis.lowest());
+      high = std::max(high, axis.highest());
+    }
+    origin = low;
+    phases = first.stride;
+    return div_up((std::min(limit, first.out_count) - 1) * first.stride + high - low + 1,
+                  first.stride);
+  };
+  Planes p;
+  p.in_h = rows.in;
+  p.in_w = cols.in;
+  p.rows = extent(rows, out_rows, p.row_origin, p.row_phases);
+  p.width = extent(cols, cols.longest(), p.col_origin, p.col_phases);
+  return p;
+}
+
+void copy_plane(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
+                std::int64_t out_row0, Math math, float* dst) {
+  for (std::int64_t phase = 0; phase < p.row_phases; ++phase) {
+    for (std::int64_t i = 0; i < p.rows; ++i) {
+      float* to = dst + phase * p.col_phases * p.phase_size() + i * p.width;
+      const std::int64_t row = p.row_origin + (out_row0 + i) * p.row_phases + phase;
+      if (row >= 0 && row < p.in_h) {
+        copy_row(kernels, p, source, row, math, to);
+        continue;
+      }
+      for (std::int64_t col = 0; col < p.col_phases; ++col)
+        std::fill_n(to + col * p.phase_size(), p.width, 0.0f);
+    }
+  }
+}
+
+Window choose_window(const KernelSet& kernels, int nv, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t most = kernels.max_mr[nv];
+  const std::int64_t pieces = div_up(cols, most);
+  Window best{1, static_cast<int>(div_up(cols, pieces))};
+  if (pieces > 1) return best;
+  for (int rp = 2; rp <= std::min<std::int64_t>(kMaxWindowRows, rows); ++rp) {
+    if (rp * cols <= most && kernels.window[0][nv][rp][cols] != nullptr) best.rp = rp;
+  }
+  return best;
+}
+
+}  // namespace tenon::cpu

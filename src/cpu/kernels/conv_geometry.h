@@ -1,0 +1,74 @@
+// A convolution pass as a plain correlation over copied planes, the same for forward and input
+// gradient.
+//
+// Every pass first copies the input rows that a chunk needs into planes of its own: padded with
+// zeros, widened, and split by stride phase, so that neighbouring outputs read neighbouring words
+// whatever the stride. One table then holds the offset of each step of the reduction (channel and
+// filter tap) from an output's position. Nothing is lowered.
+#pragma once
+
+#include "cpu/kernels/gemm_pack.h"
+
+namespace tenon::cpu {
+
+/// One spatial axis: output i reads input i * stride + offset + t * offset_step with filter tap
+/// first + t * step, for t < count. Output i is written at out_first + i * out_step.
+struct Axis {
+  std::int64_t in_size = 0;
+  std::int64_t out_count = 0, out_first = 0, out_step = 1;
+  std::int64_t stride = 1;
+  std::int64_t first = 0, step = 1, count = 0;
+  std::int64_t offset = 0, offset_step = 1;
+
+  std::int64_t lowest() const;  ///< offset of the tap that reads lowest (0 without taps)
+  std::int64_t highest() const;
+};
+
+/// What makes the axes of a pass: one axis for the forward pass, one for each stride phase of the
+/// input gradient.
+struct PassAxis {
+  bool backward = false;
+  std::int64_t in = 0, out = 0, filter = 0;
+  int stride = 1, pad = 0, dil = 1;
+
+  int phases() const { return backward ? stride : 1; }
+  Axis axis(int phase) const;
+  /// Outputs of the longest phase.
+  std::int64_t longest() const { return axis(0).out_count; }
+};
+
+/// Layout of copied planes: [image][channel or channel pair][row phase][column phase][rows][width].
+struct Planes {
+  std::int64_t in_h = 0, in_w = 0;
+  std::int64_t row_origin = 0, col_origin = 0;  // input coordinate of plane row and column 0
+  std::int64_t row_phases = 1, col_phases = 1;
+  std::int64_t rows = 0, width = 0;  // of one phase
+
+  std::int64_t phase_size() const { return rows * width; }
+  std::int64_t size() const { return row_phases * col_phases * rows * width; }
+  /// Offset of an input position relative to the word of the output at the same phase position.
+  std::int64_t offset(std::int64_t row, std::int64_t col) const;
+};
+
+/// Planes that hold what `out_rows` rows of outputs of every phase read.
+Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_rows);
+
+/// One or, where words are pairs, two source planes of one input channel (pair). `hi` may be null.
+struct PlaneSource {
+  const void* lo = nullptr;
+  const void* hi = nullptr;
+  DType dtype = DType::Float32;
+};
+
+/// Fills one channel's planes; its row 0 is the input row that output row `out_row0` starts from.
+void copy_plane(const KernelSet& kernels, const Planes& planes, const PlaneSource& source,
+                std::int64_t out_row0, Math math, float* dst);
+
+/// An output or filter extent cut into register tiles of rp x rq.
+struct Window {
+  int rp = 1, rq = 1;
+};
+/// The best tile over an extent of rows x cols for tiles of nv vectors.
+Window choose_window(const KernelSet& kernels, int nv, std::int64_t rows, std::int64_t cols);
+
+}  // namespace tenon::cpu

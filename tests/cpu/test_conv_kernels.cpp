@@ -1,0 +1,347 @@
+// Convolution passes of the CPU kernels against float64 loops: padding, strides, dilations, groups,
+// odd sizes, types, every instruction set that this machine has, epilogue rectangles, and the same
+// bits for every number of threads.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/philox.h"
+#include "base/thread_pool.h"
+#include "cpu/kernels/contract.h"
+
+using namespace tenon;
+using namespace tenon::cpu;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> random_values(std::int64_t count, std::uint64_t seed, bool bf16) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 2.0f * uniform01(philox(seed, i, 3).v[0]) - 1.0f;
+    if (bf16) values[i] = static_cast<float>(bfloat16(values[i]));
+  }
+  return values;
+}
+
+std::vector<Isa> instruction_sets() {
+  if (hardware_isa() == Isa::Neon) return {Isa::Base, Isa::Neon};
+  std::vector<Isa> all;
+  for (const Isa isa : {Isa::Base, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
+    if (isa <= hardware_isa()) all.push_back(isa);
+  }
+  return all;
+}
+
+struct IsaLimit {
+  explicit IsaLimit(Isa isa) { set_isa_limit(isa); }
+  ~IsaLimit() { set_isa_limit(Isa::Neon); }
+};
+
+struct Threads {
+  int before = num_threads();
+  explicit Threads(int count) { set_num_threads(count); }
+  ~Threads() { set_num_threads(before); }
+};
+
+ConvShape make(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t k,
+               std::int64_t r, std::int64_t s, int stride_h, int stride_w, int pad_h, int pad_w,
+               int dil_h, int dil_w, int groups) {
+  ConvShape v{n, c, h, w, k, r, s, 0, 0, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups};
+  v.p = (h + 2 * pad_h - dil_h * (r - 1) - 1) / stride_h + 1;
+  v.q = (w + 2 * pad_w - dil_w * (s - 1) - 1) / stride_w + 1;
+  return v;
+}
+
+std::vector<ConvShape> shapes() {
+  return {
+      make(2, 1, 28, 28, 6, 5, 5, 1, 1, 2, 2, 1, 1, 1),
+      make(3, 6, 14, 14, 16, 5, 5, 1, 1, 0, 0, 1, 1, 1),
+      make(5, 16, 5, 5, 12, 5, 5, 1, 1, 0, 0, 1, 1, 1),
+      make(2, 1, 28, 28, 32, 3, 3, 1, 1, 0, 0, 1, 1, 1),
+      make(3, 32, 13, 13, 64, 3, 3, 1, 1, 0, 0, 1, 1, 1),
+      make(3, 20, 5, 5, 33, 3, 3, 1, 1, 0, 0, 1, 1, 1),
+      make(1, 3, 17, 19, 7, 3, 3, 2, 2, 1, 1, 1, 1, 1),
+      make(2, 5, 23, 11, 18, 3, 5, 2, 1, 1, 2, 1, 1, 1),
+      make(2, 4, 16, 16, 9, 3, 3, 1, 1, 2, 2, 2, 2, 1),
+      make(1, 4, 20, 21, 20, 3, 2, 3, 2, 0, 1, 2, 3, 1),
+      make(2, 8, 9, 9, 8, 3, 3, 1, 1, 1, 1, 1, 1, 8),
+      make(2, 6, 10, 7, 9, 3, 3, 2, 2, 1, 1, 1, 1, 3),
+      make(2, 17, 7, 7, 35, 1, 1, 1, 1, 0, 0, 1, 1, 1),
+      make(2, 17, 7, 7, 20, 1, 1, 2, 2, 0, 0, 1, 1, 1),
+      make(1, 3, 40, 40, 40, 7, 7, 2, 2, 3, 3, 1, 1, 1),
+      make(2, 3, 1, 30, 5, 1, 4, 1, 1, 0, 1, 1, 1, 1),
+      make(2, 3, 30, 1, 5, 4, 1, 1, 1, 1, 0, 1, 1, 1),
+      make(1, 2, 6, 6, 3, 4, 4, 1, 1, 3, 3, 1, 1, 1),
+      make(7, 2, 4, 4, 40, 3, 3, 1, 1, 1, 1, 1, 1, 1),
+      make(1, 5, 3, 3, 4, 3, 3, 4, 4, 2, 2, 1, 1, 1),
+      make(1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1),
+      make(3, 4, 8, 8, 50, 3, 3, 2, 2, 0, 0, 1, 1, 2),
+  };
+}
+
+// Calls f(w index, y index, x index) for every product of the convolution.
+template <class F>
+void each_product(const ConvShape& s, F f) {
+  const std::int64_t cg = s.c / s.groups, kg = s.k / s.groups;
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t k = 0; k < s.k; ++k)
+      for (std::int64_t c = 0; c < cg; ++c)
+        for (std::int64_t i = 0; i < s.p; ++i)
+          for (std::int64_t j = 0; j < s.q; ++j)
+            for (std::int64_t a = 0; a < s.r; ++a)
+              for (std::int64_t b = 0; b < s.s; ++b) {
+                const std::int64_t y = i * s.stride_h - s.pad_h + a * s.dil_h;
+                const std::int64_t x = j * s.stride_w - s.pad_w + b * s.dil_w;
+                if (y < 0 || y >= s.h || x < 0 || x >= s.w) continue;
+                f(static_cast<std::size_t>(((k * cg + c) * s.r + a) * s.s + b),
+                  static_cast<std::size_t>(((n * s.k + k) * s.p + i) * s.q + j),
+                  static_cast<std::size_t>(((n * s.c + k / kg * cg + c) * s.h + y) * s.w + x));
+              }
+}
+
+struct Sizes {
+  std::int64_t x, w, y;
+  explicit Sizes(const ConvShape& s)
+      : x(s.n * s.c * s.h * s.w), w(s.k * (s.c / s.groups) * s.r * s.s), y(s.n * s.k * s.p * s.q) {}
+};
+
+double relative_error(const std::vector<float>& got, const std::vector<double>& want) {
+  double error = 0, norm = 1e-30;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double d = static_cast<double>(got[i]) - want[i];
+    error += d * d;
+    norm += want[i] * want[i];
+  }
+  return std::sqrt(error / norm);
+}
+
+struct Memory {
+  void* data;
+  explicit Memory(std::size_t bytes) : data(std::aligned_alloc(64, (bytes + 127) / 64 * 64)) {
+    std::memset(data, 0xff, (bytes + 127) / 64 * 64);
+  }
+  ~Memory() { std::free(data); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+};
+
+// A tensor in one of the three types, holding values that all of them and bfloat16 represent.
+struct Tensor16 {
+  std::vector<float> values;
+  std::vector<std::uint16_t> words;
+  ConvOperand operand;
+  Tensor16(std::vector<float> from, DType dtype) : values(std::move(from)) {
+    for (float& value : values) {
+      if (dtype == DType::BFloat16) {
+        words.push_back(bfloat16(value).bits);
+        value = static_cast<float>(bfloat16(value));
+      } else if (dtype == DType::Float16) {
+        words.push_back(float16(value).bits);
+        value = static_cast<float>(float16(value));
+      }
+    }
+    operand.dtype = dtype;
+    operand.data = dtype == DType::Float32 ? static_cast<const void*>(values.data()) : words.data();
+  }
+};
+
+struct Results {
+  std::vector<float> y, dx, dw;
+};
+
+Results run_all(const ConvShape& s, const Tensor16& x, const Tensor16& w, const Tensor16& dy,
+                Math math, Epilogue forward = {}, Epilogue input = {}, Epilogue weight = {}) {
+  const Sizes size(s);
+  Results r{std::vector<float>(static_cast<std::size_t>(size.y), kNan),
+            std::vector<float>(static_cast<std::size_t>(size.x), kNan),
+            std::vector<float>(static_cast<std::size_t>(size.w), kNan)};
+  const int threads = num_threads();
+  {
+    Memory memory(conv2d_workspace(s, ConvPass::Forward, math, threads));
+    conv2d_forward(s, x.operand, w.operand, r.y.data(), math, forward, memory.data);
+  }
+  {
+    Memory memory(conv2d_workspace(s, ConvPass::InputGrad, math, threads));
+    conv2d_input_grad(s, dy.operand, w.operand, r.dx.data(), math, input, memory.data);
+  }
+  Memory memory(conv2d_workspace(s, ConvPass::WeightGrad, math, threads));
+  conv2d_weight_grad(s, x.operand, dy.operand, r.dw.data(), math, weight, memory.data);
+  return r;
+}
+
+struct Wanted {
+  std::vector<double> y, dx, dw;
+  Wanted(const ConvShape& s, const Tensor16& x, const Tensor16& w, const Tensor16& dy) {
+    const Sizes size(s);
+    y.resize(static_cast<std::size_t>(size.y));
+    dx.resize(static_cast<std::size_t>(size.x));
+    dw.resize(static_cast<std::size_t>(size.w));
+    each_product(s, [&](std::size_t wi, std::size_t yi, std::size_t xi) {
+      y[yi] += static_cast<double>(w.values[wi]) * static_cast<double>(x.values[xi]);
+      dx[xi] += static_cast<double>(w.values[wi]) * static_cast<double>(dy.values[yi]);
+      dw[wi] += static_cast<double>(x.values[xi]) * static_cast<double>(dy.values[yi]);
+    });
+  }
+};
+
+// Counts how often each element was handed over, doubles it, and checks that workers are named in
+// range.
+struct Counter {
+  std::int64_t rows, cols;
+  std::vector<std::atomic<int>> seen;
+  std::atomic<bool> in_range{true};
+  Counter(std::int64_t batch, std::int64_t r, std::int64_t c)
+      : rows(r), cols(c), seen(static_cast<std::size_t>(batch * r * c)) {}
+  static void call(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
+                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+    Counter& self = *static_cast<Counter*>(ctx);
+    if (worker < 0 || worker >= num_threads()) self.in_range = false;
+    for (std::int64_t i = row0; i < row1; ++i) {
+      for (std::int64_t j = col0; j < col1; ++j) {
+        self.seen[static_cast<std::size_t>((batch * self.rows + i) * self.cols + j)]++;
+        block[(i - row0) * ld + j - col0] *= 2;
+      }
+    }
+  }
+  bool each_once() const {
+    return in_range &&
+           std::all_of(seen.begin(), seen.end(), [](const std::atomic<int>& n) { return n == 1; });
+  }
+};
+
+constexpr double kTolerance = 2e-6;
+
+void check_all(const ConvShape& s, const Results& got, const Wanted& want, const char* isa,
+               bool bf16) {
+  CAPTURE(isa);
+  CAPTURE(bf16);
+  CAPTURE(s.c);
+  CAPTURE(s.h);
+  CAPTURE(s.w);
+  CAPTURE(s.k);
+  CAPTURE(s.r);
+  CAPTURE(s.stride_h);
+  CAPTURE(s.dil_h);
+  CAPTURE(s.groups);
+  CHECK(relative_error(got.y, want.y) < kTolerance);
+  CHECK(relative_error(got.dx, want.dx) < kTolerance);
+  CHECK(relative_error(got.dw, want.dw) < kTolerance);
+}
+
+}  // namespace
+
+TEST_CASE("conv2d: all passes agree with float64 for odd geometry on every instruction set") {
+  for (const ConvShape& s : shapes()) {
+    const Sizes size(s);
+    // Values that bfloat16 holds exactly, so that both kinds of arithmetic have the same right
+    // answer.
+    const Tensor16 x(random_values(size.x, 1, true), DType::Float32),
+        w(random_values(size.w, 2, true), DType::Float32);
+    const Tensor16 dy(random_values(size.y, 3, true), DType::Float32);
+    const Wanted want(s, x, w, dy);
+    for (const Isa isa : instruction_sets()) {
+      const IsaLimit limit(isa);
+      for (const Math math : {Math::F32, Math::Bf16}) {
+        check_all(s, run_all(s, x, w, dy, math), want, name(isa), math == Math::Bf16);
+      }
+    }
+  }
+}
+
+TEST_CASE("conv2d: Math::Bf16 rounds float32 operands") {
+  const ConvShape s = make(2, 6, 14, 14, 16, 5, 5, 1, 1, 0, 0, 1, 1, 1);
+  const Sizes size(s);
+  const Tensor16 x(random_values(size.x, 1, false), DType::Float32),
+      w(random_values(size.w, 2, false), DType::Float32);
+  const Tensor16 dy(random_values(size.y, 3, false), DType::Float32);
+  const Wanted want(s, Tensor16(x.values, DType::BFloat16), Tensor16(w.values, DType::BFloat16),
+                    Tensor16(dy.values, DType::BFloat16));
+  for (const Isa isa : instruction_sets()) {
+    const IsaLimit limit(isa);
+    check_all(s, run_all(s, x, w, dy, Math::Bf16), want, name(isa), true);
+  }
+}
+
+TEST_CASE("conv2d: 16-bit operands") {
+  for (const ConvShape& s : {make(3, 5, 11, 9, 18, 3, 3, 1, 1, 1, 1, 1, 1, 1),
+                             make(3, 4, 9, 9, 6, 3, 3, 2, 2, 1, 1, 1, 1, 2),
+                             make(3, 4, 3, 3, 6, 3, 3, 1, 1, 0, 0, 1, 1, 1)}) {
+    const Sizes size(s);
+    for (const DType dtype : {DType::BFloat16, DType::Float16}) {
+      const Tensor16 x(random_values(size.x, 1, true), dtype),
+          w(random_values(size.w, 2, true), dtype);
+      const Tensor16 dy(random_values(size.y, 3, true), dtype);
+      const Wanted want(s, x, w, dy);
+      for (const Isa isa : instruction_sets()) {
+        const IsaLimit limit(isa);
+        check_all(s, run_all(s, x, w, dy, Math::F32), want, name(isa), false);
+        if (dtype == DType::BFloat16)
+          check_all(s, run_all(s, x, w, dy, Math::Bf16), want, name(isa), true);
+      }
+    }
+  }
+}
+
+TEST_CASE("conv2d: epilogues see every element once and may change it") {
+  for (const ConvShape& s : shapes()) {
+    const Sizes size(s);
+    const Tensor16 x(random_values(size.x, 1, true), DType::Float32),
+        w(random_values(size.w, 2, true), DType::Float32);
+    const Tensor16 dy(random_values(size.y, 3, true), DType::Float32);
+    Wanted want(s, x, w, dy);
+    for (std::vector<double>* values : {&want.y, &want.dx, &want.dw}) {
+      for (double& value : *values) value *= 2;
+    }
+    Counter forward(s.n, s.k, s.p * s.q), input(s.n, s.c, s.h * s.w),
+        weight(1, s.k, s.c / s.groups * s.r * s.s);
+    const Results got = run_all(s, x, w, dy, Math::F32, {Counter::call, &forward},
+                                {Counter::call, &input}, {Counter::call, &weight});
+    CHECK(forward.each_once());
+    CHECK(input.each_once());
+    CHECK(weight.each_once());
+    check_all(s, got, want, "doubled", false);
+  }
+}
+
+TEST_CASE("conv2d: the same bits for every number of threads") {
+  for (const ConvShape& s : {make(33, 6, 14, 14, 16, 5, 5, 1, 1, 0, 0, 1, 1, 1),
+                             make(1, 8, 40, 40, 40, 3, 3, 1, 1, 1, 1, 1, 1, 1),
+                             make(9, 8, 13, 13, 70, 3, 3, 2, 2, 1, 1, 1, 1, 2),
+                             make(40, 16, 5, 5, 24, 5, 5, 1, 1, 0, 0, 1, 1, 1)}) {
+    const Sizes size(s);
+    const Tensor16 x(random_values(size.x, 1, false), DType::Float32),
+        w(random_values(size.w, 2, false), DType::Float32);
+    const Tensor16 dy(random_values(size.y, 3, false), DType::Float32);
+    for (const Math math : {Math::F32, Math::Bf16}) {
+      Results first;
+      for (const int count : {1, 2, 3, 7}) {
+        const Threads threads(count);
+        const Results got = run_all(s, x, w, dy, math);
+        if (first.y.empty()) first = got;
+        CHECK(std::memcmp(first.y.data(), got.y.data(), got.y.size() * sizeof(float)) == 0);
+        CHECK(std::memcmp(first.dx.data(), got.dx.data(), got.dx.size() * sizeof(float)) == 0);
+        CHECK(std::memcmp(first.dw.data(), got.dw.data(), got.dw.size() * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("conv2d: no images leave a weight gradient of zeros") {
+  ConvShape s = make(1, 2, 5, 5, 3, 3, 3, 1, 1, 0, 0, 1, 1, 1);
+  s.n = 0;
+  std::vector<float> dw(54, kNan);
+  conv2d_weight_grad(s, {dw.data(), DType::Float32}, {dw.data(), DType::Float32}, dw.data(),
+                     Math::F32, {}, nullptr);
+  conv2d_forward(s, {dw.data(), DType::Float32}, {dw.data(), DType::Float32}, nullptr, Math::F32,
+                 {}, nullptr);
+  conv2d_input_grad(s, {dw.data(), DType::Float32}, {dw.data(), DType::Float32}, nullptr, Math::F32,
+                    {}, nullptr);
+  CHECK(std::all_of(dw.begin(), dw.end(), [](float value) { return value == 0.0f; }));
+}
