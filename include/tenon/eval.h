@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <tenon/pointer.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -33,9 +32,9 @@ TENON_API void eval(std::initializer_list<Tensor> tensors);
 /// threads at once.
 class TENON_API CompiledFunction {
  public:
-  using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+  using Body = tenon::Function<std::vector<Tensor>(const std::vector<Tensor>&)>;
   CompiledFunction() = default;
-  explicit CompiledFunction(Function f);
+  explicit CompiledFunction(Body f);
   /// The outputs hold their values until the next call with the same shapes.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
   /// The plan for inputs of these shapes, without running it.
@@ -45,9 +44,9 @@ class TENON_API CompiledFunction {
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;
+  Shared<Impl> impl_;
 };
-TENON_API CompiledFunction compile(CompiledFunction::Function f);
+TENON_API CompiledFunction compile(CompiledFunction::Body f);
 
 /// What a plan tells about itself; made by plan() and by CompiledFunction::plan().
 class TENON_API Plan {
@@ -65,10 +64,10 @@ class TENON_API Plan {
   std::string passes() const;  ///< passes with time and effect
 
   struct Impl;
-  explicit Plan(std::shared_ptr<const Impl> impl);
+  explicit Plan(Shared<const Impl> impl);
 
  private:
-  std::shared_ptr<const Impl> impl_;
+  Shared<const Impl> impl_;
 };
 /// Plans the evaluation of these tensors without running it.
 TENON_API Plan plan(std::span<const Tensor> tensors);

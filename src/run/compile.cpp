@@ -40,7 +40,7 @@ struct Trace {
 }  // namespace
 
 struct CompiledFunction::Impl {
-  Function function;
+  Body function;
   std::vector<std::unique_ptr<Trace>> traces;
 
   Trace& find_or_trace(const std::vector<Tensor>& inputs);
@@ -140,7 +140,7 @@ void feed_random(Trace& t) {
 
 }  // namespace
 
-CompiledFunction::CompiledFunction(Function f) : impl_(std::make_shared<Impl>()) {
+CompiledFunction::CompiledFunction(Body f) : impl_(make_shared<Impl>()) {
   impl_->function = std::move(f);
 }
 
@@ -165,13 +165,13 @@ const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor
 }
 
 Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) {
-  auto impl = std::make_shared<Plan::Impl>();
+  auto impl = make_shared<Plan::Impl>();
   impl->program = impl_->find_or_trace(inputs).program;
   return Plan(std::move(impl));
 }
 
 int CompiledFunction::traced() const { return impl_ ? static_cast<int>(impl_->traces.size()) : 0; }
 
-CompiledFunction compile(CompiledFunction::Function f) { return CompiledFunction(std::move(f)); }
+CompiledFunction compile(CompiledFunction::Body f) { return CompiledFunction(std::move(f)); }
 
 }  // namespace tenon
