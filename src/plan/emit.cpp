@@ -284,7 +284,10 @@ class Emitter {
     if (group.kind == RegionKind::Opaque) {
       r.opaque.op = lead.op;
       r.opaque.attrs = lead.attrs;
-      for (const Ref& arg : lead.args) r.opaque.inputs.push_back(value_of_[arg.item]);
+      for (const Ref& arg : lead.args) {
+        r.opaque.inputs.push_back(value_of_[arg.item]);
+        r.opaque.shapes.push_back(arg.shape);
+      }
       r.opaque.out = value_of_[group.items[0]];
     } else {
       if (group.kind == RegionKind::Contraction) contraction(group, lead, r);

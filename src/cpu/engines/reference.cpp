@@ -33,7 +33,11 @@ class ReferenceKernel final : public Kernel {
 class ReferenceEngine final : public Engine {
  public:
   const char* name() const override { return "reference"; }
-  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+  bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
+    if (region.kind != RegionKind::Opaque || reference::knows_opaque(region.opaque.op)) return true;
+    *why = "the op never stands alone";
+    return false;
+  }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
     return std::make_unique<ReferenceKernel>(region, values);

@@ -100,6 +100,8 @@ Array random(const Attrs& attrs, DType dtype, const std::int64_t* state, std::in
 void run_map(const MapProgram& map, std::span<const Value> values, const Binding& binding,
              const Array* accumulator);
 void run_contraction(const Region& region, std::span<const Value> values, const Binding& binding);
+/// Movement, pooling, softmax: every other op reaches engines in map regions and contractions.
+bool knows_opaque(Op op);
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding);
 
 Array pool(Op op, const Attrs& attrs, std::span<const Array> inputs, std::span<const Shape> shapes,

@@ -1,7 +1,10 @@
-// Opaque regions by the reference engine: movement, pooling, and any other op as the one-op region
-// that it would also be.
+// Opaque regions by the reference engine: movement, pooling, and softmax where it was not
+// decomposed.
 //
 // Indices are checked here, since no earlier stage sees their values.
+#include <algorithm>
+#include <cmath>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -111,161 +114,53 @@ Array scatter_add(const Call& call) {
   return sums;
 }
 
-// ---- Every other op, as a region of one op
-// --------------------------------------------------------------------------------
-
-MapInstr load(ValueId id, DType dtype, const Shape& shape) {
-  MapInstr instr;
-  instr.dtype = dtype;
-  instr.view = contiguous(shape, id);
-  return instr;
-}
-
-MapInstr apply(MapCode code, Op op, DType dtype, int a, int b = -1, int c = -1) {
-  MapInstr instr;
-  instr.code = code;
-  instr.op = op;
-  instr.dtype = dtype;
-  instr.args[0] = a;
-  instr.args[1] = b;
-  instr.args[2] = c;
-  return instr;
-}
-
-/// How the elements of a view op's result lie in its (contiguous) input.
-View view_of(Op op, const Attrs& attrs, const Shape& in, const Shape& out, ValueId id) {
-  if (op == Op::Reshape) return contiguous(out, id);
-  const View source = contiguous(in);
-  View view;
-  view.value = id;
-  for (int d = 0; d < out.rank(); ++d) {
-    if (op == Op::Permute) {
-      view.stride[d] = source.stride[attrs.i[d]];
-    } else if (op == Op::Expand) {
-      view.stride[d] = in[d] == 1 ? 0 : source.stride[d];
-    } else {
-      view.offset += attrs.i[2 * d] * source.stride[d];
-      view.stride[d] = attrs.i[2 * d + 1] * source.stride[d];
-    }
+/// Over the last axis, in double up to the end.
+Array softmax(const Call& call, bool log) {
+  Array out(call.out_dtype, call.out_shape.numel());
+  const std::int64_t length = call.out_shape[call.out_shape.rank() - 1];
+  for (std::int64_t row = 0; row < out.size(); row += length) {
+    const double* x = call.inputs[0].real.data() + row;
+    const double largest = *std::max_element(x, x + length);
+    double sum = 0;
+    for (std::int64_t j = 0; j < length; ++j) sum += std::exp(x[j] - largest);
+    for (std::int64_t j = 0; j < length; ++j)
+      out.set(row + j, log ? x[j] - largest - std::log(sum) : std::exp(x[j] - largest) / sum);
   }
-  return view;
+  return out;
 }
 
-/// softmax = e / sum(e) with e = exp(x - max); log_softmax = (x - max) - log(sum(e)). Kept in
-/// float64 up to the store.
-int append_softmax(MapProgram& map, Op op) {
-  std::vector<MapInstr>& instrs = map.instrs;
-  const auto push = [&](MapCode code, Op of, int a, int b, bool row) {
-    instrs.push_back(apply(code, of, DType::Float64, a, b));
-    instrs.back().per_row = row;
-    return static_cast<int>(instrs.size()) - 1;
-  };
-  map.has_rows = true;
-  instrs[0].dtype = DType::Float64;
-  const int centred =
-      push(MapCode::Compute, Op::Sub, 0, push(MapCode::RowReduce, Op::Max, 0, -1, true), false);
-  const int e = push(MapCode::Compute, Op::Exp, centred, -1, false);
-  const int total = push(MapCode::RowReduce, Op::Sum, e, -1, true);
-  if (op == Op::Softmax) return push(MapCode::Compute, Op::Div, e, total, false);
-  return push(MapCode::Compute, Op::Sub, centred, push(MapCode::Compute, Op::Log, total, -1, true),
-              false);
-}
-
-MapInstr leaf(const Opaque& o, DType dtype) {
-  MapInstr instr;
-  instr.attrs = o.attrs;
-  instr.dtype = dtype;
-  if (o.op == Op::Constant) {
-    instr.code = MapCode::Number;
-  } else if (o.op == Op::Iota) {
-    instr.code = MapCode::Affine;
-    instr.view.stride[o.attrs.i[0]] = 1;
-  } else {
-    instr.code = MapCode::Random;
-    instr.view.value = o.inputs[0];
+Array compute_opaque(const Opaque& o, const Call& call) {
+  switch (o.op) {
+    case Op::Concat:
+      return concat(call);
+    case Op::Pad:
+      return pad(call);
+    case Op::Gather:
+      return gather(call);
+    case Op::ScatterAdd:
+      return scatter_add(call);
+    case Op::Softmax:
+      return softmax(call, false);
+    case Op::LogSoftmax:
+      return softmax(call, true);
+    default:
+      return pool(o.op, o.attrs, call.inputs, call.shapes, call.out_shape);
   }
-  return instr;
-}
-
-MapProgram one_op(const Opaque& o, std::span<const Value> values) {
-  const Value& out = values[at(o.out)];
-  MapProgram map;
-  map.space = out.shape;
-  if (o.op == Op::Constant || o.op == Op::Iota || o.op == Op::Random) {
-    map.instrs.push_back(leaf(o, out.dtype));
-  } else {
-    for (const ValueId id : o.inputs)
-      map.instrs.push_back(load(id, values[at(id)].dtype, values[at(id)].shape));
-  }
-  int result = 0;
-  View target = contiguous(out.shape, o.out);
-  if (o.op >= Op::Sum && o.op <= Op::Min) {
-    map.space = values[at(o.inputs[0])].shape;
-    map.reduces.push_back({0, o.op, static_cast<std::uint32_t>(o.attrs.i[0]), o.out});
-    return map;
-  }
-  if (o.op == Op::ArgMax || o.op == Op::ArgMin) {
-    map.space = values[at(o.inputs[0])].shape;
-    map.has_rows = true;
-    map.instrs.push_back(apply(MapCode::RowReduce, o.op, out.dtype, 0));
-    map.instrs.back().per_row = true;
-    result = 1;
-  } else if (o.op >= Op::Reshape && o.op <= Op::Slice) {
-    map.instrs[0].view =
-        view_of(o.op, o.attrs, values[at(o.inputs[0])].shape, out.shape, o.inputs[0]);
-  } else if (o.op == Op::Softmax || o.op == Op::LogSoftmax) {
-    result = append_softmax(map, o.op);
-  } else if (o.op >= Op::Neg && o.op <= Op::Where) {
-    result = static_cast<int>(o.inputs.size());
-    map.instrs.push_back(
-        apply(MapCode::Compute, o.op, out.dtype, 0, result > 1 ? 1 : -1, result > 2 ? 2 : -1));
-  }
-  map.stores.push_back({result, target});
-  return map;
-}
-
-void contract(const Opaque& o, std::span<const Value> values, const Binding& binding) {
-  Region region;
-  Contraction& c = region.contraction;
-  c.op = o.op;
-  c.attrs = o.attrs;
-  c.a_shape = values[at(o.inputs[0])].shape;
-  c.b_shape = values[at(o.inputs[1])].shape;
-  c.a = contiguous(c.a_shape, o.inputs[0]);
-  c.b = contiguous(c.b_shape, o.inputs[1]);
-  c.out_shape = values[at(o.out)].shape;
-  c.dtype = values[at(o.out)].dtype;
-  const std::int64_t compute_dtype = o.attrs.i[o.op == Op::Matmul ? 0 : 8];
-  c.compute = compute_dtype == 0 ? c.dtype : static_cast<DType>(compute_dtype - 1);
-  c.out = o.out;
-  run_contraction(region, values, binding);
 }
 
 }  // namespace
 
+bool knows_opaque(Op op) {
+  return (op >= Op::Concat && op <= Op::ScatterAdd) ||
+         (op >= Op::MaxPool2d && op <= Op::LogSoftmax);
+}
+
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding) {
   const LabelGuard label(region.label);  // errors name the layer that the op was built in
   const Opaque& o = region.opaque;
-  if (o.op >= Op::Matmul && o.op <= Op::Conv2dWeightGrad) return contract(o, values, binding);
-  if (o.op == Op::Assign) {
-    const Array value = read(binding, values, o.inputs[1]);
-    if (o.out != kNoValue) write(value, binding, values, o.out);
-    return write(value, binding, values, o.inputs[0]);
-  }
-  const bool moves = o.op >= Op::Concat && o.op <= Op::ScatterAdd;
-  const bool pools = o.op >= Op::MaxPool2d && o.op <= Op::AvgPool2dGrad;
-  if (!moves && !pools) return run_map(one_op(o, values), values, binding, nullptr);
-  Call call{o.attrs, {}, {}, values[at(o.out)].shape, values[at(o.out)].dtype};
-  for (const ValueId id : o.inputs) {
-    call.inputs.push_back(read(binding, values, id));
-    call.shapes.push_back(values[at(id)].shape);
-  }
-  const Array out = pools ? pool(o.op, o.attrs, call.inputs, call.shapes, call.out_shape)
-                    : o.op == Op::Concat ? concat(call)
-                    : o.op == Op::Pad    ? pad(call)
-                    : o.op == Op::Gather ? gather(call)
-                                         : scatter_add(call);
-  write(out, binding, values, o.out);
+  Call call{o.attrs, {}, o.shapes, values[at(o.out)].shape, values[at(o.out)].dtype};
+  for (const ValueId id : o.inputs) call.inputs.push_back(read(binding, values, id));
+  write(compute_opaque(o, call), binding, values, o.out);
 }
 
 }  // namespace tenon::cpu::reference
