@@ -39,9 +39,10 @@ class PathGuard {
   std::size_t length_;
 };
 
-void check_name(const std::string& name, const std::string& owner) {
+// Does not ask the module to describe itself: its constructor is still at work.
+void check_name(const std::string& name) {
   if (name.empty() || name.find('.') != std::string::npos)
-    throw ValueError(cat(owner, ": '", name,
+    throw ValueError(cat("module: '", name,
                          "' cannot name a part of a module: it must not be empty or hold a dot"));
 }
 
@@ -69,10 +70,10 @@ CallObserver::CallObserver(Function f) : function_(std::move(f)), previous_(t_ob
 CallObserver::~CallObserver() { t_observer = previous_; }
 
 Tensor Module::parameter(const std::string& name, const Tensor& init) {
-  check_name(name, describe());
+  check_name(name);
   for (const auto& entry : state_->entries)
     if (entry.name == name)
-      throw ValueError(cat(describe(), ": there are two parameters named '", name, "'"));
+      throw ValueError(cat("module: there are two parameters named '", name, "'"));
   Tensor t = variable(init, name);
   state_->entries.push_back({name, t, false, false});
   return t;
@@ -85,10 +86,10 @@ Tensor Module::buffer(const std::string& name, const Tensor& init) {
 }
 
 void Module::add_child(const std::string& name, std::shared_ptr<const Module> module) {
-  check_name(name, describe());
+  check_name(name);
   for (const auto& [other, unused] : state_->children)
     if (other == name)
-      throw ValueError(cat(describe(), ": there are two children named '", name, "'"));
+      throw ValueError(cat("module: there are two children named '", name, "'"));
   module->state_->name = name;
   state_->children.emplace_back(name, std::move(module));
   for (const NamedTensor& p : named_parameters()) p.tensor.node()->label = intern_label(p.name);
