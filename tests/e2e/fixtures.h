@@ -61,9 +61,9 @@ inline bool alike(const Tensor& a, const Tensor& b, double tolerance) {
   if (a.shape() != b.shape()) return false;
   const std::vector<double> x = numbers(a), y = numbers(b);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const bool same = std::isnan(y[i])
-                          ? std::isnan(x[i])
-                          : x[i] == y[i] || std::fabs(x[i] - y[i]) <= tolerance * std::fabs(y[i]);
+    const bool same = std::isnan(y[i]) ? std::isnan(x[i])
+                                       : x[i] == y[i] || std::fabs(x[i] - y[i]) <=
+                                                             tolerance * std::fabs(y[i]) + 1e-37;
     if (same) continue;
     MESSAGE("element " << i << " is " << x[i] << ", PyTorch gives " << y[i]);
     return false;

@@ -346,7 +346,7 @@ TEST_CASE("fixtures: zeros, infinities, NaN and large numbers go through functio
   functions["sum"] = [](const In& in) { return sum(in[0], {1}); };
   functions["logsumexp"] = [](const In& in) { return logsumexp(in[0], {1}); };
   functions["softplus"] = [](const In& in) { return softplus(in[0]); };
-  for (const char* engine : {"fast", "reference"}) {
+  for (const std::string engine : {"fast", "reference"}) {
     set_engine(engine);
     for (const auto& [name, tensors] : fixtures::load("special")) {
       In inputs{tensors.at("in0")};
