@@ -107,6 +107,7 @@ struct TrainOptions {
   /// returns Interrupted.
   const std::atomic<bool>* stop = nullptr;
   std::vector<std::pair<std::string, std::string>> model_metadata;  ///< added to model.safetensors
+  std::string settings_toml;                                        ///< written to settings.toml
 };
 
 /// Trains a module on batches (input, target). The optimizer must outlive the trainer.
@@ -136,8 +137,7 @@ class TENON_API Trainer {
 /// not finite; "" when all are.
 TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& input);
 
-// ---- Runs: everything about one training in a folder
-// ------------------------------------------------------------------------
+// ---- Runs: everything about one training in a folder --------------------------------------------
 
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {
@@ -160,11 +160,13 @@ struct TENON_API Settings {
   std::int64_t checkpoint_steps = 0, max_steps = 0;
   double checkpoint_seconds = 30;
   double input_mean = 0.1307, input_std = 0.3081;
-  int workers = 1;  ///< threads that prepare batches
+  int workers = 1;           ///< threads that prepare batches
+  std::int64_t classes = 0;  ///< 0: as many as the data has
 
   /// The model's recipe. Throws ValueError for an unknown model.
   static Settings for_model(const std::string& model);
-  /// The recipe of the model that is named ("" : the file's, or the default), then a TOML file ("" : none), then single settings.
+  /// The recipe of the model that is named ("" : the file's, or the default), then a TOML file (""
+  /// : none), then single settings.
   static Settings resolve(const std::string& model, const std::string& file,
                           const std::vector<std::pair<std::string, std::string>>& overrides);
   /// Sets one by its name, from text. Throws ValueError naming the key (with a near miss) or the
@@ -179,6 +181,10 @@ struct TENON_API Settings {
     std::string name, help, value;  ///< value: the one in force
   };
   std::vector<Key> keys() const;
+
+ private:
+  void use_rates_of(const std::string& chosen);
+  std::vector<std::string> given_;  // keys that set() was called for
 };
 
 struct RunOptions {

@@ -42,6 +42,18 @@ int open_for_append(const std::string& path) {
   return fd;
 }
 
+// Oldest first.
+std::vector<std::string> checkpoint_names(const std::string& run_dir) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints", error))
+    if (is_checkpoint(entry.path().filename().string()))
+      names.push_back(entry.path().filename().string());
+  if (error) throw IoError(cat(run_dir, "/checkpoints: cannot be read: ", error.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Checkpoint load(const std::string& path) {
   io::SafeTensors file = io::load_safetensors(path);
   const auto format = file.metadata.find("format"), state = file.metadata.find("state");
@@ -51,6 +63,36 @@ Checkpoint load(const std::string& path) {
 }
 
 }  // namespace
+
+StateDict Checkpoint::part(const std::string& prefix) const {
+  StateDict out;
+  for (const auto& [name, tensor] : tensors)
+    if (name.rfind(prefix, 0) == 0) out.emplace(name.substr(prefix.size()), tensor);
+  return out;
+}
+
+std::optional<Checkpoint> load_latest_checkpoint(const std::string& run_dir) {
+  const std::string folder = run_dir + "/checkpoints/";
+  std::vector<std::string> candidates = checkpoint_names(run_dir);
+  if (candidates.empty()) return std::nullopt;
+  if (fs::exists(folder + "latest")) {
+    std::string name = io::read_file(folder + "latest", 4096);
+    while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
+    const auto it = std::find(candidates.begin(), candidates.end(), name);
+    if (it != candidates.end()) std::rotate(it, it + 1, candidates.end());
+  }
+  std::string first_problem;
+  for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
+    try {
+      return load(folder + *it);
+    } catch (const Error& error) {
+      log_message(LogLevel::Warning,
+                  cat("a checkpoint cannot be read and is passed over: ", error.what()));
+      if (first_problem.empty()) first_problem = error.what();
+    }
+  }
+  throw FormatError(cat(run_dir, ": no checkpoint can be read; the newest: ", first_problem));
+}
 
 RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
@@ -63,7 +105,7 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
                       "; choose another folder or check its permissions"));
   lock();
   try {
-    if (!resume && (!checkpoint_names().empty() || fs::exists(file("log.csv"))))
+    if (!resume && (!checkpoint_names(path_).empty() || fs::exists(file("log.csv"))))
       throw ValueError(cat(path_, " already holds a run: resume it (--resume ", path_,
                            "), or choose another folder"));
     remove_leftovers();
@@ -112,52 +154,19 @@ void RunFolder::remove_leftovers() const {
         fs::remove(entry.path(), ignored);
 }
 
-std::vector<std::string> RunFolder::checkpoint_names() const {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints", error))
-    if (is_checkpoint(entry.path().filename().string()))
-      names.push_back(entry.path().filename().string());
-  if (error) throw IoError(cat(path_, "/checkpoints: cannot be read: ", error.message()));
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   const std::string name = checkpoint_name(checkpoint.progress.step);
   const std::string path = file("checkpoints/" + name);
   io::save_safetensors(path, checkpoint.tensors,
                        {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
   io::write_file(file("checkpoints/latest"), name + "\n");
-  const std::vector<std::string> names = checkpoint_names();
+  const std::vector<std::string> names = checkpoint_names(path_);
   const auto surplus = static_cast<std::int64_t>(names.size()) - std::max(keep, 1);
   std::error_code ignored;
   for (std::int64_t k = 0; k < surplus; ++k)
     if (names[static_cast<std::size_t>(k)] != name)
       fs::remove(file("checkpoints/" + names[static_cast<std::size_t>(k)]), ignored);
   return path;
-}
-
-std::optional<Checkpoint> RunFolder::load_latest() const {
-  std::vector<std::string> candidates = checkpoint_names();
-  if (candidates.empty()) return std::nullopt;
-  if (fs::exists(file("checkpoints/latest"))) {
-    std::string name = io::read_file(file("checkpoints/latest"), 4096);
-    while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
-    const auto it = std::find(candidates.begin(), candidates.end(), name);
-    if (it != candidates.end()) std::rotate(it, it + 1, candidates.end());
-  }
-  std::string first_problem;
-  for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
-    try {
-      return load(file("checkpoints/" + *it));
-    } catch (const Error& error) {
-      log_message(LogLevel::Warning,
-                  cat("a checkpoint cannot be read and is passed over: ", error.what()));
-      if (first_problem.empty()) first_problem = error.what();
-    }
-  }
-  throw FormatError(cat(path_, ": no checkpoint can be read; the newest: ", first_problem));
 }
 
 void RunFolder::open_logs(const Progress& progress) {

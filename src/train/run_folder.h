@@ -22,7 +22,18 @@ struct Checkpoint {
   std::string path;
   io::TensorMap tensors;  ///< "model." and "optimizer." before the names
   Progress progress;
+
+  /// The tensors under a prefix, without it.
+  StateDict part(const std::string& prefix) const;
+  StateDict model_state() const { return part(kModelPrefix); }
+  StateDict optimizer_state() const { return part(kOptimizerPrefix); }
+  static constexpr char kModelPrefix[] = "model.", kOptimizerPrefix[] = "optimizer.";
 };
+
+/// The newest checkpoint of a run folder that can be read: the one `latest` names, or failing that
+/// the highest step. nullopt when there is none. Needs no lock: checkpoints are only ever replaced
+/// whole.
+std::optional<Checkpoint> load_latest_checkpoint(const std::string& run_dir);
 
 class RunFolder {
  public:
@@ -39,10 +50,6 @@ class RunFolder {
   /// Writes the checkpoint, then points `latest` to it, then deletes all but the newest `keep`.
   /// Returns its path.
   std::string save(const Checkpoint& checkpoint, int keep);
-  /// The newest checkpoint that can be read: the one `latest` names, or failing that the highest
-  /// step. nullopt when there is none.
-  std::optional<Checkpoint> load_latest() const;
-
   /// Brings the logs to where the run stands: cuts off what lies beyond `progress`, and opens them
   /// for appending.
   void open_logs(const Progress& progress);
@@ -52,7 +59,6 @@ class RunFolder {
  private:
   void lock();
   void remove_leftovers() const;
-  std::vector<std::string> checkpoint_names() const;  // oldest first
   void append(int fd, const char* name, const std::string& text);
   std::string path_;
   int lock_ = -1, csv_ = -1, json_ = -1;

@@ -32,19 +32,10 @@ constexpr std::int64_t kDenseLogSteps =
     100;  // the first steps are logged one by one: `verify` compares them
 constexpr std::int64_t kLogEvery = 50;
 
-constexpr char kModel[] = "model.", kOptimizer[] = "optimizer.";
-
 StateDict copy(const StateDict& state) {
   StateDict out;
   for (const auto& [name, tensor] : state)
     out.emplace(name, Tensor::from_data(tensor.data(), tensor.shape(), tensor.dtype()));
-  return out;
-}
-
-StateDict part(const io::TensorMap& tensors, const std::string& prefix) {
-  StateDict out;
-  for (const auto& [name, tensor] : tensors)
-    if (name.rfind(prefix, 0) == 0) out.emplace(name.substr(prefix.size()), tensor);
   return out;
 }
 
@@ -201,8 +192,9 @@ void Fit::prepare() {
   folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
   result_.run_dir = folder_->path();
   if (o_.resume)
-    if (std::optional<Checkpoint> checkpoint = folder_->load_latest())
+    if (std::optional<Checkpoint> checkpoint = load_latest_checkpoint(folder_->path()))
       restore(std::move(*checkpoint));
+  if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
   folder_->open_logs(p_);
   folder_->append_json(
       json_event_line(o_.resume ? "resume" : "start", p_.step, t_.optimizer.describe()));
@@ -218,8 +210,8 @@ void Fit::restore(Checkpoint checkpoint) {
             " examples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
             p_.examples, " (", p_.steps_per_epoch,
             "): resume with the data and the batch size that the run was started with"));
-  t_.net.load_state_dict(part(checkpoint.tensors, kModel));
-  t_.optimizer.load_state_dict(part(checkpoint.tensors, kOptimizer));
+  t_.net.load_state_dict(checkpoint.model_state());
+  t_.optimizer.load_state_dict(checkpoint.optimizer_state());
   schedule_->load_state(saved.schedule);
   Generator::global().set_state(saved.generator_seed, saved.generator_counter);
   p_ = std::move(checkpoint.progress);
@@ -257,9 +249,10 @@ void Fit::checkpoint() {
   p_.generator_seed = Generator::global().seed();
   p_.generator_counter = Generator::global().counter();
   Checkpoint out{"", {}, p_};
-  for (const auto& [name, tensor] : t_.net.state_dict()) out.tensors.emplace(kModel + name, tensor);
+  for (const auto& [name, tensor] : t_.net.state_dict())
+    out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
   for (const auto& [name, tensor] : t_.optimizer.state_dict())
-    out.tensors.emplace(kOptimizer + name, tensor);
+    out.tensors.emplace(Checkpoint::kOptimizerPrefix + name, tensor);
   const std::string path = folder_->save(out, o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();

@@ -1,0 +1,153 @@
+// Runs by folder: start, resume, and what a finished one is used for.
+#include <filesystem>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+#include "train/run_folder.h"
+#include "train/session.h"
+#include "train/settings.h"
+
+namespace tenon::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
+                const RunOptions& options) {
+  ProcessSettings process(settings);
+  Session session(settings, open_data(settings));
+  TrainOptions o = session.options(dir, resume);
+  o.callbacks = options.callbacks;
+  o.stop = options.stop;
+  Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
+  return trainer.fit(*session.train, session.test.get());
+}
+
+// What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
+constexpr const char* kFreeToChange[] = {
+    "epochs",  "max_steps",        "early_stopping",   "threads",
+    "workers", "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds"};
+
+void apply_text(Settings& settings, const std::string& text, const std::string& source) {
+  for (const SettingText& line : parse_settings(text, source)) settings.set(line.key, line.value);
+}
+
+Settings settings_of_run(const std::string& dir) {
+  const std::string file = dir + "/settings.toml";
+  if (!fs::is_directory(dir)) throw IoError(cat(dir, ": there is no such run folder"));
+  if (!fs::exists(file)) throw IoError(cat(dir, " holds no run: settings.toml is missing"));
+  Settings settings;
+  settings.apply_file(file);
+  return settings;
+}
+
+struct Weights {
+  std::string file;
+  StateDict state;
+};
+
+// The model's file, or of a run that has not ended its best weights, or else those of its newest
+// checkpoint.
+Weights weights_of_run(const std::string& dir) {
+  for (const char* name : {"model.safetensors", "best.safetensors"})
+    if (const std::string file = cat(dir, "/", name); fs::exists(file))
+      return {file, io::load_safetensors(file).tensors};
+  std::optional<Checkpoint> checkpoint = load_latest_checkpoint(dir);
+  if (!checkpoint)
+    throw IoError(cat(dir, " holds no weights yet: let the run get on, or resume it"));
+  return {checkpoint->path, checkpoint->model_state()};
+}
+
+class EvaluationProgress : public Callback {
+ public:
+  explicit EvaluationProgress(std::function<void(std::int64_t, std::int64_t)> f)
+      : function_(std::move(f)) {}
+  void on_evaluation(std::int64_t batch, std::int64_t batches) override {
+    if (function_) function_(batch, batches);
+  }
+
+ private:
+  std::function<void(std::int64_t, std::int64_t)> function_;
+};
+
+}  // namespace
+
+TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
+  return fit(settings, dir, false, options);
+}
+
+TrainResult resume_run(const std::string& dir, const RunOptions& options,
+                       const std::vector<std::pair<std::string, std::string>>& overrides) {
+  Settings settings = settings_of_run(dir);
+  for (const auto& [key, value] : overrides) {
+    const std::string before = settings.get(key);
+    settings.set(key, value);
+    bool free = settings.get(key) == before;
+    for (const char* name : kFreeToChange) free = free || key == name;
+    if (!free)
+      throw ValueError(cat("setting '", key, "' of the run is '", before, "' and cannot become '",
+                           value, "' when it is resumed: start a new run"));
+  }
+  return fit(settings, dir, true, options);
+}
+
+TrainedModel TrainedModel::open(const std::string& run_or_file) {
+  TrainedModel out;
+  Weights weights;
+  if (fs::is_directory(run_or_file)) {
+    out.settings_ = settings_of_run(run_or_file);
+    weights = weights_of_run(run_or_file);
+  } else {
+    io::SafeTensors file = io::load_safetensors(run_or_file);
+    const auto text = file.metadata.find("tenon.settings");
+    if (text == file.metadata.end())
+      throw FormatError(cat(
+          run_or_file,
+          " does not say which model it belongs to (no 'tenon.settings'): give the run's folder"));
+    apply_text(out.settings_, text->second, run_or_file);
+    weights = {run_or_file, std::move(file.tensors)};
+  }
+  const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
+  out.net_ = models::create(out.settings_.model, {classes, out.settings_.activation, nullptr});
+  out.net_.load_state_dict(weights.state);
+  out.net_.eval();
+  out.file_ = weights.file;
+  return out;
+}
+
+Evaluation TrainedModel::evaluate(
+    const std::string& data, std::int64_t batch,
+    const std::function<void(std::int64_t, std::int64_t)>& progress) const {
+  ProcessSettings process(settings_);
+  const std::unique_ptr<data::Loader> loader = test_loader(
+      settings_, data::open_dataset(data.empty() ? settings_.data : data, data::Split::Test),
+      batch);
+  const std::vector<Tensor> parameters = net_.parameters();
+  optim::Sgd unused(parameters);
+  TrainOptions options;
+  options.callbacks = {std::make_shared<EvaluationProgress>(progress)};
+  return Trainer(net_, nn::CrossEntropyLoss(), unused, options).evaluate(*loader);
+}
+
+Tensor TrainedModel::predict(const Tensor& images) const {
+  if (images.rank() < 2)
+    throw ShapeError(
+        cat("predict: the images are ", images.shape(), ", must be [N, channels, height, width]"));
+  ProcessSettings process(settings_);
+  const std::int64_t count = images.size(0);
+  const Shape input = models::info(settings_.model).input;
+  if (count == 0) return zeros({0, settings_.classes}).eval();
+  if (images.numel() / count != input.numel())
+    throw ShapeError(cat("predict: model '", settings_.model, "' takes ", input, ", not ",
+                         images.shape(), " / ", count));
+  const std::unique_ptr<data::Loader> loader =
+      test_loader(settings_, data::from_tensors(images, zeros({count}, DType::Int64)), count);
+  data::Batch batch;
+  loader->next(batch);
+  return softmax(net_(batch.input)).eval();
+}
+
+}  // namespace tenon::train

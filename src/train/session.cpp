@@ -1,0 +1,113 @@
+// From settings to objects.
+#include "train/session.h"
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+constexpr std::int64_t kTestBatch = 250;
+
+data::LoaderOptions loader_options(const Settings& s) {
+  data::LoaderOptions o;
+  o.batch = s.batch;
+  o.shuffle = s.shuffle;
+  o.drop_last = s.drop_last;
+  o.seed = static_cast<std::uint64_t>(s.seed);
+  o.workers = s.workers;
+  o.mean = s.input_mean;
+  o.std = s.input_std;
+  return o;
+}
+
+optim::OptimizerOptions optimizer_options(const Settings& s) {
+  optim::OptimizerOptions o;
+  o.lr = s.lr;
+  o.weight_decay = s.weight_decay;
+  if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
+  o.nesterov = s.nesterov;
+  return o;
+}
+
+}  // namespace
+
+ProcessSettings::ProcessSettings(const Settings& settings)
+    : threads_(tenon::threads()), precision_(tenon::precision()) {
+  if (settings.threads > 0) set_threads(settings.threads);
+  set_precision(precision_from_name(settings.precision));
+  manual_seed(static_cast<std::uint64_t>(settings.seed));
+}
+
+ProcessSettings::~ProcessSettings() {
+  set_threads(threads_);
+  set_precision(precision_);
+}
+
+DataSets open_data(const Settings& settings) {
+  const models::Info model = models::info(settings.model);
+  DataSets sets{data::open_dataset(settings.data, data::Split::Train),
+                data::open_dataset(settings.data, data::Split::Test)};
+  const Shape input = sets.train->input_shape();
+  // Perceptrons lay any input in a row; the others want theirs as it is.
+  const bool fits =
+      model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
+  if (!fits)
+    throw ValueError(cat("model '", settings.model, "' takes ", model.input,
+                         ", but an example of '", settings.data, "' is ", input,
+                         model.input.rank() == 1 || input.rank() != 3
+                             ? cat(": use mlp:", input.numel(), "-64-",
+                                   std::max<std::int64_t>(sets.train->classes(), 1))
+                             : ": choose another model"));
+  if (sets.train->classes() < 1)
+    throw ValueError(cat(
+        "'", settings.data,
+        "' has no classes: runs train classifiers; use a Trainer of your own for other targets"));
+  return sets;
+}
+
+Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn::Identity()) {
+  if (settings.classes == 0) settings.classes = sets.train->classes();
+  if (settings.classes < sets.train->classes())
+    throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
+                         "' has ", sets.train->classes()));
+  net = models::create(settings.model, {settings.classes, settings.activation, nullptr});
+  loss = nn::CrossEntropyLoss{settings.label_smoothing};
+  optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
+  train = std::make_unique<data::Loader>(sets.train, loader_options(settings));
+  if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
+}
+
+TrainOptions Session::options(const std::string& dir, bool resume) const {
+  TrainOptions o;
+  o.epochs = settings.epochs;
+  o.max_steps = settings.max_steps;
+  o.schedule = settings.schedule;
+  o.schedule_options.warmup = settings.warmup;
+  o.schedule_options.every = settings.step_epochs;
+  o.schedule_options.gamma = settings.gamma;
+  o.schedule_options.minimum = settings.min_lr_factor;
+  o.clip_norm = settings.clip_norm;
+  o.early_stopping = settings.early_stopping;
+  o.keep_best = settings.keep_best;
+  o.run_dir = dir;
+  o.resume = resume;
+  o.keep_checkpoints = settings.keep_checkpoints;
+  o.checkpoint_steps = settings.checkpoint_steps;
+  o.checkpoint_seconds = settings.checkpoint_seconds;
+  o.settings_toml = settings.toml();
+  o.model_metadata.emplace_back("tenon.settings", o.settings_toml);
+  return o;
+}
+
+std::unique_ptr<data::Loader> test_loader(const Settings& settings,
+                                          std::shared_ptr<const data::Dataset> set,
+                                          std::int64_t batch) {
+  data::LoaderOptions o = loader_options(settings);
+  o.batch = batch > 0 ? batch : kTestBatch;
+  o.shuffle = o.drop_last = false;
+  return std::make_unique<data::Loader>(std::move(set), o);
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,52 @@
+// Session: everything that Settings stand for, made real: data, network, optimizer, trainer
+// options.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <tenon/data.h>
+#include <tenon/eval.h>
+#include <tenon/train.h>
+
+namespace tenon::train {
+
+/// Sets threads (when the settings give a number), precision and seed of the process, and puts
+/// threads and precision back.
+class ProcessSettings {
+ public:
+  explicit ProcessSettings(const Settings& settings);
+  ~ProcessSettings();
+  ProcessSettings(const ProcessSettings&) = delete;
+  ProcessSettings& operator=(const ProcessSettings&) = delete;
+
+ private:
+  int threads_;
+  Precision precision_;
+};
+
+struct DataSets {
+  std::shared_ptr<const data::Dataset> train, test;
+};
+/// Throws ValueError when the data does not suit the model.
+DataSets open_data(const Settings& settings);
+
+struct Session {
+  /// Expects ProcessSettings to be in force: the weights are drawn from the process's generator.
+  Session(const Settings& settings, const DataSets& sets);
+  /// Options for a trainer of this run in this folder ("" : none).
+  TrainOptions options(const std::string& dir, bool resume) const;
+
+  Settings settings;
+  nn::AnyModule net;
+  nn::Loss loss;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<data::Loader> train, test;
+};
+
+/// A loader of test data: in order, scaled as the run scales.
+std::unique_ptr<data::Loader> test_loader(const Settings& settings,
+                                          std::shared_ptr<const data::Dataset> set,
+                                          std::int64_t batch);
+
+}  // namespace tenon::train

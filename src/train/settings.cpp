@@ -1,0 +1,253 @@
+// The settings of a run: one table of keys that set(), get(), toml() and keys() all read.
+#include "train/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <variant>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+using Member = std::variant<std::string Settings::*, int Settings::*, std::int64_t Settings::*,
+                            double Settings::*, bool Settings::*>;
+
+struct Field {
+  const char* name;
+  const char* help;
+  Member member;
+  double low = 0, high = 1e15;
+};
+
+constexpr double kAny = 1e15;
+
+const Field kFields[] = {
+    {"model", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10", &Settings::model},
+    {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, …", &Settings::activation},
+    {"data", "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE", &Settings::data},
+    {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
+    {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
+    {"max_steps", "ends the run earlier; 0: no limit", &Settings::max_steps},
+    {"batch", "examples in a step", &Settings::batch, 1, 16777216},
+    {"optimizer", "sgd, adam, adamw or rmsprop", &Settings::optimizer},
+    {"lr", "learning rate", &Settings::lr, 0, 1e6},
+    {"momentum", "of sgd and rmsprop", &Settings::momentum, 0, 1},
+    {"nesterov", "Nesterov's momentum, for sgd", &Settings::nesterov},
+    {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
+    {"schedule",
+     "of the learning rate: constant, step, exponential, cosine, linear, plateau or one_cycle",
+     &Settings::schedule},
+    {"warmup", "epochs in which the learning rate rises", &Settings::warmup, 0, 1e6},
+    {"step_epochs", "epochs between two changes, for the schedules step and exponential",
+     &Settings::step_epochs, 1e-6, 1e6},
+    {"gamma", "factor of one change, for the schedules step, exponential and plateau",
+     &Settings::gamma, 1e-9, 1},
+    {"min_lr_factor", "the lowest learning rate as a share of lr, for cosine, linear and plateau",
+     &Settings::min_lr_factor, 0, 1},
+    {"clip_norm", "largest norm of all gradients together; 0: no limit", &Settings::clip_norm, 0,
+     kAny},
+    {"label_smoothing", "share of the target that is spread over all classes",
+     &Settings::label_smoothing, 0, 1},
+    {"precision", "fp32 or bf16", &Settings::precision},
+    {"seed", "of weights, order and dropout", &Settings::seed, 0, 9e15},
+    {"shuffle", "a new order of the examples in every epoch", &Settings::shuffle},
+    {"drop_last", "leave out a last batch that is not full", &Settings::drop_last},
+    {"early_stopping", "epochs without a better figure before the run ends; 0: never",
+     &Settings::early_stopping, 0, 1e6},
+    {"keep_best", "the model is that of the best epoch, not of the last", &Settings::keep_best},
+    {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
+    {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
+    {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 4096},
+    {"workers", "threads that prepare batches", &Settings::workers, 0, 256},
+    {"keep_checkpoints", "how many of the newest stay", &Settings::keep_checkpoints, 1, 1e6},
+    {"checkpoint_steps", "steps between checkpoints inside an epoch; 0: only by time",
+     &Settings::checkpoint_steps},
+    {"checkpoint_seconds", "seconds between checkpoints inside an epoch; 0: only by steps",
+     &Settings::checkpoint_seconds, 0, kAny},
+};
+
+const Field& field(const std::string& key) {
+  std::vector<std::string> names;
+  for (const Field& f : kFields) {
+    if (key == f.name) return f;
+    names.emplace_back(f.name);
+  }
+  const std::string near = nearest(key, names.data(), static_cast<int>(names.size()));
+  throw ValueError(cat("there is no setting '", key, "'",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+}
+
+[[noreturn]] void refuse(const Field& f, const std::string& value, const std::string& wanted) {
+  throw ValueError(cat("setting '", f.name, "' is '", value, "', must be ", wanted));
+}
+
+template <class T>
+T parse_number(const Field& f, const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const char* kind = std::is_floating_point_v<T> ? "a number" : "a whole number";
+  if (error != std::errc() || end != text.data() + text.size()) refuse(f, text, kind);
+  const auto number = static_cast<double>(value);
+  if (!(number >= f.low && number <= f.high))
+    refuse(f, text,
+           f.high >= kAny ? cat(kind, " of at least ", f.low)
+                          : cat(kind, " from ", f.low, " to ", f.high));
+  return value;
+}
+
+bool parse_bool(const Field& f, const std::string& text) {
+  if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
+  if (text == "false" || text == "0" || text == "no" || text == "off") return false;
+  refuse(f, text, "true or false");
+}
+
+void check_choice(const Field& f, const std::string& value,
+                  const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  std::string all;
+  for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
+  const std::string near = nearest(value, choices.data(), static_cast<int>(choices.size()));
+  refuse(f, value, cat("one of ", all, near.empty() ? "" : cat("; did you mean '", near, "'?")));
+}
+
+// Names are checked where they are given, not when the run has already begun.
+void check_name(const Field& f, const std::string& value) {
+  const std::string key = f.name;
+  if (key == "model") models::info(value);
+  if (key == "optimizer") check_choice(f, value, optim::names());
+  if (key == "schedule") check_choice(f, value, optim::schedule_names());
+  if (key == "precision") check_choice(f, value, {name(Precision::Fp32), name(Precision::Bf16)});
+  if (key == "activation" && !value.empty()) nn::activation(value);
+  if (key == "data" && value.empty())
+    refuse(f, value, "the name of a data set, as in 'digits' or 'mnist'");
+}
+
+std::string text_of(const Settings& settings, const Field& f) {
+  return std::visit(
+      [&](auto member) -> std::string {
+        const auto& value = settings.*member;
+        if constexpr (std::is_same_v<decltype(value), const std::string&>)
+          return value;
+        else if constexpr (std::is_same_v<decltype(value), const bool&>)
+          return value ? "true" : "false";
+        else
+          return cat(value);
+      },
+      f.member);
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+Settings Settings::for_model(const std::string& model) {
+  const models::Recipe r = models::info(model).recipe;
+  Settings s;
+  s.model = model;
+  s.epochs = r.epochs;
+  s.batch = r.batch;
+  s.optimizer = r.optimizer;
+  s.lr = r.lr;
+  s.momentum = r.momentum;
+  s.weight_decay = r.weight_decay;
+  s.schedule = r.schedule;
+  s.warmup = r.warmup;
+  return s;
+}
+
+Settings Settings::resolve(const std::string& model, const std::string& file,
+                           const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::string chosen = model;
+  for (const auto& [key, value] : overrides)
+    if (model.empty() && key == "model") chosen = value;
+  if (chosen.empty() && !file.empty())
+    for (const SettingText& line : parse_settings(io::read_file(file, 1 << 20), file))
+      if (line.key == "model") chosen = line.value;
+  Settings s = for_model(chosen.empty() ? Settings().model : chosen);
+  if (!file.empty()) s.apply_file(file);
+  for (const auto& [key, value] : overrides) s.set(key, value);
+  if (!chosen.empty()) s.model = chosen;
+  return s;
+}
+
+// A rate that suits one optimizer ruins another: unless they were given, rates follow the choice.
+void Settings::use_rates_of(const std::string& chosen) {
+  auto free = [&](const char* key) {
+    return std::find(given_.begin(), given_.end(), key) == given_.end();
+  };
+  const bool sgd = chosen == "sgd";
+  if (free("lr")) lr = sgd ? 0.05 : 0.001;
+  if (free("momentum")) momentum = sgd ? 0.9 : 0;
+  if (free("weight_decay")) weight_decay = sgd ? 5e-4 : chosen == "adamw" ? 0.01 : 0;
+}
+
+void Settings::set(const std::string& key, const std::string& value) {
+  const Field& f = field(key);
+  if (key == "optimizer" && value != optimizer) {
+    check_name(f, value);
+    use_rates_of(value);
+  }
+  std::visit(
+      [&](auto member) {
+        using T = std::remove_reference_t<decltype(this->*member)>;
+        if constexpr (std::is_same_v<T, std::string>) {
+          check_name(f, value);
+          this->*member = value;
+        } else if constexpr (std::is_same_v<T, bool>) {
+          this->*member = parse_bool(f, value);
+        } else {
+          this->*member = parse_number<T>(f, value);
+        }
+      },
+      f.member);
+  given_.push_back(key);
+}
+
+std::string Settings::get(const std::string& key) const { return text_of(*this, field(key)); }
+
+void Settings::apply_file(const std::string& path) {
+  for (const SettingText& line : parse_settings(io::read_file(path, 1 << 20), path)) {
+    try {
+      set(line.key, line.value);
+    } catch (const ValueError& error) {
+      throw ValueError(cat(path, ", line ", line.line, ": ", error.what()));
+    }
+  }
+}
+
+std::string Settings::toml() const {
+  std::string out = "# Settings of a Tenon run: tenon train --config FILE takes them.\n";
+  for (const Field& f : kFields) {
+    const bool text = std::holds_alternative<std::string Settings::*>(f.member);
+    const std::string value = text_of(*this, f);
+    out += cat(f.name, " = ", text ? quoted(value) : value, "  # ", f.help, "\n");
+  }
+  return out;
+}
+
+std::vector<Settings::Key> Settings::keys() const {
+  std::vector<Key> out;
+  for (const Field& f : kFields) out.push_back({f.name, f.help, text_of(*this, f)});
+  return out;
+}
+
+}  // namespace tenon::train

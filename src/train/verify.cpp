@@ -1,0 +1,168 @@
+// verify: the first steps of a run again, under different circumstances; every bit must agree.
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/system.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+#include "train/records.h"
+#include "train/session.h"
+
+namespace tenon::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Abandoned {
+};  // thrown out of a session to leave it as a kill would: nothing is saved any more
+
+struct Outcome {
+  StateDict state;
+  std::vector<double> losses;
+};
+
+// Notes the losses; ends the session after `last` steps, in good order or (abandon) at once.
+class Watcher : public Callback {
+ public:
+  Watcher(std::int64_t last, bool abandon) : last_(last), abandon_(abandon) {}
+  void on_step(const StepReport& report) override {
+    losses.push_back(report.loss);
+    if (report.step < last_) return;
+    if (abandon_) throw Abandoned();
+    stop.store(true);
+  }
+  std::vector<double> losses;
+  std::atomic<bool> stop{false};
+
+ private:
+  std::int64_t last_;
+  bool abandon_;
+};
+
+struct Circumstances {
+  std::int64_t steps;
+  int threads;
+  std::string dir;
+  bool resume = false, abandon = false;
+};
+
+Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
+  settings.threads = c.threads;
+  settings.keep_best = false;
+  settings.checkpoint_seconds = 0;
+  settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
+  ProcessSettings process(settings);
+  Session session(settings, {sets.train, nullptr});
+  TrainOptions options = session.options(c.dir, c.resume);
+  const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);
+  options.callbacks = {watcher};
+  options.stop = &watcher->stop;
+  Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
+  try {
+    trainer.fit(*session.train, nullptr);
+  } catch (const Abandoned&) {
+    return {};
+  }
+  Outcome out{{}, watcher->losses};
+  for (const StateDict& state : {session.net.state_dict(), session.optimizer->state_dict()})
+    for (const auto& [name, t] : state)
+      out.state.emplace(name, Tensor::from_data(t.data(), t.shape(), t.dtype()));
+  return out;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  return std::memcmp(a.data(), b.data(),
+                     static_cast<std::size_t>(a.numel()) * item_size(a.dtype())) == 0;
+}
+
+VerifyCheck compare(const std::string& name, const Outcome& a, const Outcome& b, bool with_losses) {
+  VerifyCheck check{name, true, cat(a.state.size(), " tensors agree")};
+  for (std::size_t k = 0; with_losses && k < std::min(a.losses.size(), b.losses.size()); ++k) {
+    if (a.losses[k] == b.losses[k]) continue;
+    return {name, false,
+            cat("the loss of step ", k + 1, " is ", a.losses[k], " and ", b.losses[k])};
+  }
+  for (const auto& [key, tensor] : a.state) {
+    const auto it = b.state.find(key);
+    if (it == b.state.end() || !same_bits(tensor, it->second))
+      return {name, false, cat("'", key, "' differs")};
+  }
+  return check;
+}
+
+// The logged losses are of the run itself, made at another time.
+VerifyCheck compare_log(const std::string& dir, const Outcome& now) {
+  const std::string name = "same losses as the run's log", file = dir + "/log.jsonl";
+  if (!fs::exists(file)) return {name, true, "the run has no log.jsonl: nothing to compare"};
+  int compared = 0;
+  for (const auto& [step, loss] : losses_of_log(io::read_file(file))) {
+    if (step < 1 || step > static_cast<std::int64_t>(now.losses.size())) continue;
+    const double again = now.losses[static_cast<std::size_t>(step - 1)];
+    if (again != loss)
+      return {name, false, cat("step ", step, ": the log says ", loss, ", now ", again)};
+    ++compared;
+  }
+  return {name, true,
+          compared == 0 ? "no losses of these steps are logged" : cat(compared, " losses agree")};
+}
+
+class ScratchFolder {
+ public:
+  ScratchFolder()
+      : path_((fs::temp_directory_path() / cat("tenon-verify-", static_cast<int>(::getpid())))
+                  .string()) {
+    fs::remove_all(path_);
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+VerifyReport verify_run(const std::string& dir, int steps,
+                        const std::function<void(const std::string&)>& progress) {
+  if (steps < 3)
+    throw ValueError(cat("verify: ", steps, " steps are too few, at least 3 are needed"));
+  Settings settings;
+  settings.apply_file(dir + "/settings.toml");
+  const DataSets sets = open_data(settings);
+  auto tell = [&](const std::string& what) {
+    if (progress) progress(what);
+  };
+  const int threads = settings.threads > 0 ? settings.threads : tenon::threads();
+  const int other = threads == 1 ? 2 : 1;
+  VerifyReport report;
+  tell("first steps");
+  const Outcome first = play(settings, sets, {steps, threads, ""});
+  report.checks.push_back(compare_log(dir, first));
+  tell("the same again");
+  report.checks.push_back(
+      compare("same bits when repeated", first, play(settings, sets, {steps, threads, ""}), true));
+  tell(cat("with ", other, other == 1 ? " thread" : " threads"));
+  report.checks.push_back(compare(cat("same bits with ", threads, " and ", other, " threads"),
+                                  first, play(settings, sets, {steps, other, ""}), true));
+  tell("abandoned and resumed");
+  const ScratchFolder scratch;
+  play(settings, sets,
+       {std::max<std::int64_t>(2, steps / 2), threads, scratch.path(), false, true});
+  report.checks.push_back(compare("same bits when killed and resumed", first,
+                                  play(settings, sets, {steps, threads, scratch.path(), true}),
+                                  false));
+  return report;
+}
+
+}  // namespace tenon::train
