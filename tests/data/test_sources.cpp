@@ -1,0 +1,198 @@
+// Sets by name, from files: MNIST's folder, CSV, NumPy, and what is wrong with them.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/data.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+using data::Split;
+
+namespace {
+
+struct Rows {
+  std::vector<float> input;
+  std::vector<std::int64_t> target;
+};
+
+Rows all(const data::Dataset& set) {
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i);
+  Rows rows{
+      std::vector<float>(indices.size() * static_cast<std::size_t>(set.input_shape().numel())),
+      indices};
+  set.get(indices, rows.input.data(), rows.target.data());
+  return rows;
+}
+
+template <class E>
+std::string refusal(const std::string& spec, Split split = Split::Train) {
+  try {
+    data::open_dataset(spec, split);
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "";
+}
+
+const std::string kImages(
+    "\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x03"
+    "abcdefghijkl",
+    28);
+const std::string kLabels("\0\0\x08\x01\0\0\0\x02\x03\x07", 10);
+
+}  // namespace
+
+TEST_CASE("names: digits with their numbers") {
+  CHECK(data::open_dataset("digits", Split::Train)->size() == 60'000);
+  CHECK(data::open_dataset("digits", Split::Test)->size() == 10'000);
+  CHECK(data::open_dataset("digits:500", Split::Train)->size() == 500);
+  CHECK(data::open_dataset("digits:500,70", Split::Test)->size() == 70);
+  CHECK(data::open_dataset("digits:500,70,9", Split::Train)->describe() ==
+        "500 drawn digits (seed 9)");
+  CHECK(refusal<ValueError>("digits:x").find("'x'") != std::string::npos);
+  CHECK(refusal<ValueError>("digits:1,2,3,4") != "");
+  CHECK(refusal<ValueError>("digits:0") != "");
+  CHECK(refusal<ValueError>("digits:99999999999999999999") != "");
+}
+
+TEST_CASE("names: near misses are named") {
+  CHECK(refusal<ValueError>("minst").find("'mnist'") != std::string::npos);
+  CHECK(refusal<ValueError>("").find("digits") != std::string::npos);
+  CHECK(refusal<ValueError>("csv").find("csv:FILE") != std::string::npos);
+  CHECK(refusal<ValueError>("idx:") != "");
+}
+
+TEST_CASE("IDX folder: both splits, both spellings; what is missing or does not fit") {
+  TestFolder dir;
+  CHECK(refusal<IoError>("idx:" + dir.path()).find("train-images") != std::string::npos);
+  io::write_file(dir / "train-images-idx3-ubyte", kImages);
+  CHECK(refusal<IoError>("mnist:" + dir.path()).find("train-labels") != std::string::npos);
+  io::write_file(dir / "train-labels.idx1-ubyte", kLabels);
+  const auto set = data::open_dataset("mnist:" + dir.path(), Split::Train);
+  CHECK(set->size() == 2);
+  CHECK(set->input_shape() == Shape{1, 2, 3});
+  CHECK(set->classes() == 8);
+  std::uint8_t picture[6];
+  std::int64_t label = 0;
+  const std::int64_t second = 1;
+  set->get({&second, 1}, picture, &label);
+  CHECK(std::string(picture, picture + 6) == "ghijkl");
+  CHECK(label == 7);
+  io::write_file(dir / "train-labels.idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x01\x03", 9));
+  CHECK(refusal<ShapeError>("idx:" + dir.path()) != "");
+  io::write_file(dir / "train-labels.idx1-ubyte", kImages);
+  CHECK(refusal<FormatError>("idx:" + dir.path()) != "");
+}
+
+TEST_CASE("CSV: header, label by name, words as labels, whole numbers as labels") {
+  TestFolder dir;
+  io::write_file(dir / "a.csv", "width,kind,height\n1,dog,2\n3,cat,4\n5,dog,6\n");
+  data::CsvOptions options;
+  options.label_name = "Kind";
+  const auto words = data::open_csv(dir / "a.csv", options);
+  CHECK(words->class_names() == std::vector<std::string>{"cat", "dog"});
+  CHECK(all(*words).input == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(all(*words).target == std::vector<std::int64_t>{1, 0, 1});
+  options.label_name = "knd";
+  CHECK_THROWS_AS(data::open_csv(dir / "a.csv", options), ValueError);
+
+  io::write_file(dir / "b.csv", "label,a,b\n4,1,2\n0,3,4\n");
+  CHECK(all(*data::open_csv(dir / "b.csv")).target == std::vector<std::int64_t>{4, 0});
+  CHECK(data::open_csv(dir / "b.csv")->classes() == 5);
+  io::write_file(dir / "c.csv", "1;2;1\n3;4;0\n");
+  CHECK(all(*data::open_csv(dir / "c.csv")).input == std::vector<float>{1, 2, 3, 4});
+
+  options = {};
+  options.classes = false;
+  io::write_file(dir / "d.csv", "1,2,0.5\n3,4,-1.5\n");
+  const auto numbers = data::open_csv(dir / "d.csv", options);
+  CHECK(numbers->classes() == 0);
+  CHECK(numbers->target_dtype() == DType::Float32);
+}
+
+TEST_CASE("CSV: test sets number their classes as the training set does") {
+  TestFolder dir;
+  io::write_file(dir / "train.csv", "1,b\n2,a\n3,c\n");
+  io::write_file(dir / "test.csv", "4,c\n5,b\n");
+  const std::string spec = "csv:" + (dir / "train.csv") + ",test=" + (dir / "test.csv");
+  CHECK(all(*data::open_dataset(spec, Split::Train)).target == std::vector<std::int64_t>{1, 0, 2});
+  CHECK(all(*data::open_dataset(spec, Split::Test)).target == std::vector<std::int64_t>{2, 1});
+  io::write_file(dir / "test.csv", "4,d\n");
+  CHECK(refusal<FormatError>(spec, Split::Test).find("'d'") != std::string::npos);
+}
+
+TEST_CASE("CSV: rows as pictures; every tenth is for testing") {
+  TestFolder dir;
+  std::string text;
+  for (int i = 0; i < 25; ++i)
+    text += "0,128,255," + std::to_string(i) + "," + std::to_string(i % 3) + "\n";
+  io::write_file(dir / "p.csv", text);
+  const std::string spec = "csv:" + (dir / "p.csv") + ",shape=1x2x2";
+  const auto train = data::open_dataset(spec, Split::Train),
+             test = data::open_dataset(spec, Split::Test);
+  CHECK(train->input_shape() == Shape{1, 2, 2});
+  CHECK(train->input_dtype() == DType::UInt8);
+  CHECK(train->size() == 23);
+  CHECK(test->size() == 2);
+  CHECK(refusal<ShapeError>("csv:" + (dir / "p.csv") + ",shape=1x2x3") != "");
+  io::write_file(dir / "p.csv", "0,256,1\n");
+  CHECK(refusal<FormatError>("csv:" + (dir / "p.csv") + ",shape=2") != "");
+}
+
+TEST_CASE("CSV: errors name line and column") {
+  TestFolder dir;
+  const auto refuse = [&](const std::string& text) {
+    io::write_file(dir / "x.csv", text);
+    return refusal<FormatError>("csv:" + (dir / "x.csv"));
+  };
+  CHECK(refuse("").find("no rows") != std::string::npos);
+  CHECK(refuse("a,b,c\n").find("no rows") != std::string::npos);
+  CHECK(refuse("1\n2\n").find("one column") != std::string::npos);
+  CHECK(refuse("1,2,0\n3,4\n").find("line 2 has 2 columns") != std::string::npos);
+  CHECK(refuse("1,2,0\n3,x,0\n").find("line 2, column 2: 'x'") != std::string::npos);
+  CHECK(refuse("1,2,0\n3,,0\n").find("missing") != std::string::npos);
+  CHECK(refuse("1,2,0\n3,nan,0\n").find("not a finite number") != std::string::npos);
+  CHECK(refuse("1,2,0\n3,4,\n").find("is no label") != std::string::npos);
+  CHECK(refusal<ValueError>("csv:" + (dir / "x.csv") + ",colour=1").find("colour") !=
+        std::string::npos);
+  CHECK(refusal<IoError>("csv:" + (dir / "none.csv")) != "");
+}
+
+TEST_CASE("NumPy files as a set") {
+  TestFolder dir;
+  std::vector<float> x(30);
+  std::vector<std::int32_t> y(10);
+  for (std::size_t i = 0; i < 30; ++i) x[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < 10; ++i) y[i] = static_cast<std::int32_t>(i % 4);
+  io::save_npy(dir / "x.npy", Tensor::from(x, {10, 3}));
+  io::save_npy(dir / "y.npy", Tensor::from(y, {10}));
+  const std::string spec = "npy:" + (dir / "x.npy") + "," + (dir / "y.npy");
+  const auto train = data::open_dataset(spec, Split::Train);
+  CHECK(train->size() == 9);
+  CHECK(train->classes() == 4);
+  const Rows test = all(*data::open_dataset(spec, Split::Test));
+  CHECK(test.input == std::vector<float>{27, 28, 29});
+  CHECK(test.target == std::vector<std::int64_t>{1});
+  io::save_npy(dir / "y.npy", Tensor::from<std::int32_t>({1, 2}, {2}));
+  CHECK(refusal<ShapeError>(spec) != "");
+  io::save_npy(dir / "y.npy", Tensor::from<std::int32_t>({1, -2}, {2}));
+  CHECK(refusal<ValueError>(spec).find("negative") != std::string::npos);
+  CHECK(refusal<ValueError>("npy:only.npy") != "");
+}
+
+TEST_CASE("tensors as a set: targets of any shape, classes checked") {
+  const Tensor x = Tensor::from<float>({1, 2, 3, 4}, {2, 2});
+  CHECK(data::from_tensors(x, Tensor::from<std::uint8_t>({1, 2}, {2}))->classes() == 3);
+  CHECK(data::from_tensors(x, Tensor::from<std::int64_t>({1, 2}, {2}), 5)->classes() == 5);
+  const auto pairs = data::from_tensors(x, x);
+  CHECK(pairs->classes() == 0);
+  CHECK(pairs->target_shape() == Shape{2});
+  CHECK_THROWS_AS(data::from_tensors(x, Tensor::from<std::int64_t>({1, 2}, {2}), 2), ValueError);
+  CHECK_THROWS_AS(data::from_tensors(x, Tensor::from<std::int64_t>({1}, {1})), ShapeError);
+  CHECK_THROWS_AS(data::from_tensors(x, Tensor::from<std::int64_t>({1}, Shape{})), ShapeError);
+}

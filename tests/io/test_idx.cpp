@@ -1,0 +1,63 @@
+// IDX: all element types, and headers that lie.
+#include <string>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+
+#include "io/idx.h"
+
+using namespace tenon;
+
+namespace {
+
+std::string idx(int type, std::initializer_list<std::uint32_t> sizes, const std::string& values) {
+  std::string out{'\0', '\0', static_cast<char>(type), static_cast<char>(sizes.size())};
+  for (std::uint32_t size : sizes)
+    for (int shift = 24; shift >= 0; shift -= 8)
+      out.push_back(static_cast<char>(size >> shift & 0xff));
+  return out + values;
+}
+
+std::string refusal(const std::string& bytes) {
+  try {
+    io::parse_idx(bytes, "x.idx");
+  } catch (const FormatError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("IDX: element types and byte order") {
+  const Tensor bytes = io::parse_idx(idx(8, {2, 3}, "abcdef"), "x");
+  CHECK(bytes.shape() == Shape{2, 3});
+  CHECK(bytes.to_vector<std::uint8_t>()[5] == 'f');
+  CHECK(io::parse_idx(idx(9, {1}, "\xff"), "x").to_vector<std::int8_t>()[0] == -1);
+  CHECK(io::parse_idx(idx(0x0B, {2}, std::string("\xff\xfe\x01\x02", 4)), "x")
+            .to_vector<std::int32_t>() == std::vector<std::int32_t>{-2, 258});
+  CHECK(io::parse_idx(idx(0x0C, {1}, std::string("\x00\x00\x01\x02", 4)), "x")
+            .to_vector<std::int32_t>()[0] == 258);
+  CHECK(io::parse_idx(idx(0x0D, {1}, std::string("\x3f\xc0\x00\x00", 4)), "x")
+            .to_vector<float>()[0] == 1.5f);
+  CHECK(io::parse_idx(idx(0x0E, {1}, std::string("\xbf\xf8\x00\x00\x00\x00\x00\x00", 8)), "x")
+            .to_vector<double>()[0] == -1.5);
+  CHECK(io::parse_idx(idx(8, {0, 5}, ""), "x").shape() == Shape{0, 5});
+}
+
+TEST_CASE("IDX: what the header says must agree with the file") {
+  CHECK(refusal("") != "");
+  CHECK(refusal("not idx") != "");
+  CHECK(refusal(idx(7, {1}, "a")).find("element type 7") != std::string::npos);
+  CHECK(refusal(idx(8, {}, "a")).find("rank 0") != std::string::npos);
+  CHECK(refusal(std::string("\0\0\x08\xff", 4)).find("rank 255") != std::string::npos);
+  CHECK(refusal(std::string("\0\0\x08\x03\0\0", 6)).find("ends inside") != std::string::npos);
+  CHECK(refusal(idx(8, {4}, "abc")).find("truncated") != std::string::npos);
+  CHECK(refusal(idx(8, {2}, "abc")) != "");
+  // Absurd sizes, also ones whose product is 0 or small modulo 2^64, are refused before any memory
+  // is asked for.
+  CHECK(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff}, "abc")) != "");
+  CHECK(refusal(idx(14, {0x80000000, 0x80000000, 4}, "")) != "");
+  CHECK(refusal(idx(8, {0x10000, 0x10000, 0x10000, 0x10000}, "")) != "");
+  CHECK(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0}, "")) != "");
+}

@@ -1,0 +1,136 @@
+// Pictures: PNG round trip, PGM and PPM, JPEG from bytes, damage of all kinds.
+#include <cstdio>  // jpeglib.h needs it
+
+#include <jpeglib.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "io/folder.h"
+#include "io/image.h"
+
+using namespace tenon;
+
+namespace {
+
+io::Image pattern(int width, int height, int channels) {
+  io::Image image{width, height, channels,
+                  std::vector<std::uint8_t>(static_cast<std::size_t>(width * height * channels))};
+  for (std::size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<std::uint8_t>(i * 7 % 256);
+  return image;
+}
+
+std::string jpeg(const io::Image& image, bool progressive) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* out = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &out, &size);
+  info.image_width = static_cast<JDIMENSION>(image.width);
+  info.image_height = static_cast<JDIMENSION>(image.height);
+  info.input_components = image.channels;
+  info.in_color_space = image.channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 100, TRUE);
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  while (info.next_scanline < info.image_height) {
+    auto* row =
+        const_cast<JSAMPROW>(&image.pixels[static_cast<std::size_t>(info.next_scanline) *
+                                           static_cast<std::size_t>(image.width * image.channels)]);
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  jpeg_destroy_compress(&info);
+  std::string bytes(reinterpret_cast<char*>(out), size);
+  std::free(out);
+  return bytes;
+}
+
+io::Image parse(const std::string& bytes, int channels = 0) {
+  return io::parse_image(bytes, "x", channels);
+}
+
+}  // namespace
+
+TEST_CASE("PNG: round trip, grey and RGB, odd sizes") {
+  TestFolder dir;
+  for (int channels : {1, 3})
+    for (int width : {1, 7, 64}) {
+      const io::Image image = pattern(width, 5, channels);
+      io::save_png(dir / "a.png", image);
+      const io::Image back = io::load_image(dir / "a.png");
+      CHECK(back.width == width);
+      CHECK(back.height == 5);
+      CHECK(back.channels == channels);
+      CHECK(back.pixels == image.pixels);
+      CHECK(io::load_image(dir / "a.png", 3).pixels.size() == static_cast<std::size_t>(width * 15));
+      CHECK(io::load_image(dir / "a.png", 1).pixels.size() == static_cast<std::size_t>(width * 5));
+    }
+  CHECK_THROWS_AS(io::save_png(dir / "a.png", io::Image{2, 2, 1, {0}}), ValueError);
+  CHECK_THROWS_AS(io::load_image(dir / "a.png", 2), ValueError);
+}
+
+TEST_CASE("PNG: every truncation is refused") {
+  const std::string bytes = io::encode_png(pattern(9, 9, 3));
+  for (std::size_t n = 0; n + 12 < bytes.size(); ++n)
+    CHECK_THROWS_AS(parse(bytes.substr(0, n)), FormatError);
+  std::string damaged = bytes;
+  for (std::size_t i = 16; i < 24; ++i)
+    damaged[i] = '\x7f';  // an absurd size; its checksum is wrong too
+  CHECK_THROWS_AS(parse(damaged), FormatError);
+}
+
+TEST_CASE("grey of a colour is its luma") {
+  const io::Image grey =
+      parse(io::encode_png(io::Image{3, 1, 3, {255, 0, 0, 0, 255, 0, 255, 255, 255}}), 1);
+  CHECK(grey.pixels == std::vector<std::uint8_t>{76, 150, 255});
+}
+
+TEST_CASE(
+    "JPEG: baseline and progressive, near to what was packed; damage is refused, never half "
+    "decoded") {
+  for (bool progressive : {false, true})
+    for (int channels : {1, 3}) {
+      io::Image smooth = pattern(40, 30, channels);
+      for (std::size_t i = 0; i < smooth.pixels.size(); ++i)
+        smooth.pixels[i] = static_cast<std::uint8_t>(i * 200 / smooth.pixels.size());
+      const std::string bytes = jpeg(smooth, progressive);
+      const io::Image back = parse(bytes);
+      REQUIRE(back.pixels.size() == smooth.pixels.size());
+      int worst = 0;
+      for (std::size_t i = 0; i < back.pixels.size(); ++i)
+        worst = std::max(worst, std::abs(int{back.pixels[i]} - int{smooth.pixels[i]}));
+      CHECK(worst <= 6);
+      for (std::size_t n = 2; n + 2 < bytes.size(); n += 5)
+        CHECK_THROWS_AS(parse(bytes.substr(0, n)), FormatError);
+    }
+}
+
+TEST_CASE("PGM and PPM: text and bytes, 8 and 16 bits, comments") {
+  CHECK(parse("P2\n# note\n2 2\n255\n0 128\n255 1\n").pixels ==
+        std::vector<std::uint8_t>{0, 128, 255, 1});
+  CHECK(parse("P2 2 1 15 15 0").pixels == std::vector<std::uint8_t>{255, 0});
+  CHECK(parse("P3 1 1 255 1 2 3").channels == 3);
+  CHECK(parse(std::string("P5 2 1 255\n\x05\xff", 13)).pixels == std::vector<std::uint8_t>{5, 255});
+  CHECK(parse(std::string("P5 1 1 65535\n\x80\x00", 15)).pixels == std::vector<std::uint8_t>{128});
+  CHECK(parse("P6 1 1 255\nabc").pixels == std::vector<std::uint8_t>{'a', 'b', 'c'});
+}
+
+TEST_CASE("PGM and PPM: damage") {
+  for (const char* bad : {"P5", "P5 2", "P5 2 2 255\nabc", "P5 0 2 255\n", "P5 99999999999 1 255\n",
+                          "P5 1000000 1000000 255\n", "P2 2 1 255 1", "P2 1 1 255 256",
+                          "P5 1 1 0\na", "P5 1 1 65536\nab", "P5 -1 1 255\na", "P5 1 1 255"})
+    CHECK_THROWS_AS(parse(bad), FormatError);
+  CHECK_THROWS_AS(parse("P7 1 1 255\na"), NotSupported);
+  CHECK_THROWS_AS(parse(""), FormatError);
+  CHECK_THROWS_AS(parse("GIF89a"), FormatError);
+}

@@ -1,0 +1,163 @@
+// safetensors: both ways, and every rule of the format broken in turn.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "base/str.h"
+#include "io/folder.h"
+#include "io/safetensors.h"
+
+using namespace tenon;
+
+namespace {
+
+std::string file(const std::string& json, const std::string& values) {
+  std::string out(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) out[i] = static_cast<char>(json.size() >> (8 * i) & 0xff);
+  return out + json + values;
+}
+
+template <class E = FormatError>
+std::string refusal(const std::string& bytes) {
+  try {
+    io::parse_safetensors(bytes, "x.safetensors");
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::string one(const std::string& fields) {
+  return file("{\"t\":{" + fields + "}}", std::string(8, '\0'));
+}
+
+}  // namespace
+
+TEST_CASE("safetensors: round trip of every element type, with metadata") {
+  TestFolder dir;
+  std::vector<unsigned char> noise(8 * 15);
+  for (std::size_t i = 0; i < noise.size(); ++i)
+    noise[i] = static_cast<unsigned char>(i * 53 % 249);
+  const std::vector<unsigned char> truths{1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0, 1};
+  io::TensorMap tensors;
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    const void* from =
+        dtype == DType::Bool ? static_cast<const void*>(truths.data()) : noise.data();
+    tensors[cat("layer.", name(dtype))] = Tensor::from_data(from, {3, 5}, dtype);
+  }
+  tensors["scalar"] = Tensor::from_data(noise.data(), Shape{}, DType::Float32);
+  tensors["empty"] = Tensor::from_data(noise.data(), {0, 4}, DType::Float64);
+  tensors["with \"quotes\" and \xc3\xa9"] = Tensor::from_data(noise.data(), {1}, DType::Int8);
+  const io::Metadata metadata{{"format", "pt"}, {"note", "two\nlines"}};
+  io::save_safetensors(dir / "a", tensors, metadata);
+  io::save_safetensors(dir / "b", tensors, metadata);
+  CHECK(io::read_file(dir / "a") == io::read_file(dir / "b"));
+
+  const io::SafeTensors back = io::load_safetensors(dir / "a");
+  CHECK(back.metadata == metadata);
+  REQUIRE(back.tensors.size() == tensors.size());
+  for (const auto& [key, t] : tensors) {
+    const Tensor& other = back.tensors.at(key);
+    CHECK(other.dtype() == t.dtype());
+    CHECK(other.shape() == t.shape());
+    CHECK(std::memcmp(other.data(), t.data(),
+                      static_cast<std::size_t>(t.numel()) * item_size(t.dtype())) == 0);
+  }
+  const io::SafeTensorsInfo info = io::inspect_safetensors(dir / "a");
+  CHECK(info.metadata == metadata);
+  CHECK(info.tensors.at("layer.bfloat16").dtype == DType::BFloat16);
+  CHECK(info.tensors.at("empty").shape == Shape{0, 4});
+  // Values begin at a multiple of 8, and every tensor at a multiple of its item.
+  const std::string bytes = io::read_file(dir / "a");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  CHECK(length % 8 == 0);
+}
+
+TEST_CASE("safetensors: no tensors at all") {
+  TestFolder dir;
+  io::save_safetensors(dir / "none", {});
+  CHECK(io::load_safetensors(dir / "none").tensors.empty());
+}
+
+TEST_CASE("safetensors: a truncated file is refused wherever it ends, in memory and on disk") {
+  TestFolder dir;
+  io::save_safetensors(dir / "a", {{"w", Tensor::from<float>({1, 2, 3}, {3})},
+                                   {"b", Tensor::from<float>({4}, {1})}});
+  const std::string bytes = io::read_file(dir / "a");
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    CHECK(refusal(bytes.substr(0, n)) != "");
+    io::write_file(dir / "cut", bytes.substr(0, n));
+    CHECK_THROWS_AS(io::load_safetensors(dir / "cut"), FormatError);
+  }
+  CHECK(refusal(bytes + "x") != "");
+}
+
+TEST_CASE("safetensors: headers that lie") {
+  const std::string good = "\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]";
+  CHECK(refusal(one(good)) == "");
+  CHECK(
+      refusal(std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10)).find("18446744073709551615") !=
+      std::string::npos);
+  CHECK(refusal(file("[]", "")) != "");
+  CHECK(refusal(file("{", "")) != "");
+  CHECK(refusal(file("{} x", "")) != "");
+  CHECK(refusal(file(std::string(100'000, '['), "")) != "");
+  CHECK(refusal(file("{\"a\":" + std::string(100'000, '[') + "}", "")) != "");
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[2]")) != "");
+  CHECK(refusal(one(good + ",\"extra\":1")).find("extra") != std::string::npos);
+  CHECK(refusal(one(good + ",\"shape\":[2]")).find("twice") != std::string::npos);
+  CHECK(refusal(file("{\"t\":{" + good + "},\"t\":{" + good + "}}", std::string(8, '\0')))
+            .find("twice") != std::string::npos);
+  CHECK(refusal(file("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", "")).find("twice") !=
+        std::string::npos);
+  CHECK(refusal(file("{\"__metadata__\":{\"a\":1}}", "")) != "");
+  CHECK(refusal(file("{\"__metadata__\":{\"a\":{}}}", "")) != "");
+  CHECK(
+      refusal(one("\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]")).find("not 12 bytes") !=
+      std::string::npos);
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]")) != "");
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]")) != "");
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]")) != "");
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[[2]],\"data_offsets\":[0,8]")) != "");
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4294967296],\"data_"
+                    "offsets\":[0,0]"))
+            .find("absurd") != std::string::npos);
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[0,18446744073709551615],\"data_offsets\":[0,0]"))
+            .find("absurd") != std::string::npos);
+  CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]")) !=
+        "");
+  CHECK(refusal<NotSupported>(one("\"dtype\":\"F8_E4M3\",\"shape\":[8],\"data_offsets\":[0,8]"))
+            .find("F8_E4M3") != std::string::npos);
+}
+
+TEST_CASE("safetensors: overlaps, gaps and bytes that belong to nobody") {
+  const auto two = [](int a0, int a1, int b0, int b1) {
+    const auto row = [](const char* key, int from, int to) {
+      return cat("\"", key, "\":{\"dtype\":\"U8\",\"shape\":[", to - from, "],\"data_offsets\":[",
+                 from, ",", to, "]}");
+    };
+    return file("{" + row("a", a0, a1) + "," + row("b", b0, b1) + "}", std::string(8, '\0'));
+  };
+  CHECK(refusal(two(0, 4, 4, 8)) == "");
+  CHECK(refusal(two(4, 8, 0, 4)) == "");
+  CHECK(refusal(two(0, 5, 4, 8)).find("overlap") != std::string::npos);
+  CHECK(refusal(two(0, 3, 4, 8)).find("gap") != std::string::npos);
+  CHECK(refusal(two(1, 4, 4, 8)).find("gap") != std::string::npos);
+  CHECK(refusal(two(0, 4, 4, 7)) != "");
+  CHECK(refusal(two(0, 4, 4, 9)) != "");
+}
+
+TEST_CASE("safetensors: what cannot be written") {
+  TestFolder dir;
+  const Tensor t = Tensor::from<float>({1}, {1});
+  CHECK_THROWS_AS(io::save_safetensors(dir / "a", {{"__metadata__", t}}), ValueError);
+  CHECK_THROWS_AS(io::save_safetensors(dir / "a", {{"\xff", t}}), ValueError);
+  CHECK_THROWS_AS(io::save_safetensors(dir / "a", {{"t", Tensor()}}), ValueError);
+  CHECK(dir.count() == 0);
+}
