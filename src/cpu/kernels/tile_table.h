@@ -71,8 +71,8 @@ using TileArgReduce = void (*)(std::int64_t rows, std::int64_t len, std::int64_t
 /// out[r * len + j] = base + r * row_stride + j * stride, converted.
 using TileIota = void (*)(std::int64_t rows, std::int64_t len, void* out, std::int64_t base,
                           std::int64_t row_stride, std::int64_t stride);
-/// Elements first … first + n - 1 of the stream (key, draw).
-using TileRandom = void (*)(std::int64_t n, float* out, std::uint64_t key, std::uint64_t draw,
+/// Elements first … first + n - 1 of the stream (key, draw): float, or int64 for bits.
+using TileRandom = void (*)(std::int64_t n, void* out, std::uint64_t key, std::uint64_t draw,
                             std::int64_t first);
 
 inline constexpr int kTileReductions = 4;  // Sum, Prod, Max, Min, in this order
@@ -93,7 +93,7 @@ struct TileTable {
   TileColReduce col[kTileReductions][kTileTypes] = {};
   TileArgReduce arg_max[kTileTypes] = {}, arg_min[kTileTypes] = {};
   TileIota iota[kTileTypes] = {};
-  TileRandom uniform = nullptr, normal = nullptr;
+  TileRandom random[3] = {};  // uniform, normal, bits: as Op::Random numbers its kinds
 };
 
 const TileTable& tile_table_base();

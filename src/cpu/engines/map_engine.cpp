@@ -1,0 +1,42 @@
+// The map engine: element-wise regions with reductions, run tile by tile in cache.
+#include "cpu/cpu.h"
+#include "cpu/engines/tile_program.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+class MapKernel final : public Kernel {
+ public:
+  MapKernel(const Region& region, std::span<const Value> values, int threads)
+      : program_(region.map, values, false) {
+    workspace_bytes = program_.workspace_bytes(threads);
+  }
+  void run(const Binding& binding) const override { program_.run(binding); }
+
+ private:
+  const TileProgram program_;
+};
+
+class MapEngine final : public Engine {
+ public:
+  const char* name() const override { return "map"; }
+  bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
+    if (region.kind == RegionKind::Map) return tile_program_claims(region.map, false, why);
+    if (why != nullptr) *why = "it is no map region";
+    return false;
+  }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int threads) const override {
+    return std::make_unique<MapKernel>(region, values, threads);
+  }
+};
+
+}  // namespace
+
+const Engine& map_engine() {
+  static const MapEngine engine;
+  return engine;
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,148 @@
+// TileProgram: a map program turned into tile operations with registers, and how it runs. What is
+// decided here depends on sizes alone, never on the number of threads.
+//
+// The space, its axes merged where every view allows, is `rows` rows of `length` elements. A tile
+// holds several whole rows where a row is short ("whole rows": one pass), else a piece of one row
+// (then a row reduction ends a pass over the row, and the next pass starts with its result). Values
+// come in three levels: one for the run, one a row, one an element.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpu/kernels/tile_table.h"
+#include "plan/engine.h"
+
+namespace tenon::cpu {
+
+/// A view over the merged space.
+struct TileView {
+  ValueId value = kNoValue;
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> stride;  // of the outer axes
+  std::int64_t inner = 0;            // along the row
+  std::int64_t row_stride = 0;       // between any two neighbouring rows, if linear
+  bool linear = false;
+  int item = 0;  // bytes of an element
+};
+
+/// How many elements an operation works on: one, one for each row of the tile, or all of the tile.
+enum class TileCount : std::uint8_t { One, Rows, All };
+
+struct TileOp {
+  enum class Kind : std::uint8_t {
+    Compute,
+    Fill,
+    Expand,
+    Load,
+    Store,
+    Iota,
+    Random,
+    RowReduce,
+    ArgReduce,
+    ColReduce
+  };
+  Kind kind = Kind::Compute;
+  TileCount count = TileCount::One;
+  int out = 0, a = 0, b = 0, c = 0;  // slots; 0 is none
+  int view = -1;
+  int column = -1;
+  std::int64_t number = 0;  // Fill: elements (0: by count); Random: what is added to the counter
+  TileFn compute = nullptr;
+  TileExpand expand = nullptr;
+  TileLoad load = nullptr;
+  TileStore store = nullptr;
+  TileIota iota = nullptr;
+  TileRandom random = nullptr;
+  TileRowReduce row = nullptr;
+  TileColReduce col = nullptr;
+  TileArgReduce arg = nullptr;
+};
+
+/// Where an operand is: an offset in the worker's scratch, a constant, or bound to memory as tiles
+/// advance.
+struct TileSlot {
+  enum class Kind : std::uint8_t { None, Register, Scratch, Constant, View, Accumulator, Buffer };
+  Kind kind = Kind::None;
+  TileType type = TileType::F32;
+  int view = -1;
+  std::int64_t offset = 0;  // bytes in scratch; Constant: its index
+};
+
+/// One sweep along a row (or, of whole rows, the only one): what is done once a row, then for each
+/// tile.
+struct TilePass {
+  std::vector<int> row_binds, tile_binds;  // slots bound to memory
+  std::vector<TileOp> row_ops, tile_ops;
+};
+
+/// A reduction over other axes than the row's: partial results of each chunk, combined in order of
+/// the chunks.
+struct TileColumn {
+  int reduction = 0;  // index into TileTable::row and col
+  TileType type = TileType::F64;
+  TileView view;           // into the partial results
+  std::int64_t count = 0;  // results
+  ValueId value = kNoValue;
+  DType dtype = DType::Float32;
+  std::int64_t partial_offset = 0;  // in elements of 8 bytes, within one part
+};
+
+/// How the space is cut: blocks of rows, and of columns where that is allowed.
+struct TileChunks {
+  std::int64_t rows = 1, columns = 1;  // of a chunk
+  std::int64_t row_blocks = 1, col_blocks = 1;
+  std::int64_t parts = 1;       // arrays of partial results
+  bool split_results = false;   // chunks own disjoint results: one part serves all
+  bool part_per_chunk = false;  // else a part for each block of rows
+  std::int64_t lead_rows = 1;   // split_results: rows for one step of the leading axes
+  std::int64_t lead = 1;        // split_results: steps
+};
+
+class TileProgram {
+ public:
+  /// `epilogue`: the space is [batch, rows, columns], kept as it is; tiles never span rows.
+  TileProgram(const MapProgram& map, std::span<const Value> values, bool epilogue);
+
+  void run(const Binding& binding) const;
+  std::size_t workspace_bytes(int threads) const;
+
+  /// A rectangle of an epilogue's space. `scratch`: scratch_bytes(), 64-byte aligned, of this
+  /// worker.
+  void run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t batch,
+                     std::int64_t row0, std::int64_t row1, std::int64_t col0, std::int64_t col1,
+                     const void* block, std::int64_t ld) const;
+  std::size_t scratch_bytes() const { return static_cast<std::size_t>(scratch_bytes_); }
+
+ private:
+  friend class TileCompiler;
+  friend class TileRun;
+
+  void combine(const Binding& binding, std::byte* scratch, std::int64_t* partials) const;
+
+  const TileTable* table_ = nullptr;
+  std::vector<std::int64_t> outer_;  // sizes of the outer axes
+  std::int64_t rows_ = 1, length_ = 1;
+  std::int64_t tile_rows_ = 1, tile_length_ = 1;  // most that a tile holds
+  bool whole_rows_ = true, needs_coordinates_ = false;
+  std::vector<TileView> views_;
+  std::vector<TileSlot> slots_;
+  std::vector<std::int64_t> constants_;
+  std::vector<int> chunk_binds_;
+  std::vector<TileOp> chunk_ops_;
+  std::vector<TilePass> passes_;
+  std::vector<TileColumn> columns_;
+  std::int64_t part_elements_ = 0;
+  TileChunks chunks_;
+  int accumulator_slot_ = 0;
+  int accumulator_bytes_ = 4;
+  std::int64_t scratch_bytes_ = 0;
+};
+
+/// Whether the program can be run by TileProgram; if not, *why says so.
+bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why);
+
+}  // namespace tenon::cpu

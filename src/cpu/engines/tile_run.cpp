@@ -1,0 +1,345 @@
+// Running a TileProgram: chunks in parallel, tiles in order, partial results combined.
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "cpu/engines/tile_program.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+/// One chunk on one worker: the current tile and the table of pointers.
+class TileRun {
+ public:
+  TileRun(const TileProgram& program, const Binding& binding, std::byte* scratch)
+      : p_(program),
+        binding_(binding),
+        scratch_(scratch),
+        ptr_(reinterpret_cast<std::byte**>(scratch)) {
+    ptr_[0] = nullptr;
+    for (std::size_t s = 1; s < p_.slots_.size(); ++s) {
+      const TileSlot& slot = p_.slots_[s];
+      if (slot.kind == TileSlot::Kind::Constant) {
+        ptr_[s] = reinterpret_cast<std::byte*>(
+            const_cast<std::int64_t*>(&p_.constants_[static_cast<std::size_t>(slot.offset)]));
+      } else {
+        ptr_[s] = scratch_ + slot.offset;
+      }
+    }
+    rows_ = p_.tile_rows_;
+    length_ = p_.whole_rows_ ? p_.length_ : p_.tile_length_;
+    bind(p_.chunk_binds_);
+    execute(p_.chunk_ops_);
+  }
+
+  void set_partials(std::int64_t* partials) { partials_ = partials; }
+
+  void run_whole_rows(std::int64_t begin, std::int64_t end) {
+    const TilePass& pass = p_.passes_[0];
+    length_ = p_.length_;
+    for (std::int64_t row = begin; row < end; row += p_.tile_rows_) {
+      rows_ = std::min(p_.tile_rows_, end - row);
+      set_row(row);
+      bind(pass.tile_binds);
+      execute(pass.tile_ops);
+    }
+  }
+
+  void run_pieces(std::int64_t row_begin, std::int64_t row_end, std::int64_t col_begin,
+                  std::int64_t col_end) {
+    rows_ = 1;
+    for (std::int64_t row = row_begin; row < row_end; ++row) {
+      set_row(row);
+      for (const TilePass& pass : p_.passes_) run_pass(pass, col_begin, col_end);
+    }
+  }
+
+  /// As run_pieces, for rows of one batch; the accumulator's rows are `ld` bytes apart.
+  void run_epilogue(std::int64_t batch, std::int64_t row_begin, std::int64_t row_end,
+                    std::int64_t col_begin, std::int64_t col_end, const std::byte* block,
+                    std::int64_t ld) {
+    rows_ = 1;
+    coordinate_[0] = batch;
+    const std::int64_t first = batch * p_.outer_[1];
+    for (std::int64_t row = row_begin; row < row_end; ++row, block += ld) {
+      row_ = first + row;
+      coordinate_[1] = row;
+      accumulator_ = const_cast<std::byte*>(block);
+      accumulator_col_ = col_begin;
+      run_pass(p_.passes_[0], col_begin, col_end);
+    }
+  }
+
+ private:
+  void set_row(std::int64_t row) {
+    row_ = row;
+    col_ = 0;
+    if (!p_.needs_coordinates_) return;
+    for (std::size_t d = p_.outer_.size(); d-- > 0;) {
+      coordinate_[d] = row % p_.outer_[d];
+      row /= p_.outer_[d];
+    }
+  }
+
+  void run_pass(const TilePass& pass, std::int64_t col_begin, std::int64_t col_end) {
+    col_ = 0;
+    length_ = 1;
+    bind(pass.row_binds);
+    execute(pass.row_ops);
+    if (pass.tile_ops.empty()) return;
+    for (std::int64_t col = col_begin; col < col_end; col += p_.tile_length_) {
+      col_ = col;
+      length_ = std::min(p_.tile_length_, col_end - col);
+      bind(pass.tile_binds);
+      execute(pass.tile_ops);
+    }
+  }
+
+  std::int64_t offset_of(const TileView& view) const {
+    std::int64_t offset = view.offset + col_ * view.inner;
+    if (view.linear) return offset + row_ * view.row_stride;
+    for (std::size_t d = 0; d < view.stride.size(); ++d) offset += coordinate_[d] * view.stride[d];
+    return offset;
+  }
+
+  void bind(const std::vector<int>& slots) {
+    for (const int s : slots) {
+      const TileSlot& slot = p_.slots_[at(s)];
+      if (slot.kind == TileSlot::Kind::View) {
+        const TileView& view = p_.views_[at(slot.view)];
+        ptr_[s] = binding_.values[view.value] + offset_of(view) * view.item;
+      } else if (slot.kind == TileSlot::Kind::Buffer) {
+        ptr_[s] = scratch_ + slot.offset + col_ * tile_size(slot.type);
+      } else {
+        ptr_[s] = accumulator_ + (col_ - accumulator_col_) * p_.accumulator_bytes_;
+      }
+    }
+  }
+
+  /// Calls f(first row of the tile, rows, offset, row stride) for runs of rows that lie evenly.
+  template <class F>
+  void for_runs(const TileView& view, std::int64_t rows, F&& f) const {
+    if (view.linear || rows == 1)
+      return f(std::int64_t{0}, rows, offset_of(view), view.linear ? view.row_stride : 0);
+    const std::size_t last = p_.outer_.size() - 1;
+    std::int64_t coordinate[kMaxRank];
+    std::copy(coordinate_, coordinate_ + last + 1, coordinate);
+    for (std::int64_t first = 0; first < rows;) {
+      const std::int64_t run = std::min(rows - first, p_.outer_[last] - coordinate[last]);
+      std::int64_t offset = view.offset + col_ * view.inner;
+      for (std::size_t d = 0; d <= last; ++d) offset += coordinate[d] * view.stride[d];
+      f(first, run, offset, view.stride[last]);
+      first += run;
+      coordinate[last] = 0;
+      for (std::size_t d = last; d-- > 0;) {
+        if (++coordinate[d] < p_.outer_[d]) break;
+        coordinate[d] = 0;
+      }
+    }
+  }
+
+  std::int64_t rows_of(TileCount count) const { return count == TileCount::One ? 1 : rows_; }
+  std::int64_t length_of(TileCount count) const { return count == TileCount::All ? length_ : 1; }
+
+  void execute(const std::vector<TileOp>& ops) {
+    for (const TileOp& op : ops) {
+      const std::int64_t rows = rows_of(op.count), length = length_of(op.count);
+      switch (op.kind) {
+        case TileOp::Kind::Compute:
+          op.compute(rows * length, ptr_[op.out], ptr_[op.a], ptr_[op.b], ptr_[op.c]);
+          break;
+        case TileOp::Kind::Fill:
+          op.expand(1, op.number != 0 ? op.number : rows * length, ptr_[op.out], ptr_[op.a]);
+          break;
+        case TileOp::Kind::Expand:
+          op.expand(rows, length, ptr_[op.out], ptr_[op.a]);
+          break;
+        case TileOp::Kind::RowReduce:
+          op.row(rows, length, ptr_[op.out], 1, ptr_[op.a]);
+          break;
+        case TileOp::Kind::ArgReduce:
+          op.arg(rows, length, reinterpret_cast<std::int64_t*>(ptr_[op.out]), ptr_[op.b],
+                 ptr_[op.a], col_);
+          break;
+        default:
+          execute_strided(op, rows, length);
+      }
+    }
+  }
+
+  void execute_strided(const TileOp& op, std::int64_t rows, std::int64_t length) {
+    const TileSlot& slot = p_.slots_[at(op.kind == TileOp::Kind::Store ? op.a : op.out)];
+    const std::int64_t row_bytes = length * tile_size(slot.type);
+    switch (op.kind) {
+      case TileOp::Kind::Load: {
+        const TileView& view = p_.views_[at(op.view)];
+        for_runs(view, rows,
+                 [&](std::int64_t first, std::int64_t run, std::int64_t offset,
+                     std::int64_t row_stride) {
+                   op.load(run, length, ptr_[op.out] + first * row_bytes,
+                           binding_.values[view.value] + offset * view.item, row_stride,
+                           view.inner);
+                 });
+        break;
+      }
+      case TileOp::Kind::Store: {
+        const TileView& view = p_.views_[at(op.view)];
+        for_runs(view, rows,
+                 [&](std::int64_t first, std::int64_t run, std::int64_t offset,
+                     std::int64_t row_stride) {
+                   op.store(run, length, binding_.values[view.value] + offset * view.item,
+                            ptr_[op.a] + first * row_bytes, row_stride, view.inner);
+                 });
+        break;
+      }
+      case TileOp::Kind::Iota: {
+        const TileView& view = p_.views_[at(op.view)];
+        for_runs(view, rows,
+                 [&](std::int64_t first, std::int64_t run, std::int64_t offset,
+                     std::int64_t row_stride) {
+                   op.iota(run, length, ptr_[op.out] + first * row_bytes, offset, row_stride,
+                           view.inner);
+                 });
+        break;
+      }
+      case TileOp::Kind::Random: {
+        std::int64_t state[2];
+        std::memcpy(state, binding_.values[p_.views_[at(op.view)].value], sizeof state);
+        const std::int64_t first = op.count == TileCount::All ? row_ * p_.length_ + col_ : row_;
+        op.random(rows * length, ptr_[op.out], static_cast<std::uint64_t>(state[0]),
+                  static_cast<std::uint64_t>(state[1]) + static_cast<std::uint64_t>(op.number),
+                  first);
+        break;
+      }
+      default:
+        reduce_columns(op, rows, length);
+    }
+  }
+
+  void reduce_columns(const TileOp& op, std::int64_t rows, std::int64_t length) {
+    const TileColumn& column = p_.columns_[at(op.column)];
+    const std::int64_t row_bytes = length * tile_size(p_.slots_[at(op.a)].type);
+    std::int64_t* sums = partials_ + column.partial_offset;
+    for_runs(
+        column.view, rows,
+        [&](std::int64_t first, std::int64_t run, std::int64_t offset, std::int64_t row_stride) {
+          const std::byte* x = ptr_[op.a] + first * row_bytes;
+          if (column.view.inner == 0) {
+            op.row(run, length, sums + offset, row_stride, x);
+          } else {
+            op.col(run, length, sums + offset, row_stride, x);
+          }
+        });
+  }
+
+  const TileProgram& p_;
+  const Binding& binding_;
+  std::byte* const scratch_;
+  std::byte** const ptr_;
+  std::int64_t* partials_ = nullptr;
+  std::byte* accumulator_ = nullptr;
+  std::int64_t accumulator_col_ = 0;
+  std::int64_t row_ = 0, rows_ = 1, col_ = 0, length_ = 1;
+  std::int64_t coordinate_[kMaxRank] = {};
+};
+
+namespace {
+
+/// The neutral element of a reduction, as bits of a double or int64.
+std::int64_t neutral(const TileColumn& column) {
+  const bool real = column.type == TileType::F64;
+  const double inf = __builtin_inf();
+  const double reals[] = {0.0, 1.0, -inf, inf};
+  const std::int64_t wholes[] = {0, 1, INT64_MIN, INT64_MAX};
+  return real ? std::bit_cast<std::int64_t>(reals[column.reduction]) : wholes[column.reduction];
+}
+
+}  // namespace
+
+std::size_t TileProgram::workspace_bytes(int threads) const {
+  const std::int64_t partials = round_up(chunks_.parts * part_elements_ * 8, 64);
+  return static_cast<std::size_t>(partials + scratch_bytes_ * std::max(threads, 1));
+}
+
+void TileProgram::run(const Binding& binding) const {
+  auto* partials = reinterpret_cast<std::int64_t*>(binding.workspace);
+  std::byte* scratch = binding.workspace + round_up(chunks_.parts * part_elements_ * 8, 64);
+  const TileChunks& cut = chunks_;
+  const auto chunk = [&](std::int64_t index, int worker) {
+    const std::int64_t row_block = index / cut.col_blocks, col_block = index % cut.col_blocks;
+    const std::int64_t row0 = row_block * cut.rows, row1 = std::min(rows_, row0 + cut.rows);
+    const std::int64_t col0 = col_block * cut.columns, col1 = std::min(length_, col0 + cut.columns);
+    std::int64_t* part = partials;
+    if (!cut.split_results) part += (cut.part_per_chunk ? index : row_block) * part_elements_;
+    for (const TileColumn& column : columns_) {
+      std::int64_t begin = 0, end = column.count;
+      if (cut.split_results) {
+        begin = row0 / cut.lead_rows * (column.count / cut.lead);
+        end = (row1 + cut.lead_rows - 1) / cut.lead_rows * (column.count / cut.lead);
+      } else if (!cut.part_per_chunk && cut.col_blocks > 1) {
+        begin = col0;
+        end = col1;
+      }
+      std::fill(part + column.partial_offset + begin, part + column.partial_offset + end,
+                neutral(column));
+    }
+    TileRun tile_run(*this, binding, scratch + worker * scratch_bytes_);
+    tile_run.set_partials(part);
+    if (whole_rows_) {
+      tile_run.run_whole_rows(row0, row1);
+    } else {
+      tile_run.run_pieces(row0, row1, col0, col1);
+    }
+  };
+  const std::int64_t count = cut.row_blocks * cut.col_blocks;
+  if (count == 1) {
+    chunk(0, 0);
+  } else {
+    parallel_for(count, chunk);
+  }
+  if (!columns_.empty()) combine(binding, scratch, partials);
+}
+
+void TileProgram::combine(const Binding& binding, std::byte* scratch,
+                          std::int64_t* partials) const {
+  constexpr std::int64_t kBlock = 128;
+  const TileTable& table = *table_;
+  std::byte* converted = scratch;
+  for (const TileColumn& column : columns_) {
+    std::int64_t* sums = partials + column.partial_offset;
+    for (std::int64_t part = 1; part < chunks_.parts; ++part)
+      table.col[column.reduction][static_cast<int>(column.type)](1, column.count, sums, 0,
+                                                                 sums + part * part_elements_);
+    const TileType to = tile_type(column.dtype);
+    const int item = static_cast<int>(item_size(column.dtype));
+    for (std::int64_t i = 0; i < column.count; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, column.count - i);
+      const void* source = sums + i;
+      if (to != column.type) {
+        table.cast[static_cast<int>(column.type)][static_cast<int>(to)](n, converted, source,
+                                                                        nullptr, nullptr);
+        source = converted;
+      }
+      table.store[static_cast<int>(column.dtype)](1, n, binding.values[column.value] + i * item,
+                                                  source, 0, 1);
+    }
+  }
+}
+
+void TileProgram::run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t batch,
+                                std::int64_t row0, std::int64_t row1, std::int64_t col0,
+                                std::int64_t col1, const void* block, std::int64_t ld) const {
+  TileRun(*this, binding, scratch)
+      .run_epilogue(batch, row0, row1, col0, col1, static_cast<const std::byte*>(block),
+                    ld * accumulator_bytes_);
+}
+
+}  // namespace tenon::cpu
