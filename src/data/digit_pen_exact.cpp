@@ -30,6 +30,7 @@ struct Path {
 
 // Habits of one writer at one moment; all the randomness that is not per point.
 struct Hand {
+  bool stick;  // No loops or arms that thick ink could close.
   float slip;  // Spread of knots around their places.
   float warp;  // Strength of the smooth distortion.
   float slant, turn, aspect;
@@ -42,12 +43,13 @@ struct Hand {
 
 Hand draw_hand(int digit, Draws& draws) {
   Hand hand;
+  hand.stick = digit == 1;
   float sloppy = draws.uniform(0.65f, 1.4f);
   if (draws.chance(0.14f)) sloppy *= 1.6f;
-  const bool round =
-      digit == 0 || digit == 6 || digit == 8;  // A dent shows more in a ring than in an arm.
-  hand.slip = (round ? 0.017f : 0.031f) * sloppy;
-  hand.warp = 0.062f * sloppy;
+  // A dent shows more in a ring than in an arm.
+  const bool ring = digit == 0 || digit == 6 || digit == 8;
+  hand.slip = (digit == 0 ? 0.012f : ring ? 0.017f : 0.031f) * sloppy;
+  hand.warp = (digit == 0 ? 0.045f : 0.062f) * sloppy;
   hand.slant = 0.14f + 0.21f * draws.normal();
   if (digit == 1) hand.slant += 0.12f + 0.14f * draws.normal();
   hand.turn = 0.10f * draws.normal();
@@ -190,41 +192,33 @@ float width(const Hand& hand, float pressure, float dx, float dy) {
   return std::max(hand.radius * factor, 0.45f);
 }
 
-// Scales the path so that its ink fills the box, and makes segments of it, centred by the mass of
-// their ink.
-void ink_path(const Path& path, const Hand& hand, Draws& draws, Ink& ink) {
+struct Bounds {
   float left = 1e9f, right = -1e9f, top = 1e9f, bottom = -1e9f;
+};
+
+Bounds bounds_of(const Path& path) {
+  Bounds b;
   for (int i = 0; i < path.count; ++i) {
     const Point& p = path.points[static_cast<std::size_t>(i)];
-    left = std::min(left, p.x);
-    right = std::max(right, p.x);
-    top = std::min(top, p.y);
-    bottom = std::max(bottom, p.y);
+    b.left = std::min(b.left, p.x);
+    b.right = std::max(b.right, p.x);
+    b.top = std::min(b.top, p.y);
+    b.bottom = std::max(b.bottom, p.y);
   }
-  const float extent = std::max(std::max(right - left, bottom - top), 0.05f);
-  const float room = kBox * draws.uniform(0.97f, 1.01f) - 2.0f * hand.radius;
-  const float scale = room / extent;
-  float mass = 0, mass_x = 0, mass_y = 0;
-  ink.count = 0;
-  for (int i = 1; i < path.count; ++i) {
-    const Point& p = path.points[static_cast<std::size_t>(i - 1)];
-    const Point& q = path.points[static_cast<std::size_t>(i)];
-    if (q.start) continue;
-    Segment s;
-    s.x0 = (p.x - left) * scale;
-    s.y0 = (p.y - top) * scale;
-    s.x1 = (q.x - left) * scale;
-    s.y1 = (q.y - top) * scale;
-    s.r0 = width(hand, p.pressure, q.x - p.x, q.y - p.y);
-    s.r1 = width(hand, q.pressure, q.x - p.x, q.y - p.y);
+  return b;
+}
+
+// Moves the segments so that the mass of their ink lies near the picture's centre.
+void centre(Ink& ink, Draws& draws) {
+  float mass = 1e-6f, mass_x = 0, mass_y = 0;
+  for (int i = 0; i < ink.count; ++i) {
+    const Segment& s = ink.segments[static_cast<std::size_t>(i)];
     const float dx = s.x1 - s.x0, dy = s.y1 - s.y0;
     const float weight = std::sqrt(dx * dx + dy * dy) * (s.r0 + s.r1);
     mass += weight;
     mass_x += weight * 0.5f * (s.x0 + s.x1);
     mass_y += weight * 0.5f * (s.y0 + s.y1);
-    ink.segments[static_cast<std::size_t>(ink.count++)] = s;
   }
-  mass = std::max(mass, 1e-6f);
   float shift_x = kCentre - mass_x / mass, shift_y = kCentre - mass_y / mass;
   shift_x += draws.uniform(-0.5f, 0.5f);
   shift_y += draws.uniform(-0.5f, 0.5f);
@@ -235,6 +229,31 @@ void ink_path(const Path& path, const Hand& hand, Draws& draws, Ink& ink) {
     s.y0 += shift_y;
     s.y1 += shift_y;
   }
+}
+
+// Scales the path so that its ink fills the box, and makes segments of it.
+void ink_path(const Path& path, Hand hand, Draws& draws, Ink& ink) {
+  const Bounds b = bounds_of(path);
+  const float extent = std::max(std::max(b.right - b.left, b.bottom - b.top), 0.05f);
+  const float narrow = std::min(b.right - b.left, b.bottom - b.top) / extent;
+  if (!hand.stick) hand.radius = std::min(hand.radius, 0.8f + 0.1f * kBox * narrow);
+  const float room = kBox * draws.uniform(0.97f, 1.01f) - 2.0f * hand.radius;
+  const float scale = room / extent;
+  ink.count = 0;
+  for (int i = 1; i < path.count; ++i) {
+    const Point& p = path.points[static_cast<std::size_t>(i - 1)];
+    const Point& q = path.points[static_cast<std::size_t>(i)];
+    if (q.start) continue;
+    Segment s;
+    s.x0 = (p.x - b.left) * scale;
+    s.y0 = (p.y - b.top) * scale;
+    s.x1 = (q.x - b.left) * scale;
+    s.y1 = (q.y - b.top) * scale;
+    s.r0 = width(hand, p.pressure, q.x - p.x, q.y - p.y);
+    s.r1 = width(hand, q.pressure, q.x - p.x, q.y - p.y);
+    ink.segments[static_cast<std::size_t>(ink.count++)] = s;
+  }
+  centre(ink, draws);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using namespace tenon;
 TEST_CASE("digits: a thousand of them have the bytes they have on every machine") {
   std::vector<std::uint8_t> pixels(1000 * data::kDigitPixels), labels(1000);
   data::draw_digits(1, 0, 1000, pixels.data(), labels.data());
-  CHECK(crc32(0, pixels.data(), static_cast<uInt>(pixels.size())) == 0xd4004fccu);
+  CHECK(crc32(0, pixels.data(), static_cast<uInt>(pixels.size())) == 0xfa3a3e3bu);
   CHECK(crc32(0, labels.data(), static_cast<uInt>(labels.size())) == 0x9df6f78cu);
 }
 

@@ -1,0 +1,18 @@
+// Fuzzes the reader of tables as sets. The first byte chooses the options.
+#include "data/csv_dataset.h"
+#include "fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  tenon::data::CsvOptions options;
+  options.classes = (data[0] & 1) != 0;
+  if ((data[0] & 2) != 0) options.label_column = 0;
+  if ((data[0] & 4) != 0) options.image_shape = {1, 2, 2};
+  if ((data[0] & 8) != 0) options.class_names = {"0", "cat"};
+  return tenon::fuzz::refuse_or_read(data + 1, size - 1, [&](std::string_view bytes) {
+    try {
+      tenon::data::parse_csv(bytes, "input", options);
+    } catch (const tenon::ShapeError&) {  // the columns are no picture of that shape
+    }
+  });
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Writes the seed corpora of the fuzzers, small files of every kind that the readers take: python3 make_corpus.py [FOLDER]
+
+Nothing but Python is needed; the files are the same each time. They are committed beside this script in corpus/.
+"""
+import gzip
+import json
+import pathlib
+import struct
+import sys
+import zlib
+
+# The luminance table of the standard, in zigzag order.
+JPEG_TABLE = bytes([16, 11, 12, 14, 12, 10, 16, 14, 13, 14, 18, 17, 16, 19, 24, 40, 26, 24, 22, 22, 24, 49, 35, 37, 29, 40, 58, 51, 61, 60,
+                    57, 51, 56, 55, 64, 72, 92, 78, 64, 68, 87, 69, 55, 56, 80, 109, 81, 87, 95, 98, 103, 104, 103, 62, 77, 113, 121, 112,
+                    100, 120, 92, 101, 103, 99])
+
+
+def idx(type_code, sizes, values):
+    return bytes([0, 0, type_code, len(sizes)]) + b"".join(struct.pack(">I", n) for n in sizes) + values
+
+
+def npy(dictionary, values, version=1):
+    text = dictionary.encode() + b" " * (-(len(dictionary) + 11) % 64) + b"\n"
+    length = struct.pack("<H", len(text)) if version == 1 else struct.pack("<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text + values
+
+
+def safetensors(header, values):
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + values
+
+
+def png(width, height, colour, depth, rows, extra=()):
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    packed = zlib.compress(b"".join(b"\0" + row for row in rows))
+    head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + b"".join(chunk(k, b) for k, b in extra) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+def jpeg():
+    """A flat grey picture of 8 x 8: one coefficient, one Huffman code of two bits."""
+    def segment(marker, body):
+        return bytes([0xff, marker]) + struct.pack(">H", len(body) + 2) + body
+    dc = bytes([0]) + bytes([0, 1] + [0] * 14) + bytes([0])
+    ac = bytes([0x10]) + bytes([0, 1] + [0] * 14) + bytes([0])
+    return (b"\xff\xd8" + segment(0xdb, bytes([0]) + JPEG_TABLE) + segment(0xc0, struct.pack(">BHHB", 8, 8, 8, 1) + bytes([1, 0x11, 0]))
+            + segment(0xc4, dc) + segment(0xc4, ac) + segment(0xda, bytes([1, 1, 0, 0, 63, 0])) + bytes([0x0f]) + b"\xff\xd9")
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "corpus"
+    pictures = idx(8, [2, 2, 3], bytes(range(12)))
+    f32 = struct.pack("<6f", *range(6))
+    plain = "{'descr': '<f4', 'fortran_order': %s, 'shape': (2, 3), }"
+    corpora = {
+        "idx": {"u8": pictures, "gz": gzip.compress(pictures, mtime=0), "gz2": gzip.compress(pictures[:9], mtime=0) + gzip.compress(pictures[9:], mtime=0),
+                "i8": idx(9, [2], b"\xff\1"), "i16": idx(11, [2], b"\xff\xfe\1\2"), "i32": idx(12, [1], b"\0\0\1\2"), "f32": idx(13, [1], b"\x3f\xc0\0\0"),
+                "f64": idx(14, [1, 1], b"\xbf\xf8" + bytes(6)), "empty": idx(8, [0, 4], b""),
+                "huge": idx(8, [2**32 - 1] * 3, b"")},
+        "gzip": {"one": gzip.compress(b"plain " * 50, mtime=0), "two_members": gzip.compress(b"a" * 100, mtime=0) + gzip.compress(b"b", mtime=0),
+                 "stored": gzip.compress(b"plain", 0, mtime=0), "truncated": gzip.compress(b"plain " * 50, mtime=0)[:-6]},
+        "progress": {"log": b'{"step":1,"loss":2.3,"lr":0.1}\n{"step":2,"loss":1.5,"lr":0.1}\n{"step":3,"lo', "start": b'{"step":0}', "deep": b"[" * 2000},
+        "settings": {"run": b'# a run\nmodel = "lenet5"\nepochs = 3\nlr = 1e-3\nshuffle = true\ndata = "digits:60000"\n', "nested": b"[optimizer]\nlr = 0.1\n",
+                     "odd": b"a.b = 1\n'c' = [1, 2]\nd = 2024-01-01\ne = inf\n"},
+        "npy": {"c": npy(plain % "False", f32), "f": npy(plain % "True", f32), "v2": npy(plain % "False", f32, 2), "v3": npy(plain % "False", f32, 3),
+                "big": npy("{'descr': '>i4', 'fortran_order': False, 'shape': (2,), }", bytes(8)),
+                "bool": npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", b"\0\1\2"),
+                "scalar": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (), }", bytes(8)),
+                "void": npy("{'descr': '<V2', 'fortran_order': False, 'shape': (1,), }", bytes(2)),
+                "record": npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", bytes(4))},
+        "safetensors": {"two": safetensors({"__metadata__": {"format": "pt"}, "b": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+                                            "a": {"dtype": "BF16", "shape": [1, 2], "data_offsets": [8, 12]}}, bytes(12)),
+                        "none": safetensors({}, b""), "huge": safetensors({"a": {"dtype": "F64", "shape": [2**62, 4], "data_offsets": [0, 2**64 - 1]}}, b""),
+                        "overlap": safetensors({"a": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]},
+                                                "b": {"dtype": "U8", "shape": [2], "data_offsets": [1, 3]}}, bytes(3)), "scalar": safetensors({"s": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]}}, bytes(8)),
+                        "bool": safetensors({"t": {"dtype": "BOOL", "shape": [0, 3], "data_offsets": [0, 0]}}, b""),
+                        "gap": safetensors({"t": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2))},
+        "csv": {"plain": b"\1" b"1,2,0\n3,4.5,1\n", "header": b"\1" b"a,label,b\r\n1,cat,2\r\n3,\"dog, big\",4\r\n", "quotes": b"\1" b"1,\"a \"\"b\"\"\"\n2,c\n",
+                "semicolon": b"\3" b"0;1;2\n1;3;4\n", "numbers": b"\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "picture": b"\7" b"3,0,255,17,4\n1,1,2,3,4\n",
+                "known": b"\x09" b"1,0\n2,cat\n", "comment": b"\1" b"# note\n\n1,2,3\n", "unclosed": b"\1" b'1,"2\n3,4\n'},
+        "image": {"grey": png(3, 2, 0, 8, [b"\0\x80\xff"] * 2), "rgb": png(1, 1, 2, 8, [b"\1\2\3"]), "rgba": png(1, 1, 6, 8, [b"\1\2\3\x40"]),
+                  "palette": png(2, 1, 3, 8, [b"\0\1"], [(b"PLTE", b"\0\0\0\xff\0\xff")]), "grey16": png(1, 1, 0, 16, [b"\x12\x34"]),
+                  "bits": png(8, 1, 0, 1, [b"\xa5"]), "jpeg": jpeg(), "p2": b"P2\n# note\n2 2\n15\n0 1\n2 15\n", "p3": b"P3 1 1 255 1 2 3",
+                  "p5": b"P5 2 1 255\n\0\xff", "p5-16": b"P5 1 1 65535\n\x80\0", "p6": b"P6 1 1 255\nabc"},
+    }
+    for name, files in corpora.items():
+        folder = root / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()

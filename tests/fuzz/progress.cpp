@@ -1,0 +1,12 @@
+// Fuzzes what resuming reads beside the tensors: the checkpoint's state and the tail of a torn log.
+#include <string>
+
+#include "fuzz/fuzz.h"
+#include "train/records.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
+    tenon::train::json_log_until(std::string(bytes), 100);
+    tenon::train::progress_from_json(std::string(bytes), "input");
+  });
+}
