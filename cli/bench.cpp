@@ -112,7 +112,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
   const double setup = seconds_since(start);
   const Timing timing = measure(step, options.budget);
   const double planned =
-      static_cast<double>(planned_bytes(step.function.plan(step.inputs))) / 1048576;
+      static_cast<double>(step.function.plan(step.inputs).peak_bytes()) / 1048576;
   const SystemInfo info = system_info();
   Json json(false);
   json.open_object()

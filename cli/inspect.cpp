@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <optional>
 
 #include "commands.h"
 #include "errors.h"
@@ -14,7 +15,7 @@ namespace {
 
 struct Options {
   std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast";
-  std::int64_t batch = 0;
+  std::optional<std::int64_t> batch;
   std::vector<std::string> without;
 };
 
@@ -22,21 +23,21 @@ const std::vector<std::string> kViews = {"graph", "plan", "arena", "engines", "f
 
 void print_head(const Plan& plan, const Options& options) {
   const Terminal& terminal = stdout_terminal();
-  fmt::print(
-      "{}\n",
-      terminal.paint(
-          Ink::Bold,
-          fmt::format(
-              "{} {} batch {} {}: {} nodes, {} steps, arena {}, peak {} beside {} of leaves, "
-              "planned in {:.1f} ms",
-              options.model, options.phase, options.batch, options.precision, plan.node_count(),
-              plan.step_count(), bytes_text(plan.arena_bytes()), bytes_text(plan.peak_bytes()),
-              bytes_text(plan.leaf_bytes()), plan.planning_ms())));
+  fmt::print("{}\n",
+             terminal.paint(
+                 Ink::Bold,
+                 fmt::format("{} {} batch {} {}: {} nodes, {} steps, arena {}, leaves {}, peak {}, "
+                             "planned in {:.1f} ms",
+                             options.model, options.phase, *options.batch, options.precision,
+                             plan.node_count(), plan.step_count(), bytes_text(plan.arena_bytes()),
+                             bytes_text(plan.leaf_bytes()), bytes_text(plan.peak_bytes()),
+                             plan.planning_ms())));
 }
 
 std::string view_text(const Plan& plan, const std::string& view) {
   if (view == "graph") return plan.graph();
   if (view == "arena") return plan.arena();
+  if (view == "engines") return plan.engines();
   if (view == "fusion") return plan.fusion();
   if (view == "passes") return plan.passes();
   return plan.steps();
@@ -44,11 +45,11 @@ std::string view_text(const Plan& plan, const std::string& view) {
 
 int run(Options options) {
   parse_list("VIEW", options.view, kViews);
-  if (options.batch == 0) options.batch = models::info(options.model).recipe.batch;
+  if (!options.batch) options.batch = models::info(options.model).recipe.batch;
   set_precision(precision_from_name(options.precision));
   set_engine(options.engine);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
-  Step step = make_step(options.phase, options.model, options.batch);
+  Step step = make_step(options.phase, options.model, *options.batch);
   const Plan plan = step.function.plan(step.inputs);
   print_head(plan, options);
   std::string text = view_text(plan, options.view);

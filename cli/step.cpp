@@ -57,6 +57,4 @@ Step make_step(const std::string& phase, const std::string& model, std::int64_t 
   return phase == "train" ? training_step(model, batch) : inference_step(model, batch);
 }
 
-std::int64_t planned_bytes(const Plan& plan) { return plan.leaf_bytes() + plan.peak_bytes(); }
-
 }  // namespace tenon::cli

@@ -28,7 +28,4 @@ Step inference_step(const std::string& model, std::int64_t batch);
 /// "train" or "infer".
 Step make_step(const std::string& phase, const std::string& model, std::int64_t batch);
 
-/// Bytes that a plan needs in all: parameters and inputs, and the planned peak beside them.
-std::int64_t planned_bytes(const Plan& plan);
-
 }  // namespace tenon::cli

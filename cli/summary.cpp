@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <tenon/train.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 struct Options {
   std::string model, memory_limit, precision = "fp32";
-  std::int64_t batch = 0;
+  std::optional<std::int64_t> batch;
   bool json = false;
 };
 
@@ -33,7 +34,7 @@ Memory plan_memory(const std::string& model, std::int64_t batch) {
   const Plan train_plan = train.function.plan(train.inputs);
   Step infer = inference_step(model, batch);
   const Plan infer_plan = infer.function.plan(infer.inputs);
-  return {planned_bytes(train_plan), train_plan.leaf_bytes(), planned_bytes(infer_plan),
+  return {train_plan.peak_bytes(), train_plan.leaf_bytes(), infer_plan.peak_bytes(),
           infer_plan.leaf_bytes()};
 }
 
@@ -78,8 +79,8 @@ void print_text(const nn::ModuleSummary& summary, const Memory& memory, const Op
   fact("parameters", fmt::format("{} ({}), {}", thousands(summary.parameters),
                                  bytes_text(summary.parameter_bytes), trainable));
   fact("multiply-adds", fmt::format("{} a sample, {} a batch of {} (forward)",
-                                    thousands(summary.multiply_adds / options.batch),
-                                    thousands(summary.multiply_adds), options.batch));
+                                    thousands(summary.multiply_adds / *options.batch),
+                                    thousands(summary.multiply_adds), *options.batch));
   fact("to train",
        fmt::format("{} planned: {} of weights, optimizer state and input, {} of work space",
                    bytes_text(memory.train), bytes_text(memory.train_leaves),
@@ -99,12 +100,12 @@ void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Op
     json.close_array();
   };
   Json json(false);
-  json.open_object().member("model", model).member("batch", options.batch).key("input");
+  json.open_object().member("model", model).member("batch", *options.batch).key("input");
   shape(json, summary.input);
   json.key("output");
   shape(json, summary.output);
   json.member("parameters", summary.parameters).member("trainable", summary.trainable);
-  json.member("multiply_adds_per_sample", summary.multiply_adds / options.batch);
+  json.member("multiply_adds_per_sample", summary.multiply_adds / *options.batch);
   json.member("train_bytes", memory.train)
       .member("infer_bytes", memory.infer)
       .key("layers")
@@ -124,20 +125,20 @@ int run(Options options) {
   std::string model = options.model;
   if (std::filesystem::is_directory(model))
     model = train::TrainedModel::open(model).settings().model;
-  if (options.batch == 0) options.batch = models::info(model).recipe.batch;
+  if (!options.batch) options.batch = models::info(model).recipe.batch;
   set_precision(precision_from_name(options.precision));
   const std::int64_t limit =
       options.memory_limit.empty() ? 0 : parse_bytes("--memory-limit", options.memory_limit);
-  Step step = inference_step(model, options.batch);
+  Step step = inference_step(model, *options.batch);
   const nn::ModuleSummary summary = step.net.summary(step.input);
-  const Memory memory = plan_memory(model, options.batch);
+  const Memory memory = plan_memory(model, *options.batch);
   if (options.json)
     print_json(summary, memory, options, model);
   else
     print_text(summary, memory, options, model);
   if (limit > 0 && memory.train > limit)
     throw MemoryError(fmt::format("{} with batch {}: a training step needs {}, the limit is {}",
-                                  model, options.batch, bytes_text(memory.train),
+                                  model, *options.batch, bytes_text(memory.train),
                                   bytes_text(limit)));
   return kOk;
 }

@@ -32,13 +32,17 @@ struct Shortcut {
 
 constexpr Shortcut kShortcuts[] = {
     {"--data", "data", "SPEC", "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE", "Data"},
-    {"--epochs", "epochs", "N", "passes over the training data", "Training"},
-    {"--batch", "batch", "N", "samples a step", "Training"},
-    {"--lr", "lr", "X", "learning rate", "Training"},
-    {"--optimizer", "optimizer", "NAME", "sgd, adam, adamw or rmsprop", "Training"},
+    {"--epochs", "epochs", "N", "passes over the training data",
+     "Training (by default as the model's recipe says)"},
+    {"--batch", "batch", "N", "samples a step", "Training (by default as the model's recipe says)"},
+    {"--lr", "lr", "X", "learning rate", "Training (by default as the model's recipe says)"},
+    {"--optimizer", "optimizer", "NAME", "sgd, adam, adamw or rmsprop",
+     "Training (by default as the model's recipe says)"},
     {"--schedule", "schedule", "NAME",
-     "constant, step, exponential, cosine, linear, plateau or one_cycle", "Training"},
-    {"--seed", "seed", "N", "of everything drawn: weights, order, dropout", "Training"},
+     "constant, step, exponential, cosine, linear, plateau or one_cycle",
+     "Training (by default as the model's recipe says)"},
+    {"--seed", "seed", "N", "of everything drawn: weights, order, dropout",
+     "Training (by default as the model's recipe says)"},
     {"--precision", "precision", "NAME", "fp32 or bf16 (products in bfloat16, sums in float32)",
      "Machine"},
     {"--threads", "threads", "N", "threads; results do not depend on them", "Machine"},
@@ -270,7 +274,7 @@ void add_options(Command& command, Options& options) {
                                  : std::string(shortcut.key) == "threads"   ? "all CPUs"
                                  : std::string(shortcut.key) == "seed"      ? "0"
                                  : std::string(shortcut.key) == "precision" ? "fp32"
-                                                                            : "the model's recipe";
+                                                                            : "";
     command.group(shortcut.group)
         .option(options.shortcuts[i], shortcut.flag, shortcut.value, shortcut.help, fallback);
   }

@@ -51,7 +51,7 @@ TENON_API CompiledFunction compile(CompiledFunction::Body f);
 /// What a plan tells about itself; made by plan() and by CompiledFunction::plan().
 class TENON_API Plan {
  public:
-  std::int64_t peak_bytes() const;  ///< arena + outputs + workspace, beside the leaves
+  std::int64_t peak_bytes() const;  ///< arena (workspace included), outputs and leaves
   std::int64_t arena_bytes() const;
   std::int64_t leaf_bytes() const;  ///< inputs and variables
   int step_count() const;
@@ -59,6 +59,7 @@ class TENON_API Plan {
   double planning_ms() const;
   std::string graph() const;   ///< the graph after the graph passes, a node a line
   std::string steps() const;   ///< steps with engine, shapes, buffers
+  std::string engines() const;  ///< who runs each step, and who declined it and why
   std::string arena() const;   ///< who lives where and when
   std::string fusion() const;  ///< why each region fused or stopped
   std::string passes() const;  ///< passes with time and effect

@@ -1,5 +1,6 @@
 // Programs as text, for `tenon inspect`, for replay tests, and for error reports.
 #include <algorithm>
+#include <utility>
 
 #include "base/str.h"
 #include "graph/node.h"
@@ -55,6 +56,24 @@ std::string print_steps(const Program& p) {
     for (ValueId id : r.writes) out += cat(" ", value_text(p, id));
     out += '\n';
   }
+  return out;
+}
+
+std::string print_engines(const Program& p) {
+  std::string out;
+  std::vector<std::pair<const Engine*, int>> counts;
+  for (std::size_t s = 0; s < p.steps.size(); ++s) {
+    const Step& step = p.steps[s];
+    out += cat(pad_to(std::to_string(s), 4), pad_to(step.engine->name(), 12), step.region.title);
+    if (step.region.label != 0) out += cat("  # ", label_text(step.region.label));
+    if (!step.passed_over.empty()) out += cat("\n      passed over: ", step.passed_over);
+    out += '\n';
+    auto found = counts.begin();
+    while (found != counts.end() && found->first != step.engine) ++found;
+    if (found == counts.end()) found = counts.insert(found, {step.engine, 0});
+    ++found->second;
+  }
+  for (const auto& [engine, count] : counts) out += cat(engine->name(), ": ", count, " steps\n");
   return out;
 }
 

@@ -99,6 +99,7 @@ const char* op_name(Op op);
 
 /// Text of a program for people: one line a step, and one line a value of the arena.
 std::string print_steps(const Program& program);
+std::string print_engines(const Program& program);
 std::string print_arena(const Program& program);
 std::string print_fusion(const Program& program);
 std::string print_passes(const Program& program);

@@ -21,6 +21,7 @@ std::string Plan::graph() const {
   return text;
 }
 std::string Plan::steps() const { return print_steps(*impl_->program); }
+std::string Plan::engines() const { return print_engines(*impl_->program); }
 std::string Plan::arena() const { return print_arena(*impl_->program); }
 std::string Plan::fusion() const { return print_fusion(*impl_->program); }
 std::string Plan::passes() const { return print_passes(*impl_->program); }
