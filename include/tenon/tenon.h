@@ -1,11 +1,19 @@
 // Everything a program needs.
 #pragma once
 
+#include <tenon/data.h>
 #include <tenon/device.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/grad.h>
+#include <tenon/io.h>
+#include <tenon/metrics.h>
+#include <tenon/models.h>
+#include <tenon/nn.h>
 #include <tenon/ops.h>
+#include <tenon/optim.h>
 #include <tenon/shape.h>
+#include <tenon/system.h>
 #include <tenon/tensor.h>
+#include <tenon/train.h>

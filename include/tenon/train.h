@@ -89,7 +89,7 @@ struct TrainOptions {
   int epochs = 5;
   std::int64_t max_steps = 0;  ///< ends earlier when > 0
   std::string schedule = "constant";
-  optim::ScheduleOptions schedule_options;  ///< step counts are filled in
+  optim::ScheduleOptions schedule_options{};  ///< step counts are filled in
   double clip_norm = 0, clip_value = 0;     ///< 0: off
   bool classes = true;                      ///< targets are class indices: count correct answers
   bool guard = true;                        ///< a step whose loss is not finite changes nothing
@@ -97,17 +97,17 @@ struct TrainOptions {
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
   int evaluate_every = 1;  ///< epochs
   // A run folder: logs, checkpoints, model. "" writes nothing.
-  std::string run_dir;
+  std::string run_dir{};
   bool resume = false;  ///< go on from the folder's latest checkpoint
   int keep_checkpoints = 2;
   std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
   double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
-  std::vector<std::shared_ptr<Callback>> callbacks;
+  std::vector<std::shared_ptr<Callback>> callbacks{};
   /// When it becomes true, the step under way is finished, a checkpoint is written, and fit()
   /// returns Interrupted.
   const std::atomic<bool>* stop = nullptr;
-  std::vector<std::pair<std::string, std::string>> model_metadata;  ///< added to model.safetensors
-  std::string settings_toml;                                        ///< written to settings.toml
+  std::vector<std::pair<std::string, std::string>> model_metadata{};  ///< added to model.safetensors
+  std::string settings_toml{};                                        ///< written to settings.toml
 };
 
 /// Trains a module on batches (input, target). The optimizer must outlive the trainer.
@@ -188,7 +188,7 @@ struct TENON_API Settings {
 };
 
 struct RunOptions {
-  std::vector<std::shared_ptr<Callback>> callbacks;
+  std::vector<std::shared_ptr<Callback>> callbacks{};
   const std::atomic<bool>* stop = nullptr;
 };
 

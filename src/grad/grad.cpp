@@ -21,7 +21,7 @@ namespace tenon {
 namespace {
 
 bool passes_gradient(const Node& node) {
-  return !node.realised() && is_floating(node.dtype) && op_info(node.op).vjp != nullptr;
+  return node.input_count > 0 && is_floating(node.dtype) && op_info(node.op).vjp != nullptr;
 }
 
 void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
@@ -45,7 +45,7 @@ void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& s
 class Walk {
  public:
   Walk(const Tensor& output, std::span<const Tensor> inputs)
-      : order_(topological_order({&output, 1})) {
+      : order_(topological_order({&output, 1}, true)) {
     for (const Tensor& input : inputs) targets_.insert(input.node());
     for (Node* node : order_) {
       bool between = targets_.contains(node);
@@ -100,18 +100,19 @@ class Walk {
     }
   }
 
-  // A computed value no longer knows what it came from. Where that may be why nothing reaches an
-  // input, zeros would be a wrong answer given silently.
+  // A computed value that depends on no variable no longer knows what it came from. Where that may
+  // be why nothing reaches an input, zeros would be a wrong answer given silently.
   void refuse_cut(const Tensor& input) const {
     for (const Node* node : order_)
-      if (node->realised() && is_floating(node->dtype) && op_info(node->op).vjp != nullptr &&
-          node != input.node())
-        throw ValueError(cat(
-            "grad: the output depends on a value of ", op_info(node->op).name, " ", node->shape,
-            label_text(node->label).empty() ? "" : " in " + label_text(node->label),
-            " that was already computed, and through nothing else on an input of shape ",
-            input.shape(),
-            ": ask for gradients before evaluating, or detach() the value if it is a constant"));
+      if (node->realised() && node->input_count == 0 && is_floating(node->dtype) &&
+          op_info(node->op).vjp != nullptr && node != input.node())
+        throw ValueError(
+            cat("grad: the output depends on a value of ", op_info(node->op).name, " ", node->shape,
+                label_text(node->label).empty() ? "" : " in " + label_text(node->label),
+                " that was already computed, and through nothing else on an input of shape ",
+                input.shape(),
+                ": make the input a variable(), ask for gradients before evaluating, or detach() "
+                "the value if it is a constant"));
   }
 
   std::vector<Node*> order_;

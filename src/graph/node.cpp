@@ -80,7 +80,9 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     slots[k] = inputs[k].node();
     retain(slots[k]);
+    node->tracked |= slots[k]->tracked || slots[k]->op == Op::Variable;
   }
+  node->tracked &= op != Op::Assign && op != Op::StopGradient && is_floating(dtype);
   if (!inputs.empty()) node->device = inputs[0].node()->device;
   return Tensor(node.release());
 }
@@ -94,6 +96,7 @@ Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype
 
 void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
   node.value = std::move(buffer);
+  if (node.tracked) return;
   Node* dropped[256];
   const int count = node.input_count;
   std::memcpy(dropped, node.inputs(), sizeof(Node*) * static_cast<std::size_t>(count));
@@ -134,7 +137,7 @@ std::string where(const char* op_name) {
   return t_label == 0 ? std::string(op_name) : cat(op_name, " (", label_text(t_label), ")");
 }
 
-std::vector<Node*> topological_order(std::span<const Tensor> roots) {
+std::vector<Node*> topological_order(std::span<const Tensor> roots, bool through_values) {
   std::vector<Node*> order;
   std::unordered_set<const Node*> seen;
   struct Frame {
@@ -147,7 +150,7 @@ std::vector<Node*> topological_order(std::span<const Tensor> roots) {
     stack.push_back({root.node(), 0});
     while (!stack.empty()) {
       Frame& top = stack.back();
-      if (!top.node->realised() && top.next < top.node->input_count) {
+      if ((through_values || !top.node->realised()) && top.next < top.node->input_count) {
         Node* in = top.node->input(top.next++);
         if (seen.insert(in).second) stack.push_back({in, 0});
       } else {

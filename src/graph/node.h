@@ -26,6 +26,9 @@ struct Node {
   Op op;
   DType dtype;
   std::uint8_t input_count = 0;
+  // Depends on a variable: keeps its inputs when it gets its value, so that gradients can be asked
+  // for after the value was read, as people do with a loss.
+  bool tracked = false;
   std::uint32_t label = 0;  // Scope it was built in; not part of its identity
   std::atomic<std::uint32_t> refs{0};
   Shape shape;
@@ -55,7 +58,8 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
                  std::span<const Tensor> inputs);
 /// A leaf that holds `buffer`.
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
-/// Stores the value of a pending node and lets go of its inputs. Not for leaves.
+/// Stores the value of a pending node and, unless it is tracked, lets go of its inputs. Not for
+/// leaves.
 void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
 
 void retain(Node* node) noexcept;
@@ -86,7 +90,7 @@ class LabelGuard {
 std::string where(const char* op_name);
 
 /// Pending nodes and leaves that `roots` depend on, inputs before users, each once. Realised nodes
-/// count as leaves.
-std::vector<Node*> topological_order(std::span<const Tensor> roots);
+/// count as leaves, unless `through_values` asks to go on to what tracked ones were made from.
+std::vector<Node*> topological_order(std::span<const Tensor> roots, bool through_values = false);
 
 }  // namespace tenon

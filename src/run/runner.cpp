@@ -51,10 +51,12 @@ struct Traversal {
 };
 
 void mix_node(Key& key, const Node& node) {
-  key.mix(static_cast<std::uint64_t>(node.op) | static_cast<std::uint64_t>(node.dtype) << 8 |
+  // A value that was computed is a leaf like any other.
+  const Op op = node.realised() && node.op != Op::Variable ? Op::Data : node.op;
+  const std::uint64_t inputs = node.realised() ? 0 : node.input_count;
+  key.mix(static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(node.dtype) << 8 |
           static_cast<std::uint64_t>(node.shape.rank()) << 16 |
-          static_cast<std::uint64_t>(node.realised()) << 24 |
-          static_cast<std::uint64_t>(node.input_count) << 32);
+          static_cast<std::uint64_t>(node.realised()) << 24 | inputs << 32);
   for (std::int64_t s : node.shape) key.mix(static_cast<std::uint64_t>(s));
 }
 

@@ -1,0 +1,14 @@
+// Examples check what they show: a figure that is off ends the program with 1.
+#pragma once
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+inline void check(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "this example should show: %s\n", what);
+  std::exit(1);
+}
+
+inline bool near(double a, double b, double tolerance) { return std::fabs(a - b) <= tolerance; }

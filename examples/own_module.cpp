@@ -1,0 +1,45 @@
+// A network of one's own: derive from Module, register what it is made of, override forward().
+// Here, two layers with a shortcut.
+#include <tenon/tenon.h>
+
+#include "check.h"
+
+using namespace tenon;
+
+class Residual : public nn::Module {
+ public:
+  explicit Residual(std::int64_t width)
+      : first_(child("first", nn::Linear(width, width))),
+        second_(child("second", nn::Linear(width, width))),
+        scale_(parameter("scale", ones({}))) {}
+  Tensor forward(const Tensor& x) const override { return x + scale_ * second_(relu(first_(x))); }
+
+ private:
+  nn::Linear first_, second_;
+  Tensor scale_;
+};
+
+int main() {
+  nn::Sequential net(nn::Linear(8, 16), Residual(16), nn::Linear(16, 1));
+  for (const nn::NamedTensor& p : net.named_parameters())
+    std::printf("%-18s %s\n", p.name.c_str(), p.tensor.shape().str().c_str());
+
+  // It learns a function of eight numbers.
+  const Tensor x = randn({256, 8}), y = sum(sin(x), {1}, true);
+  eval({x, y});
+  optim::Adam adam(net, {.lr = 0.01});
+  double loss = 0;
+  for (int step = 0; step <= 400; ++step) {
+    loss = adam.step(mse_loss(net(x), y));
+    if (step % 100 == 0) std::printf("step %3d  loss %.4f\n", step, loss);
+  }
+  check(loss < 0.1, "the network fits the function");
+
+  // A wrong shape is refused where it happens, and the message names the layer.
+  try {
+    net(randn({4, 9}));
+    check(false, "a wrong width is refused");
+  } catch (const ShapeError& error) {
+    std::printf("refused: %s\n", error.what());
+  }
+}
