@@ -11,7 +11,7 @@ namespace tenon::models {
 
 struct Options {
   std::int64_t classes = 10;
-  std::string activation;          ///< "" : the model's own; taken by mlp
+  std::string activation{};        ///< "" : the model's own; taken by mlp
   Generator* generator = nullptr;  ///< of the initial values; nullptr: the process's
 };
 

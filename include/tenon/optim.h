@@ -20,8 +20,8 @@ namespace tenon::optim {
 
 /// Parameters that share settings; what is not given is the optimizer's.
 struct ParameterGroup {
-  std::vector<nn::NamedTensor> parameters;
-  std::optional<double> lr, weight_decay;
+  std::vector<nn::NamedTensor> parameters{};
+  std::optional<double> lr{}, weight_decay{};
 };
 
 class TENON_API Optimizer {
@@ -157,7 +157,8 @@ class TENON_API RmsProp : public Optimizer {
 
 /// Settings of an optimizer chosen by name; what is not given is that optimizer's default.
 struct OptimizerOptions {
-  std::optional<double> lr, momentum, weight_decay, beta1, beta2, eps, alpha, dampening;
+  std::optional<double> lr{}, momentum{}, weight_decay{}, beta1{}, beta2{}, eps{}, alpha{},
+      dampening{};
   bool nesterov = false, centered = false;
 };
 /// "sgd", "adam", "adamw", "rmsprop". Throws ValueError for another name (with a near miss) or an
@@ -216,9 +217,9 @@ TENON_API std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise = 
 /// Settings of a schedule chosen by name. Times are in epochs.
 struct ScheduleOptions {
   std::int64_t total_steps = 0, steps_per_epoch = 1;
-  double warmup = 0;               ///< epochs of linear warm-up before any schedule
-  double every = 1;                ///< step, exponential
-  std::vector<double> milestones;  ///< multistep
+  double warmup = 0;                 ///< epochs of linear warm-up before any schedule
+  double every = 1;                  ///< step, exponential
+  std::vector<double> milestones{};  ///< multistep
   double gamma = 0.1;
   double minimum = 0;  ///< cosine, linear, plateau
   int patience = 2;    ///< plateau

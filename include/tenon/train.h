@@ -90,9 +90,9 @@ struct TrainOptions {
   std::int64_t max_steps = 0;  ///< ends earlier when > 0
   std::string schedule = "constant";
   optim::ScheduleOptions schedule_options{};  ///< step counts are filled in
-  double clip_norm = 0, clip_value = 0;     ///< 0: off
-  bool classes = true;                      ///< targets are class indices: count correct answers
-  bool guard = true;                        ///< a step whose loss is not finite changes nothing
+  double clip_norm = 0, clip_value = 0;       ///< 0: off
+  bool classes = true;                        ///< targets are class indices: count correct answers
+  bool guard = true;                          ///< a step whose loss is not finite changes nothing
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
   int evaluate_every = 1;  ///< epochs
@@ -106,8 +106,9 @@ struct TrainOptions {
   /// When it becomes true, the step under way is finished, a checkpoint is written, and fit()
   /// returns Interrupted.
   const std::atomic<bool>* stop = nullptr;
-  std::vector<std::pair<std::string, std::string>> model_metadata{};  ///< added to model.safetensors
-  std::string settings_toml{};                                        ///< written to settings.toml
+  std::vector<std::pair<std::string, std::string>>
+      model_metadata{};         ///< added to model.safetensors
+  std::string settings_toml{};  ///< written to settings.toml
 };
 
 /// Trains a module on batches (input, target). The optimizer must outlive the trainer.

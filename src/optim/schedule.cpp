@@ -63,8 +63,8 @@ class Exponential : public Schedule {
 
 // Share of `total` that lies behind, in [0, 1].
 double progress(std::int64_t step, std::int64_t total) {
-  return total <= 0 ? 1.0
-                    : std::clamp(static_cast<double>(step) / static_cast<double>(total), 0.0, 1.0);
+  if (total <= 0) return step > 0 ? 1.0 : 0.0;
+  return std::clamp(static_cast<double>(step) / static_cast<double>(total), 0.0, 1.0);
 }
 
 double cosine_between(double from, double to, double share) {
@@ -262,7 +262,10 @@ std::unique_ptr<Schedule> create_schedule(const std::string& name, const Schedul
   check(options.warmup >= 0, cat("warm-up is ", options.warmup, " epochs, must be at least 0"));
   for (const auto& [known, make] : kSchedules) {
     if (name != known) continue;
-    const std::int64_t rise = to_steps(options.warmup, options.steps_per_epoch);
+    // A short run rises for at most half its length, or it would end before it had learnt anything.
+    const std::int64_t wanted = to_steps(options.warmup, options.steps_per_epoch);
+    const std::int64_t rise =
+        options.total_steps > 0 ? std::min(wanted, options.total_steps / 2) : wanted;
     auto schedule = make(options, std::max<std::int64_t>(0, options.total_steps - rise));
     return rise > 0 ? warmup(rise, std::move(schedule)) : std::move(schedule);
   }

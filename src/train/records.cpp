@@ -162,7 +162,8 @@ std::string json_log_until(const std::string& text, std::int64_t step) {
 std::vector<std::pair<std::int64_t, double>> losses_of_log(const std::string& text) {
   std::vector<std::pair<std::int64_t, double>> out;
   for_each_line(text, [&](const std::string&, const Json& json) {
-    if (json.value("event", "") != "step" || !json.contains("step") || !json.contains("loss"))
+    const auto event = json.find("event");
+    if (event == json.end() || *event != "step" || !json.contains("step") || !json.contains("loss"))
       return;
     if (json.at("step").is_number_integer() && json.at("loss").is_number())
       out.emplace_back(json.at("step").get<std::int64_t>(), json.at("loss").get<double>());

@@ -1,0 +1,163 @@
+// What optimizers share: groups, guarded updates, saved state, refusals; schedules by name. The
+// rules themselves are compared with PyTorch in tests/e2e.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/nn.h>
+#include <tenon/optim.h>
+
+using namespace tenon;
+
+namespace {
+
+Tensor parameter(std::vector<float> values) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  return variable(Tensor::from(values, {n}), "p");
+}
+
+float first(const Tensor& t) { return t.to_vector<float>()[0]; }
+
+}  // namespace
+
+TEST_CASE("optim: a plain loop goes downhill") {
+  for (const std::string& name : optim::names()) {
+    CAPTURE(name);
+    const Tensor p = parameter({3, -2});
+    const auto optimizer = optim::create(name, std::vector<Tensor>{p}, {.lr = 0.05});
+    const double start = sum(square(p)).item();
+    double last = start;
+    for (int k = 0; k < 60; ++k) last = optimizer->step(sum(square(p)));
+    CHECK(last < start / 2);
+    CHECK(optimizer->steps() == 60);
+  }
+}
+
+TEST_CASE("optim: groups have rates and decay of their own, and keep their proportion") {
+  const Tensor a = parameter({1}), b = parameter({1}), g = ones({1});
+  optim::Sgd sgd(std::vector<optim::ParameterGroup>{{{{"a", a}}, {}, {}}, {{{"b", b}}, 0.5, 0.1}},
+                 {.lr = 0.1});
+  eval(sgd.updates({g, g}));
+  CHECK(first(a) == doctest::Approx(0.9));
+  CHECK(first(b) == doctest::Approx(1 - 0.5 * 1.1));
+  sgd.set_lr(0.2);
+  CHECK(sgd.lr() == 0.2);
+  CHECK(sgd.base_lr() == 0.1);
+  eval(sgd.updates({g, zeros({1})}));
+  CHECK(first(a) == doctest::Approx(0.7));
+}
+
+TEST_CASE("optim: a guarded update changes nothing where the guard is false") {
+  for (const std::string& name : optim::names()) {
+    CAPTURE(name);
+    const Tensor p = parameter({1, 2});
+    const auto optimizer = optim::create(name, std::vector<Tensor>{p});
+    optimizer->step(sum(square(p)));
+    StateDict before;
+    for (const auto& [key, t] : optimizer->state_dict())
+      before[key] = Tensor::from_data(t.data(), t.shape(), t.dtype());
+    const std::vector<float> weights = p.to_vector<float>();
+    const Tensor loss = sum(p) * std::numeric_limits<double>::quiet_NaN();
+    eval(optimizer->updates(grad(loss, optimizer->parameters()), isfinite(loss)));
+    CHECK(p.to_vector<float>() == weights);
+    for (const auto& [key, t] : optimizer->state_dict())
+      CHECK(all(eq(t, before.at(key))).item() == 1);
+    CHECK(optimizer->steps() == 1);
+  }
+}
+
+TEST_CASE("optim: state goes through a dict and comes back; foreign state is refused by name") {
+  const Tensor p = parameter({1, 2}), q = parameter({1, 2});
+  optim::Adam one(std::vector<Tensor>{p}), two(std::vector<Tensor>{q});
+  for (int k = 0; k < 3; ++k) one.step(sum(square(p)));
+  one.set_lr(0.5);
+  StateDict state;
+  for (const auto& [key, t] : one.state_dict())
+    state[key] = Tensor::from_data(t.data(), t.shape(), t.dtype());
+  set_value(q, p);
+  two.load_state_dict(state);
+  CHECK(two.lr() == 0.5);
+  one.step(sum(square(p)));
+  two.step(sum(square(q)));
+  CHECK(p.to_vector<float>() == q.to_vector<float>());
+  CHECK(two.steps() == 4);
+  StateDict lacking = state;
+  lacking.erase("param.0.exp_avg");
+  CHECK_THROWS_WITH_AS(two.load_state_dict(lacking), doctest::Contains("lacks 'param.0.exp_avg'"),
+                       ValueError);
+  StateDict more = state;
+  more["other"] = zeros({1});
+  CHECK_THROWS_WITH_AS(two.load_state_dict(more), doctest::Contains("'other'"), ValueError);
+  StateDict misshapen = state;
+  misshapen["param.0.exp_avg"] = zeros({7});
+  CHECK_THROWS_AS(two.load_state_dict(misshapen), ShapeError);
+}
+
+TEST_CASE("optim: what cannot be trained is refused") {
+  const Tensor p = parameter({1});
+  CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{}), ValueError);
+  CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{zeros({2})}), ValueError);
+  CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{p, p}), ValueError);
+  CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{p}, {.lr = -1}), ValueError);
+  CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{p}, {.lr = NAN}), ValueError);
+  CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{p}, {.nesterov = true}), ValueError);
+  optim::Sgd sgd(std::vector<Tensor>{p});
+  CHECK_THROWS_AS(sgd.updates({}), ValueError);
+  CHECK_THROWS_AS(sgd.updates({zeros({2})}), ShapeError);
+  CHECK_THROWS_WITH_AS(optim::create("adm", std::vector<Tensor>{p}),
+                       doctest::Contains("did you mean 'adam'"), ValueError);
+  CHECK_THROWS_WITH_AS(optim::create("adam", std::vector<Tensor>{p}, {.momentum = 0.9}),
+                       doctest::Contains("'momentum'"), ValueError);
+  CHECK_THROWS_AS(optim::clip_grad_norm({p}, 0), ValueError);
+  CHECK_THROWS_AS(optim::clip_grad_value({p}, -1), ValueError);
+}
+
+TEST_CASE("optim: a changed rate plans nothing anew") {
+  const Tensor p = parameter({1, 2});
+  optim::Adam adam(std::vector<Tensor>{p});
+  adam.step(sum(square(p)));
+  const auto planned = runner_stats().programs_planned;
+  for (int k = 1; k < 5; ++k) {
+    adam.set_lr(0.01 * k);
+    adam.step(sum(square(p)));
+  }
+  CHECK(runner_stats().programs_planned == planned);
+}
+
+TEST_CASE("optim: schedules by name, with warm-up") {
+  for (const std::string& name : optim::schedule_names()) {
+    CAPTURE(name);
+    const auto schedule = optim::create_schedule(
+        name, {.total_steps = 100, .steps_per_epoch = 10, .warmup = 2, .milestones = {3, 5}});
+    double previous = 0;
+    for (std::int64_t step = 0; step < 20; ++step) {
+      CHECK(schedule->factor(step) > previous);
+      previous = schedule->factor(step);
+    }
+    for (std::int64_t step = 20; step < 120; ++step) {
+      CHECK(schedule->factor(step) >= 0);
+      CHECK(schedule->factor(step) <= 1.0 + 1e-12);
+    }
+  }
+  CHECK_THROWS_WITH_AS(optim::create_schedule("cosin", {}),
+                       doctest::Contains("did you mean 'cosine'"), ValueError);
+  CHECK_THROWS_AS(optim::create_schedule("cosine", {.warmup = -1}), ValueError);
+  // A run shorter than its warm-up still learns.
+  const auto brief =
+      optim::create_schedule("cosine", {.total_steps = 4, .steps_per_epoch = 100, .warmup = 1});
+  CHECK(brief->factor(2) == 1.0);
+}
+
+TEST_CASE("optim: a plateau schedule's state survives") {
+  const auto one = optim::plateau(0.5, 0), two = optim::plateau(0.5, 0);
+  one->observe(1.0);
+  one->observe(2.0);
+  CHECK(one->factor(0) == 0.5);
+  two->load_state(one->state());
+  CHECK(two->factor(0) == 0.5);
+  CHECK_THROWS_AS(two->load_state({}), ValueError);
+}
