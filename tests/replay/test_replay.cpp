@@ -1,0 +1,113 @@
+// The plans of the example models as text, compared with the committed ones: a refactor shows here
+// what it changed.
+//
+// When a plan is meant to change, run the tests with TENON_REPLAY=write and commit the difference.
+#include <doctest/doctest.h>
+
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/optim.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace tenon;
+
+namespace {
+
+struct Recorded {
+  const char* file;
+  const char* model;
+  const char* optimizer;  // nullptr: inference
+  Precision precision;
+  std::int64_t batch;
+};
+
+const Recorded kRecorded[] = {
+    {"lenet5_train", "lenet5", "sgd", Precision::Fp32, 64},
+    {"lenet5_train_bf16", "lenet5", "sgd", Precision::Bf16, 64},
+    {"lenet5_infer", "lenet5", nullptr, Precision::Fp32, 1},
+    {"keras_cnn_train", "keras_cnn", "adam", Precision::Fp32, 128},
+    {"keras_cnn_infer", "keras_cnn", nullptr, Precision::Fp32, 128},
+    {"mlp_train", "mlp:784-300-10", "adamw", Precision::Fp32, 32},
+};
+
+/// Data, not a constant, and bound at each call: what a plan holds does not depend on it.
+std::vector<Tensor> batch_of(std::int64_t n) {
+  return {Tensor::from(std::vector<float>(static_cast<std::size_t>(n * 784)), {n, 1, 28, 28}),
+          Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(n)), {n})};
+}
+
+std::string plan_text(const Recorded& r) {
+  const nn::AnyModule net = models::create(r.model);
+  std::vector<Tensor> batch = batch_of(r.batch);
+  if (r.optimizer == nullptr) {
+    net.eval();
+    batch.pop_back();
+    return compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; })
+        .plan(batch)
+        .steps();
+  }
+  optim::OptimizerOptions options;
+  options.momentum = 0.9;
+  if (std::string(r.optimizer) != "sgd") options = {};
+  const auto optimizer = optim::create(r.optimizer, net, options);
+  return compile([&](const std::vector<Tensor>& in) {
+           const Tensor loss = cross_entropy(net(in[0]), in[1]);
+           std::vector<Tensor> out = optimizer->updates(grad(loss, optimizer->parameters()));
+           out.insert(out.begin(), loss);
+           return out;
+         })
+      .plan(batch)
+      .steps();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The first lines that differ, as a diff would show them; "" when none do.
+std::string difference(const std::string& before, const std::string& after) {
+  const auto a = lines_of(before), b = lines_of(after);
+  std::string out;
+  int shown = 0;
+  for (std::size_t k = 0; k < std::max(a.size(), b.size()) && shown < 6; ++k) {
+    if (k < a.size() && k < b.size() && a[k] == b[k]) continue;
+    ++shown;
+    if (k < a.size()) out += "\n- " + a[k];
+    if (k < b.size()) out += "\n+ " + b[k];
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("replay: the plans of the example models are the recorded ones") {
+  const char* mode = std::getenv("TENON_REPLAY");
+  const bool write = mode != nullptr && std::string(mode) == "write";
+  for (const Recorded& r : kRecorded) {
+    CAPTURE(r.file);
+    set_precision(r.precision);
+    const std::string text = plan_text(r),
+                      path = std::string("tests/replay/plans/") + r.file + ".txt";
+    set_precision(Precision::Fp32);
+    if (write) {
+      io::write_file(path, text);
+      continue;
+    }
+    const std::string changed = difference(io::read_file(path), text);
+    CHECK_MESSAGE(changed.empty(),
+                  path << " differs (TENON_REPLAY=write records the new plan):" << changed);
+  }
+}
+
+TEST_CASE("replay: planning twice gives the same plan") {
+  for (const Recorded& r : kRecorded) CHECK(plan_text(r) == plan_text(r));
+}
