@@ -2,8 +2,9 @@
 // share of the multiply-add peak measured in the same run. Not linked into the library.
 //
 //   cpu_kernels [threads] [f32|bf16] [word of the names to run]
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,18 +43,25 @@ struct Options {
   double peak = 1;
 };
 
+// Seconds: of this thread's CPU time with one thread, so that a busy machine disturbs little, else
+// of wall time.
+double now(const Options& options) {
+  timespec time{};
+  clock_gettime(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 // Best and median of enough repeats to fill 0.15 s.
 void report(const Options& options, const std::string& label, double flop,
             const std::function<void()>& run) {
   if (std::strstr(label.c_str(), options.only) == nullptr) return;
-  using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   double total = 0;
   run();
   while (total < 0.15 || times.size() < 5) {
-    const auto start = Clock::now();
+    const double start = now(options);
     run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    times.push_back(now(options) - start);
     total += times.back();
   }
   std::sort(times.begin(), times.end());

@@ -172,10 +172,12 @@ class Correlator {
     }
   }
 
+  // Steps go over (row tap, channel word, column tap): the rows of a filter that only meet padding
+  // can then be left out.
   void fill_table(const Phase& phase) {
     std::int32_t* entry = phase.table;
-    for (std::int64_t c = 0; c < plan_.in_words; ++c) {
-      for (std::int64_t r = 0; r < phase.rows.count; ++r) {
+    for (std::int64_t r = 0; r < phase.rows.count; ++r) {
+      for (std::int64_t c = 0; c < plan_.in_words; ++c) {
         for (std::int64_t s = 0; s < phase.cols.count; ++s) {
           const std::int64_t at =
               plan_.planes.offset(phase.rows.offset + r * phase.rows.offset_step,
@@ -186,8 +188,7 @@ class Correlator {
     }
   }
 
-  // Steps go over (channel word, row tap, column tap). With pairs, the two channels of a word are
-  // separate runs of the filter that are zipped, so each is collected by itself.
+  // With pairs, the two channels of a word are separate elements of the filter that are zipped.
   void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group, std::int64_t panel) {
     const std::int64_t o0 = panel * plan_.width;
     const int lines =
@@ -196,8 +197,8 @@ class Correlator {
     float* dst = phase.filters + panel * phase.steps * plan_.width;
     const int channels = plan_.pairs ? 2 : 1;
     float gathered[2][kMaxNr];
-    for (std::int64_t c = 0; c < plan_.in_words; ++c) {
-      for (std::int64_t r = 0; r < phase.rows.count; ++r) {
+    for (std::int64_t r = 0; r < phase.rows.count; ++r) {
+      for (std::int64_t c = 0; c < plan_.in_words; ++c) {
         for (std::int64_t s = 0; s < phase.cols.count; ++s) {
           const std::int64_t tap = (phase.rows.first + r * phase.rows.step) * pass_.cols.filter +
                                    phase.cols.first + s * phase.cols.step;
@@ -273,13 +274,21 @@ class Correlator {
     }
   }
 
+  // The steps of those filter rows that meet input for some of the output rows [out0, out1);
+  // returns how many steps of the phase come before them.
+  std::int64_t set_steps(const Phase& phase, std::int64_t out0, std::int64_t out1, TileArgs& args) {
+    const Axis::Taps taps = phase.rows.taps_inside(out0, out1);
+    const std::int64_t per_tap = plan_.in_words * phase.cols.count;
+    args.steps = (taps.last - taps.first) * per_tap;
+    args.table = phase.table + taps.first * per_tap;
+    return taps.first * per_tap;
+  }
+
   void channel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                      std::int64_t rows, float* out) {
     const std::int64_t cols = phase.cols.out_count, pixels = pass_.out_h * pass_.out_w;
     const Window window = choose_window(kernels_, plan_.nv, rows, cols);
     TileArgs args;
-    args.steps = phase.steps;
-    args.table = phase.table;
     args.b_step = plan_.width;
     args.a_row = plan_.planes.width;
     args.c = tile;
@@ -289,11 +298,12 @@ class Correlator {
       const int channels =
           static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
       const int nv = channels > plan_.lanes ? 2 : 1;
-      args.b = phase.filters + panel * phase.steps * plan_.width;
+      const float* filters = phase.filters + panel * phase.steps * plan_.width;
       args.cols = nv * plan_.lanes;
       const auto& tiles = kernels_.window[plan_.pairs][nv];
       for (std::int64_t i = 0; i < rows;) {
         const int rp = rows - i >= window.rp ? window.rp : 1;
+        args.b = filters + set_steps(phase, row0 + i, row0 + i + rp, args) * plan_.width;
         for (std::int64_t j = 0; j < cols; j += window.rq) {
           const int rq = static_cast<int>(std::min<std::int64_t>(window.rq, cols - j));
           args.a = planes + i * plan_.planes.width + j;
@@ -331,24 +341,24 @@ class Correlator {
     const std::int64_t positions = (rows - 1) * pitch + phase.cols.out_count;
     const int nr = plan_.nv * plan_.lanes;
     TileArgs args;
-    args.steps = phase.steps;
-    args.table = phase.table;
     args.a_step = plan_.width;
     args.c = tile;
     args.ldc = nr;
     for (std::int64_t start = 0; start < positions; start += nr) {
-      const int vectors =
-          static_cast<int>(div_up(std::min<std::int64_t>(nr, positions - start), plan_.lanes));
+      const std::int64_t end = std::min(positions, start + nr);
+      const int vectors = static_cast<int>(div_up(end - start, plan_.lanes));
       const int nv = vectors > 2 ? 4 : vectors;
       Segment segments[kMaxNr];
-      const int count = segments_of(phase, start, std::min(positions, start + nr), row0, segments);
+      const int count = segments_of(phase, start, end, row0, segments);
+      const std::int64_t skipped =
+          set_steps(phase, row0 + start / pitch, row0 + (end - 1) / pitch + 1, args);
       args.b = planes + start;
       args.cols = nv * plan_.lanes;
       for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
         const std::int64_t channel = panel * plan_.width;
         const int channels =
             static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
-        args.a = phase.filters + panel * phase.steps * plan_.width;
+        args.a = phase.filters + (panel * phase.steps + skipped) * plan_.width;
         kernels_.table_b[plan_.pairs][nv][channels](args);
         kernels_.store_segments(tile, nr, channels, segments, count, out + channel * pixels,
                                 pixels);

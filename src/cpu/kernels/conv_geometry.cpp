@@ -53,6 +53,17 @@ void copy_row(const KernelSet& kernels, const Planes& p, const PlaneSource& sour
 
 }  // namespace
 
+Axis::Taps Axis::taps_inside(std::int64_t out0, std::int64_t out1) const {
+  const std::int64_t low = out0 * stride + offset, high = (out1 - 1) * stride + offset;
+  const auto outside = [&](std::int64_t tap) {
+    return high + tap * offset_step < 0 || low + tap * offset_step >= in_size;
+  };
+  Taps taps{0, count};
+  while (taps.first < taps.last && outside(taps.first)) ++taps.first;
+  while (taps.last > taps.first && outside(taps.last - 1)) --taps.last;
+  return taps;
+}
+
 std::int64_t Axis::lowest() const {
   return count == 0 ? 0 : std::min(offset, offset + (count - 1) * offset_step);
 }

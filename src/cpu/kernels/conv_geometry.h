@@ -20,6 +20,11 @@ struct Axis {
   std::int64_t first = 0, step = 1, count = 0;
   std::int64_t offset = 0, offset_step = 1;
 
+  /// Taps [first, last) that read inside the input for any of the outputs [out0, out1).
+  struct Taps {
+    std::int64_t first, last;
+  };
+  Taps taps_inside(std::int64_t out0, std::int64_t out1) const;
   std::int64_t lowest() const;  ///< offset of the tap that reads lowest (0 without taps)
   std::int64_t highest() const;
 };

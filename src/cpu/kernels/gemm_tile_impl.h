@@ -2,17 +2,15 @@
 // own file.
 //
 // Everything is in an unnamed namespace and uses no inline function of any shared header, so that
-// no copy compiled for wide vectors can be linked into the code that runs everywhere. V gives: reg,
-// lanes, max_mr[], has_pairs, zero, load, load_part, broadcast, fma, fma_pairs, add, store,
-// store_part, load_as<DType>, round_bf16, transpose, and with pairs: pack_pairs, zip_pairs.
+// no copy compiled for wide vectors can be linked into the code that runs everywhere. V is
+// described in gemm_vector.h.
 #pragma once
 
 #include "cpu/kernels/gemm_tile.h"
+#include "cpu/kernels/gemm_vector.h"
 
 namespace tenon::cpu {
 namespace {
-
-#define TENON_UNROLL _Pragma("GCC unroll 64")
 
 // Tiles that stick out of the result go through memory: one small loop for all sizes.
 [[gnu::noinline]] void store_edge(const TileArgs& t, const float* edge, int rows, int width) {
