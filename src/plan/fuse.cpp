@@ -15,8 +15,6 @@ constexpr std::size_t kMaxItems = 48;        // bounds the tile registers of a r
 constexpr std::int64_t kMaxRow = 16384;      // longer rows do not stay in cache
 constexpr std::int64_t kMaxWholeRow = 4096;  // a reduction of everything this small is one row
 
-bool has_no_memory(const Item& item) { return item.op == Op::Constant || item.op == Op::Iota; }
-
 bool is_map(const Item& item) {
   return item.kind == OpKind::Elementwise || item.kind == OpKind::Reduction ||
          item.kind == OpKind::ArgReduction || item.kind == OpKind::Effect || item.op == Op::Random;
@@ -251,10 +249,13 @@ class Fuser {
       return note_stop(k, base, cat("would make more than ", kMaxItems, " instructions"));
     if (rows > 1)
       for (const Group* side : {&theirs, &ours})
-        for (int i : side->items)
+        for (int i : side->items) {
+          if (out_.role[i] == Role::Column && splits_rows(g_.items[i], rows))
+            return note_stop(k, base, "reduces some axes of a row and not others");
           for (const Ref& arg : g_.items[i].args)
             if (arg.shape == theirs.space && !row_merges(arg, rows) && external(arg, a, b))
               return note_stop(k, base, "has rows that lie scattered in memory");
+        }
     if (!assignments_allow(a, b))
       return note_stop(k, base, "reads a variable, which this sweep assigns, in another order");
     if (!edges_allow(a, b, guests ? b : -1, theirs.space, rows))
@@ -272,9 +273,18 @@ class Fuser {
     ours = Group{};
   }
 
+  // Whether a reduction over columns treats the axes of a row differently: the row could not be one
+  // axis.
+  static bool splits_rows(const Item& reduction, int rows) {
+    const int rank = reduction.args[0].shape.rank();
+    const std::int64_t all = (std::int64_t{1} << rows) - 1;
+    const std::int64_t reduced = reduction.attrs.i[0] >> (rank - rows) & all;
+    return reduced != 0 && reduced != all;
+  }
+
   bool external(const Ref& arg, int a, int b) const {
     const int owner = out_.group_of[arg.item];
-    return owner != a && owner != b && !has_no_memory(g_.items[arg.item]);
+    return owner != a && owner != b && g_.items[arg.item].op != Op::Constant;
   }
 
   // An assignment may share a sweep with reads of its variable only where they read the very
@@ -432,6 +442,9 @@ class Fuser {
       if (out_.group_of[arg.item] == a && !identity(arg, out_.groups[a].space)) return false;
       if (g_.items[arg.item].kind != OpKind::Leaf && out_.group_of[arg.item] != a) return false;
       if (g_.items[arg.item].op == Op::Variable) return false;
+      if (out_.groups[b].row_axes > 1 && external(arg, a, b) &&
+          !row_merges(arg, out_.groups[b].row_axes))
+        return false;
     }
     for (int user : item.users) {
       if (out_.group_of[user] != b && !(out_.group_of[user] == a && moves(user))) return false;

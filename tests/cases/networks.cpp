@@ -1,0 +1,122 @@
+// Cases of losses, and of small networks in which many ops meet: what fusion and layout see in
+// practice.
+#include "cases/cases.h"
+
+using namespace tenon;
+
+namespace cases {
+
+void add_losses(Cases& cases) {
+  for (const Reduction r : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
+    const std::string n = " " + std::to_string(static_cast<int>(r));
+    cases.push_back({"cross_entropy" + n,
+                     {{{5, 7}, -3, 3}, whole({5}, 0, 7)},
+                     [r](const Tensors& x) { return cross_entropy(x[0], x[1], r); }});
+    cases.push_back({"cross_entropy smooth" + n,
+                     {{{5, 4, 3}, -3, 3}, whole({5, 3}, 0, 4, DType::Int32)},
+                     [r](const Tensors& x) { return cross_entropy(x[0], x[1], r, 0.1); }});
+    cases.push_back({"cross_entropy probabilities" + n,
+                     {{{4, 5}, -3, 3}, {{4, 5}, 0, 1}},
+                     [r](const Tensors& x) { return cross_entropy(x[0], x[1], r, 0.2); }});
+    cases.push_back({"nll_loss" + n, {{{4, 5}, -3, 0}, whole({4}, 0, 5)}, [r](const Tensors& x) {
+                       return nll_loss(x[0], x[1], r);
+                     }});
+    cases.push_back({"mse_loss" + n, {{{4, 5}}, {{4, 5}}}, [r](const Tensors& x) {
+                       return mse_loss(x[0], x[1], r);
+                     }});
+    cases.push_back({"l1_loss" + n, {{{4, 5}}, {{4, 5}}}, [r](const Tensors& x) {
+                       return l1_loss(x[0], x[1], r);
+                     }});
+    cases.push_back({"smooth_l1_loss" + n, {{{4, 5}}, {{4, 5}}}, [r](const Tensors& x) {
+                       return smooth_l1_loss(x[0], x[1], r, 0.7);
+                     }});
+    cases.push_back({"huber_loss" + n, {{{4, 5}}, {{4, 5}}}, [r](const Tensors& x) {
+                       return huber_loss(x[0], x[1], r, 0.7);
+                     }});
+    cases.push_back({"bce" + n, {{{4, 5}, -5, 5}, {{4, 5}, 0, 1}}, [r](const Tensors& x) {
+                       return binary_cross_entropy_with_logits(x[0], x[1], r);
+                     }});
+  }
+}
+
+void add_networks(Cases& cases) {
+  cases.push_back({"mlp",
+                   {{{6, 5}}, {{8, 5}, -1, 1}, {{8}}, {{3, 8}, -1, 1}, {{3}}, whole({6}, 0, 3)},
+                   [](const Tensors& x) {
+                     return cross_entropy(linear(relu(linear(x[0], x[1], x[2])), x[3], x[4]), x[5]);
+                   },
+                   true,
+                   true,
+                   false,
+                   1e-5});
+  cases.push_back(
+      {"convnet",
+       {{{2, 1, 8, 8}}, {{3, 1, 3, 3}, -1, 1}, {{3}}, {{4, 27}, -1, 1}, {{4}}, whole({2}, 0, 4)},
+       [](const Tensors& x) {
+         const Tensor h = max_pool2d(relu(conv2d(x[0], x[1], x[2])));
+         return cross_entropy(linear(flatten(h, 1), x[3], x[4]), x[5]);
+       },
+       true,
+       false,
+       false,
+       1e-5});
+  cases.push_back(
+      {"batch norm",
+       {{{3, 2, 4, 3}}, {{2}, 0.5, 1.5}, {{2}}},
+       [](const Tensors& x) {
+         const Tensor m = mean(x[0], {0, 2, 3}, true), v = var(x[0], {0, 2, 3}, true, 0);
+         const Tensor y = (x[0] - m) * rsqrt(v + 1e-5);
+         return relu(y * reshape(x[1], {2, 1, 1}) + reshape(x[2], {2, 1, 1}));
+       },
+       true,
+       true,
+       false,
+       1e-5});
+  cases.push_back({"layer norm",
+                   {{{5, 9}}, {{9}, 0.5, 1.5}, {{9}}},
+                   [](const Tensors& x) {
+                     const Tensor m = mean(x[0], {-1}, true), v = var(x[0], {-1}, true, 0);
+                     return (x[0] - m) * rsqrt(v + 1e-5) * x[1] + x[2];
+                   },
+                   true,
+                   true,
+                   false,
+                   1e-5});
+  cases.push_back({"attention",
+                   {{{2, 5, 4}}, {{2, 5, 4}}, {{2, 5, 3}}},
+                   [](const Tensors& x) {
+                     const Tensor scores = matmul(x[0], transpose(x[1])) * 0.5;
+                     const Tensor mask = ge(unsqueeze(arange(0, 5), 1), arange(0, 5));
+                     return matmul(softmax(where(mask, scores, -1e4), -1), x[2]);
+                   },
+                   true,
+                   true,
+                   false,
+                   1e-5});
+  cases.push_back({"recurrent",
+                   {{{2, 3}}, {{3, 3}, -1, 1}, {{3}}},
+                   [](const Tensors& x) {
+                     Tensor h = x[0];
+                     for (int t = 0; t < 3; ++t)
+                       h = tanh(matmul(h, x[1]) + x[2]) + h * sigmoid(x[0]);
+                     return h;
+                   },
+                   true,
+                   true,
+                   false,
+                   1e-5});
+  cases.push_back({"residual block",
+                   {{{2, 3, 5, 5}}, {{3, 3, 3, 3}, -0.5, 0.5}, {{3}}, {{3, 3, 3, 3}, -0.5, 0.5}},
+                   [](const Tensors& x) {
+                     Conv2dOptions o;
+                     o.padding = {1, 1};
+                     const Tensor h = relu(conv2d(x[0], x[1], x[2], o));
+                     return mean(relu(conv2d(h, x[3], {}, o) + x[0]), {2, 3});
+                   },
+                   true,
+                   false,
+                   false,
+                   1e-5});
+}
+
+}  // namespace cases

@@ -1,0 +1,247 @@
+// Runs the case table in its modes. Each mode is a test of its own, each case a line of its
+// failures.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+
+#include "base/philox.h"
+#include "base/str.h"
+#include "cases/cases.h"
+#include "grad/numeric.h"
+#include "ops/table.h"
+
+using namespace tenon;
+
+namespace cases {
+
+const Cases& all_cases() {
+  static const Cases cases = [] {
+    Cases list;
+    for (auto* add : {add_elementwise, add_activations, add_reductions, add_views, add_movement,
+                      add_contractions, add_pooling, add_losses, add_networks})
+      add(list);
+    return list;
+  }();
+  return cases;
+}
+
+namespace {
+
+/// Restores the settings that a mode changes.
+struct Settings {
+  ~Settings() {
+    set_engine("fast");
+    set_pass_enabled("fuse", true);
+  }
+};
+
+Tensor random_input(const In& in, DType dtype, std::uint64_t seed) {
+  std::vector<double> values(static_cast<std::size_t>(in.shape.numel()));
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const Philox4 words = philox(seed, k, 17);
+    const double u = (words.v[0] + words.v[1] * 0x1p-32) * 0x1p-32;
+    values[k] = in.low + u * (in.high - in.low);
+    if (in.whole) values[k] = std::floor(values[k]);
+  }
+  // A leaf of the dtype itself, so that no cast is part of the case.
+  const Tensor t = cast(Tensor::from(values, in.shape), in.whole ? in.dtype : dtype);
+  t.eval();
+  return Tensor::from_data(t.data(), t.shape(), t.dtype());
+}
+
+Tensors make_inputs(const Case& c, DType dtype) {
+  Tensors inputs;
+  for (std::size_t k = 0; k < c.inputs.size(); ++k)
+    inputs.push_back(random_input(c.inputs[k], dtype, 100 + k));
+  return inputs;
+}
+
+Tensors floating_only(const Tensors& inputs) {
+  Tensors out;
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype())) out.push_back(t);
+  return out;
+}
+
+/// A scalar with a different weight for each element, so that no gradient cancels another.
+Tensor weighted(const Tensor& y, std::uint64_t seed) {
+  return sum(y * random_input({y.shape(), 0.5, 1.5}, y.dtype(), seed));
+}
+
+std::vector<double> numbers(const Tensor& t) {
+  const Tensor wide = cast(t, DType::Float64);
+  return wide.to_vector<double>();
+}
+
+/// Distance relative to the norm; infinite when one has a NaN or infinity that the other has not.
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return HUGE_VAL;
+  double difference = 0, norm = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    if (!std::isfinite(a[k]) || !std::isfinite(b[k])) {
+      if (a[k] != b[k] && !(std::isnan(a[k]) && std::isnan(b[k]))) return HUGE_VAL;
+      continue;
+    }
+    difference += (a[k] - b[k]) * (a[k] - b[k]);
+    norm += b[k] * b[k];
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-3);
+}
+
+/// The output, and the gradients of a weighted sum of it.
+std::vector<std::vector<double>> values(const Case& c, DType dtype) {
+  const Tensors inputs = make_inputs(c, dtype), targets = floating_only(inputs);
+  std::vector<Tensor> wanted{c.build(inputs)};
+  if (c.grad && is_floating(wanted[0].dtype()))
+    for (const Tensor& g : grad(weighted(wanted[0], 5), targets)) wanted.push_back(g);
+  eval(wanted);
+  std::vector<std::vector<double>> out;
+  for (const Tensor& t : wanted) out.push_back(numbers(t));
+  return out;
+}
+
+void compare(const Case& c, const std::vector<std::vector<double>>& got,
+             const std::vector<std::vector<double>>& wanted, double tolerance) {
+  REQUIRE(got.size() == wanted.size());
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    INFO(c.name << (k == 0 ? std::string(", output") : cat(", gradient of input ", k - 1)));
+    CHECK(distance(got[k], wanted[k]) < tolerance);
+  }
+}
+
+/// Runs `mode` on every case; what one throws is that case's failure and not the end of the others.
+void each_case(const std::function<void(const Case&)>& mode) {
+  const Settings restore;
+  for (const Case& c : all_cases()) {
+    INFO(c.name);
+    try {
+      mode(c);
+    } catch (const Error& e) {
+      FAIL_CHECK(e.what());
+    }
+  }
+}
+
+void check_dtype(DType dtype, double factor) {
+  each_case([&](const Case& c) {
+    if (!c.narrow && (dtype == DType::Float16 || dtype == DType::BFloat16)) return;
+    set_engine("reference");
+    const auto wanted = values(c, dtype);
+    set_engine("fast");
+    compare(c, values(c, dtype), wanted,
+            dtype == DType::Float64 ? c.tolerance64 : c.tolerance * factor);
+  });
+}
+
+ScalarFunction gradient_sum(const Case& c) {
+  return [&c](const Tensors& inputs) {
+    const Tensors targets = floating_only(inputs);
+    const std::vector<Tensor> gradients = grad(weighted(c.build(inputs), 5), targets);
+    Tensor total = zeros({}, DType::Float64);
+    for (std::size_t k = 0; k < gradients.size(); ++k)
+      total = total + weighted(gradients[k], 50 + k);
+    return total;
+  };
+}
+
+/// Gradients of f against differences, over the floating inputs of the case.
+void check_gradient(const Case& c, const ScalarFunction& f, double tolerance) {
+  const Tensors inputs = make_inputs(c, DType::Float64), targets = floating_only(inputs);
+  const ScalarFunction of_targets = [&](const Tensors& at) {
+    Tensors all = inputs;
+    std::size_t k = 0;
+    for (Tensor& t : all)
+      if (is_floating(t.dtype())) t = at[k++];
+    return f(all);
+  };
+  const auto numeric = numeric_gradient(of_targets, targets, 1e-5);
+  const std::vector<Tensor> gradients = grad(of_targets(targets), targets);
+  eval(gradients);
+  for (std::size_t k = 0; k < gradients.size(); ++k) {
+    INFO(c.name << ", floating input " << k);
+    CHECK(distance(numbers(gradients[k]), numeric[k]) < tolerance);
+  }
+}
+
+void collect(std::span<const Tensor> roots, std::set<Op>& seen) {
+  for (const Node* node : topological_order(roots)) seen.insert(node->op);
+}
+
+}  // namespace
+
+TEST_CASE("cases: fast engines against the reference, float32") { check_dtype(DType::Float32, 1); }
+TEST_CASE("cases: fast engines against the reference, float64") { check_dtype(DType::Float64, 1); }
+TEST_CASE("cases: fast engines against the reference, bfloat16") {
+  check_dtype(DType::BFloat16, 2e4);
+}
+TEST_CASE("cases: fast engines against the reference, float16") {
+  check_dtype(DType::Float16, 2.5e3);
+}
+
+TEST_CASE("cases: fused against unfused") {
+  each_case([](const Case& c) {
+    set_pass_enabled("fuse", false);
+    const auto wanted = values(c, DType::Float32);
+    set_pass_enabled("fuse", true);
+    compare(c, values(c, DType::Float32), wanted, c.tolerance);
+  });
+}
+
+TEST_CASE("cases: gradients against finite differences") {
+  each_case([](const Case& c) {
+    set_engine("reference");
+    const auto f = [&c](const Tensors& x) { return weighted(c.build(x), 5); };
+    if (c.grad) check_gradient(c, f, 1e-6);
+  });
+}
+
+TEST_CASE("cases: second derivatives against finite differences") {
+  each_case([](const Case& c) {
+    set_engine("reference");
+    if (c.grad && c.grad2) check_gradient(c, gradient_sum(c), 1e-5);
+  });
+}
+
+TEST_CASE("cases: composites against their decompositions") {
+  const Settings restore;
+  set_engine("reference");
+  for (const Op op : {Op::Softmax, Op::LogSoftmax}) {
+    const Tensor x = random_input({{4, 9}, -3, 3}, DType::Float64, 3);
+    const Tensor whole = op == Op::Softmax ? softmax(x) : log_softmax(x);
+    const Tensor parts = op_info(op).decompose(whole);
+    const Tensor pairs[][2] = {{whole, parts},
+                               {grad(weighted(whole, 5), x), grad(weighted(parts, 5), x)}};
+    for (const auto& [a, b] : pairs) {
+      eval({a, b});
+      CHECK(distance(numbers(a), numbers(b)) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("cases: every op of the language is in some case") {
+  std::set<Op> seen;
+  for (const Case& c : all_cases()) {
+    const Tensors inputs = make_inputs(c, DType::Float64), targets = floating_only(inputs);
+    std::vector<Tensor> roots{c.build(inputs)};
+    if (c.grad) {
+      const std::vector<Tensor> first = grad(weighted(roots[0], 5), targets);
+      roots.insert(roots.end(), first.begin(), first.end());
+    }
+    if (c.grad && c.grad2) {
+      const std::vector<Tensor> second = grad(gradient_sum(c)(inputs), targets);
+      roots.insert(roots.end(), second.begin(), second.end());
+    }
+    collect(roots, seen);
+  }
+  for (int k = 0; k < kOpCount; ++k) {
+    INFO(op_info(static_cast<Op>(k)).name);
+    CHECK(seen.contains(static_cast<Op>(k)));
+  }
+}
+
+}  // namespace cases
