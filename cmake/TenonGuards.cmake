@@ -14,3 +14,10 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   tenon_add_test(consumer 300 ${python} ${PROJECT_SOURCE_DIR}/tests/consumer/consumer.py --build ${CMAKE_BINARY_DIR}
                  --compiler ${CMAKE_CXX_COMPILER})
 endif()
+
+# Puts its own malloc before the C library's, which sanitizers do themselves.
+if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  add_executable(tenon_allocations ${guards}/allocations.cpp)
+  target_link_libraries(tenon_allocations PRIVATE tenon tenon_options)
+  tenon_add_test(guard.allocations 60 tenon_allocations)
+endif()
