@@ -47,7 +47,7 @@ target_include_directories(tenon_shared PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURC
 target_compile_features(tenon_shared PUBLIC cxx_std_20)
 target_link_libraries(tenon_shared PRIVATE ${TENON_DEPENDENCIES} $<BUILD_INTERFACE:tenon_options>)
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
-  target_link_options(tenon_shared PRIVATE -Wl,--gc-sections)
+  target_link_options(tenon_shared PRIVATE -Wl,--no-undefined -Wl,--gc-sections)
 endif()
 # Before 1.0 a minor version may change the ABI, so it is part of the soname.
 set_target_properties(tenon_shared PROPERTIES OUTPUT_NAME tenon EXPORT_NAME tenon_shared LINKER_LANGUAGE CXX
