@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/sizes.h"
 
 namespace tenon::io {
 namespace {
@@ -50,17 +51,11 @@ Shape idx_shape(std::string_view bytes, std::size_t item, const std::string& nam
                           " bytes): fetch the file again"));
   const std::uint64_t available = bytes.size() - header;
   std::int64_t sizes[kMaxRank];
-  std::uint64_t count = 1;
-  bool empty = false, overflow = false;
-  for (int i = 0; i < rank; ++i) {
-    const std::uint32_t size = read_big<std::uint32_t>(bytes.data() + 4 + 4 * i);
-    sizes[i] = size;
-    empty = empty || size == 0;
-    overflow = overflow || (size > 0 && count > (std::uint64_t{1} << 56) / size);
-    if (!overflow) count *= size;
-  }
-  if (empty) count = 0;
-  if (overflow || count * item != available) {
+  for (int i = 0; i < rank; ++i) sizes[i] = read_big<std::uint32_t>(bytes.data() + 4 + 4 * i);
+  std::uint64_t count = 0;
+  const bool sane =
+      count_elements(std::span<const std::int64_t>(sizes, static_cast<std::size_t>(rank)), count);
+  if (!sane || count * item != available) {
     std::string text;
     for (int i = 0; i < rank; ++i) text += cat(i > 0 ? " x " : "", sizes[i]);
     throw FormatError(cat(name, ": the IDX header says ", text, " elements of ", item,

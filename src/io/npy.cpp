@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/sizes.h"
 
 namespace tenon::io {
 namespace {
@@ -227,21 +228,13 @@ std::string_view header_text(std::string_view bytes, const std::string& name) {
 
 Shape checked_shape(const NpyHeader& header, std::size_t item, std::size_t available,
                     const std::string& name) {
-  std::uint64_t count = 1;
-  bool empty = false, overflow = false;
-  for (int i = 0; i < header.rank; ++i) {
-    const auto size = static_cast<std::uint64_t>(header.sizes[i]);
-    empty = empty || size == 0;
-    overflow = overflow || (size > 0 && count > (std::uint64_t{1} << 56) / size);
-    if (!overflow) count *= size;
-  }
-  if (empty) count = 0;
-  if ((overflow && !empty) || count * item != available)
+  std::uint64_t count = 0;
+  const std::span<const std::int64_t> sizes(header.sizes, static_cast<std::size_t>(header.rank));
+  const bool sane = count_elements(sizes, count);
+  if (!sane || count * item != available)
     throw FormatError(cat(name, ": the header's shape needs ",
-                          overflow && !empty ? std::string("absurdly many") : cat(count * item),
-                          " bytes, but ", available,
-                          " follow it: the file is truncated or damaged"));
-  if (overflow) throw FormatError(cat(name, ": the header's shape is out of range"));
+                          sane ? cat(count * item) : std::string("absurdly many"), " bytes, but ",
+                          available, " follow it: the file is truncated or damaged"));
   return Shape(header.sizes, header.rank);
 }
 

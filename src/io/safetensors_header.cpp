@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "io/safetensors.h"
+#include "io/sizes.h"
 
 namespace tenon::io {
 namespace {
@@ -132,16 +133,10 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
     if (fields_ != 7u || offsets_.size() != 2)
       fail(cat("tensor '", shown(e.name), "' needs 'dtype', 'shape' and two 'data_offsets'"));
     std::int64_t sizes[kMaxRank] = {};
-    std::uint64_t count = 1;
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
-      if (sizes_[i] > 0 && count > (std::uint64_t{1} << 56) / sizes_[i])
-        fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
-      count *= sizes_[i];
-      // A zero later in the shape must not hide a size that no signed number holds.
-      if (sizes_[i] > (std::uint64_t{1} << 56))
-        fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
-      sizes[i] = static_cast<std::int64_t>(sizes_[i]);
-    }
+    std::uint64_t count = 0;
+    if (!count_elements(std::span<const std::uint64_t>(sizes_), count))
+      fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
+    for (std::size_t i = 0; i < sizes_.size(); ++i) sizes[i] = static_cast<std::int64_t>(sizes_[i]);
     e.begin = offsets_[0];
     e.end = offsets_[1];
     if (e.end < e.begin || e.end - e.begin != count * item_size(e.dtype))

@@ -1,7 +1,8 @@
 // Fuzzes the reader of IDX files, plain and gzip-compressed.
-#include "fuzz/fuzz.h"
 #include "io/idx.h"
+#include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) { tenon::io::parse_idx(bytes, "input", 1u << 24); });
+  return tenon::fuzz::refuse_or_read(
+      data, size, [](std::string_view bytes) { tenon::io::parse_idx(bytes, "input", 1u << 24); });
 }

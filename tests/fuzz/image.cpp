@@ -1,7 +1,9 @@
 // Fuzzes the decoders of PNG, JPEG, PGM and PPM.
-#include "fuzz/fuzz.h"
 #include "io/image.h"
+#include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) { tenon::io::parse_image(bytes, "input", bytes.size() % 2 == 0 ? 0 : 1); });
+  return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
+    tenon::io::parse_image(bytes, "input", bytes.size() % 2 == 0 ? 0 : 1);
+  });
 }

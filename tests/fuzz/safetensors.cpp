@@ -1,7 +1,8 @@
 // Fuzzes the reader of safetensors files.
-#include "fuzz/fuzz.h"
 #include "io/safetensors.h"
+#include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) { tenon::io::parse_safetensors(bytes, "input"); });
+  return tenon::fuzz::refuse_or_read(
+      data, size, [](std::string_view bytes) { tenon::io::parse_safetensors(bytes, "input"); });
 }

@@ -60,4 +60,5 @@ TEST_CASE("IDX: what the header says must agree with the file") {
   CHECK(refusal(idx(14, {0x80000000, 0x80000000, 4}, "")) != "");
   CHECK(refusal(idx(8, {0x10000, 0x10000, 0x10000, 0x10000}, "")) != "");
   CHECK(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0}, "")) != "");
+  CHECK(refusal(idx(8, {0, 0xffffffff, 0xffffffff, 0xffffffff}, "")) != "");
 }

@@ -131,6 +131,7 @@ TEST_CASE(".npy: what is damaged, foreign or absurd is refused") {
   CHECK(refusal(npy(shaped("(1,)"), four + "x")) != "");
   CHECK(refusal(npy(shaped("(4611686018427387904, 4)"), "")) != "");
   CHECK(refusal(npy(shaped("(288230376151711744, 288230376151711744, 0)"), "")) != "");
+  CHECK(refusal(npy(shaped("(0, 288230376151711744, 288230376151711744)"), "")) != "");
   CHECK(refusal<NotSupported>(npy(shaped("(1,1,1,1,1,1,1,1,1)"), four)) != "");
   CHECK(refusal<NotSupported>(npy("{'descr': '<V2', 'fortran_order': False, 'shape': (2,)}", four))
             .find("bfloat16") != std::string::npos);
