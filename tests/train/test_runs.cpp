@@ -1,0 +1,137 @@
+// Whole runs by settings and folder: train, evaluate, predict, verify; killed at random moments and
+// resumed.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+#include "train/toy.h"
+
+using namespace tenon;
+using train::Settings;
+
+namespace {
+
+Settings small_run() {
+  return Settings::resolve("mlp:784-24-10", "",
+                           {{"data", "digits:600,100"},
+                            {"epochs", "4"},
+                            {"batch", "32"},
+                            {"lr", "0.05"},
+                            {"checkpoint_steps", "3"}});
+}
+
+// Starts this test program once more, to train in `dir` until it is killed.
+pid_t spawn(const std::string& dir) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
+  ::setenv("TENON_TEST_RUN", dir.c_str(), 1);
+  ::execl("/proc/self/exe", "tests", "--no-skip", "--test-case=runs: (the process that is killed)",
+          nullptr);
+  ::_exit(127);
+}
+
+}  // namespace
+
+TEST_CASE("runs: (the process that is killed)" * doctest::skip()) {
+  const char* dir = std::getenv("TENON_TEST_RUN");
+  if (dir == nullptr) return;
+  if (std::filesystem::exists(std::string(dir) + "/settings.toml"))
+    train::resume_run(dir);
+  else
+    train::start_run(small_run(), dir);
+}
+
+TEST_CASE("runs: killed again and again, a run ends with the weights of one that was not") {
+  const TestFolder folder;
+  train::start_run(small_run(), folder / "whole");
+  const std::string dir = folder / "killed";
+  int kills = 0;
+  for (int attempt = 0; attempt < 40; ++attempt) {
+    const pid_t child = spawn(dir);
+    REQUIRE(child > 0);
+    // Ever later moments: in the start, between and inside checkpoints, near the end.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 23 * attempt));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (!WIFSIGNALED(status)) {
+      CHECK(WEXITSTATUS(status) == 0);
+      break;
+    }
+    ++kills;
+  }
+  CHECK(kills > 0);
+  const train::TrainResult result = std::filesystem::exists(dir + "/settings.toml")
+                                        ? train::resume_run(dir)
+                                        : train::start_run(small_run(), dir);
+  CHECK(result.reason == train::StopReason::Finished);
+  const auto expected = io::load_safetensors(folder / "whole/model.safetensors").tensors;
+  CHECK(toy::difference(io::load_safetensors(dir + "/model.safetensors").tensors, expected) == "");
+}
+
+TEST_CASE("runs: train, evaluate, predict, verify") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  const train::TrainResult result = train::start_run(small_run(), dir);
+  CHECK(*result.best > 0.5);
+  const train::TrainedModel model = train::TrainedModel::open(dir);
+  CHECK(model.settings().classes == 10);
+  const train::Evaluation e = model.evaluate();
+  CHECK(e.items == 100);
+  CHECK(e.accuracy == *result.best);
+  CHECK(e.confusion.total() == 100);
+  CHECK(e.top3_accuracy >= e.accuracy);
+  const Tensor pictures = randint(0, 256, {3, 1, 28, 28}, DType::UInt8);
+  const Tensor p = model.predict(pictures);
+  CHECK(p.shape() == Shape{3, 10});
+  CHECK(sum(p).item() == doctest::Approx(3));
+  CHECK(model.predict(zeros({0, 1, 28, 28}, DType::UInt8)).shape() == Shape{0, 10});
+  CHECK_THROWS_AS(model.predict(zeros({3, 1, 27, 28}, DType::UInt8)), ShapeError);
+  const train::TrainedModel from_file = train::TrainedModel::open(dir + "/model.safetensors");
+  CHECK(toy::difference(from_file.net().state_dict(), model.net().state_dict()) == "");
+  const train::VerifyReport report = train::verify_run(dir, 12);
+  CHECK(report.checks.size() == 4);
+  for (const train::VerifyCheck& check : report.checks) {
+    CAPTURE(check.name);
+    CAPTURE(check.detail);
+    CHECK(check.passed);
+  }
+}
+
+TEST_CASE("runs: resuming takes what does not shape the results, and more epochs") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  Settings s = small_run();
+  s.set("epochs", "1");
+  train::start_run(s, dir);
+  CHECK_THROWS_WITH_AS(train::resume_run(dir, {}, {{"lr", "0.5"}}),
+                       doctest::Contains("cannot become '0.5'"), ValueError);
+  CHECK_THROWS_AS(train::resume_run(dir, {}, {{"leering", "0.5"}}), ValueError);
+  const train::TrainResult result = train::resume_run(dir, {}, {{"epochs", "2"}, {"threads", "1"}});
+  CHECK(result.epochs.size() == 2);
+  CHECK(train::resume_run(dir).epochs.size() == 2);
+  CHECK_THROWS_AS(train::resume_run(folder / "absent"), IoError);
+  CHECK_THROWS_AS(train::TrainedModel::open(folder / "absent"), IoError);
+}
+
+TEST_CASE("runs: data that does not suit the model is refused with a way out") {
+  Settings s = small_run();
+  s.model = "mlp:100-10";
+  CHECK_THROWS_WITH_AS(train::start_run(s, ""), doctest::Contains("mlp:784-64-10"), ValueError);
+  s.model = "lenet5";
+  s.data = "idx:/nowhere";
+  CHECK_THROWS_AS(train::start_run(s, ""), IoError);
+}

@@ -1,0 +1,97 @@
+// Settings: keys, values, files, what follows from a choice of optimizer.
+#include <doctest/doctest.h>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+using train::Settings;
+
+TEST_CASE("settings: a model brings its recipe") {
+  CHECK(Settings::for_model("lenet5").optimizer == "sgd");
+  CHECK(Settings::for_model("fcn_r").optimizer == "adam");
+  CHECK(Settings::for_model("mlp:4-3-2").model == "mlp:4-3-2");
+  CHECK_THROWS_WITH_AS(Settings::for_model("lenet6"), doctest::Contains("did you mean 'lenet5'"),
+                       ValueError);
+}
+
+TEST_CASE("settings: every key is written, read back and described") {
+  Settings s = Settings::for_model("keras_cnn");
+  s.set("data", "csv:a \"b\"\\c.csv");
+  s.set("lr", "0.012345678901234567");
+  s.set("shuffle", "no");
+  s.set("seed", "123456789012");
+  const TestFolder folder;
+  io::write_file(folder / "settings.toml", s.toml());
+  Settings back;
+  back.apply_file(folder / "settings.toml");
+  CHECK(back.toml() == s.toml());
+  CHECK(back.lr == s.lr);
+  CHECK(back.data == s.data);
+  CHECK_FALSE(back.shuffle);
+  for (const Settings::Key& key : s.keys()) {
+    CAPTURE(key.name);
+    CHECK_FALSE(key.help.empty());
+    CHECK(s.get(key.name) == key.value);
+    CHECK(back.get(key.name) == key.value);
+  }
+}
+
+TEST_CASE("settings: wrong keys and values are refused with what is taken") {
+  Settings s;
+  CHECK_THROWS_WITH_AS(s.set("epoch", "3"), doctest::Contains("did you mean 'epochs'"), ValueError);
+  CHECK_THROWS_WITH_AS(s.set("optimizer", "smd"), doctest::Contains("did you mean 'sgd'"),
+                       ValueError);
+  CHECK_THROWS_WITH_AS(s.set("epochs", "3.5"), doctest::Contains("a whole number"), ValueError);
+  CHECK_THROWS_WITH_AS(s.set("batch", "0"), doctest::Contains("from 1"), ValueError);
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"lr", "nan"},
+                                                        {"lr", "-1"},
+                                                        {"lr", ""},
+                                                        {"lr", "1e"},
+                                                        {"momentum", "2"},
+                                                        {"shuffle", "maybe"},
+                                                        {"precision", "fp8"},
+                                                        {"schedule", "sine"},
+                                                        {"model", "vgg"},
+                                                        {"activation", "rely"},
+                                                        {"data", ""},
+                                                        {"threads", "-1"},
+                                                        {"seed", "1e3"},
+                                                        {"epochs", "99999999999999999999"}}) {
+    CAPTURE(key);
+    CAPTURE(value);
+    CHECK_THROWS_AS(s.set(key, value), ValueError);
+  }
+}
+
+TEST_CASE("settings: rates follow the optimizer unless they are given, in any order") {
+  Settings a = Settings::for_model("lenet5"), b = a;
+  a.set("optimizer", "adam");
+  CHECK(a.lr == 0.001);
+  b.set("lr", "0.02");
+  b.set("optimizer", "adam");
+  CHECK(b.lr == 0.02);
+  CHECK(b.momentum == 0);
+}
+
+TEST_CASE("settings: files name their line, and lie under what is given") {
+  const TestFolder folder;
+  const std::string file = folder / "c.toml";
+  io::write_file(file, "model = \"mlp:4-3-2\"\nepochs = 7\nlr = 1\n");
+  const Settings s = Settings::resolve("", file, {{"epochs", "9"}});
+  CHECK(s.model == "mlp:4-3-2");
+  CHECK(s.epochs == 9);
+  CHECK(s.lr == 1);
+  CHECK(Settings::resolve("lenet5", file, {}).model == "lenet5");
+  io::write_file(file, "epochs = 7\nepoch = 3\n");
+  CHECK_THROWS_WITH_AS(Settings().apply_file(file), doctest::Contains("line 2"), ValueError);
+  io::write_file(file, "epochs = \n");
+  CHECK_THROWS_WITH_AS(Settings().apply_file(file), doctest::Contains("line 1"), FormatError);
+  io::write_file(file, "[train]\nepochs = 3\n");
+  CHECK_THROWS_AS(Settings().apply_file(file), FormatError);
+  CHECK_THROWS_AS(Settings().apply_file(folder / "absent.toml"), IoError);
+}

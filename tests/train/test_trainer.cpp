@@ -1,0 +1,277 @@
+// The Trainer on a toy problem: it learns, stops, resumes bit for bit, keeps the best, refuses NaN.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+#include "train/records.h"
+#include "train/toy.h"
+
+using namespace tenon;
+using train::StopReason;
+using train::TrainOptions;
+
+namespace {
+
+class StopAt : public train::Callback {
+ public:
+  explicit StopAt(std::int64_t step) : step_(step) {}
+  void on_step(const train::StepReport& report) override {
+    if (report.step == step_) stop = true;
+  }
+  std::atomic<bool> stop{false};
+
+ private:
+  std::int64_t step_;
+};
+
+TrainOptions options(const std::string& dir = "") {
+  return {.epochs = 4, .schedule = "cosine", .run_dir = dir, .checkpoint_seconds = 0};
+}
+
+std::vector<std::string> lines(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> out;
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("trainer: learns, reports and leaves a run folder") {
+  const TestFolder folder;
+  toy::Session s;
+  TrainOptions o = options(folder / "run");
+  o.epochs = 12;
+  const train::TrainResult result = s.fit(o);
+  CHECK(result.reason == StopReason::Finished);
+  CHECK(result.steps == 12 * 16);
+  REQUIRE(result.epochs.size() == 12);
+  CHECK(result.epochs.back().train_loss < 0.5 * result.epochs.front().train_loss);
+  CHECK(*result.best > 0.9);
+  CHECK(lines(folder / "run/log.csv").size() == 13);
+  CHECK(train::losses_of_log(io::read_file(folder / "run/log.jsonl")).size() == 100 + 1);
+  const io::SafeTensors model = io::load_safetensors(folder / "run/model.safetensors");
+  CHECK(toy::difference(model.tensors, s.net.state_dict()) == "");
+  int checkpoints = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "run/checkpoints"))
+    checkpoints += entry.path().extension() == ".safetensors" ? 1 : 0;
+  CHECK(checkpoints == o.keep_checkpoints);
+}
+
+TEST_CASE("trainer: a run stopped inside an epoch and resumed ends with the same bits") {
+  toy::Session whole(3);
+  const train::TrainResult expected = whole.fit(options());
+  for (const std::int64_t stop_at : {1, 7, 16, 23, 63}) {
+    CAPTURE(stop_at);
+    const TestFolder folder;
+    {
+      toy::Session first(3);
+      const auto stopper = std::make_shared<StopAt>(stop_at);
+      TrainOptions o = options(folder / "run");
+      o.callbacks = {stopper};
+      o.stop = &stopper->stop;
+      const train::TrainResult result = first.fit(o);
+      CHECK(result.reason == StopReason::Interrupted);
+      CHECK(result.steps == stop_at);
+    }
+    toy::Session second(
+        99);  // other weights and another order: all of it must come from the checkpoint
+    TrainOptions o = options(folder / "run");
+    o.resume = true;
+    const train::TrainResult result = second.fit(o);
+    CHECK(result.reason == StopReason::Finished);
+    CHECK(toy::difference(second.net.state_dict(), whole.net.state_dict()) == "");
+    CHECK(toy::difference(second.optimizer.state_dict(), whole.optimizer.state_dict()) == "");
+    REQUIRE(result.epochs.size() == expected.epochs.size());
+    for (std::size_t k = 0; k < result.epochs.size(); ++k) {
+      CHECK(result.epochs[k].train_loss == expected.epochs[k].train_loss);
+      CHECK(result.epochs[k].train_accuracy == expected.epochs[k].train_accuracy);
+      CHECK(*result.epochs[k].test_loss == *expected.epochs[k].test_loss);
+    }
+    CHECK(lines(folder / "run/log.csv").size() == 5);
+  }
+}
+
+TEST_CASE("trainer: a finished run that is resumed does nothing") {
+  const TestFolder folder;
+  toy::Session first;
+  first.fit(options(folder / "run"));
+  toy::Session second(5);
+  TrainOptions o = options(folder / "run");
+  o.resume = true;
+  const train::TrainResult result = second.fit(o);
+  CHECK(result.steps == 64);
+  CHECK(result.epochs.size() == 4);
+  CHECK(toy::difference(second.net.state_dict(), first.net.state_dict()) == "");
+}
+
+TEST_CASE("trainer: one thread and two give the same bits") {
+  const int before = threads();
+  set_threads(1);
+  toy::Session one(4);
+  one.fit(options());
+  set_threads(2);
+  toy::Session two(4);
+  two.fit(options());
+  set_threads(before);
+  CHECK(toy::difference(one.net.state_dict(), two.net.state_dict()) == "");
+}
+
+TEST_CASE("trainer: a folder that holds a run, is in use or cannot be made is refused") {
+  const TestFolder folder;
+  toy::Session s;
+  s.fit(options(folder / "run"));
+  CHECK_THROWS_WITH_AS(toy::Session().fit(options(folder / "run")),
+                       doctest::Contains("already holds a run"), ValueError);
+  CHECK_THROWS_AS(toy::Session().fit({.run_dir = folder / "absent", .resume = true}), IoError);
+  io::write_file(folder / "file", "x");
+  CHECK_THROWS_AS(toy::Session().fit(options(folder / "file/run")), IoError);
+
+  class SecondRun : public train::Callback {
+   public:
+    explicit SecondRun(std::string dir) : dir_(std::move(dir)) {}
+    void on_step(const train::StepReport&) override {
+      if (tried_) return;
+      tried_ = true;
+      toy::Session other;
+      CHECK_THROWS_WITH_AS(other.fit({.run_dir = dir_, .resume = true}),
+                           doctest::Contains("in use by another run"), IoError);
+    }
+
+   private:
+    std::string dir_;
+    bool tried_ = false;
+  };
+  TrainOptions o = options(folder / "other");
+  o.epochs = 1;
+  o.callbacks = {std::make_shared<SecondRun>(folder / "other")};
+  toy::Session().fit(o);
+}
+
+TEST_CASE("trainer: resuming with other data or batches is refused") {
+  const TestFolder folder;
+  toy::Session().fit(options(folder / "run"));
+  toy::Session other(0, 20);
+  CHECK_THROWS_WITH_AS(other.fit({.run_dir = folder / "run", .resume = true}),
+                       doctest::Contains("batches of 16"), ValueError);
+}
+
+TEST_CASE("trainer: a damaged newest checkpoint is passed over, torn log lines are cut") {
+  const TestFolder folder;
+  toy::Session whole(3);
+  whole.fit(options());
+  {
+    toy::Session first(3);
+    TrainOptions o = options(folder / "run");
+    const auto stopper = std::make_shared<StopAt>(40);
+    o.callbacks = {stopper};
+    o.stop = &stopper->stop;
+    first.fit(o);
+  }
+  std::ofstream(folder / "run/log.jsonl", std::ios::app) << "{\"event\":\"step\",\"st";
+  std::ofstream(folder / "run/log.csv", std::ios::app) << "9,9";
+  std::ofstream(folder / "run/checkpoints/step-00000040.safetensors", std::ios::trunc) << "garbage";
+  std::ofstream(folder / "run/checkpoints/step-00000041.safetensors.tmp-1-1") << "left over";
+  toy::Session second(1);
+  TrainOptions o = options(folder / "run");
+  o.resume = true;
+  second.fit(o);
+  CHECK(toy::difference(second.net.state_dict(), whole.net.state_dict()) == "");
+  CHECK(lines(folder / "run/log.csv").size() == 5);
+  for (const std::string& line : lines(folder / "run/log.jsonl")) CHECK(line.back() == '}');
+  CHECK_FALSE(
+      std::filesystem::exists(folder / "run/checkpoints/step-00000041.safetensors.tmp-1-1"));
+}
+
+TEST_CASE("trainer: early stopping, and the best weights are kept") {
+  class Spoiler : public train::Callback {  // from the third epoch on the rate is ruinous
+   public:
+    explicit Spoiler(const nn::Module& net) : weights_(net.parameters()) {}
+    void on_epoch(const train::EpochReport& report) override {
+      if (report.epoch == 2) best = toy::snapshot({{"w", weights_[0]}});
+      if (report.epoch >= 2) set_value(weights_[0], zeros_like(weights_[0]));
+    }
+    StateDict best;
+
+   private:
+    std::vector<Tensor> weights_;
+  };
+  for (const bool on_disk : {false, true}) {
+    const TestFolder folder;
+    toy::Session s;
+    const auto spoiler = std::make_shared<Spoiler>(s.net);
+    TrainOptions o = options(on_disk ? folder / "run" : "");
+    o.epochs = 40;
+    o.schedule = "constant";
+    o.early_stopping = 3;
+    o.callbacks = {spoiler};
+    const train::TrainResult result = s.fit(o);
+    if (result.best_epoch != 2) continue;  // the toy found its way back: nothing to check
+    CHECK(result.reason == StopReason::EarlyStop);
+    CHECK(result.epochs.size() == 5);
+    CHECK(toy::difference({{"w", s.net.parameters()[0]}}, spoiler->best) == "");
+  }
+}
+
+TEST_CASE("trainer: NaN stops the run, names the layer and leaves the weights") {
+  class Poison : public nn::Module {
+   public:
+    Tensor forward(const Tensor& x) const override { return log(x - 1e30); }
+    std::string describe() const override { return "Poison()"; }
+  };
+  const auto net =
+      nn::Sequential(nn::Linear(2, 4), nn::Sequential(nn::ReLU(), Poison()), nn::Linear(4, 4));
+  const StateDict before = toy::snapshot(net.state_dict());
+  optim::Sgd sgd(net, {.lr = 0.1});
+  data::Loader loader(toy::points(64, 1), {.batch = 16});
+  train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, options());
+  CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("1.1 (Poison()): output"),
+                       NumericError);
+  CHECK(toy::difference(net.state_dict(), before) == "");
+  set_value(net.parameters()[1], full({4}, std::numeric_limits<double>::infinity()));
+  CHECK(train::first_non_finite(net, zeros({2, 2})).find("0 (Linear(2, 4)): parameter 'bias'") ==
+        0);
+  CHECK(train::first_non_finite(nn::ReLU(), zeros({2})) == "");
+  CHECK(train::first_non_finite(nn::ReLU(), full({2}, NAN)) == "the input");
+}
+
+TEST_CASE(
+    "trainer: a step plans once for each batch size, and schedules and clipping plan nothing") {
+  toy::Session s;
+  TrainOptions o = options();
+  o.clip_norm = 1;
+  class Count : public train::Callback {
+   public:
+    void on_step(const train::StepReport& r) override {
+      if (r.step == 20) planned = runner_stats().programs_planned;
+      if (r.step == 40) planned = runner_stats().programs_planned - planned;
+    }
+    std::int64_t planned = -1;
+  };
+  const auto count = std::make_shared<Count>();
+  o.callbacks = {count};
+  s.fit(o);
+  CHECK(count->planned == 0);
+}
+
+TEST_CASE("trainer: limits of steps, options outside their range") {
+  toy::Session s;
+  TrainOptions o = options();
+  o.max_steps = 21;
+  const train::TrainResult result = s.fit(o);
+  CHECK(result.steps == 21);
+  CHECK(result.epochs.size() == 2);
+  CHECK(result.epochs.back().test_accuracy.has_value());
+  CHECK_THROWS_AS(toy::Session().fit({.epochs = 0}), ValueError);
+  CHECK_THROWS_AS(toy::Session().fit({.schedule = "never"}), ValueError);
+  CHECK_THROWS_AS(toy::Session().fit({.resume = true}), ValueError);
+}
