@@ -335,54 +335,90 @@ class Correlator {
     }
   }
 
+  // Where rows nearly fill vectors, the vectors of a tile are pieces of neighbouring rows; else
+  // they run on over the ends of rows.
   void pixel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                    std::int64_t rows, float* out) {
-    const std::int64_t pixels = pass_.out_h * pass_.out_w, pitch = plan_.planes.width;
-    const std::int64_t positions = (rows - 1) * pitch + phase.cols.out_count;
-    const int nr = plan_.nv * plan_.lanes;
+    const std::int64_t cols = phase.cols.out_count, pitch = plan_.planes.width;
+    const std::int64_t pieces = div_up(cols, plan_.lanes);
     TileArgs args;
-    args.a_step = plan_.width;
     args.c = tile;
-    args.ldc = nr;
-    for (std::int64_t start = 0; start < positions; start += nr) {
-      const std::int64_t end = std::min(positions, start + nr);
-      const int vectors = static_cast<int>(div_up(end - start, plan_.lanes));
-      const int nv = vectors > 2 ? 4 : vectors;
-      Segment segments[kMaxNr];
-      const int count = segments_of(phase, start, end, row0, segments);
-      const std::int64_t skipped =
-          set_steps(phase, row0 + start / pitch, row0 + (end - 1) / pitch + 1, args);
-      args.b = planes + start;
-      args.cols = nv * plan_.lanes;
-      for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
-        const std::int64_t channel = panel * plan_.width;
-        const int channels =
-            static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
-        args.a = phase.filters + (panel * phase.steps + skipped) * plan_.width;
-        kernels_.table_b[plan_.pairs][nv][channels](args);
-        kernels_.store_segments(tile, nr, channels, segments, count, out + channel * pixels,
-                                pixels);
+    args.a_step = plan_.width;
+    if (pieces * plan_.lanes > pitch) return flat_tiles(phase, args, planes, row0, rows, out);
+    const std::int64_t piece = div_up(cols, pieces);
+    // Fewer rows in a tile leave out more filter rows that only meet padding.
+    const int most = pass_.rows.backward ? 2 : plan_.nv;
+    args.b_vector = pitch;
+    for (std::int64_t i = 0; i < rows;) {
+      int nv = most;
+      while (nv > rows - i) nv /= 2;
+      for (std::int64_t j = 0; j < cols; j += piece) {
+        const int count = static_cast<int>(std::min(piece, cols - j));
+        Segment segments[kMaxNr];
+        int used = 0;
+        for (int v = 0; v < nv; ++v) {
+          used += segments_of(phase, v * plan_.lanes, row0 + i + v, j, count, segments + used);
+        }
+        args.b = planes + i * pitch + j;
+        pixel_tile(phase, args, nv, row0 + i, row0 + i + nv, segments, used, out);
       }
+      i += nv;
     }
   }
 
-  // Which of the plane positions [start, end) are outputs, and where they go.
-  int segments_of(const Phase& phase, std::int64_t start, std::int64_t end, std::int64_t row0,
-                  Segment* segments) {
-    const std::int64_t pitch = plan_.planes.width, cols = phase.cols.out_count;
-    int count = 0;
-    for (std::int64_t row = start / pitch; row * pitch < end; ++row) {
-      const std::int64_t first = std::max(start, row * pitch),
-                         last = std::min(end, row * pitch + cols);
-      const std::int64_t y = phase.rows.out_first + (row0 + row) * phase.rows.out_step;
-      const std::int64_t run = phase.cols.out_step == 1 ? last - first : 1;
-      for (std::int64_t at = first; at < last; at += run) {
-        const std::int64_t x = phase.cols.out_first + (at - row * pitch) * phase.cols.out_step;
-        segments[count++] = {static_cast<int>(at - start), static_cast<int>(run),
-                             y * pass_.out_w + x};
+  void flat_tiles(const Phase& phase, TileArgs args, const float* planes, std::int64_t row0,
+                  std::int64_t rows, float* out) {
+    const std::int64_t cols = phase.cols.out_count, pitch = plan_.planes.width;
+    const std::int64_t positions = (rows - 1) * pitch + cols, nr = plan_.nv * plan_.lanes;
+    args.b_vector = plan_.lanes;
+    for (std::int64_t start = 0; start < positions; start += nr) {
+      const std::int64_t end = std::min(positions, start + nr);
+      const int vectors = static_cast<int>(div_up(end - start, plan_.lanes));
+      Segment segments[kMaxNr];
+      int used = 0;
+      for (std::int64_t row = start / pitch; row * pitch < end; ++row) {
+        const std::int64_t first = std::max(start, row * pitch),
+                           last = std::min(end, row * pitch + cols);
+        if (first >= last) continue;
+        used += segments_of(phase, static_cast<int>(first - start), row0 + row, first - row * pitch,
+                            static_cast<int>(last - first), segments + used);
       }
+      args.b = planes + start;
+      pixel_tile(phase, args, vectors > 2 ? 4 : vectors, row0 + start / pitch,
+                 row0 + (end - 1) / pitch + 1, segments, used, out);
     }
-    return count;
+  }
+
+  // All output channels of one tile of plane positions, which belongs to the output rows [out0,
+  // out1).
+  void pixel_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t out0, std::int64_t out1,
+                  const Segment* segments, int count, float* out) {
+    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t skipped = set_steps(phase, out0, out1, args);
+    args.cols = nv * plan_.lanes;
+    args.ldc = args.cols;
+    for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
+      const std::int64_t channel = panel * plan_.width;
+      const int channels =
+          static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
+      args.a = phase.filters + (panel * phase.steps + skipped) * plan_.width;
+      kernels_.table_b[plan_.pairs][nv][channels](args);
+      kernels_.store_segments(args.c, args.ldc, channels, segments, count, out + channel * pixels,
+                              pixels);
+    }
+  }
+
+  // Outputs [col, col + count) of a row, which stand in the tile from column `from` on: one
+  // segment, or one each where the outputs of a phase are not neighbours.
+  int segments_of(const Phase& phase, int from, std::int64_t row, std::int64_t col, int count,
+                  Segment* segments) {
+    const std::int64_t y = phase.rows.out_first + row * phase.rows.out_step;
+    const std::int64_t x = phase.cols.out_first + col * phase.cols.out_step;
+    const bool neighbours = phase.cols.out_step == 1;
+    const int used = neighbours ? 1 : count, run = neighbours ? count : 1;
+    for (int i = 0; i < used; ++i)
+      segments[i] = {from + i, run, y * pass_.out_w + x + i * phase.cols.out_step};
+    return used;
   }
 
   const Correlation& pass_;

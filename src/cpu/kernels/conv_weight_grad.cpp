@@ -3,6 +3,11 @@
 // passes and read in place, dy is transposed to [pixel][output channel]; both once for all of a
 // filter's taps.
 //
+// With too few output channels to fill lanes, lanes are pixels instead: dy is copied in the planes'
+// own pitch, with zeros where a row of outputs ends, and both operands are read as vectors; the
+// lanes are added up at the very end. (A zero of dy meets whatever x is there: an infinity or NaN
+// in x may reach more of such a gradient than it should.)
+//
 // Images are cut into a fixed number of parts; each has sums of its own, added in order at the end,
 // so the number of threads changes no bit. With pairs, a word holds the same pixel of two
 // neighbouring images. Bound by arithmetic.
@@ -28,8 +33,9 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b;
 // A stretch is what is copied at once: some image words, or a band of rows of one.
 struct Plan {
   bool pairs = false;
+  bool pixel_lanes = false;
   bool windows = false;  // filter taps of a row are neighbours in the planes
-  int nv = 1, width = 4;
+  int nv = 1, width = 4, lanes = 4;
   std::int64_t groups = 1, channels = 0, outputs = 0;  // of one group: input and output channels
   std::int64_t taps = 0, rows = 0;                     // rows of the product: channels * taps
   std::int64_t panels = 0;
@@ -40,8 +46,15 @@ struct Plan {
   std::int64_t panels_per_chunk = 0, chunks_per_part = 0;
 
   std::int64_t image_floats() const { return channels * planes.size(); }
-  std::int64_t pixels(std::int64_t q) const { return stretch_words * band * q; }
-  std::int64_t part_floats() const { return round_up(groups * panels * rows * width, 16); }
+  // Positions of dy in one image word: pixels, or plane positions rounded up to whole vectors.
+  std::int64_t positions(std::int64_t lines, std::int64_t q) const {
+    return pixel_lanes ? round_up((lines - 1) * planes.width + q, 16) : lines * q;
+  }
+  std::int64_t pixels(std::int64_t q) const { return stretch_words * positions(band, q); }
+  std::int64_t sum_lanes() const { return pixel_lanes ? lanes : 1; }
+  std::int64_t part_floats() const {
+    return round_up(groups * panels * rows * width * sum_lanes(), 16);
+  }
 };
 
 int images_per_word(const Plan& plan) { return plan.pairs ? 2 : 1; }
@@ -54,7 +67,7 @@ void cut_images(const ConvShape& s, const PassAxis& rows, const PassAxis& cols, 
   plan.image_words = div_up(s.n, images_per_word(plan));
   const std::int64_t room =
       std::max<std::int64_t>(1, kPlaneFloats / std::max<std::int64_t>(1, plan.image_floats()));
-  const std::int64_t all = plan.groups * plan.panels * plan.rows * plan.width;
+  const std::int64_t all = plan.part_floats();
   const std::int64_t most =
       std::clamp<std::int64_t>(kMostPartFloats / std::max<std::int64_t>(1, all), 1, kManyChunks);
   plan.words_per_part = div_up(plan.image_words, std::min(most, plan.image_words));
@@ -76,6 +89,10 @@ Plan plan_weights(const ConvShape& s, const PassAxis& rows, const PassAxis& cols
   plan.windows = s.stride_h == 1 && s.stride_w == 1 && s.dil_w == 1;
   plan.nv = plan.outputs > kernels.lanes ? 2 : 1;
   plan.width = plan.nv * kernels.lanes;
+  plan.lanes = kernels.lanes;
+  plan.pixel_lanes = 2 * plan.outputs <= kernels.lanes;
+  if (plan.pixel_lanes)
+    plan.width = static_cast<int>(std::min<std::int64_t>(plan.outputs, kernels.max_dot_rows));
   plan.panels = div_up(plan.outputs, plan.width);
   cut_images(s, rows, cols, plan);
   // Where there are too few parts, panels of output channels are shared out too, and planes are
@@ -106,7 +123,7 @@ class WeightGrad {
     table_ = static_cast<std::int32_t*>(workspace);
     sums_ = static_cast<float*>(workspace) + round_up(plan.pixels(shape.q), 16);
     scratch_ = sums_ + plan.parts * plan.part_floats();
-    fill_table();
+    if (!plan.pixel_lanes) fill_table();
   }
 
   void run(ConvOperand x, ConvOperand dy) {
@@ -126,10 +143,12 @@ class WeightGrad {
     const auto combine_block = [&](std::int64_t chunk, int worker) {
       const std::int64_t line = chunk / blocks, row = chunk % blocks * kSumRows;
       const std::int64_t rows = std::min(kSumRows, plan_.rows - row);
-      float* sum = sums_ + (line * plan_.rows + row) * plan_.width;
+      const std::int64_t size = plan_.width * plan_.sum_lanes();
+      float* sum = sums_ + (line * plan_.rows + row) * size;
       for (std::int64_t part = 1; part < plan_.parts; ++part) {
-        kernels_.add(sum, sum + part * plan_.part_floats(), rows * plan_.width);
+        kernels_.add(sum, sum + part * plan_.part_floats(), rows * size);
       }
+      if (plan_.pixel_lanes) add_lanes(sum, rows * plan_.width);
       const std::int64_t first = line % plan_.panels * plan_.width, group = line / plan_.panels;
       const std::int64_t count = std::min<std::int64_t>(plan_.width, plan_.outputs - first);
       const std::int64_t k = group * plan_.outputs + first;
@@ -156,10 +175,22 @@ class WeightGrad {
     }
   }
 
+  // sums[i] = sum of the lanes of sums[i * lanes], in place, in order.
+  void add_lanes(float* sums, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      float sum = 0;
+      for (int lane = 0; lane < plan_.lanes; ++lane) sum += sums[i * plan_.lanes + lane];
+      sums[i] = sum;
+    }
+  }
+
   void run_part(ConvOperand x, ConvOperand dy, std::int64_t part, std::int64_t group,
                 std::int64_t panel0, std::int64_t panel1, float* scratch) {
     const std::int64_t word0 = part * plan_.words_per_part;
     const std::int64_t word1 = std::min(plan_.image_words, word0 + plan_.words_per_part);
+    const std::int64_t line = plan_.rows * plan_.width * plan_.sum_lanes();
+    float* part_sums = sums_ + part * plan_.part_floats() + group * plan_.panels * line;
+    if (plan_.pixel_lanes) std::fill(part_sums + panel0 * line, part_sums + panel1 * line, 0.0f);
     bool first = true;
     for (std::int64_t word = word0; word < word1; word += plan_.stretch_words) {
       const std::int64_t words = std::min(plan_.stretch_words, word1 - word);
@@ -168,14 +199,16 @@ class WeightGrad {
         for (std::int64_t i = 0; i < words; ++i) {
           copy_image(x, word + i, group, row, scratch + i * plan_.image_floats());
         }
+        // Whole vectors may read past the last plane: what is there must be finite.
+        std::fill_n(scratch + words * plan_.image_floats(), kMaxNr, 0.0f);
         for (std::int64_t panel = panel0; panel < panel1; ++panel) {
+          float* sums = part_sums + panel * line;
           for (std::int64_t i = 0; i < words; ++i) {
-            float* to = scratch + layout_.pixels + i * rows * s_.q * plan_.width;
-            transpose_dy(dy, word + i, group, panel, row, rows, scratch + layout_.halves, to);
+            float* to = scratch + layout_.pixels + i * plan_.positions(rows, s_.q) * plan_.width;
+            copy_dy(dy, word + i, group, panel, row, rows, scratch + layout_.halves, to);
+            if (plan_.pixel_lanes) multiply_dots(i, rows, panel, scratch, to, sums);
           }
-          float* sums = sums_ + part * plan_.part_floats() +
-                        (group * plan_.panels + panel) * plan_.rows * plan_.width;
-          multiply(words, rows, panel, scratch, sums, !first);
+          if (!plan_.pixel_lanes) multiply(words, rows, panel, scratch, sums, !first);
         }
         first = false;
       }
@@ -191,6 +224,58 @@ class WeightGrad {
       source.lo = element(x.data, x.dtype, (image * s_.c + group * plan_.channels + c) * size);
       if (plan_.pairs && image + 1 < s_.n) source.hi = element(source.lo, x.dtype, s_.c * size);
       copy_plane(kernels_, plan_.planes, source, row, math_, planes + c * plan_.planes.size());
+    }
+  }
+
+  int outputs_in(std::int64_t panel) const {
+    return static_cast<int>(
+        std::min<std::int64_t>(plan_.width, plan_.outputs - panel * plan_.width));
+  }
+
+  void copy_dy(ConvOperand dy, std::int64_t word, std::int64_t group, std::int64_t panel,
+               std::int64_t row, std::int64_t rows, float* halves, float* to) {
+    if (plan_.pixel_lanes) {
+      spread_dy(dy, word, group, panel, row, rows, to);
+    } else {
+      transpose_dy(dy, word, group, panel, row, rows, halves, to);
+    }
+  }
+
+  // [output channel][plane position]: rows of dy at the planes' pitch, zeros between them.
+  void spread_dy(ConvOperand dy, std::int64_t word, std::int64_t group, std::int64_t panel,
+                 std::int64_t row, std::int64_t rows, float* to) {
+    const std::int64_t size = s_.p * s_.q, image = word * images_per_word(plan_),
+                       pitch = plan_.planes.width;
+    const std::int64_t positions = plan_.positions(rows, s_.q);
+    for (int k = 0; k < outputs_in(panel); ++k, to += positions) {
+      const std::int64_t plane = image * s_.k + group * plan_.outputs + panel * plan_.width + k;
+      std::fill_n(to, positions, 0.0f);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const void* lo = element(dy.data, dy.dtype, plane * size + (row + i) * s_.q);
+        const bool both = plan_.pairs && image + 1 < s_.n;
+        const void* hi = both ? element(lo, dy.dtype, s_.k * size) : nullptr;
+        kernels_.convert(lo, hi, dy.dtype, s_.q, math_, to + i * pitch);
+      }
+    }
+  }
+
+  void multiply_dots(std::int64_t word, std::int64_t rows, std::int64_t panel, const float* scratch,
+                     const float* dy, float* sums) {
+    const DotFn* dots = kernels_.dot[plan_.pairs][outputs_in(panel)];
+    std::int64_t taps[kMaxDotTaps];
+    DotArgs args;
+    args.a = dy;
+    args.a_row = plan_.positions(rows, s_.q);
+    args.steps = args.a_row / plan_.lanes;
+    args.b = scratch + word * plan_.image_floats();
+    args.taps = taps;
+    args.c_tap = plan_.width * plan_.lanes;
+    for (std::int64_t row = 0; row < plan_.rows;) {
+      const int count = static_cast<int>(std::min<std::int64_t>(kMaxDotTaps, plan_.rows - row));
+      for (int i = 0; i < count; ++i) taps[i] = tap_offset(row + i);
+      args.c = sums + row * args.c_tap;
+      dots[count](args);
+      row += count;
     }
   }
 

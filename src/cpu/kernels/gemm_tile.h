@@ -23,6 +23,7 @@ struct TileArgs {
   const float* b = nullptr;
   std::int64_t a_step = 0;              // words from one step to the next (strided A)
   std::int64_t b_step = 0;              // the same for B (strided B)
+  std::int64_t b_vector = 0;            // words from one vector of B to the next (table B)
   std::int64_t a_row = 0;               // words from one window row to the next (window A)
   const std::int32_t* table = nullptr;  // offset of each step (table B, window A)
   float* c = nullptr;
@@ -34,8 +35,26 @@ struct TileArgs {
 /// c (mr x cols) = or += sum over steps of A(i, step) * B(step, j), with one of these ways to reach
 /// an element:
 ///   strided A: a[step * a_step + i]                               strided B: b[step * b_step + j]
-///   window A:  a[table[step] + (i / rq) * a_row + i % rq]         table B:   b[table[step] + j]
+///   window A:  a[table[step] + (i / rq) * a_row + i % rq]         table B:   b[table[step] + v *
+///   b_vector + lane]
 using TileFn = void (*)(const TileArgs&);
+
+/// Sums of products of whole vectors: c[j * c_tap + i * lanes + lane] += sum over steps of
+/// a[i * a_row + step * lanes + lane] * b[taps[j] + step * lanes + lane]. The lanes are added up by
+/// the caller.
+struct DotArgs {
+  std::int64_t steps = 0;  // vectors
+  const float* a = nullptr;
+  std::int64_t a_row = 0;
+  const float* b = nullptr;
+  const std::int64_t* taps = nullptr;
+  float* c = nullptr;
+  std::int64_t c_tap = 0;
+};
+using DotFn = void (*)(const DotArgs&);
+
+constexpr int kMaxDotRows = 6;
+constexpr int kMaxDotTaps = 3;
 
 /// Row i of a matrix to pack is `rows[i]`, contiguous along the reduction.
 struct RowSource {
@@ -60,6 +79,8 @@ struct KernelSet {
   // such tile.
   TileFn strided[2][5][kMaxMr + 1] = {};
   TileFn table_b[2][5][kMaxMr + 1] = {};
+  DotFn dot[2][kMaxDotRows + 1][kMaxDotTaps + 1] = {};  // by [pairs words][mk][number of taps]
+  int max_dot_rows = 1;
   TileFn window[2][5][kMaxWindowRows + 1][kMaxMr + 1] = {};
 
   /// dst[step * width + i] = word of row i for i < count, zero up to width. k elements of the

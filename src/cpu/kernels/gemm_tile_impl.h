@@ -36,7 +36,7 @@ void tile(const TileArgs& t) {
   const float* a = t.a;
   const float* b = t.b;
   const std::int32_t* table = t.table;
-  const std::int64_t a_row = t.a_row;
+  const std::int64_t a_row = t.a_row, b_vector = t.b_vector;
   for (std::int64_t step = t.steps; step > 0; --step) {
     const float* ak = a;
     const float* bk = b;
@@ -44,7 +44,9 @@ void tile(const TileArgs& t) {
     if constexpr (R == Reach::TableB) bk += *table++;
     reg bv[NV];
     TENON_UNROLL
-    for (int v = 0; v < NV; ++v) bv[v] = V::load(bk + v * V::lanes);
+    for (int v = 0; v < NV; ++v) {
+      bv[v] = V::load(bk + v * (R == Reach::TableB ? b_vector : V::lanes));
+    }
     TENON_UNROLL
     for (int i = 0; i < MR; ++i) {
       const reg av = V::broadcast(ak + (i / RQ) * a_row + i % RQ);
@@ -88,6 +90,49 @@ void tile(const TileArgs& t) {
   }
 }
 
+template <class V, bool Pairs, int MK, int Taps>
+void dot(const DotArgs& t) {
+  using reg = typename V::reg;
+  reg acc[Taps][MK];
+  TENON_UNROLL
+  for (int i = 0; i < Taps * MK; ++i) {
+    acc[i / MK][i % MK] = V::load(t.c + i / MK * t.c_tap + i % MK * V::lanes);
+  }
+  const float* a = t.a;
+  const float* b = t.b;
+  for (std::int64_t step = t.steps; step > 0; --step, a += V::lanes, b += V::lanes) {
+    reg av[MK];
+    TENON_UNROLL
+    for (int i = 0; i < MK; ++i) av[i] = V::load(a + i * t.a_row);
+    TENON_UNROLL
+    for (int j = 0; j < Taps; ++j) {
+      const reg bv = V::load(b + t.taps[j]);
+      TENON_UNROLL
+      for (int i = 0; i < MK; ++i) {
+        if constexpr (Pairs) {
+          acc[j][i] = V::fma_pairs(av[i], bv, acc[j][i]);
+        } else {
+          acc[j][i] = V::fma(av[i], bv, acc[j][i]);
+        }
+      }
+    }
+  }
+  TENON_UNROLL
+  for (int i = 0; i < Taps * MK; ++i) {
+    V::store(t.c + i / MK * t.c_tap + i % MK * V::lanes, acc[i / MK][i % MK]);
+  }
+}
+
+template <class V, bool Pairs, int MK>
+void fill_dots(KernelSet& set) {
+  if constexpr (MK <= V::max_dot_rows) {
+    set.dot[Pairs][MK][1] = dot<V, Pairs, MK, 1>;
+    set.dot[Pairs][MK][2] = dot<V, Pairs, MK, 2>;
+    set.dot[Pairs][MK][3] = dot<V, Pairs, MK, 3>;
+    fill_dots<V, Pairs, MK + 1>(set);
+  }
+}
+
 template <class V, bool Pairs, int NV, int MR>
 void fill_tiles(KernelSet& set) {
   if constexpr (MR <= V::max_mr[NV]) {
@@ -126,6 +171,7 @@ void fill_all_tiles(KernelSet& set) {
   fill_tiles<V, Pairs, 1, 1>(set);
   fill_tiles<V, Pairs, 2, 1>(set);
   fill_tiles<V, Pairs, 4, 1>(set);
+  fill_dots<V, Pairs, 1>(set);
   fill_windows<V, Pairs, 1>(set);
   fill_windows<V, Pairs, 2>(set);
 }
@@ -318,6 +364,7 @@ KernelSet make_kernels() {
   KernelSet set;
   set.lanes = V::lanes;
   set.pairs = V::has_pairs;
+  set.max_dot_rows = V::max_dot_rows;
   for (int nv = 0; nv < 5; ++nv) set.max_mr[nv] = V::max_mr[nv];
   fill_all_tiles<V, false>(set);
   if constexpr (V::has_pairs) fill_all_tiles<V, true>(set);

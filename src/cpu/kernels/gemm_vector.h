@@ -1,8 +1,8 @@
 // What all vector types share. A vector type V gives reg, mask, lanes, max_mr[] (rows of a tile of
-// so many vectors), has_pairs, and the functions zero, load, load_part, broadcast, fma, add, mul,
-// store, store_part, load_as<DType>, round_bf16, greater_or_nan (a > b, or a is NaN), equal,
-// select, split (two vectors into even and odd elements), zip (its inverse), transpose; with pairs
-// also fma_pairs, pack_pairs, zip_pairs.
+// so many vectors), max_dot_rows, has_pairs, and the functions zero, load, load_part, broadcast,
+// fma, add, mul, store, store_part, load_as<DType>, round_bf16, greater_or_nan (a > b, or a is
+// NaN), equal, select, split (two vectors into even and odd elements), zip (its inverse),
+// transpose; with pairs also fma_pairs, pack_pairs, zip_pairs.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@ struct Avx2 {
   using reg = __m256;
   static constexpr int lanes = 8;
   static constexpr int max_mr[5] = {0, 6, 6, 0, 3};
+  static constexpr int max_dot_rows = 3;
   static constexpr bool has_pairs = false;
 
   static __m256i first(int n) {

@@ -21,6 +21,7 @@ struct Avx512 {
   using reg = __m512;
   static constexpr int lanes = 16;
   static constexpr int max_mr[5] = {0, 14, 14, 0, 6};
+  static constexpr int max_dot_rows = 6;
   static constexpr bool has_pairs = false;
 
   static reg zero() { return _mm512_setzero_ps(); }

@@ -11,6 +11,7 @@ struct Base {
   using reg [[gnu::vector_size(16)]] = float;
   static constexpr int lanes = 4;
   static constexpr int max_mr[5] = {0, 6, 5, 0, 2};
+  static constexpr int max_dot_rows = 3;
   static constexpr bool has_pairs = false;
 
   static reg zero() { return reg{}; }

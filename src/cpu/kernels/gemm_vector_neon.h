@@ -13,6 +13,7 @@ struct Neon {
   using reg = float32x4_t;
   static constexpr int lanes = 4;
   static constexpr int max_mr[5] = {0, 14, 12, 0, 6};
+  static constexpr int max_dot_rows = 6;
   static constexpr bool has_pairs = false;
 
   static reg zero() { return vdupq_n_f32(0.0f); }
