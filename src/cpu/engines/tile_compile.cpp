@@ -83,8 +83,9 @@ std::int64_t cost_of(const MapInstr& instr) {
   }
 }
 
-/// Bits of a plain number as an element of the dtype's compute type.
-std::int64_t number_bits(DType dtype, double number) {
+}  // namespace
+
+std::int64_t tile_number(DType dtype, double number) {
   const std::int64_t whole = number != number   ? 0
                              : number >= 0x1p63 ? INT64_MAX
                              : number < -0x1p63 ? INT64_MIN
@@ -110,8 +111,6 @@ std::int64_t number_bits(DType dtype, double number) {
       return std::bit_cast<std::int64_t>(number);
   }
 }
-
-}  // namespace
 
 class TileCompiler {
  public:
@@ -433,6 +432,8 @@ class TileCompiler {
     if (p_.whole_rows_)
       for (std::size_t s = 0; s < map_.stores.size(); ++s)
         if (stored_level(s) != Level::Element) stores.push_back(make_store(s, Level::Row));
+    std::stable_partition(stores.begin(), stores.end(),
+                          [this](const TileOp& op) { return reads_accumulator(op); });
     pass().tile_ops.insert(pass().tile_ops.end(), stores.begin(), stores.end());
   }
 
@@ -528,7 +529,7 @@ class TileCompiler {
   int emit_number(const MapInstr& instr) {
     const int s = new_slot(TileSlot::Kind::Constant, tile_type(instr.dtype));
     p_.slots_[at(s)].offset = static_cast<std::int64_t>(p_.constants_.size());
-    p_.constants_.push_back(number_bits(instr.dtype, instr.attrs.f));
+    p_.constants_.push_back(tile_number(instr.dtype, instr.attrs.f));
     return s;
   }
 
@@ -799,6 +800,13 @@ class TileCompiler {
     return false;
   }
 
+  /// The contraction's result may stand where one of the stores goes.
+  bool reads_accumulator(const TileOp& op) const {
+    for (const int s : {op.a, op.b, op.c})
+      if (p_.slots_[at(s)].kind == TileSlot::Kind::Accumulator) return true;
+    return false;
+  }
+
   /// A result whose store needs no conversion is computed where it is stored, unless a later
   /// operation of the tile still reads what stood there.
   void elide_stores(TilePass& pass) {
@@ -817,7 +825,7 @@ class TileCompiler {
       while (ops[first].out != store.a) ++first;
       bool read_later = false;
       for (std::size_t j = first + 1; j < ops.size(); ++j)
-        read_later = read_later || reads_value(ops[j], v.value);
+        read_later = read_later || reads_value(ops[j], v.value) || reads_accumulator(ops[j]);
       if (read_later) continue;
       slot.kind = TileSlot::Kind::View;
       slot.view = store.view;

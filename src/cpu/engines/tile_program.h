@@ -116,6 +116,7 @@ class TileProgram {
                      std::int64_t row0, std::int64_t row1, std::int64_t col0, std::int64_t col1,
                      const void* block, std::int64_t ld) const;
   std::size_t scratch_bytes() const { return static_cast<std::size_t>(scratch_bytes_); }
+  int accumulator_bytes() const { return accumulator_bytes_; }
 
  private:
   friend class TileCompiler;
@@ -141,6 +142,10 @@ class TileProgram {
   int accumulator_bytes_ = 4;
   std::int64_t scratch_bytes_ = 0;
 };
+
+/// Bits of a plain number as an element of the dtype's compute type: truncated and wrapped, or
+/// rounded.
+std::int64_t tile_number(DType dtype, double number);
 
 /// Whether the program can be run by TileProgram; if not, *why says so.
 bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why);

@@ -1,0 +1,250 @@
+// Movement by runs: what is contiguous in both arrays is copied at once.
+#include "cpu/engines/movement.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "base/thread_pool.h"
+#include "cpu/engines/tile_program.h"
+#include "graph/node.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+constexpr std::int64_t kChunkBytes = 256 << 10;
+
+std::size_t bytes_of(std::int64_t n) { return static_cast<std::size_t>(n); }
+std::int64_t item_of(DType dtype) { return static_cast<std::int64_t>(item_size(dtype)); }
+
+std::int64_t outer_count(const Shape& shape, int axis) {
+  std::int64_t n = 1;
+  for (int d = 0; d < axis; ++d) n *= shape[d];
+  return n;
+}
+std::int64_t inner_count(const Shape& shape, int axis) {
+  std::int64_t n = 1;
+  for (int d = axis + 1; d < shape.rank(); ++d) n *= shape[d];
+  return n;
+}
+
+/// Calls f(begin, end) on blocks of [0, count) of about kChunkBytes, `unit` bytes each.
+template <class F>
+void in_blocks(std::int64_t count, std::int64_t unit, F&& f) {
+  const std::int64_t block =
+      std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(unit, 1));
+  const std::int64_t blocks = (count + block - 1) / block;
+  if (blocks == 1) return f(std::int64_t{0}, count);
+  parallel_for(blocks,
+               [&](std::int64_t b, int) { f(b * block, std::min(count, (b + 1) * block)); });
+}
+
+/// Elements of an index array, checked.
+class Indices {
+ public:
+  Indices(const MovedArray& index, const char* op, int axis, std::int64_t size)
+      : data_(index.data), wide_(index.dtype == DType::Int64), op_(op), axis_(axis), size_(size) {}
+
+  std::int64_t at(std::int64_t i) const {
+    const std::int64_t value = wide_ ? wide()[i] : narrow()[i];
+    if (value < 0 || value >= size_) refuse(value);
+    return value;
+  }
+  /// Whether the n elements from i on are equal.
+  bool same(std::int64_t i, std::int64_t n) const {
+    return wide_ ? same(wide() + i, n) : same(narrow() + i, n);
+  }
+
+ private:
+  template <class T>
+  static bool same(const T* p, std::int64_t n) {
+    constexpr std::int64_t kBlock = 64;
+    const T first = p[0];
+    for (std::int64_t start = 0; start < n; start += kBlock) {
+      T difference = 0;
+      const std::int64_t end = std::min(n, start + kBlock);
+      for (std::int64_t j = start; j < end; ++j) difference |= p[j] ^ first;
+      if (difference != 0) return false;
+    }
+    return true;
+  }
+  const std::int64_t* wide() const { return reinterpret_cast<const std::int64_t*>(data_); }
+  const std::int32_t* narrow() const { return reinterpret_cast<const std::int32_t*>(data_); }
+  [[noreturn]] void refuse(std::int64_t value) const {
+    throw ValueError(cat(where(op_), ": index ", value, " is out of range for axis ", axis_,
+                         " of size ", size_, " (indices count from 0)"));
+  }
+
+  const std::byte* data_;
+  bool wide_;
+  const char* op_;
+  int axis_;
+  std::int64_t size_;
+};
+
+void fill(std::byte* out, std::int64_t count, const std::byte* element, std::int64_t item) {
+  if (item == 1) {
+    std::memset(out, std::to_integer<int>(element[0]), bytes_of(count));
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(out + i * item, element, bytes_of(item));
+}
+
+template <class T>
+T sum(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+/// Columns are independent of one another, so chunks of them (and the outer axes) run in parallel,
+/// each in order.
+template <class T>
+void add_updates(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
+                 int axis, std::byte* out) {
+  const std::int64_t outer = outer_count(base.shape, axis), inner = inner_count(base.shape, axis);
+  const std::int64_t size = base.shape[axis], count = index.shape[axis];
+  if (outer * count * inner == 0) return;
+  const Indices indices(index, "scatter_add", axis, size);
+  const T* u = reinterpret_cast<const T*>(updates.data);
+  T* y = reinterpret_cast<T*>(out);
+  const std::int64_t columns = std::max<std::int64_t>(64, inner / 8),
+                     blocks = (inner + columns - 1) / columns;
+  const auto chunk = [&](std::int64_t c, int) {
+    const std::int64_t o = c / blocks, begin = c % blocks * columns,
+                       n = std::min(columns, inner - begin);
+    for (std::int64_t j = 0; j < count; ++j) {
+      const std::int64_t from = (o * count + j) * inner + begin;
+      if (n > 1 && indices.same(from, n)) {
+        T* target = y + (o * size + indices.at(from)) * inner + begin;
+        for (std::int64_t i = 0; i < n; ++i) target[i] = sum(target[i], u[from + i]);
+        continue;
+      }
+      for (std::int64_t i = 0; i < n; ++i) {
+        T& target = y[(o * size + indices.at(from + i)) * inner + begin + i];
+        target = sum(target, u[from + i]);
+      }
+    }
+  };
+  if (outer * count * inner * item_of(updates.dtype) < kChunkBytes / 4) {
+    for (std::int64_t c = 0; c < outer * blocks; ++c) chunk(c, 0);
+  } else {
+    parallel_for(outer * blocks, chunk);
+  }
+}
+
+}  // namespace
+
+void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape) {
+  const std::int64_t outer = outer_count(out_shape, axis);
+  const std::int64_t unit =
+      inner_count(out_shape, axis) * (inputs.empty() ? 0 : item_of(inputs[0].dtype));
+  const std::int64_t pitch = out_shape[axis] * unit;
+  std::int64_t before = 0;
+  for (const MovedArray& x : inputs) {
+    const std::int64_t run = x.shape[axis] * unit;
+    std::byte* target = out + before;
+    before += run;
+    if (run == 0 || outer == 0) continue;
+    if (outer == 1) {
+      in_blocks(run, 1, [&](std::int64_t b, std::int64_t e) {
+        std::memcpy(target + b, x.data + b, bytes_of(e - b));
+      });
+      continue;
+    }
+    in_blocks(outer, run, [&](std::int64_t b, std::int64_t e) {
+      for (std::int64_t o = b; o < e; ++o)
+        std::memcpy(target + o * pitch, x.data + o * run, bytes_of(run));
+    });
+  }
+}
+
+void pad(const MovedArray& x, const Attrs& attrs, std::byte* out, const Shape& out_shape) {
+  if (out_shape.numel() == 0) return;
+  const std::int64_t item = item_of(x.dtype);
+  const int last = out_shape.rank() - 1;
+  std::byte element[8];
+  const std::int64_t bits = tile_number(x.dtype, attrs.f);
+  tile_table().store[static_cast<int>(x.dtype)](1, 1, element, &bits, 0, 1);
+  if (last < 0) {
+    std::memcpy(out, x.data, bytes_of(item));
+    return;
+  }
+  const std::int64_t length = out_shape[last], source_length = x.shape[last];
+  // Columns [begin, end) of a row come from the input; amounts may be negative, which crops.
+  const std::int64_t shift = attrs.i[2 * last];
+  const std::int64_t begin = std::clamp<std::int64_t>(shift, 0, length);
+  const std::int64_t end = std::clamp<std::int64_t>(shift + source_length, begin, length);
+  in_blocks(out_shape.numel() / length, length * item, [&](std::int64_t row0, std::int64_t row1) {
+    for (std::int64_t row = row0; row < row1; ++row) {
+      std::int64_t rest = row, source = 0, stride = 1;
+      bool inside = true;
+      for (int d = last - 1; d >= 0; --d) {
+        const std::int64_t c = rest % out_shape[d] - attrs.i[2 * d];
+        rest /= out_shape[d];
+        inside = inside && c >= 0 && c < x.shape[d];
+        source += c * stride;
+        stride *= x.shape[d];
+      }
+      std::byte* target = out + row * length * item;
+      if (!inside || begin == end) {
+        fill(target, length, element, item);
+        continue;
+      }
+      fill(target, begin, element, item);
+      std::memcpy(target + begin * item, x.data + (source * source_length + begin - shift) * item,
+                  bytes_of((end - begin) * item));
+      fill(target + end * item, length - end, element, item);
+    }
+  });
+}
+
+void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* out) {
+  const std::int64_t outer = outer_count(index.shape, axis), inner = inner_count(index.shape, axis);
+  const std::int64_t size = x.shape[axis], count = index.shape[axis], item = item_of(x.dtype);
+  if (outer * count * inner == 0) return;
+  const Indices indices(index, "gather", axis, size);
+  in_blocks(outer * count, inner * (item + 8), [&](std::int64_t row0, std::int64_t row1) {
+    for (std::int64_t row = row0; row < row1; ++row) {
+      const std::int64_t from = row * inner, plane = row / count * size;
+      if (indices.same(from, inner)) {
+        std::memcpy(out + from * item, x.data + (plane + indices.at(from)) * inner * item,
+                    bytes_of(inner * item));
+        continue;
+      }
+      for (std::int64_t i = 0; i < inner; ++i)
+        std::memcpy(out + (from + i) * item,
+                    x.data + ((plane + indices.at(from + i)) * inner + i) * item, bytes_of(item));
+    }
+  });
+}
+
+void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
+                 int axis, std::byte* out) {
+  in_blocks(base.shape.numel() * item_of(base.dtype), 1, [&](std::int64_t b, std::int64_t e) {
+    if (e > b) std::memcpy(out + b, base.data + b, bytes_of(e - b));
+  });
+  switch (base.dtype) {
+    case DType::UInt8:
+      return add_updates<std::uint8_t>(base, index, updates, axis, out);
+    case DType::Int8:
+      return add_updates<std::int8_t>(base, index, updates, axis, out);
+    case DType::Int32:
+      return add_updates<std::int32_t>(base, index, updates, axis, out);
+    case DType::Int64:
+      return add_updates<std::int64_t>(base, index, updates, axis, out);
+    case DType::Float32:
+      return add_updates<float>(base, index, updates, axis, out);
+    case DType::Float64:
+      return add_updates<double>(base, index, updates, axis, out);
+    default:
+      throw InternalError(cat("scatter_add has no loop for ", base.dtype));
+  }
+}
+
+}  // namespace tenon::cpu

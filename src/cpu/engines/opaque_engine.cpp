@@ -1,0 +1,185 @@
+// The opaque engine: pooling and movement, one op a region.
+//
+// Kernels take float32 and float64; arrays of the 16-bit floating types are widened into the
+// workspace before them and rounded once after them.
+#include <array>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "cpu/cpu.h"
+#include "cpu/engines/movement.h"
+#include "cpu/kernels/pool2d.h"
+#include "cpu/kernels/tile_table.h"
+#include "graph/node.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
+
+bool is_pool(Op op) { return op >= Op::MaxPool2d && op <= Op::AvgPool2dGrad; }
+bool is_movement(Op op) { return op >= Op::Concat && op <= Op::ScatterAdd; }
+bool is_short_float(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+
+PoolShape pool_shape(const Attrs& attrs, const Shape& large, const Shape& small) {
+  const PoolAttrs v = PoolAttrs::from(attrs);
+  const auto whole = [](std::int64_t i) { return static_cast<int>(i); };
+  PoolShape s;
+  s.n = large[0], s.c = large[1], s.h = large[2], s.w = large[3];
+  s.p = small[2], s.q = small[3];
+  s.kernel_h = whole(v.kernel_h), s.kernel_w = whole(v.kernel_w);
+  s.stride_h = whole(v.stride_h), s.stride_w = whole(v.stride_w);
+  s.pad_h = whole(v.pad_h), s.pad_w = whole(v.pad_w);
+  s.dil_h = whole(v.dil_h), s.dil_w = whole(v.dil_w);
+  s.count_include_pad = v.count_include_pad != 0;
+  return s;
+}
+
+template <class T>
+void pool(Op op, const PoolShape& shape, std::span<const MovedArray> in, std::byte* out) {
+  const auto* x = reinterpret_cast<const T*>(in[0].data);
+  const auto* g = in.size() > 1 ? reinterpret_cast<const T*>(in[1].data) : nullptr;
+  T* y = reinterpret_cast<T*>(out);
+  switch (op) {
+    case Op::MaxPool2d:
+      return max_pool2d(shape, x, y);
+    case Op::MaxPool2dGrad:
+      return max_pool2d_backward(shape, x, g, y);
+    case Op::MaxPool2dGather:
+      return max_pool2d_gather(shape, x, g, y);
+    case Op::AvgPool2d:
+      return avg_pool2d(shape, x, y);
+    default:
+      return avg_pool2d_backward(shape, x, y);
+  }
+}
+
+class OpaqueKernel final : public Kernel {
+ public:
+  OpaqueKernel(const Region& region, std::span<const Value> values)
+      : o_(region.opaque),
+        label_(region.label),
+        out_shape_(values[at(o_.out)].shape),
+        dtype_(values[at(o_.out)].dtype) {
+    for (std::size_t k = 0; k < o_.inputs.size(); ++k)
+      arrays_.push_back({nullptr, o_.shapes[k], values[at(o_.inputs[k])].dtype});
+    widens_ = is_short_float(dtype_) && (is_pool(o_.op) || o_.op == Op::ScatterAdd);
+    if (is_pool(o_.op)) {
+      const bool grows = o_.op == Op::MaxPool2dGrad || o_.op == Op::AvgPool2dGrad;
+      const Shape& small = o_.op == Op::MaxPool2dGrad   ? arrays_[1].shape
+                           : o_.op == Op::AvgPool2dGrad ? arrays_[0].shape
+                                                        : out_shape_;
+      pool_ = pool_shape(o_.attrs, grows ? out_shape_ : arrays_[0].shape, small);
+    }
+    if (!widens_) return;
+    for (const MovedArray& array : arrays_)
+      if (is_short_float(array.dtype)) workspace_bytes += floats(array.shape);
+    workspace_bytes += floats(out_shape_);
+  }
+
+  void run(const Binding& binding) const override {
+    const LabelGuard label(label_);           // errors name the layer that the op was built in
+    thread_local std::vector<MovedArray> in;  // keeps its memory: a settled step allocates nothing
+    in.assign(arrays_.begin(), arrays_.end());
+    for (std::size_t k = 0; k < in.size(); ++k) in[k].data = binding.values[o_.inputs[k]];
+    std::byte* out = binding.values[o_.out];
+    if (!widens_) return apply(in, dtype_, out);
+    std::byte* place = binding.workspace;
+    for (MovedArray& array : in) {
+      if (!is_short_float(array.dtype)) continue;
+      widen(array, place);
+      array = {place, array.shape, DType::Float32};
+      place += floats(array.shape);
+    }
+    apply(in, DType::Float32, place);
+    round(place, out);
+  }
+
+ private:
+  static std::size_t floats(const Shape& shape) {
+    return round_up(at(shape.numel()) * sizeof(float));
+  }
+
+  void apply(std::span<const MovedArray> in, DType dtype, std::byte* out) const {
+    const int axis = static_cast<int>(o_.attrs.i[0]);
+    switch (o_.op) {
+      case Op::Concat:
+        return concat(in, axis, out, out_shape_);
+      case Op::Pad:
+        return pad(in[0], o_.attrs, out, out_shape_);
+      case Op::Gather:
+        return gather(in[0], in[1], axis, out);
+      case Op::ScatterAdd:
+        return scatter_add(in[0], in[1], in[2], axis, out);
+      default:
+        return dtype == DType::Float64 ? pool<double>(o_.op, pool_, in, out)
+                                       : pool<float>(o_.op, pool_, in, out);
+    }
+  }
+
+  template <class F>
+  static void in_blocks(std::int64_t count, F&& f) {
+    constexpr std::int64_t kBlock = 65536;
+    parallel_for((count + kBlock - 1) / kBlock,
+                 [&](std::int64_t b, int) { f(b * kBlock, std::min(kBlock, count - b * kBlock)); });
+  }
+
+  static void widen(const MovedArray& from, std::byte* to) {
+    const TileLoad load = tile_table().load[static_cast<int>(from.dtype)];
+    in_blocks(from.shape.numel(), [&](std::int64_t i, std::int64_t n) {
+      load(1, n, to + 4 * i, from.data + 2 * i, n, 1);
+    });
+  }
+  void round(const std::byte* from, std::byte* to) const {
+    const TileStore store = tile_table().store[static_cast<int>(dtype_)];
+    in_blocks(out_shape_.numel(),
+              [&](std::int64_t i, std::int64_t n) { store(1, n, to + 2 * i, from + 4 * i, n, 1); });
+  }
+
+  const Opaque o_;
+  const std::uint32_t label_;
+  const Shape out_shape_;
+  const DType dtype_;
+  std::vector<MovedArray> arrays_;
+  PoolShape pool_;
+  bool widens_ = false;
+};
+
+class OpaqueEngine final : public Engine {
+ public:
+  const char* name() const override { return "opaque"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = refusal(region, values);
+    if (reason != nullptr && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return std::make_unique<OpaqueKernel>(region, values);
+  }
+
+ private:
+  static const char* refusal(const Region& region, std::span<const Value> values) {
+    if (region.kind != RegionKind::Opaque) return "it is no opaque region";
+    const Opaque& o = region.opaque;
+    if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
+    const DType dtype = values[at(o.out)].dtype;
+    if (is_pool(o.op) && !is_floating(dtype)) return "pooling of whole numbers";
+    if (o.op == Op::ScatterAdd && is_bool(dtype)) return "sums of truth values";
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+const Engine& opaque_engine() {
+  static const OpaqueEngine engine;
+  return engine;
+}
+
+}  // namespace tenon::cpu

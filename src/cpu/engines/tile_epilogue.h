@@ -1,0 +1,42 @@
+// TileEpilogue: the map program of a contraction, run over rectangles of its result while they are
+// still in cache.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cpu/engines/tile_program.h"
+#include "cpu/kernels/contract.h"
+
+namespace tenon::cpu {
+
+class TileEpilogue {
+ public:
+  /// `map`: over [batch, rows, columns], with MapCode::Accumulator for the contraction's result.
+  TileEpilogue(const MapProgram& map, std::span<const Value> values)
+      : program_(map, values, true) {}
+
+  std::size_t workspace_bytes(int threads) const {
+    return program_.scratch_bytes() * static_cast<std::size_t>(threads);
+  }
+
+  /// One run: what `call` needs, to be handed to a kernel as Epilogue{call, this}.
+  struct Run {
+    const TileEpilogue& epilogue;
+    const Binding& binding;
+    std::byte* workspace;  // workspace_bytes(), 64-byte aligned
+    std::int64_t folded_rows =
+        0;  // not 0: the kernel sees all batches as one, of this many rows each
+  };
+  static void call(void* run, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
+                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld);
+  /// The same for any type of accumulator.
+  static void rectangle(const Run& run, int worker, std::int64_t batch, std::int64_t row0,
+                        std::int64_t row1, std::int64_t col0, std::int64_t col1, const void* block,
+                        std::int64_t ld);
+
+ private:
+  const TileProgram program_;
+};
+
+}  // namespace tenon::cpu

@@ -1,0 +1,139 @@
+// The opaque engine against the reference engine: movement and pooling, and the indices it refuses.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include <tenon/error.h>
+
+#include "region_check.h"
+
+using namespace tenon;
+using test::RegionCheck;
+
+namespace {
+
+constexpr DType kAll[] = {DType::Bool,     DType::UInt8,   DType::Int8,
+                          DType::Int32,    DType::Int64,   DType::Float16,
+                          DType::BFloat16, DType::Float32, DType::Float64};
+
+RegionCheck opaque(Op op, const std::vector<std::pair<DType, Shape>>& inputs, DType dtype,
+                   const Shape& out, double high = 11) {
+  RegionCheck t;
+  t.region.kind = RegionKind::Opaque;
+  t.region.opaque.op = op;
+  for (const auto& [type, shape] : inputs) {
+    t.region.opaque.inputs.push_back(t.leaf(type, shape, 0, high));
+    t.region.opaque.shapes.push_back(shape);
+  }
+  t.region.opaque.out = t.output(dtype, out);
+  return t;
+}
+
+void check(RegionCheck& t) { t.check(cpu::opaque_engine(), 1e-5); }
+
+}  // namespace
+
+TEST_CASE("opaque: concat along every axis") {
+  for (const DType dtype : kAll)
+    for (int axis = 0; axis < 3; ++axis) {
+      Shape a{3, 4, 5}, b{3, 4, 5}, c{3, 4, 5}, out{3, 4, 5};
+      b[axis] = 0;
+      c[axis] = 7;
+      out[axis] = a[axis] + 7;
+      RegionCheck t = opaque(Op::Concat, {{dtype, a}, {dtype, b}, {dtype, c}}, dtype, out);
+      t.region.opaque.attrs.i[0] = axis;
+      check(t);
+    }
+  RegionCheck large = opaque(Op::Concat, {{DType::Float32, {100000}}, {DType::Float32, {70001}}},
+                             DType::Float32, {170001});
+  check(large);
+}
+
+TEST_CASE("opaque: pad and crop") {
+  for (const DType dtype : kAll) {
+    RegionCheck t = opaque(Op::Pad, {{dtype, {3, 4, 5}}}, dtype, {4, 3, 9});
+    const std::int64_t amounts[] = {0, 1, -1, 0, 3, 1};
+    std::copy(amounts, amounts + 6, t.region.opaque.attrs.i);
+    t.region.opaque.attrs.f = 2;
+    check(t);
+  }
+  RegionCheck empty = opaque(Op::Pad, {{DType::Float32, {2, 0}}}, DType::Float32, {2, 3});
+  empty.region.opaque.attrs.i[2] = 1;
+  empty.region.opaque.attrs.i[3] = 2;
+  check(empty);
+}
+
+TEST_CASE("opaque: gather and scatter-add") {
+  for (const DType dtype : kAll)
+    for (const DType index : {DType::Int32, DType::Int64})
+      for (int axis = 0; axis < 3; ++axis) {
+        Shape x{3, 4, 70}, picked = x;
+        picked[axis] = 6;
+        RegionCheck t = opaque(Op::Gather, {{dtype, x}, {index, picked}}, dtype, picked,
+                               static_cast<double>(x[axis]));
+        t.region.opaque.attrs.i[0] = axis;
+        check(t);
+        if (dtype == DType::Bool) continue;
+        RegionCheck s = opaque(Op::ScatterAdd, {{dtype, x}, {index, picked}, {dtype, picked}},
+                               dtype, x, static_cast<double>(x[axis]));
+        s.region.opaque.attrs.i[0] = axis;
+        check(s);
+      }
+}
+
+TEST_CASE("opaque: rows of a table, by one index a row") {
+  std::vector<double> indices;
+  for (int row = 0; row < 500; ++row)
+    for (int j = 0; j < 256; ++j) indices.push_back(row * 7 % 100);
+  for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+    RegionCheck t;
+    t.region.kind = RegionKind::Opaque;
+    Opaque& o = t.region.opaque;
+    o.op = op;
+    o.inputs = {t.leaf(DType::Float32, {100, 256}), t.leaf_of(DType::Int64, {500, 256}, indices)};
+    if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {500, 256}));
+    for (const ValueId id : o.inputs)
+      o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
+    o.out = t.output(DType::Float32, op == Op::Gather ? Shape{500, 256} : Shape{100, 256});
+    check(t);
+  }
+}
+
+TEST_CASE("opaque: an index out of range is refused by name") {
+  for (const double bad : {-1.0, 4.0})
+    for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+      RegionCheck t;
+      t.region.kind = RegionKind::Opaque;
+      Opaque& o = t.region.opaque;
+      o.op = op;
+      o.inputs = {t.leaf(DType::Float32, {4, 2}), t.leaf_of(DType::Int64, {2, 2}, {0, 1, bad, 3})};
+      if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {2, 2}));
+      for (const ValueId id : o.inputs)
+        o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
+      o.out = t.output(DType::Float32, op == Op::Gather ? Shape{2, 2} : Shape{4, 2});
+      std::string message;
+      try {
+        t.run(cpu::opaque_engine(), 1);
+      } catch (const ValueError& error) {
+        message = error.what();
+      }
+      CHECK(message.find(std::to_string(static_cast<int>(bad))) != std::string::npos);
+      CHECK(message.find("axis 0 of size 4") != std::string::npos);
+    }
+}
+
+TEST_CASE("opaque: pooling") {
+  PoolAttrs v;
+  v.kernel_h = 3, v.kernel_w = 2, v.stride_h = 2, v.stride_w = 2, v.pad_h = 1, v.pad_w = 0;
+  const Shape x{2, 3, 9, 8}, y{2, 3, 5, 4};
+  for (const DType d : {DType::Float32, DType::Float64, DType::BFloat16, DType::Float16}) {
+    RegionCheck cases[] = {
+        opaque(Op::MaxPool2d, {{d, x}}, d, y), opaque(Op::MaxPool2dGrad, {{d, x}, {d, y}}, d, x),
+        opaque(Op::MaxPool2dGather, {{d, x}, {d, x}}, d, y), opaque(Op::AvgPool2d, {{d, x}}, d, y),
+        opaque(Op::AvgPool2dGrad, {{d, y}}, d, x)};
+    for (RegionCheck& t : cases) {
+      v.store(t.region.opaque.attrs);
+      check(t);
+    }
+  }
+}
