@@ -6,6 +6,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "train/evaluate.h"
 #include "train/run_folder.h"
 #include "train/session.h"
 #include "train/settings.h"
@@ -61,18 +62,6 @@ Weights weights_of_run(const std::string& dir) {
   return {checkpoint->path, checkpoint->model_state()};
 }
 
-class EvaluationProgress : public Callback {
- public:
-  explicit EvaluationProgress(std::function<void(std::int64_t, std::int64_t)> f)
-      : function_(std::move(f)) {}
-  void on_evaluation(std::int64_t batch, std::int64_t batches) override {
-    if (function_) function_(batch, batches);
-  }
-
- private:
-  std::function<void(std::int64_t, std::int64_t)> function_;
-};
-
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
@@ -125,11 +114,8 @@ Evaluation TrainedModel::evaluate(
   const std::unique_ptr<data::Loader> loader = test_loader(
       settings_, data::open_dataset(data.empty() ? settings_.data : data, data::Split::Test),
       batch);
-  const std::vector<Tensor> parameters = net_.parameters();
-  optim::Sgd unused(parameters);
-  TrainOptions options;
-  options.callbacks = {std::make_shared<EvaluationProgress>(progress)};
-  return Trainer(net_, nn::CrossEntropyLoss(), unused, options).evaluate(*loader);
+  EvalStep step(net_, nn::CrossEntropyLoss());
+  return train::evaluate(step, *loader, true, progress);
 }
 
 Tensor TrainedModel::predict(const Tensor& images) const {

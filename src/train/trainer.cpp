@@ -15,6 +15,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "train/evaluate.h"
 #include "train/records.h"
 #include "train/run_folder.h"
 #include "train/step.h"
@@ -86,7 +87,12 @@ struct Trainer::Impl {
         train_step(net, loss, optimizer, options),
         eval_step(net, loss) {}
 
-  Evaluation evaluate(data::Loader& loader);
+  Evaluation evaluate(data::Loader& loader) {
+    return train::evaluate(eval_step, loader, options.classes,
+                           [this](std::int64_t batch, std::int64_t batches) {
+                             tell([&](Callback& c) { c.on_evaluation(batch, batches); });
+                           });
+  }
   bool stop_asked() const {
     return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
   }
@@ -102,37 +108,6 @@ struct Trainer::Impl {
   TrainStep train_step;
   EvalStep eval_step;
 };
-
-Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
-  const Clock::time_point start = Clock::now();
-  loader.set_epoch(loader.state().epoch);
-  const std::int64_t classes = loader.dataset().classes();
-  const bool counting = options.classes && classes > 0;
-  Evaluation out;
-  out.confusion = metrics::ConfusionMatrix(counting ? static_cast<int>(classes) : 1);
-  metrics::RunningMean loss_mean, top3;
-  data::Batch batch;
-  for (std::int64_t k = 1; loader.next(batch); ++k) {
-    const EvalOutcome outcome = eval_step(batch);
-    const auto weight = static_cast<double>(batch.size);
-    loss_mean.add(outcome.loss, weight);
-    out.items += batch.size;
-    if (counting) {
-      if (outcome.scores.rank() != 2 || outcome.scores.size(1) != classes)
-        throw ShapeError(cat("the network gives ", outcome.scores.shape(), " where the data has ",
-                             classes, " classes: choose a model with as many outputs"));
-      out.confusion.add(outcome.scores, batch.target);
-      top3.add(metrics::top_k_accuracy(outcome.scores, batch.target, 3), weight);
-    }
-    tell([&](Callback& c) { c.on_evaluation(k, loader.batches()); });
-  }
-  out.loss = loss_mean.value();
-  out.accuracy = counting ? out.confusion.accuracy() : 0;
-  out.top3_accuracy = top3.value();
-  out.seconds = seconds_since(start);
-  out.items_per_s = static_cast<double>(out.items) / std::max(out.seconds, 1e-9);
-  return out;
-}
 
 namespace {
 

@@ -1,5 +1,7 @@
 // The Trainer on a toy problem: it learns, stops, resumes bit for bit, keeps the best, refuses NaN.
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <filesystem>
@@ -193,21 +195,24 @@ TEST_CASE("trainer: a damaged newest checkpoint is passed over, torn log lines a
 }
 
 TEST_CASE("trainer: early stopping, and the best weights are kept") {
-  class Spoiler : public train::Callback {  // from the third epoch on the rate is ruinous
+  class Spoiler
+      : public train::Callback {  // after the second epoch all weights are zero, and stay so
    public:
-    explicit Spoiler(const nn::Module& net) : weights_(net.parameters()) {}
+    explicit Spoiler(const nn::Module& net) : weights_(net.state_dict()) {}
     void on_epoch(const train::EpochReport& report) override {
-      if (report.epoch == 2) best = toy::snapshot({{"w", weights_[0]}});
-      if (report.epoch >= 2) set_value(weights_[0], zeros_like(weights_[0]));
+      if (report.epoch != 2) return;
+      best = toy::snapshot(weights_);
+      for (const auto& [name, weight] : weights_) set_value(weight, zeros_like(weight));
     }
     StateDict best;
 
    private:
-    std::vector<Tensor> weights_;
+    StateDict weights_;
   };
   for (const bool on_disk : {false, true}) {
+    CAPTURE(on_disk);
     const TestFolder folder;
-    toy::Session s;
+    toy::Session s(0, 16, 0.05);
     const auto spoiler = std::make_shared<Spoiler>(s.net);
     TrainOptions o = options(on_disk ? folder / "run" : "");
     o.epochs = 40;
@@ -215,11 +220,33 @@ TEST_CASE("trainer: early stopping, and the best weights are kept") {
     o.early_stopping = 3;
     o.callbacks = {spoiler};
     const train::TrainResult result = s.fit(o);
-    if (result.best_epoch != 2) continue;  // the toy found its way back: nothing to check
+    CHECK(result.best_epoch == 2);
     CHECK(result.reason == StopReason::EarlyStop);
     CHECK(result.epochs.size() == 5);
-    CHECK(toy::difference({{"w", s.net.parameters()[0]}}, spoiler->best) == "");
+    CHECK(toy::difference(s.net.state_dict(), spoiler->best) == "");
   }
+}
+
+TEST_CASE("trainer: a full disk stops the run with an error, and nothing is lost") {
+  toy::Session whole(3);
+  whole.fit(options());
+  const TestFolder folder;
+  {
+    toy::Session first(3);
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{4096, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    CHECK_THROWS_AS(first.fit(options(folder / "run")), IoError);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+  }
+  toy::Session second(1);
+  TrainOptions o = options(folder / "run");
+  o.resume = true;
+  second.fit(o);
+  CHECK(toy::difference(second.net.state_dict(), whole.net.state_dict()) == "");
 }
 
 TEST_CASE("trainer: NaN stops the run, names the layer and leaves the weights") {
