@@ -1,4 +1,4 @@
-# Tests: one program for all doctest files, one ctest entry for each folder of tests/, and the guards.
+# Tests: one program for all doctest files, one ctest entry for each folder of tests/; the command's tests; the guards.
 #
 # Every test runs in the source folder, with TENON_COMMAND naming the built command.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
@@ -28,5 +28,15 @@ list(REMOVE_DUPLICATES TENON_TEST_FOLDERS)
 foreach(folder ${TENON_TEST_FOLDERS})
   tenon_add_test(tests.${folder} 900 tenon_tests "--source-file=*/tests/${folder}/*" --no-intro)
 endforeach()
+
+# Tests of the command are Python programs (unittest, standard library only).
+if(TARGET tenon_cli)
+  file(GLOB TENON_COMMAND_TESTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/test_*.py)
+  foreach(source ${TENON_COMMAND_TESTS})
+    get_filename_component(name ${source} NAME_WE)
+    string(REPLACE "test_" "" name ${name})
+    tenon_add_test(cli.${name} 600 ${Python3_EXECUTABLE} -B ${source})
+  endforeach()
+endif()
 
 include(cmake/TenonGuards.cmake)
