@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include "terminal.h"
@@ -27,14 +29,11 @@ Verdict verdict(const std::exception& error) {
     return {kData,
             "the data does not fit the network; "
             "'tenon data info SPEC' and 'tenon summary MODEL' show both shapes"};
-  if (is<IoError>(error)) return {kIo, ""};
+  if (is<IoError>(error) || is<std::filesystem::filesystem_error>(error)) return {kIo, ""};
   if (is<NumericError>(error))
-    return {kNumeric,
-            "a lower --lr, a warm-up (--set train.warmup=1) or --precision fp32 usually helps"};
+    return {kNumeric, "a lower --lr, a warm-up (--set warmup=1) or --precision fp32 usually helps"};
   if (is<MemoryError>(error))
-    return {kMemory,
-            "a smaller --batch needs less; 'tenon summary MODEL --batch N' tells how much before "
-            "you train"};
+    return {kMemory, "'tenon summary MODEL --batch N' tells what a batch needs before you train"};
   if (is<std::bad_alloc>(error))
     return {kMemory, "the system has no more memory; a smaller --batch needs less"};
   if (is<NotSupported>(error)) return {kUnsupported, ""};
@@ -53,6 +52,7 @@ int report(const std::exception& error) {
   const Verdict known = usage != nullptr ? Verdict{kUsage, usage->hint().c_str()} : verdict(error);
   const Terminal& terminal = stderr_terminal();
   clear_status_line();
+  std::fflush(stdout);
   const char* text = is<std::bad_alloc>(error) ? "out of memory" : error.what();
   fmt::print(stderr, "{} {}\n", terminal.paint(Ink::Red, "error:"), text);
   if (known.hint[0] != '\0')

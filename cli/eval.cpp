@@ -5,6 +5,7 @@
 #include <tenon/train.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "commands.h"
@@ -78,7 +79,7 @@ void print_matrix(const metrics::ConfusionMatrix& matrix) {
       const std::string cell = pad_left(count == 0 ? "." : std::to_string(count), width - 1) + " ";
       // The square root spreads the small shares, where the errors are.
       line += count == 0 ? terminal.paint(Ink::Dim, cell)
-                         : terminal.shade(0.12 + 0.88 * std::min(1.0, share * (2 - share)), cell);
+                         : terminal.shade(0.12 + 0.88 * std::sqrt(std::min(1.0, share)), cell);
     }
     fmt::print("{}\n", line);
   }

@@ -19,7 +19,8 @@ struct Options {
   std::vector<std::string> without;
 };
 
-const std::vector<std::string> kViews = {"graph", "plan", "arena", "engines", "fusion", "passes"};
+const std::vector<std::string> kViews = {"graph",  "plan",   "arena",  "engines",
+                                         "fusion", "passes", "profile"};
 
 void print_head(const Plan& plan, const Options& options) {
   const Terminal& terminal = stdout_terminal();
@@ -43,6 +44,22 @@ std::string view_text(const Plan& plan, const std::string& view) {
   return plan.steps();
 }
 
+std::string profile_text(const std::vector<StepTime>& times) {
+  double total = 0;
+  for (const StepTime& time : times) total += time.median_ms;
+  std::string text = fmt::format("{:>4}  {:>9}  {:>9}  {:>6}  {:>8}  {:<12}  {}\n", "step",
+                                 "median ms", "least ms", "share", "GFLOP/s", "engine", "what");
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    const StepTime& time = times[k];
+    const std::string rate =
+        time.gflop > 0 ? fmt::format("{:.1f}", time.gflop / time.median_ms * 1e3) : std::string();
+    text += fmt::format("{:>4}  {:>9.4f}  {:>9.4f}  {:>4.0f} %  {:>8}  {:<12}  {}{}\n", k,
+                        time.median_ms, time.min_ms, 100 * time.median_ms / total, rate,
+                        time.engine, time.title, time.label.empty() ? "" : "  # " + time.label);
+  }
+  return text + fmt::format("{:>4}  {:>9.4f}\n", "sum", total);
+}
+
 int run(Options options) {
   parse_list("VIEW", options.view, kViews);
   if (!options.batch) options.batch = models::info(options.model).recipe.batch;
@@ -52,7 +69,8 @@ int run(Options options) {
   Step step = make_step(options.phase, options.model, *options.batch);
   const Plan plan = step.function.plan(step.inputs);
   print_head(plan, options);
-  std::string text = view_text(plan, options.view);
+  std::string text = options.view == "profile" ? profile_text(step.function.profile(step.inputs))
+                                               : view_text(plan, options.view);
   if (!text.empty() && text.back() != '\n') text += '\n';
   fmt::print("{}", text);
   return kOk;
@@ -66,14 +84,15 @@ Command inspect_command() {
   command.name = "inspect";
   command.summary = "how a step is planned: graph, passes, fusion, engines, memory";
   command.about =
-      "Plans a training step or an inference of MODEL without running it and shows one view of the "
+      "Plans a training step or an inference of MODEL and shows one view of the "
       "plan:\n"
       "graph: the nodes after the graph passes;\n"
       "plan: the steps in order, with engine, shapes and buffers;\n"
       "arena: which value lives where, and from which step to which;\n"
       "engines: which engine runs each step;\n"
       "fusion: why each region fused, or where it stopped;\n"
-      "passes: what each pass did and how long it took.";
+      "passes: what each pass did and how long it took;\n"
+      "profile: the step is run 50 times and every part of it timed.";
   command.examples = {
       {"tenon inspect lenet5", "The plan of its training step."},
       {"tenon inspect lenet5 fusion", "What was fused into what, and why not more."},

@@ -325,11 +325,17 @@ std::vector<std::string> draw(const Glyph& glyph) {
   const auto grey = [](int value) { return 232 + value * 23 / 255; };
   std::vector<std::string> lines;
   for (int y = 0; y < glyph.height; y += 2) {
-    std::string line;
+    std::string line, inks;
     for (int x = 0; x < glyph.width; ++x) {
       const int upper = level(x, y), lower = level(x, y + 1);
-      line += blocks ? fmt::format("\x1b[38;5;{};48;5;{}m▀", grey(upper), grey(lower))
-                     : std::string(1, kRamp[(upper + lower) * 9 / 510]);
+      if (!blocks) {
+        line += kRamp[(upper + lower) * 9 / 510];
+        continue;
+      }
+      // Inks are named where they change only: a picture is then a tenth as long.
+      std::string wanted = fmt::format("\x1b[38;5;{};48;5;{}m", grey(upper), grey(lower));
+      if (wanted != inks) line += inks = std::move(wanted);
+      line += "▀";
     }
     lines.push_back(blocks ? line + "\x1b[0m" : line);
   }

@@ -14,8 +14,10 @@ namespace tenon::cli {
 
 using Clock = std::chrono::steady_clock;
 
-void Progress::on_start(std::int64_t first_step, std::int64_t) {
-  if (first_step > 1) fmt::print("going on after step {}\n", thousands(first_step - 1));
+void Progress::on_start(std::int64_t steps_done, std::int64_t) {
+  fmt::print("{}\n", intro_);
+  if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));
+  std::fflush(stdout);
 }
 
 void Progress::on_step(const train::StepReport& report) {
@@ -23,10 +25,12 @@ void Progress::on_step(const train::StepReport& report) {
   if (quiet_ || !due()) return;
   const double done = static_cast<double>(report.step_in_epoch) /
                       static_cast<double>(std::max<std::int64_t>(1, report.steps_per_epoch));
+  const char* unit = stderr_terminal().width >= 92 ? " items/s" : "/s";
+  const auto left = static_cast<std::int64_t>(report.seconds_left + 0.5);
   show(fmt::format("epoch {}/{}", report.epoch, epochs_), done,
-       fmt::format("{:3.0f} %  loss {:.4f}  accuracy {}  {} items/s  {} left", done * 100,
-                   report.mean_loss, percent(report.accuracy), rate(report.items_per_s),
-                   duration_text(report.seconds_left)));
+       fmt::format("{:3.0f} %  loss {:.4f}  acc {:5.2f} %  {:>7}{}  {}:{:02} left", done * 100,
+                   report.mean_loss, report.accuracy * 100, rate(report.items_per_s), unit,
+                   left / 60, left % 60));
 }
 
 void Progress::on_evaluation(std::int64_t batch, std::int64_t batches) {
@@ -68,10 +72,15 @@ void Progress::show(const std::string& label, double done, const std::string& fa
     fmt::print(stderr, "{}  {}\n", label, facts);
     return;
   }
-  const int room = terminal.width - columns(label) - columns(facts) - 5;
-  status_line(room >= 6 ? fmt::format("{} {}  {}", label, bar_text(done, std::min(room, 30)), facts)
-                        : fmt::format("{}  {}", label, facts)
-                              .substr(0, static_cast<std::size_t>(terminal.width - 1)));
+  // The bar takes what the widest facts of this run leave, so that it does not jump.
+  widest_ = std::max(widest_, columns(facts));
+  const int room = terminal.width - columns(label) - widest_ - 4;
+  std::string line =
+      room >= 6 ? fmt::format("{} {}  {}", label, bar_text(done, std::min(room, 30)), facts)
+                : fmt::format("{}  {}", label, facts);
+  if (columns(line) >= terminal.width)
+    line = facts.substr(0, static_cast<std::size_t>(terminal.width - 1));
+  status_line(line);
 }
 
 std::string bar_text(double done, int width) {

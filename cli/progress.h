@@ -6,14 +6,17 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 namespace tenon::cli {
 
 class Progress : public train::Callback {
  public:
-  /// `epochs` is the planned number. With `quiet` only the epochs' lines appear.
-  Progress(int epochs, bool quiet) : epochs_(epochs), quiet_(quiet) {}
-  void on_start(std::int64_t first_step, std::int64_t total_steps) override;
+  /// `intro` is printed when training begins; `epochs` is the planned number. With `quiet` only the
+  /// epochs' lines appear.
+  Progress(std::string intro, int epochs, bool quiet)
+      : intro_(std::move(intro)), epochs_(epochs), quiet_(quiet) {}
+  void on_start(std::int64_t steps_done, std::int64_t total_steps) override;
   void on_step(const train::StepReport& report) override;
   void on_evaluation(std::int64_t batch, std::int64_t batches) override;
   void on_epoch(const train::EpochReport& report) override;
@@ -24,9 +27,11 @@ class Progress : public train::Callback {
   bool due();
   void show(const std::string& label, double done, const std::string& facts);
 
+  std::string intro_;
   int epochs_;
   bool quiet_;
   double first_step_ = 0;
+  int widest_ = 0;
   std::chrono::steady_clock::time_point shown_;
 };
 

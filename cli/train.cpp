@@ -8,6 +8,7 @@
 #include <tenon/models.h>
 #include <tenon/train.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -16,6 +17,7 @@
 #include "errors.h"
 #include "interrupt.h"
 #include "progress.h"
+#include "step.h"
 #include "terminal.h"
 
 namespace tenon::cli {
@@ -88,10 +90,14 @@ void apply(train::Settings& settings, const Given& given) {
   try {
     settings.set(given.setting.first, given.setting.second);
   } catch (const ValueError& error) {
-    throw UsageError(fmt::format("{}: {}", given.source, error.what()),
-                     given.source == "--set"
-                         ? "'tenon train MODEL --settings' lists all keys with their values"
-                         : "");
+    if (given.source == "--set")
+      throw UsageError(fmt::format("--set: {}", error.what()),
+                       "'tenon train MODEL --settings' lists all keys with their values");
+    // The library speaks of the setting; who typed a flag is told about the flag.
+    std::string text = error.what();
+    const std::string subject = fmt::format("setting '{}'", given.setting.first);
+    if (text.starts_with(subject)) text.replace(0, subject.size(), given.source);
+    throw UsageError(text);
   }
 }
 
@@ -132,43 +138,49 @@ std::string free_folder(const std::string& model) {
   }
 }
 
-void print_intro(const train::Settings& settings, const std::string& folder) {
-  const Terminal& terminal = stdout_terminal();
+std::string intro(const train::Settings& settings, const std::string& folder) {
   const models::Info info = models::info(settings.model);
-  fmt::print("{}  {} parameters, input {}\n", terminal.paint(Ink::Bold, settings.model),
-             thousands(info.parameters), info.input.str());
   const std::string momentum =
       settings.optimizer == "sgd" ? fmt::format(", momentum {:g}", settings.momentum) : "";
-  fmt::print(
-      "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {}, {} thread{}, seed {}\n",
-      settings.data, settings.epochs, settings.epochs == 1 ? "" : "s", settings.batch,
-      settings.optimizer, settings.lr, momentum, settings.schedule, settings.precision, threads(),
-      threads() == 1 ? "" : "s", settings.seed);
-  fmt::print("run folder {}\n\n", folder);
-  std::fflush(stdout);
+  return fmt::format("{}  {} parameters, input {}\n",
+                     stdout_terminal().paint(Ink::Bold, settings.model), thousands(info.parameters),
+                     info.input.str()) +
+         fmt::format(
+             "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {}, {} thread{}, seed "
+             "{}\n",
+             settings.data, settings.epochs, settings.epochs == 1 ? "" : "s", settings.batch,
+             settings.optimizer, settings.lr, momentum, settings.schedule, settings.precision,
+             threads(), threads() == 1 ? "" : "s", settings.seed) +
+         fmt::format("run folder {}\n", folder);
 }
 
 std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1, epochs / 2)); }
 
 void print_next_steps(const train::Settings& settings, const std::string& folder) {
   const Terminal& terminal = stdout_terminal();
-  const auto line = [&](const std::string& command, const char* what) {
-    fmt::print("  {}  {}\n", terminal.paint(Ink::Green, pad_right(command, 46)), what);
-  };
-  const bool pictures = models::info(settings.model).input.rank() == 3;
-  fmt::print("\n{}\n", terminal.paint(Ink::Bold, "Next"));
-  line(fmt::format("tenon eval {}", folder), "where it errs, class by class");
+  std::vector<std::pair<std::string, const char*>> lines;
+  lines.emplace_back("tenon eval " + folder, "where it errs, class by class");
   if (settings.data.starts_with("digits") || settings.data.starts_with("mnist"))
-    line(fmt::format("tenon predict {} --data {} --count 5", folder, settings.data),
-         "a few held-out samples, with pictures");
-  else if (pictures)
-    line(fmt::format("tenon predict {} photo.png", folder), "what it makes of a picture of yours");
-  line(fmt::format("tenon verify {}", folder), "that every bit of the run can be repeated");
-  line(fmt::format("tenon train --resume {} --epochs {}", folder, next_epochs(settings.epochs)),
-       "train on");
-  if (!settings.data.starts_with("digits")) return;
-  if (!holds_mnist(mnist_folder())) line("tenon data fetch mnist", "real digits, 12 MB");
-  line(fmt::format("tenon train {} --data mnist", settings.model), "train on real handwriting");
+    lines.emplace_back(fmt::format("tenon predict {} --data {}", folder, settings.data),
+                       "held-out examples, with pictures");
+  if (models::info(settings.model).input.rank() == 3)
+    lines.emplace_back(fmt::format("tenon predict {} photo.jpg", folder),
+                       "what it makes of your own handwriting");
+  lines.emplace_back("tenon verify " + folder, "that every bit of the run can be repeated");
+  lines.emplace_back(
+      fmt::format("tenon train --resume {} --epochs {}", folder, next_epochs(settings.epochs)),
+      "train on");
+  if (settings.data.starts_with("digits")) {
+    if (!holds_mnist(mnist_folder()))
+      lines.emplace_back("tenon data fetch mnist", "real handwriting, 12 MB");
+    lines.emplace_back(fmt::format("tenon train {} --data mnist", settings.model),
+                       "train on real handwriting");
+  }
+  int left = 0;
+  for (const auto& [command, what] : lines) left = std::max(left, columns(command));
+  fmt::print("\n{}\n", terminal.paint(Ink::Bold, "Next"));
+  for (const auto& [command, what] : lines)
+    fmt::print("  {}  {}\n", terminal.paint(Ink::Green, pad_right(command, left)), what);
 }
 
 void print_summary(const train::TrainResult& result, const train::Settings& settings,
@@ -208,6 +220,14 @@ int finish(const train::TrainResult& result, const train::Settings& settings, do
   return kOk;
 }
 
+// Plans a step before there is a run folder: planning throws MemoryError when the step does not
+// fit.
+void refuse_early(const train::Settings& settings) {
+  set_precision(precision_from_name(settings.precision));
+  Step step = training_step(settings.model, settings.batch);
+  (void)step.function.plan(step.inputs);
+}
+
 int start(const Options& options) {
   const train::Settings settings = make_settings(options);
   if (options.settings) {
@@ -215,9 +235,10 @@ int start(const Options& options) {
     return kOk;
   }
   set_threads(settings.threads);
+  if (!options.memory_limit.empty()) refuse_early(settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
-  print_intro(settings, folder);
-  const auto progress = std::make_shared<Progress>(settings.epochs, options.quiet);
+  const auto progress =
+      std::make_shared<Progress>(intro(settings, folder), settings.epochs, options.quiet);
   const train::TrainResult result =
       train::start_run(settings, folder, {{progress}, &interrupted()});
   return finish(result, settings, progress->first_step_seconds());
@@ -249,8 +270,8 @@ int resume(const Options& options) {
   settings.apply_file(options.resume + "/settings.toml");
   for (const KeyValue& each : overrides) apply(settings, {"--set", each});
   set_threads(settings.threads);
-  print_intro(settings, options.resume);
-  const auto progress = std::make_shared<Progress>(settings.epochs, options.quiet);
+  const auto progress =
+      std::make_shared<Progress>(intro(settings, options.resume), settings.epochs, options.quiet);
   const train::TrainResult result =
       train::resume_run(options.resume, {{progress}, &interrupted()}, overrides);
   return finish(result, settings, progress->first_step_seconds());

@@ -1,0 +1,147 @@
+"""Wrong words, keys, files and sizes: the exit code of docs/errors.md and the words that help."""
+import unittest
+
+from command import CommandTest, write_idx, write_png
+
+TINY = ["--data", "digits:200,50", "--epochs", "1"]
+
+
+class WrongWords(CommandTest):
+    def test_commands_and_options(self):
+        self.fails(2, "trian", says=["'trian'", "did you mean 'train'?"])
+        self.fails(2, "xyzzy", says=["one of: train, eval"])
+        self.fails(2, "data", "fetsh", says="did you mean 'fetch'?")
+        self.fails(2, "train", "--epoch", "3", says=["--epoch", "did you mean --epochs?"])
+        self.fails(2, "train", "lenet5", "--epochs", says="--epochs needs a value")
+        self.fails(2, "train", "lenet5", "--quiet=yes", says="--quiet takes no value")
+        self.fails(2, "train", "lenet5", "mlp", says="one word too many")
+        self.fails(2, "eval", says=["RUN is missing", "usage: tenon eval RUN"])
+        self.fails(2, "inspect", "lenet5", "--phase", "training", says=["--phase", "train, infer", "did you mean"])
+        self.fails(2, "inspect", "lenet5", "grpah", says=["'grpah'", "did you mean graph?"])
+
+    def test_models(self):
+        self.fails(2, "train", "lenet6", says="did you mean 'lenet5'")
+        self.fails(2, "train", says=["MODEL is missing", "tenon train lenet5"])
+        self.fails(2, "train", "mlp:784-x", says="mlp:784-x")
+        self.fails(2, "train", "mlp:784-9000000000000-10", says="mlp:784-9000000000000-10")
+        self.fails(2, "train", "mlp:100-10", *TINY, says=["[100]", "[1, 28, 28]", "mlp:784"])
+
+    def test_values_name_the_flag(self):
+        self.fails(2, "train", "lenet5", "--lr", "abc", says=["--lr", "'abc'", "number"])
+        self.fails(2, "train", "lenet5", "--lr=-1", says=["--lr", "'-1'"])
+        self.fails(2, "train", "lenet5", "--epochs", "0", says=["--epochs", "'0'"])
+        self.fails(2, "train", "lenet5", "--epochs", "1.5", says=["--epochs", "'1.5'"])
+        self.fails(2, "train", "lenet5", "--batch", "99999999999999999999", says="--batch")
+        self.fails(2, "train", "lenet5", "--optimizer", "sdg", says=["--optimizer", "did you mean 'sgd'"])
+        self.fails(2, "train", "lenet5", "--schedule", "cosin", says="did you mean 'cosine'")
+        self.fails(2, "train", "lenet5", "--precision", "fp8", says=["--precision", "bf16"])
+        self.fails(2, "train", "lenet5", "--threads", "-2", says="--threads")
+        self.fails(2, "train", "lenet5", "--memory-limit", "lots", says=["--memory-limit", "800MB"])
+        self.fails(2, "summary", "lenet5", "--batch", "0", says=["--batch", "1 or more"])
+        self.fails(2, "bench", "--only", "lenet5", says=["lenet5", "MODEL_bBATCH"])
+        self.fails(2, "bench", "--phase", "trian", says="did you mean train?")
+
+    def test_settings_by_key(self):
+        self.fails(2, "train", "lenet5", "--set", "momentun=0.9", says=["'momentun'", "did you mean 'momentum'", "--settings"])
+        self.fails(2, "train", "lenet5", "--set", "momentum=x", says=["momentum", "'x'"])
+        self.fails(2, "train", "lenet5", "--set", "momentum", says="not key=value")
+
+    def test_settings_files_name_file_and_line(self):
+        def config(text):
+            (self.folder / "c.toml").write_text(text)
+            return ["train", "--config", "c.toml"]
+
+        self.fails(2, *config('model = "lenet5"\n\nlr = "high"\n'), says=["c.toml, line 3", "'lr'", "'high'"])
+        self.fails(2, *config('model = "lenet5"\nmomentun = 1\n'), says=["c.toml, line 2", "did you mean 'momentum'"])
+        self.fails(3, *config("lr = \n"), says="c.toml, line 1")
+        self.fails(2, *config("lr = 0.1\n"), says="MODEL is missing")
+        self.fails(4, "train", "--config", "none.toml", says="none.toml")
+
+    def test_precedence(self):
+        (self.folder / "p.toml").write_text('model = "lenet5"\nlr = 0.2\nbatch = 32\nmomentum = 0.5\n')
+        out = self.ok("train", "--config", "p.toml", "--set", "batch=16", "--set", "lr=0.3", "--lr", "0.4", "--settings").out
+        for line in ('model = "lenet5"', "lr = 0.4", "batch = 16", "momentum = 0.5"):
+            self.assertIn(line, out)
+
+
+class WrongData(CommandTest):
+    def test_sources(self):
+        self.fails(2, "train", "lenet5", "--data", "digit", says="did you mean 'digits'")
+        self.fails(4, "train", "lenet5", "--data", "idx:/nowhere", says="/nowhere")
+        self.fails(4, "train", "lenet5", "--data", "csv:none.csv", says="none.csv")
+        self.fails(4, "train", "lenet5", "--data", "mnist", says="tenon data fetch mnist")
+        self.assertFalse((self.folder / "runs").exists(), "a refused run leaves no folder behind")
+
+    def test_corrupt_and_absurd_files(self):
+        folder = self.folder / "idx"
+        folder.mkdir()
+        for part, count in (("train", 20), ("t10k", 10)):
+            write_idx(folder / f"{part}-images-idx3-ubyte", [count, 28, 28], [7] * (count * 784))
+            write_idx(folder / f"{part}-labels-idx1-ubyte", [count], [1, 0] * (count // 2))
+        self.ok("data", "info", "idx:idx")
+        images = folder / "train-images-idx3-ubyte"
+        whole = images.read_bytes()
+        images.write_bytes(whole[:-5])
+        self.fails(3, "train", "lenet5", "--data", "idx:idx", says="train-images-idx3-ubyte")
+        images.write_bytes(whole[:4] + b"\xff" * 12 + whole[16:])
+        self.fails(3, "train", "lenet5", "--data", "idx:idx", says="train-images-idx3-ubyte")
+        images.write_bytes(b"\x1f\x8b\x08" + whole[:50])
+        self.fails(3, "train", "lenet5", "--data", "idx:idx", says="train-images-idx3-ubyte")
+        images.write_bytes(b"")
+        self.fails(3, "train", "lenet5", "--data", "idx:idx", says="train-images-idx3-ubyte")
+
+    def test_memory_is_refused_before_training(self):
+        self.fails(6, "train", "lenet5", *TINY, "--memory-limit", "1MB", "--out", "small", says=["limit", "tenon summary"])
+        self.assertFalse((self.folder / "small").exists(), "a refused run leaves no folder behind")
+        self.fails(6, "summary", "lenet5", "--memory-limit", "1MB", says="limit")
+        self.ok("summary", "lenet5", "--memory-limit", "1GiB")
+
+    def test_runs_and_models(self):
+        self.fails(4, "eval", "nowhere", says="nowhere")
+        self.fails(4, "verify", "nowhere", says="nowhere")
+        self.fails(4, "train", "--resume", "nowhere", says="nowhere")
+        (self.folder / "bad.safetensors").write_bytes(b"\xff" * 64)
+        self.fails(3, "eval", "bad.safetensors", says="bad.safetensors")
+
+
+class WrongFolders(CommandTest):
+    def test_places_that_cannot_hold_a_run(self):
+        (self.folder / "file").write_text("x")
+        self.fails(4, "train", "lenet5", *TINY, "--out", "file/run", says="file/run")
+        self.fails(4, "train", "lenet5", *TINY, "--out", "/proc/tenon", says="/proc/tenon")
+
+    def test_folder_that_holds_a_run(self):
+        self.ok("train", "lenet5", *TINY, "--out", "run")
+        self.fails(2, "train", "lenet5", *TINY, "--out", "run", says=["run", "--resume"])
+
+
+class WrongPictures(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        test = cls("test_pictures")
+        test.ok("train", "lenet5", *TINY, "--out", "run")
+
+    def test_pictures(self):
+        (self.folder / "text.png").write_text("not a picture")
+        self.fails(3, "predict", "run", "text.png", says="text.png")
+        self.fails(4, "predict", "run", "none.png", says="none.png")
+        self.fails(4, "predict", "run", str(self.folder), says="folder")
+        self.fails(2, "predict", "run", says="nothing to predict")
+        self.fails(2, "predict", "run", "--data", "digits", "--start", "100000000", says="--start")
+        write_png(self.folder / "blank.png", [[255] * 200] * 200)
+        self.fails(3, "predict", "run", "blank.png", says=["blank.png", "no ink"])
+
+    def test_one_bad_file_does_not_stop_the_others(self):
+        write_png(self.folder / "bar.png", [[255] * 40 + [0] * 8 + [255] * 40 if 10 < y < 70 else [255] * 88 for y in range(80)])
+        result = self.run_command("predict", "run", "none.png", "bar.png")
+        self.assertEqual(result.code, 4)
+        self.assertIn("bar.png", result.out)
+
+    def test_files_of_other_sizes(self):
+        write_idx(self.folder / "small-idx3-ubyte", [2, 8, 8], [0] * 128)
+        self.fails(3, "predict", "run", "small-idx3-ubyte", says=["[2, 8, 8]", "28 x 28"])
+
+
+if __name__ == "__main__":
+    unittest.main()

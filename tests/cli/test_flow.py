@@ -1,0 +1,171 @@
+"""The way of a user: train, evaluate, predict, stop, go on, verify; in a terminal and out of it."""
+import json
+import signal
+import time
+import unittest
+
+from command import CommandTest, write_png
+
+DATA = ["--data", "digits:1500,300"]
+
+
+class Flow(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.trained = cls("test_train").ok("train", "lenet5", *DATA, "--epochs", "2", "--out", "run")
+
+    def test_train(self):
+        out = self.trained.out
+        for word in ("61,706 parameters", "epoch 1/2", "epoch 2/2", "best test accuracy", "run/model.safetensors",
+                     "tenon eval run", "tenon predict run", "--resume run", "tenon data fetch mnist"):
+            self.assertIn(word, out)
+        self.assertNotIn("\x1b", out + self.trained.err)
+        for name in ("settings.toml", "log.csv", "log.jsonl", "model.safetensors", "checkpoints"):
+            self.assertTrue((self.folder / "run" / name).exists(), name)
+
+    def test_eval(self):
+        text = self.ok("eval", "run").out
+        for word in ("accuracy", "precision", "confusion", "300 test samples"):
+            self.assertIn(word, text)
+        figures = self.json("eval", "run", "--json")
+        self.assertEqual(figures["items"], 300)
+        self.assertEqual(sum(map(sum, figures["confusion"])), 300)
+        right = sum(figures["confusion"][i][i] for i in range(10))
+        self.assertAlmostEqual(figures["accuracy"], right / 300)
+        self.assertGreater(figures["accuracy"], 0.5)
+        self.assertEqual(self.json("eval", "run/model.safetensors", "--json")["accuracy"], figures["accuracy"])
+        other = self.json("eval", "run", "--data", "digits:10,200", "--threads", "1", "--json")
+        self.assertEqual(other["items"], 200)
+
+    def test_predict_held_out(self):
+        rows = self.json("predict", "run", *DATA, "--count", "3", "--start", "2", "--json")
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            self.assertAlmostEqual(sum(row["probabilities"]), 1, places=4)
+            self.assertEqual(row["class"], row["probabilities"].index(max(row["probabilities"])))
+            self.assertEqual(row["right"], row["class"] == row["label"])
+        text = self.ok("predict", "run", *DATA, "--count", "2").out
+        self.assertIn("of 2 right", text)
+        self.assertTrue(text.isascii())
+        self.assertRegex(text, r"[%#@*]{3}")
+
+    def test_predict_prepares_photographs(self):
+        ink = [[240] * 300 for _ in range(400)]
+        for y in range(80, 330):
+            for x in range(135, 165):
+                ink[y][x] = 20
+        write_png(self.folder / "one.png", ink)
+        row = self.json("predict", "run", "one.png", "--json")[0]
+        for word in ("300 x 400", "inverted", "centred in 28 x 28"):
+            self.assertIn(word, row["prepared"])
+        write_png(self.folder / "grey.png", [[0] * 28 if y < 4 or y > 23 else [0] * 13 + [255] * 3 + [0] * 12 for y in range(28)])
+        row = self.json("predict", "run", "grey.png", "--json")[0]
+        self.assertEqual(row["prepared"], "28 x 28")
+
+    def test_verify(self):
+        report = self.json("verify", "run", "--steps", "12", "--json")
+        self.assertTrue(report["passed"])
+        self.assertGreaterEqual(len(report["checks"]), 3)
+        self.assertIn("agree", self.ok("verify", "run", "--steps", "8").out)
+
+    def test_terminal_shows_bar_colours_and_pictures(self):
+        code, text = self.in_terminal("train", "lenet5", *DATA, "--epochs", "1", "--out", "shown")
+        self.assertEqual(code, 0, text)
+        self.assertIn("━", text)
+        self.assertIn("left", text)
+        code, text = self.in_terminal("predict", "run", *DATA, "--count", "1")
+        self.assertEqual(code, 0, text)
+        self.assertIn("▀", text)
+        code, text = self.in_terminal("predict", "run", *DATA, "--count", "1", NO_COLOR="1", LANG="C")
+        self.assertEqual(code, 0, text)
+        self.assertNotIn("▀", text)
+        self.assertNotIn("\x1b[38", text)
+        code, text = self.in_terminal("eval", "run", columns=60)
+        self.assertEqual(code, 0, text)
+        self.assertIn("\x1b[48;5;", text)
+
+    def test_resume_extends_and_refuses_other_settings(self):
+        self.ok("train", "lenet5", *DATA, "--epochs", "1", "--out", "more")
+        self.fails(2, "train", "--resume", "more", "--lr", "0.1", says=["--lr", "only --epochs and --threads"])
+        self.fails(2, "train", "lenet5", "--resume", "more", says="MODEL cannot change")
+        out = self.ok("train", "--resume", "more", "--epochs", "2", "--threads", "1").out
+        self.assertIn("going on after step", out)
+        self.assertIn("epoch 2/2", out)
+
+    def test_folders_are_numbered(self):
+        for name in ("runs/mlp-784-16-10", "runs/mlp-784-16-10-2"):
+            out = self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "1").out
+            self.assertIn(f"run folder {name}\n", out)
+
+    def test_csv_network(self):
+        rows = [f"{i % 3 + i * 0.001:.3f},{(i * 7) % 5},{i % 3}" for i in range(200)]
+        (self.folder / "table.csv").write_text("a,b,class\n" + "\n".join(rows) + "\n")
+        out = self.ok("train", "mlp:2-16-3", "--data", "csv:table.csv", "--epochs", "2", "--out", "table").out
+        self.assertNotIn("photo", out)
+        self.ok("eval", "table")
+        self.assertEqual(len(self.json("predict", "table", "--data", "csv:table.csv", "--json")), 5)
+        self.fails(3, "predict", "table", "one.jpg" if (self.folder / "one.jpg").exists() else "table.csv", says="table.csv")
+
+
+class Stops(CommandTest):
+    """Ctrl-C, SIGTERM, kill -9, and two runs in one folder."""
+
+    def start_long(self, name):
+        process = self.start("train", "lenet5", "--data", "digits:20000,300", "--epochs", "3", "--out", name,
+                             "--set", "checkpoint_steps=20")
+        latest = self.folder / name / "checkpoints" / "latest"
+        deadline = time.time() + 60
+        while not latest.exists() and time.time() < deadline and process.poll() is None:
+            time.sleep(0.01)
+        self.assertTrue(latest.exists(), "no checkpoint within a minute")
+        return process
+
+    def steps_of(self, name):
+        rows = [json.loads(line) for line in (self.folder / name / "log.jsonl").read_text().splitlines() if line.endswith("}")]
+        return max((row.get("step", 0) for row in rows), default=0)
+
+    def stop_with(self, number, code):
+        name = f"stopped{number}"
+        process = self.start_long(name)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, code, out + err)
+        self.assertIn(f"tenon train --resume {name}", out)
+        self.assertIn("stopped after step", out)
+
+    def test_interrupt_and_terminate(self):
+        self.stop_with(signal.SIGINT, 130)
+        self.stop_with(signal.SIGTERM, 143)
+
+    def test_killed_run_goes_on_to_the_same_bits(self):
+        settings = ["--data", "digits:1000,100", "--epochs", "4", "--set", "checkpoint_steps=5"]
+        self.ok("train", "lenet5", *settings, "--out", "whole")
+        process = self.start("train", "lenet5", *settings, "--out", "killed")
+        latest = self.folder / "killed" / "checkpoints" / "latest"
+        deadline = time.time() + 60
+        while not latest.exists() and time.time() < deadline and process.poll() is None:
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+        self.ok("train", "--resume", "killed", "--threads", "1")
+        self.assertEqual((self.folder / "killed" / "model.safetensors").read_bytes()[-1000:],
+                         (self.folder / "whole" / "model.safetensors").read_bytes()[-1000:])
+        whole, killed = self.json("eval", "whole", "--json"), self.json("eval", "killed", "--json")
+        self.assertEqual(whole["loss"], killed["loss"])
+
+    def test_folder_in_use(self):
+        process = self.start_long("busy")
+        self.fails(4, "train", "--resume", "busy", says="busy")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+
+    def test_nan_names_the_layer(self):
+        result = self.fails(5, "train", "mlp:784-64-10", "--data", "digits:2000,100", "--epochs", "3", "--lr", "1e6",
+                            "--set", "warmup=0", "--set", "activation=relu", "--out", "diverged", says=["hint:", "--lr"])
+        self.assertIn("step", result.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+"""summary, inspect, bench, doctor and data: what they print, for people and for programs."""
+import gzip
+import json
+import pathlib
+import time
+import unittest
+
+from command import CommandTest, write_idx
+
+MNIST = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]
+
+
+class Looking(CommandTest):
+    def test_summary(self):
+        text = self.ok("summary", "lenet5").out
+        for word in ("61,706", "416,520", "Conv2d(6, 16", "[64, 10]", "to train", "planned"):
+            self.assertIn(word, text)
+        for model, parameters in (("lenet5", 61706), ("keras_cnn", 93322), ("fcn_r", 14205962), ("mlp:784-300-10", 238510)):
+            figures = self.json("summary", model, "--batch", "8", "--json")
+            self.assertEqual(figures["parameters"], parameters)
+            self.assertEqual(figures["parameters"], sum(layer["parameters"] for layer in figures["layers"]))
+            self.assertGreater(figures["train_bytes"], figures["infer_bytes"])
+            self.assertGreater(figures["train_bytes"], 4 * parameters)
+
+    def test_inspect_views(self):
+        for view, word in (("graph", "conv2d"), ("plan", "->"), ("arena", "offset"), ("engines", "steps"),
+                           ("fusion", "conv2d"), ("passes", "fuse")):
+            text = self.ok("inspect", "lenet5", view).out
+            self.assertIn(word, text)
+            self.assertIn("lenet5 train batch 64", text)
+        self.assertIn("lenet5 infer batch 3", self.ok("inspect", "lenet5", "--phase", "infer", "--batch", "3").out)
+        self.fails(2, "inspect", "lenet5", "--without", "fuze", says="fuze")
+        self.ok("inspect", "lenet5", "passes", "--without", "fuse")
+
+    def test_bench_fields(self):
+        out = self.ok("bench", "--only", "lenet5_b4", "--phase", "train,infer", "--precision", "fp32,bf16", "--budget", "0.02",
+                      "--json", "rows.jsonl").out
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(row["phase"], row["precision"]) for row in rows],
+                         [("train", "fp32"), ("train", "bf16"), ("infer", "fp32"), ("infer", "bf16")])
+        fields = ["workload", "phase", "precision", "mode", "batch", "ms", "ms_min", "items_per_s", "peak_mb", "setup_s",
+                  "planned_mb", "cpu", "isa", "threads"]
+        for row in rows:
+            self.assertEqual(list(row), fields)
+            self.assertGreaterEqual(row["ms"], row["ms_min"])
+        self.assertEqual((self.folder / "rows.jsonl").read_text(), out)
+
+    def test_doctor(self):
+        text = self.ok("doctor", "--quick").out
+        for word in ("processor", "kernels used", "threads", "memory", "cache folder", "tenon data fetch mnist"):
+            self.assertIn(word, text)
+        facts = self.json("doctor", "--json")
+        self.assertGreater(facts["fp32_gflops"], 0.1)
+        self.assertGreater(facts["copy_gb_per_s"], 0.1)
+        self.assertFalse(facts["data"]["mnist"])
+
+    def test_starts_fast(self):
+        self.ok("--version")
+        best = min(self.timed("--version") for _ in range(5))
+        self.assertLess(best, 0.15, "starting the command is slow")
+
+    def timed(self, *words):
+        start = time.perf_counter()
+        self.ok(*words)
+        return time.perf_counter() - start
+
+
+class Data(CommandTest):
+    def test_info(self):
+        text = self.ok("data", "info", "digits:100,20").out
+        for word in ("train", "test", "[1, 28, 28]", "10 classes"):
+            self.assertIn(word, text)
+        figures = self.json("data", "info", "digits:100,20", "--json")
+        self.assertEqual((figures["train"]["size"], figures["test"]["size"]), (100, 20))
+        self.assertEqual(sum(figures["train"]["counts"]), 100)
+
+    def test_sheet(self):
+        self.ok("data", "sheet", "digits:100,200", "sheet.png", "--columns", "5", "--scale", "1")
+        data = (self.folder / "sheet.png").read_bytes()
+        self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual(int.from_bytes(data[16:20], "big"), 5 * 30 + 2)
+        self.assertEqual(int.from_bytes(data[20:24], "big"), 10 * 30 + 2)
+        self.fails(4, "data", "sheet", "digits:100,200", "no/where.png", says="no/where.png")
+
+    def test_fetch_without_a_network(self):
+        self.fails(2, "data", "fetch", "imagenet", says=["imagenet", "mnist"])
+        self.fails(4, "data", "fetch", "mnist", "--from", "file:///nowhere", "--dir", "none", says="file:///nowhere/train-images")
+        self.assertEqual(list((self.folder / "none").glob("*.gz")), [])
+
+    def test_fetch_refuses_what_is_not_mnist(self):
+        other = self.folder / "other"
+        other.mkdir()
+        for name in MNIST:
+            shape = [3, 28, 28] if "images" in name else [3]
+            write_idx(other / name, shape, [0] * (3 * 784 if "images" in name else 3))
+            (other / f"{name}.gz").write_bytes(gzip.compress((other / name).read_bytes()))
+        self.fails(3, "data", "fetch", "mnist", "--from", other.as_uri(), "--dir", "got", says=["not MNIST's", "[3, 28, 28]"])
+        self.assertEqual(list((self.folder / "got").iterdir()), [])
+
+    def test_fetch_goes_on_where_it_was(self):
+        source = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "mnist"
+        if not source.exists():
+            print("skipped: no copy of MNIST to fetch from")
+            return
+        target = self.folder / "data" / "mnist"
+        target.mkdir(parents=True)
+        name = f"{MNIST[0]}.gz"
+        whole = (source / name).read_bytes()
+        (target / f"{name}.part").write_bytes(whole[:100000])
+        out = self.ok("data", "fetch", "mnist", "--from", source.as_uri()).out
+        self.assertEqual(out.count("checked"), 4)
+        self.assertEqual((target / name).read_bytes(), whole)
+        (target / f"{MNIST[1]}.gz").unlink()
+        (target / f"{MNIST[1]}.gz.part").write_bytes(b"rubbish")
+        (target / f"{MNIST[3]}.gz").write_bytes(b"rubbish")
+        out = self.ok("data", "fetch", "mnist", "--from", source.as_uri()).out
+        self.assertEqual((out.count("there already"), out.count("checked")), (2, 2))
+        self.assertEqual(list(target.glob("*.part")), [])
+        self.assertIn("60,000", self.ok("data", "info", "mnist").out)
+
+
+if __name__ == "__main__":
+    unittest.main()
