@@ -105,7 +105,10 @@ VerifyCheck compare_log(const std::string& dir, const Outcome& now) {
     if (step < 1 || step > static_cast<std::int64_t>(now.losses.size())) continue;
     const double again = now.losses[static_cast<std::size_t>(step - 1)];
     if (again != loss)
-      return {name, false, cat("step ", step, ": the log says ", loss, ", now ", again)};
+      return {
+          name, false,
+          cat("step ", step, ": the log says ", loss, ", now ", again,
+              "; another processor or another version of Tenon than the run's gives other bits")};
     ++compared;
   }
   return {name, true,
