@@ -25,6 +25,13 @@ precision_from_name(const std::string& text);  ///< "fp32", "bf16"; throws Value
 TENON_API void eval(std::span<const Tensor> tensors);
 TENON_API void eval(std::initializer_list<Tensor> tensors);
 
+/// How long one step of a program takes.
+struct StepTime {
+  std::string title, label, engine;
+  double median_ms = 0, min_ms = 0;
+  double gflop = 0;  ///< multiply-adds times two of a contraction; 0 for other steps
+};
+
 /// A function traced once for each combination of input shapes and dtypes; later calls bind the
 /// inputs and replay the program: no graph is built and nothing is allocated. Variables are read
 /// and assigned at each call; effects that must run (updates) are returned among the outputs.
@@ -39,6 +46,8 @@ class TENON_API CompiledFunction {
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
   /// The plan for inputs of these shapes, without running it.
   class Plan plan(const std::vector<Tensor>& inputs);
+  /// Runs it `repeats` times (assignments take effect) and times every step, in order of the plan.
+  std::vector<StepTime> profile(const std::vector<Tensor>& inputs, int repeats = 50);
   /// Programs traced so far.
   int traced() const;
 
@@ -57,12 +66,12 @@ class TENON_API Plan {
   int step_count() const;
   int node_count() const;
   double planning_ms() const;
-  std::string graph() const;   ///< the graph after the graph passes, a node a line
-  std::string steps() const;   ///< steps with engine, shapes, buffers
+  std::string graph() const;    ///< the graph after the graph passes, a node a line
+  std::string steps() const;    ///< steps with engine, shapes, buffers
   std::string engines() const;  ///< who runs each step, and who declined it and why
-  std::string arena() const;   ///< who lives where and when
-  std::string fusion() const;  ///< why each region fused or stopped
-  std::string passes() const;  ///< passes with time and effect
+  std::string arena() const;    ///< who lives where and when
+  std::string fusion() const;   ///< why each region fused or stopped
+  std::string passes() const;   ///< passes with time and effect
 
   struct Impl;
   explicit Plan(Shared<const Impl> impl);

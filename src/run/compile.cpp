@@ -1,4 +1,7 @@
 // Compiled functions: traced once a combination of input shapes, then replayed with bound pointers.
+#include <algorithm>
+#include <chrono>
+
 #include <tenon/error.h>
 #include <tenon/eval.h>
 
@@ -144,9 +147,9 @@ CompiledFunction::CompiledFunction(Body f) : impl_(make_shared<Impl>()) {
   impl_->function = std::move(f);
 }
 
-const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
-  if (!impl_) throw ValueError("a compiled function was called before it was given a function");
-  Trace& t = impl_->find_or_trace(inputs);
+namespace {
+
+void bind(Trace& t, const std::vector<Tensor>& inputs) {
   const Program& p = *t.program;
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
     if (p.slots[s] == kNoValue) continue;
@@ -157,11 +160,76 @@ const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor
   }
   bind_outputs(t);
   feed_random(t);
-  run_steps(p, t.values.data(), static_cast<std::byte*>(t.arena->data()));
-  for (ValueId id : p.assigned)
-    mark_assigned(
-        *t.leaves[static_cast<std::size_t>(p.values[static_cast<std::size_t>(id)].slot)].node());
+}
+
+void after_run(Trace& t) {
+  for (ValueId id : t.program->assigned) {
+    const int slot = t.program->values[static_cast<std::size_t>(id)].slot;
+    mark_assigned(*t.leaves[static_cast<std::size_t>(slot)].node());
+  }
+}
+
+double gflop_of(const Region& region) {
+  if (region.kind != RegionKind::Contraction) return 0;
+  const Contraction& c = region.contraction;
+  // Every element of the result (for the gradients of a convolution: of its output) is a sum over
+  // the other axes.
+  double products = static_cast<double>(c.out_shape.numel());
+  switch (c.op) {
+    case Op::Matmul:
+      products *= static_cast<double>(c.a_shape[c.a_shape.rank() - 1]);
+      break;
+    case Op::Conv2d:
+      products *= static_cast<double>(c.b_shape.numel() / c.b_shape[0]);
+      break;
+    case Op::Conv2dInputGrad:
+      products = static_cast<double>(c.a_shape.numel()) *
+                 static_cast<double>(c.b_shape.numel() / c.b_shape[0]);
+      break;
+    default:
+      products = static_cast<double>(c.b_shape.numel()) *
+                 static_cast<double>(c.out_shape.numel() / c.out_shape[0]);
+  }
+  return 2e-9 * products;
+}
+
+}  // namespace
+
+const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
+  if (!impl_) throw ValueError("a compiled function was called before it was given a function");
+  Trace& t = impl_->find_or_trace(inputs);
+  bind(t, inputs);
+  run_steps(*t.program, t.values.data(), static_cast<std::byte*>(t.arena->data()));
+  after_run(t);
   return t.outputs;
+}
+
+std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& inputs, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  if (!impl_) throw ValueError("a compiled function was profiled before it was given a function");
+  if (repeats < 1) throw ValueError(cat("profile: ", repeats, " repeats: use 1 or more"));
+  Trace& t = impl_->find_or_trace(inputs);
+  const Program& p = *t.program;
+  std::vector<std::vector<double>> ms(p.steps.size());
+  for (int r = 0; r < repeats; ++r) {
+    bind(t, inputs);
+    auto* arena = static_cast<std::byte*>(t.arena->data());
+    const Binding binding{t.values.data(), arena + p.workspace_offset};
+    for (std::size_t s = 0; s < p.steps.size(); ++s) {
+      const auto start = Clock::now();
+      p.steps[s].kernel->run(binding);
+      ms[s].push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    }
+    after_run(t);
+  }
+  std::vector<StepTime> times;
+  for (std::size_t s = 0; s < p.steps.size(); ++s) {
+    std::sort(ms[s].begin(), ms[s].end());
+    const Region& region = p.steps[s].region;
+    times.push_back({region.title, label_text(region.label), p.steps[s].engine->name(),
+                     ms[s][ms[s].size() / 2], ms[s][0], gflop_of(region)});
+  }
+  return times;
 }
 
 Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) {
