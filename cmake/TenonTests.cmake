@@ -39,13 +39,4 @@ if(TARGET tenon_cli)
   endforeach()
 endif()
 
-if(TENON_BUILD_CLI)
-  file(GLOB TENON_COMMAND_TESTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/test_*.py)
-  foreach(script ${TENON_COMMAND_TESTS})
-    get_filename_component(name ${script} NAME_WE)
-    string(REPLACE "test_" "cli." name ${name})
-    tenon_add_test(${name} 600 ${Python3_EXECUTABLE} ${script})
-  endforeach()
-endif()
-
 include(cmake/TenonGuards.cmake)
