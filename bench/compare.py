@@ -3,12 +3,13 @@
 
     ./dev bench [OPTIONS]        builds the command, provides PyTorch, and runs this
     bench/compare.py --tenon build/bin/tenon [--only lenet5_b64,keras_cnn_b128,fcn_r] [--phase train,infer] [--precision fp32,bf16]
-                     [--threads N] [--rounds 7] [--budget 0.5] [--out FILE]
+                     [--threads N] [--rounds 7] [--budget 0.5] [--realtime] [--out FILE]
 
 For each workload all of PyTorch's modes (bench/peer_torch.py) are tried once and the two fastest stay in. Then rounds: Tenon, PyTorch,
 Tenon, PyTorch, …, each timing `budget` seconds of steps and giving a median. A figure is the median over the rounds; its spread is
 (largest - least) / median. The ratio is PyTorch's better mode over Tenon. Both sides have the same threads and precision, one runs
-while the other waits, and a machine that is busy with something else is reported, for then no figure means much.
+while the other waits, and a machine that is busy with something else is reported, for then no figure means much unless --realtime
+puts both sides before everything else.
 """
 import argparse
 import datetime
@@ -29,12 +30,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 class Tenon:
     name = "tenon"
 
-    def __init__(self, command, threads):
-        self.command, self.threads = command, threads
+    def __init__(self, command, threads, prefix):
+        self.command, self.threads = [*prefix, command, "bench"], threads
 
     def row(self, workload, phase, precision, mode, budget):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            done = subprocess.run([self.command, "bench", "--only", workload, "--phase", phase, "--precision", precision, "--threads",
+            done = subprocess.run([*self.command, "--only", workload, "--phase", phase, "--precision", precision, "--threads",
                                    str(self.threads), "--budget", str(budget), "--json", file.name], capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"compare.py: tenon bench failed with code {done.returncode}: {done.stderr.strip()}")
@@ -45,11 +46,12 @@ class Torch:
     """PyTorch in a process of its own that waits between requests, so that compiling happens once."""
     name = "torch"
 
-    def __init__(self, threads):
+    def __init__(self, threads, prefix):
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), CUDA_VISIBLE_DEVICES="")
         self.log = tempfile.TemporaryFile(mode="w+")
-        self.process = subprocess.Popen([sys.executable, str(ROOT / "bench" / "peer_torch.py"), "--serve", "--threads", str(threads)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
+        command = [*prefix, sys.executable, str(ROOT / "bench" / "peer_torch.py"), "--serve", "--threads", str(threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        env=environment)
         self.facts = self.answer()
 
     def answer(self):
@@ -128,7 +130,8 @@ def compare(tenon, torch, workload, phase, precision, options):
     best = min(peers, key=lambda row: row["ms"])
     return dict(workload=workload, phase=phase, precision=precision, batch=ours["batch"], ratio=round(best["ms"] / ours["ms"], 3),
                 ratio_of_least=round(min(p["ms_min"] for p in peers) / ours["ms_min"], 3), busy=round(statistics.median(busy), 3),
-                tenon=ours, torch=best, torch_modes={row["mode"]: row.get("ms", row.get("error")) for row in trials})
+                realtime=options.realtime, tenon=ours, torch=best,
+                torch_modes={row["mode"]: row.get("ms", row.get("error")) for row in trials})
 
 
 HEADER = (f"{'workload':16} {'phase':6} {'prec':5} {'tenon ms':>10} {'spread':>7} {'torch ms':>10} {'spread':>7} {'torch mode':13}"
@@ -139,7 +142,7 @@ def print_result(r):
     t, p = r["tenon"], r["torch"]
     print(f"{r['workload']:16} {r['phase']:6} {r['precision']:5} {t['ms']:10.3f} {t['spread']:7.1%} {p['ms']:10.3f} {p['spread']:7.1%}"
           f" {p['mode']:13} {r['ratio']:6.2f} {t['items_per_s']:14,.0f} {t['peak_mb']:6.0f} {p['peak_mb']:8.0f}"
-          + (f"   (others used {r['busy']:.0%} of the CPUs)" if r["busy"] > 0.1 else ""), flush=True)
+          + (f"   (others used {r['busy']:.0%} of the CPUs)" if r["busy"] > 0.1 and not r["realtime"] else ""), flush=True)
 
 
 def main():
@@ -151,15 +154,17 @@ def main():
     parser.add_argument("--threads", type=int, default=0, help="0: all CPUs of this process")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--budget", type=float, default=0.5, help="seconds of steps in each measurement")
+    parser.add_argument("--realtime", action="store_true", help="run both sides before all other processes (needs root)")
     parser.add_argument("--out", help="default: bench/results/DATE-CPU.json")
     options = parser.parse_args()
     if not os.access(options.tenon, os.X_OK):
         sys.exit(f"compare.py: {options.tenon} is not there: run ./dev build")
     threads = options.threads or len(os.sched_getaffinity(0))
     busy = busy_share()
-    if busy > 0.1:
+    if busy > 0.1 and not options.realtime:
         print(f"Others use {busy:.0%} of the CPUs: the figures below will be wrong.", file=sys.stderr)
-    tenon, torch = Tenon(options.tenon, threads), Torch(threads)
+    prefix = ["chrt", "--rr", "1"] if options.realtime else []
+    tenon, torch = Tenon(options.tenon, threads, prefix), Torch(threads, prefix)
     print(f"{cpu_model()}, {threads} threads, PyTorch {torch.facts['torch']} ({torch.facts['isa']})\n\n{HEADER}", flush=True)
     results = []
     for workload in options.only.split(","):
@@ -171,7 +176,7 @@ def main():
     date = datetime.datetime.now(datetime.timezone.utc)
     first = results[0]["tenon"]
     record = dict(date=date.isoformat(timespec="seconds"), commit=commit(), cpu=cpu_model(), isa=first.get("isa"), threads=threads,
-                  system=f"{platform.system()} {platform.release()}", torch=torch.facts, busy_before=round(busy, 3),
+                  system=f"{platform.system()} {platform.release()}", torch=torch.facts, busy_before=round(busy, 3), realtime=options.realtime,
                   rounds=options.rounds, budget_s=options.budget, results=results)
     name = re.sub(r"[^A-Za-z0-9]+", "-", cpu_model()).strip("-").lower()
     out = pathlib.Path(options.out) if options.out else ROOT / "bench" / "results" / f"{date:%Y-%m-%d}-{name}.json"
