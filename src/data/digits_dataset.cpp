@@ -20,6 +20,7 @@ class DigitsDataset final : public Dataset {
         count_(count),
         pixels_(std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(count) *
                                                                kDigitPixels)),
+        labels_(std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(count))),
         states_(std::make_unique<std::atomic<std::uint8_t>[]>(static_cast<std::size_t>(count))) {}
 
   std::int64_t size() const override { return count_; }
@@ -33,8 +34,7 @@ class DigitsDataset final : public Dataset {
     auto* input = static_cast<std::uint8_t*>(inputs);
     char* target = static_cast<char*>(targets);
     for (std::int64_t index : indices) {
-      fetch(index, input);
-      const std::int64_t label = digit_label(seed_, static_cast<std::uint64_t>(index));
+      const std::int64_t label = fetch(index, input);
       std::memcpy(target, &label, sizeof label);
       input += kDigitPixels;
       target += sizeof label;
@@ -44,25 +44,30 @@ class DigitsDataset final : public Dataset {
  private:
   enum : std::uint8_t { kMissing, kBusy, kDrawn };
 
-  // Threads never wait for each other: who finds a digit in another's hands draws it for itself.
-  void fetch(std::int64_t index, std::uint8_t* out) const {
-    std::atomic<std::uint8_t>& state = states_[static_cast<std::size_t>(index)];
-    std::uint8_t* kept = &pixels_[static_cast<std::size_t>(index) * kDigitPixels];
+  // Copies a digit out and returns its class. Threads never wait for each other: who finds a digit
+  // in another's hands draws it for itself.
+  int fetch(std::int64_t index, std::uint8_t* out) const {
+    const auto at = static_cast<std::size_t>(index);
+    std::atomic<std::uint8_t>& state = states_[at];
+    std::uint8_t* kept = &pixels_[at * kDigitPixels];
     if (state.load(std::memory_order_acquire) == kDrawn) {
       std::memcpy(out, kept, kDigitPixels);
-      return;
+      return labels_[at];
     }
+    const int label = digit_label(seed_, static_cast<std::uint64_t>(index));
     draw_digit(seed_, static_cast<std::uint64_t>(index), out);
     std::uint8_t missing = kMissing;
-    if (!state.compare_exchange_strong(missing, kBusy, std::memory_order_relaxed)) return;
+    if (!state.compare_exchange_strong(missing, kBusy, std::memory_order_relaxed)) return label;
     std::memcpy(kept, out, kDigitPixels);
+    labels_[at] = static_cast<std::uint8_t>(label);
     state.store(kDrawn, std::memory_order_release);
     drawn_.fetch_add(1, std::memory_order_relaxed);
+    return label;
   }
 
   std::uint64_t seed_;
   std::int64_t count_;
-  std::unique_ptr<std::uint8_t[]> pixels_;
+  std::unique_ptr<std::uint8_t[]> pixels_, labels_;
   std::unique_ptr<std::atomic<std::uint8_t>[]> states_;
   mutable std::atomic<std::int64_t> drawn_{0};
 };

@@ -10,6 +10,8 @@
 #include "data/order.h"
 #include "data/prefetch.h"
 #include "data/scale.h"
+#include "device/buffer.h"
+#include "graph/node.h"
 
 namespace tenon::data {
 namespace {
@@ -63,7 +65,7 @@ struct Loader::Impl {
   }
 
   void fill(std::int64_t first, std::int64_t count, void* input, void* target,
-            std::vector<std::uint8_t>& scratch) const {
+            std::vector<std::uint8_t>& stored) const {
     const std::span<const std::int64_t> indices(order.data() + first,
                                                 static_cast<std::size_t>(count));
     if (!scaled) {
@@ -71,11 +73,11 @@ struct Loader::Impl {
       return;
     }
     const std::size_t bytes = stored_bytes * static_cast<std::size_t>(count);
-    if (scratch.size() < bytes) scratch.resize(bytes);
-    dataset->get(indices, scratch.data(), target);
+    if (stored.size() < bytes) stored.resize(bytes);
+    dataset->get(indices, stored.data(), target);
     const auto factor = static_cast<float>(1.0 / (255.0 * options.std));
     const auto offset = static_cast<float>(-options.mean / options.std);
-    scale_bytes(scratch.data(), input_numel * count, factor, offset, static_cast<float*>(input));
+    scale_bytes(stored.data(), input_numel * count, factor, offset, static_cast<float*>(input));
   }
 
   std::int64_t next(void* input, void* target) {
@@ -88,7 +90,7 @@ struct Loader::Impl {
     // A set may have come into memory during the last epoch, but an epoch begun with threads goes
     // on with them.
     if (!prefetcher && (options.workers == 0 || dataset->in_memory())) {
-      fill(state.position, count, input, target, scratch_);
+      fill(state.position, count, input, target, scratch);
     } else {
       take(count, input, target);
     }
@@ -117,7 +119,7 @@ struct Loader::Impl {
     prefetcher = std::make_unique<Prefetcher>(
         batches, workers, depth, input_bytes * n, target_bytes * n,
         [this, first, batch](std::int64_t number, void* input, void* target) {
-          thread_local std::vector<std::uint8_t> scratch;
+          thread_local std::vector<std::uint8_t> own;
           const std::int64_t at = first + number * batch;
           fill(at, std::min(batch, usable - at), input, target, scratch);
         });
@@ -136,7 +138,7 @@ struct Loader::Impl {
   std::size_t stored_bytes = 0, input_bytes = 0, target_bytes = 0;
   bool scaled = false;
   std::vector<std::int64_t> order;
-  std::vector<std::uint8_t> scratch_, batch_input_, batch_target_;
+  std::vector<std::uint8_t> scratch;
   std::unique_ptr<Prefetcher> prefetcher;  // last: its threads use what stands above
 };
 
@@ -146,24 +148,25 @@ Loader::~Loader() = default;
 
 std::int64_t Loader::next(void* input, void* target) { return impl_->next(input, target); }
 
+// The batch is written where the tensors will hold it: nothing is copied afterwards.
 bool Loader::next(Batch& batch) {
   Impl& m = *impl_;
-  const auto n = static_cast<std::size_t>(m.options.batch);
-  m.batch_input_.resize(m.input_bytes * n);
-  m.batch_target_.resize(m.target_bytes * n);
-  batch.size = m.next(m.batch_input_.data(), m.batch_target_.data());
-  if (batch.size == 0) {
-    batch = {};
-    return false;
-  }
-  const auto with_batch = [&](const Shape& shape) {
-    Shape whole{batch.size};
-    for (std::int64_t size : shape) whole.push_back(size);
+  batch = {};
+  const std::int64_t left = m.usable - m.state.position;
+  const auto n = static_cast<std::size_t>(std::min(m.options.batch, left));
+  const auto input = Buffer::allocate(m.input_bytes * n);
+  const auto target = Buffer::allocate(m.target_bytes * n);
+  const std::int64_t size = m.next(input->data(), target->data());
+  if (size == 0) return false;
+  const auto with_batch = [size](const Shape& shape) {
+    Shape whole{size};
+    for (std::int64_t extent : shape) whole.push_back(extent);
     return whole;
   };
-  batch.input = Tensor::from_data(m.batch_input_.data(), with_batch(input_shape()), input_dtype());
-  batch.target = Tensor::from_data(m.batch_target_.data(), with_batch(m.dataset->target_shape()),
-                                   m.dataset->target_dtype());
+  batch.input = make_data(input, with_batch(input_shape()), input_dtype());
+  batch.target =
+      make_data(target, with_batch(m.dataset->target_shape()), m.dataset->target_dtype());
+  batch.size = size;
   return true;
 }
 

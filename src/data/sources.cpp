@@ -12,6 +12,7 @@
 #include "data/csv_dataset.h"
 #include "data/tensor_dataset.h"
 #include "io/file.h"
+#include "io/idx.h"
 
 namespace tenon::data {
 namespace {
@@ -141,17 +142,17 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
                       images.empty() ? "-images-idx3-ubyte" : "-labels-idx1-ubyte",
                       " (with or without .gz): check the folder"));
   TensorDatasetParts parts;
-  const Tensor pictures = io::load_idx(images);
-  if (pictures.rank() != 3 || pictures.dtype() != DType::UInt8)
-    throw FormatError(cat(images, ": holds ", pictures.dtype(), " ", pictures.shape(),
+  io::IdxOptions options;
+  options.channel_axis = true;
+  parts.input = io::parse_idx(io::read_file(images), images, options);
+  if (parts.input.rank() != 4 || parts.input.dtype() != DType::UInt8)
+    throw FormatError(cat(images, ": holds ", parts.input.dtype(), " ", parts.input.shape(),
                           ", not uint8 pictures [N, height, width]"));
   const Tensor given = io::load_idx(labels);
   if (given.rank() != 1)
     throw FormatError(cat(labels, ": holds ", given.shape(), ", not one label for each picture"));
-  const Shape& s = pictures.shape();
-  parts.input = Tensor::from_data(pictures.data(), {s[0], 1, s[1], s[2]}, DType::UInt8);
   parts.target = class_targets(given, parts.classes, labels);
-  parts.description = cat(s[0], " pictures of ", images);
+  parts.description = cat(parts.input.shape()[0], " pictures of ", images);
   return make_tensor_dataset(std::move(parts));
 }
 

@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/byte_order.h"
 #include "io/file.h"
 
 namespace tenon::io {
@@ -26,9 +27,10 @@ class Inflater {
   std::string run(std::string_view bytes, std::uint64_t limit) {
     std::string out;
     std::size_t used = 0;
+    hint_ = size_hint(bytes);
     const std::size_t total = bytes.size();
     while (!bytes.empty()) {
-      if (used == out.size()) grow(out, total, limit);
+      if (used == out.size()) grow(out, limit);
       const std::size_t fed = std::min<std::size_t>(bytes.size(), kPortion);
       const std::size_t room = std::min<std::size_t>(out.size() - used, kPortion);
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
@@ -48,7 +50,7 @@ class Inflater {
                               "): fetch the file again"));
       }
     }
-    drain(out, used, total, limit);
+    drain(out, used, limit);
     out.resize(used);
     return out;
   }
@@ -56,10 +58,19 @@ class Inflater {
  private:
   static constexpr std::size_t kPortion = 1u << 30;
 
+  // The last four bytes give the unpacked size of the last member; believed as far as deflate,
+  // which packs to no less than 1/1032, allows. One byte more lets the end be seen without growing.
+  static std::uint64_t size_hint(std::string_view bytes) {
+    const std::uint64_t most = bytes.size() * 1032;
+    const std::uint64_t said =
+        bytes.size() < 18 ? 0 : read_little<std::uint32_t>(bytes.data() + bytes.size() - 4);
+    return std::clamp<std::uint64_t>(said + 1, 4096, std::max<std::uint64_t>(most, 4096));
+  }
+
   // All input is taken, but some output may wait in zlib's window.
-  void drain(std::string& out, std::size_t& used, std::size_t total, std::uint64_t limit) {
+  void drain(std::string& out, std::size_t& used, std::uint64_t limit) {
     while (!finished_) {
-      if (used == out.size()) grow(out, total, limit);
+      if (used == out.size()) grow(out, limit);
       const std::size_t room = std::min<std::size_t>(out.size() - used, kPortion);
       stream_.next_out = reinterpret_cast<Bytef*>(out.data() + used);
       stream_.avail_out = static_cast<uInt>(room);
@@ -75,12 +86,12 @@ class Inflater {
       }
     }
   }
-  void grow(std::string& out, std::size_t packed, std::uint64_t limit) const {
+  void grow(std::string& out, std::uint64_t limit) const {
     if (out.size() >= limit)
       throw FormatError(
           cat(name_, ": unpacks to more than the ", limit, " bytes that are allowed"));
     const std::uint64_t wanted =
-        std::max<std::uint64_t>({out.size() * 2, std::uint64_t{packed} * 3, 4096});
+        out.empty() ? hint_ : std::max<std::uint64_t>(out.size() + out.size() / 2, 4096);
     try {
       out.resize(static_cast<std::size_t>(std::min(wanted, limit)));
     } catch (const std::bad_alloc&) {
@@ -99,6 +110,7 @@ class Inflater {
 
   const std::string& name_;
   z_stream stream_{};
+  std::uint64_t hint_ = 0;
   bool finished_ = false;
 };
 

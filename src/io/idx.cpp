@@ -78,19 +78,20 @@ bool is_idx(std::string_view bytes) noexcept {
          bytes[3] >= 1;
 }
 
-Tensor parse_idx(std::string_view bytes, const std::string& name, std::uint64_t limit) {
+Tensor parse_idx(std::string_view bytes, const std::string& name, const IdxOptions& options) {
   if (is_gzip(bytes)) {
-    const std::string unpacked = gunzip(bytes, name, limit);
+    const std::string unpacked = gunzip(bytes, name, options.limit);
     if (is_gzip(unpacked))
       throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
-    return parse_idx(unpacked, name, limit);
+    return parse_idx(unpacked, name, options);
   }
   if (bytes.size() < 4 || bytes[0] != 0 || bytes[1] != 0)
     throw FormatError(
         cat(name, ": not an IDX file: it does not start with two zero bytes, a type and a rank"));
   const IdxType type = idx_type(static_cast<unsigned char>(bytes[2]), name);
-  const Shape shape = idx_shape(bytes, type.size, name);
+  Shape shape = idx_shape(bytes, type.size, name);
   const char* values = bytes.data() + 4 + 4 * static_cast<std::size_t>(shape.rank());
+  if (options.channel_axis && shape.rank() == 3) shape = {shape[0], 1, shape[1], shape[2]};
   if (type.size == 1) return Tensor::from_data(values, shape, type.dtype);
   if (type.size == 2) return widen_int16(values, shape);
   std::string native(values, static_cast<std::size_t>(shape.numel()) * type.size);

@@ -3,6 +3,7 @@
 #include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return tenon::fuzz::refuse_or_read(
-      data, size, [](std::string_view bytes) { tenon::io::parse_idx(bytes, "input", 1u << 24); });
+  return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
+    tenon::io::parse_idx(bytes, "input", {1u << 24, bytes.size() % 2 == 0});
+  });
 }
