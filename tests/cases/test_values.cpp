@@ -1,0 +1,279 @@
+// Values that a definition fixes: kinks, ties, signs of integer division, NaN, conversions, random
+// words. Everything else is covered by comparing engines with each other and gradients with
+// differences, which cannot see a wrong definition.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+#include "base/philox.h"
+
+using namespace tenon;
+
+namespace {
+
+using Floats = std::vector<float>;
+using Longs = std::vector<std::int64_t>;
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+const float kInf = std::numeric_limits<float>::infinity();
+
+Tensor floats(const Floats& values) {
+  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
+Tensor floats(const Floats& values, const Shape& shape) { return Tensor::from(values, shape); }
+Tensor longs(const Longs& values, DType dtype = DType::Int64) {
+  return cast(Tensor::from(values, {static_cast<std::int64_t>(values.size())}), dtype);
+}
+Floats list(const Tensor& t) { return cast(t, DType::Float32).to_vector<float>(); }
+Longs whole(const Tensor& t) { return cast(t, DType::Int64).to_vector<std::int64_t>(); }
+Floats slope(const Tensor& y, const Tensor& x) { return list(grad(sum(y), x)); }
+
+/// Runs a test with each engine.
+template <class F>
+void with_engines(F&& test) {
+  for (const char* name : {"reference", "fast"}) {
+    CAPTURE(name);
+    set_engine(name);
+    test();
+  }
+  set_engine("fast");
+}
+
+}  // namespace
+
+TEST_CASE("values: gradients at kinks and ties are PyTorch's") {
+  with_engines([] {
+    const Tensor x = floats({-1, 0, 1, 2});
+    CHECK(slope(relu(x), x) == Floats{0, 0, 1, 1});
+    CHECK(slope(abs(x), x) == Floats{-1, 0, 1, 1});
+    CHECK(slope(clamp(x, -1, 1), x) == Floats{1, 1, 1, 0});
+    CHECK(slope(hardtanh(x), x) == Floats{0, 1, 0, 0});
+    CHECK(slope(leaky_relu(x, 0.5), x) == Floats{0.5, 0.5, 1, 1});
+    CHECK(slope(maximum(x, 1), x) == Floats{0, 0, 0.5, 1});
+    CHECK(slope(minimum(x, floats({-1, 0, 0, 3})), x) == Floats{0.5, 0.5, 0, 1});
+    CHECK(slope(sign(x) + floor(x) + round(x), x) == Floats{0, 0, 0, 0});
+    CHECK(slope(pow(x, 0.0), x) == Floats{0, 0, 0, 0});
+    CHECK(slope(pow(x, floats({2, 0, 0, 3})), x) == Floats{-2, 0, 0, 12});
+    const Tensor e = floats({2, 0, 1, 2});
+    CHECK(slope(pow(floats({0, 0, 1, 1}), e), e) == Floats{0, 0, 0, 0});
+    const Tensor t = floats({1, 3, 3, 2});
+    CHECK(slope(amax(t), t) == Floats{0, 0.5, 0.5, 0});
+    const Tensor z = floats({0, 0});
+    CHECK(slope(norm(z), z) == Floats{0, 0});
+    CHECK(slope(binary_cross_entropy_with_logits(z, floats({0, 1}), Reduction::Sum), z) ==
+          Floats{0.5, -0.5});
+    CHECK(slope(softplus(z), z) == Floats{0.5, 0.5});
+    const Tensor p = floats({0, 2, 3, 0, 5, 0}, {2, 3});
+    CHECK(slope(prod(p, {1}), p) == Floats{6, 0, 0, 0, 0, 0});
+  });
+}
+
+TEST_CASE("values: no gradient of a branch not taken is NaN") {
+  with_engines([] {
+    const Tensor x = floats({-200, 0, 200});
+    for (const Tensor& y : {elu(x), softplus(x), gelu(x), silu(x), mish(x), sigmoid(x), tanh(x),
+                            binary_cross_entropy_with_logits(x, floats({0, 1, 0}), Reduction::Sum)})
+      for (const float v : slope(y, x)) CHECK(std::isfinite(v));
+  });
+}
+
+TEST_CASE("values: max_pool2d takes the first maximum") {
+  with_engines([] {
+    const Tensor x = floats({1, 1, 1, 1}, {1, 1, 2, 2});
+    CHECK(slope(max_pool2d(x), x) == Floats{1, 0, 0, 0});
+    const Tensor y = floats({0, kNan, 5, 1}, {1, 1, 2, 2});
+    CHECK(std::isnan(max_pool2d(y).item()));
+  });
+}
+
+TEST_CASE("values: average pooling counts what PyTorch counts") {
+  with_engines([] {
+    const Tensor x = ones({1, 1, 3, 3});
+    Pool2dOptions o;
+    o.kernel = {2, 2};
+    o.padding = {1, 1};
+    CHECK(list(avg_pool2d(x, o)) == Floats{0.25, 0.5, 0.5, 1});
+    o.count_include_pad = false;
+    CHECK(list(avg_pool2d(x, o)) == Floats{1, 1, 1, 1});
+    o = {};
+    o.ceil_mode = true;
+    CHECK(list(avg_pool2d(x, o)) == Floats{1, 1, 1, 1});
+  });
+}
+
+TEST_CASE("values: integer division and remainder are Python's") {
+  with_engines([] {
+    const Longs a{-7, 7, -8, 8, -6, 0, 7}, b{2, -2, 3, -3, 3, 5, 7};
+    for (const DType t : {DType::Int8, DType::Int32, DType::Int64}) {
+      CHECK(whole(floor_divide(longs(a, t), longs(b, t))) == Longs{-4, -4, -3, -3, -2, 0, 1});
+      CHECK(whole(remainder(longs(a, t), longs(b, t))) == Longs{1, -1, 1, -1, 0, 0, 0});
+    }
+    CHECK(list(floor_divide(cast(longs(a), DType::Float32), cast(longs(b), DType::Float32))) ==
+          Floats{-4, -4, -3, -3, -2, 0, 1});
+    CHECK(list(remainder(floats({-7.5, 7.5}), 2)) == Floats{0.5, 1.5});
+    CHECK(whole(floor_divide(longs({-128}, DType::Int8), longs({100}, DType::Int8))) == Longs{-2});
+    CHECK(list(div(longs({1, 3}), longs({2, 4}))) == Floats{0.5, 0.75});
+    CHECK(list(floor_divide(1.0, floats({0.1F}))) == Floats{9});  // as Python: 0.1 is a little more
+    CHECK(list(floor_divide(1.0, floats({0}))) == Floats{kInf});
+  });
+}
+
+TEST_CASE("values: integers wrap, bool adds as or") {
+  with_engines([] {
+    CHECK(whole(add(longs({250, 10}, DType::UInt8), 10)) == Longs{4, 20});
+    CHECK(whole(mul(longs({100, -100}, DType::Int8), 2)) == Longs{-56, 56});
+    CHECK(whole(neg(longs({-128, 5}, DType::Int8))) == Longs{-128, -5});
+    CHECK(whole(pow(longs({-2, 3}), 3)) == Longs{-8, 27});
+    const Tensor t = longs({0, 0, 1, 1}, DType::Bool), u = longs({0, 1, 0, 1}, DType::Bool);
+    CHECK(whole(t + u) == Longs{0, 1, 1, 1});
+    CHECK(whole(t * u) == Longs{0, 0, 0, 1});
+    CHECK(whole(logical_xor(t, u)) == Longs{0, 1, 1, 0});
+    CHECK(whole(lt(t, u)) == Longs{0, 1, 0, 0});
+    CHECK(whole(t + 1) == Longs{1, 1, 2, 2});
+    CHECK(whole(sum(longs({200, 100}, DType::UInt8))) == Longs{300});
+    CHECK(whole(amax(u)) == Longs{1});
+    CHECK(whole(argmax(longs({3, 9, 9}), 0)) == Longs{1});
+    CHECK(whole(argmin(u, 0)) == Longs{0});
+  });
+}
+
+TEST_CASE("values: every dtype computes") {
+  with_engines([] {
+    for (int k = 1; k < kDTypeCount; ++k) {
+      const auto t = static_cast<DType>(k);
+      const Tensor x = cast(floats({1, 2, 3, 4, 5, 6}, {2, 3}), t);
+      CAPTURE(tenon::name(t));
+      CHECK(list(x + x * 2 - 1) == Floats{2, 5, 8, 11, 14, 17});
+      CHECK(list(maximum(x, 3)) == Floats{3, 3, 3, 4, 5, 6});
+      CHECK(list(sum(x, {0})) == Floats{5, 7, 9});
+      CHECK(list(amin(x, {1})) == Floats{1, 4});
+      CHECK(list(prod(x, {1})) == Floats{6, 120});
+      CHECK(list(transpose(x)) == Floats{1, 4, 2, 5, 3, 6});
+      CHECK(list(where(gt(x, 3), x, 0)) == Floats{0, 0, 0, 4, 5, 6});
+      CHECK(list(concat({x, flip(x, {1})}, 0)) == Floats{1, 2, 3, 4, 5, 6, 3, 2, 1, 6, 5, 4});
+      CHECK(list(pad(x, {1, 0}, 2)) == Floats{2, 1, 2, 3, 2, 4, 5, 6});
+      CHECK(list(gather(x, 1, Tensor::from<std::int64_t>({2, 0}, {2, 1}))) == Floats{3, 4});
+      CHECK(list(square(x)) == Floats{1, 4, 9, 16, 25, 36});
+      CHECK(whole(argmax(x, 1)) == Longs{2, 2});
+    }
+  });
+}
+
+TEST_CASE("values: NaN") {
+  with_engines([] {
+    const Tensor x = floats({1, kNan, 3});
+    CHECK(std::isnan(amax(x).item()));
+    CHECK(std::isnan(amin(x).item()));
+    CHECK(argmax(x).item() == 1);
+    CHECK(std::isnan(list(maximum(x, 2))[1]));
+    CHECK(std::isnan(list(minimum(2, x))[1]));
+    CHECK(std::isnan(list(clamp(x, 0, 1))[1]));
+    CHECK(std::isnan(list(relu(x))[1]));
+    CHECK(std::isnan(list(hardtanh(x))[1]));
+    CHECK(whole(isnan(x)) == Longs{0, 1, 0});
+    CHECK(whole(isfinite(floats({1, kNan, kInf, -kInf}))) == Longs{1, 0, 0, 0});
+    CHECK(whole(any(x)) == Longs{1});
+    CHECK(logsumexp(floats({-kInf, -kInf}), {0}).item() == -kInf);
+    CHECK(logsumexp(floats({kInf, 1}), {0}).item() == kInf);
+  });
+}
+
+TEST_CASE("values: conversions") {
+  with_engines([] {
+    const Tensor x = floats({-2.5, -1.5, -0.5, 0.5, 1.5, 2.5});
+    CHECK(list(round(x)) == Floats{-2, -2, 0, 0, 2, 2});
+    CHECK(whole(cast(x, DType::Int32)) == Longs{-2, -1, 0, 0, 1, 2});
+    CHECK(whole(cast(floats({0, -0.0F, 0.25, kNan}), DType::Bool)) == Longs{0, 0, 1, 1});
+    CHECK(list(cast(cast(floats({1.00390625F, 3.1415927F}), DType::BFloat16), DType::Float32)) ==
+          Floats{1, 3.140625F});
+    CHECK(list(cast(cast(floats({65520, 1e-8F}), DType::Float16), DType::Float32)) ==
+          Floats{kInf, 0});
+  });
+}
+
+TEST_CASE("values: ranges, slices and padding") {
+  with_engines([] {
+    CHECK(whole(arange(5, 0, -2)) == Longs{5, 3, 1});
+    CHECK(list(arange(0, 1, 0.25, DType::Float32)) == Floats{0, 0.25, 0.5, 0.75});
+    const Tensor x = longs({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    CHECK(whole(slice(x, 0, 2, -1, 3)) == Longs{2, 5, 8});
+    CHECK(whole(slice(x, 0, 8, 1, -3)) == Longs{8, 5, 2});
+    CHECK(whole(slice(x, 0, -1, std::numeric_limits<std::int64_t>::min(), -4)) == Longs{9, 5, 1});
+    CHECK(whole(pad(slice(x, 0, 0, 3), {-1, 2}, 7)) == Longs{1, 2, 7, 7});
+    const Tensor m = reshape(slice(x, 0, 0, 6), {2, 3});
+    CHECK(whole(transpose(m)) == Longs{0, 3, 1, 4, 2, 5});
+    CHECK(whole(index_select(m, 1, longs({2, 0}))) == Longs{2, 0, 5, 3});
+    CHECK(whole(scatter_add(zeros({4}, DType::Int64), 0, longs({1, 1, 3}), longs({5, 6, 7}))) ==
+          Longs{0, 11, 0, 7});
+    CHECK(whole(one_hot(longs({1, 0}), 3)) == Longs{0, 1, 0, 1, 0, 0});
+    CHECK(whole(select(m, 0, -1)) == Longs{3, 4, 5});
+  });
+}
+
+TEST_CASE("values: cross entropy") {
+  with_engines([] {
+    const Tensor logits = floats({1, 2, 3, 1, 1, 1}, {2, 3});
+    const double first = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)) - 3,
+                 second = std::log(3.0);
+    CHECK(cross_entropy(logits, longs({2, 0})).item() == doctest::Approx((first + second) / 2));
+    CHECK(cross_entropy(logits, longs({2, 0}), Reduction::Sum).item() ==
+          doctest::Approx(first + second));
+    CHECK(cross_entropy(logits, one_hot(longs({2, 0}), 3, DType::Float32)).item() ==
+          doctest::Approx((first + second) / 2));
+    const double smooth = 0.9 * second + 0.1 * second;
+    CHECK(list(cross_entropy(logits, longs({2, 0}), Reduction::None, 0.1))[1] ==
+          doctest::Approx(smooth));
+    CHECK(std::isnan(cross_entropy(logits, longs({2, 3})).item()));
+    CHECK(std::isnan(cross_entropy(logits, longs({-1, 0})).item()));
+  });
+}
+
+TEST_CASE("values: random numbers follow their definition") {
+  with_engines([] {
+    Generator g(42);
+    const Floats u = list(rand({5, 2}, DType::Float32, &g));
+    const Floats n = list(randn({6}, DType::Float32, &g));
+    const Longs r = whole(randint(-5, 12, {7}, DType::Int64, &g));
+    CHECK(g.counter() == 3);
+    for (std::uint64_t k = 0; k < u.size(); ++k)
+      CHECK(u[k] == uniform01(philox(42, k / 4, 0).v[k % 4]));
+    for (std::uint64_t k = 0; k < n.size(); ++k) {
+      const Philox4 block = philox(42, k / 4, 1);
+      const double u1 = 1 - static_cast<double>(uniform01(block.v[k % 4 & 2]));
+      const double angle =
+          2 * 3.14159265358979 * static_cast<double>(uniform01(block.v[(k % 4 & 2) + 1]));
+      const double wanted =
+          std::sqrt(-2 * std::log(u1)) * (k % 2 == 0 ? std::cos(angle) : std::sin(angle));
+      CHECK(n[k] == doctest::Approx(wanted).epsilon(1e-5));
+    }
+    for (std::uint64_t k = 0; k < r.size(); ++k)
+      CHECK(r[k] == static_cast<std::int64_t>(philox(42, k / 4, 2).v[k % 4] * 17ull >> 32) - 5);
+  });
+}
+
+TEST_CASE("values: random numbers repeat with their seed and differ between draws") {
+  manual_seed(5);
+  const Floats a = list(rand({8})), b = list(rand({8}));
+  manual_seed(5);
+  CHECK(list(rand({8})) == a);
+  CHECK(list(rand({8})) == b);
+  CHECK(a != b);
+  for (const DType t : {DType::Float16, DType::BFloat16})
+    for (const float v : list(rand({4096}, t))) REQUIRE((v >= 0 && v < 1));
+}
+
+TEST_CASE("values: random numbers have their distributions") {
+  manual_seed(1);
+  const Tensor n = randn({100000}), u = rand({100000}), d = dropout(ones({100000}), 0.25);
+  CHECK(std::fabs(mean(n).item()) < 0.02);
+  CHECK(var(n).item() == doctest::Approx(1).epsilon(0.02));
+  CHECK(mean(u).item() == doctest::Approx(0.5).epsilon(0.01));
+  CHECK(mean(d).item() == doctest::Approx(1).epsilon(0.01));
+  CHECK(amax(d).item() == doctest::Approx(1 / 0.75));
+  CHECK(mean(bernoulli({100000}, 0.3)).item() == doctest::Approx(0.3).epsilon(0.02));
+}
