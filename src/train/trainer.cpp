@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include <tenon/data.h>
@@ -366,15 +367,20 @@ void Fit::finish() {
   result_.steps = p_.step;
   result_.seconds = seconds_since(start_);
   if (folder_ == nullptr) return;
-  io::Metadata metadata{{"format", "pt"}, {"steps", cat(p_.step)}};
-  for (const auto& [key, value] : o_.model_metadata) metadata[key] = value;
-  io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(), metadata);
+  if (ended) {
+    io::Metadata metadata{{"format", "pt"}, {"steps", cat(p_.step)}};
+    for (const auto& [key, value] : o_.model_metadata) metadata[key] = value;
+    io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(), metadata);
+  }
   folder_->append_json(json_event_line(ended ? "end" : "interrupted", p_.step));
 }
 
 TrainResult Fit::run() {
   prepare();
   last_checkpoint_ = Clock::now();
+  // A run that goes on has no final model yet: an older one would pass for it.
+  if (folder_ != nullptr && !finished())
+    std::filesystem::remove(folder_->file("model.safetensors"));
   t_.tell([&](Callback& c) { c.on_start(p_.step, total_); });
   while (!finished()) {
     if (t_.stop_asked() || !epoch()) {
