@@ -30,18 +30,32 @@ std::vector<float> random_values(std::int64_t count, std::uint64_t seed, bool bf
   return values;
 }
 
-std::vector<Isa> instruction_sets() {
-  if (hardware_isa() == Isa::Neon) return {Isa::Base, Isa::Neon};
-  std::vector<Isa> all;
+// An instruction set, and on those that multiply bfloat16 whether that counts as fast.
+struct Level {
+  Isa isa;
+  bool fast_products;
+};
+
+std::vector<Level> levels() {
+  if (hardware_isa() == Isa::Neon) return {{Isa::Base, false}, {Isa::Neon, false}};
+  std::vector<Level> all;
   for (const Isa isa : {Isa::Base, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
-    if (isa <= hardware_isa()) all.push_back(isa);
+    if (isa <= hardware_isa()) all.push_back({isa, false});
   }
+  if (hardware_isa() >= Isa::Avx512Bf16) all.push_back({Isa::Avx512Bf16, true});
   return all;
 }
 
-struct IsaLimit {
-  explicit IsaLimit(Isa isa) { set_isa_limit(isa); }
-  ~IsaLimit() { set_isa_limit(Isa::Neon); }
+struct Limit {
+  bool before = fast_bf16_products();
+  explicit Limit(Level level) {
+    set_isa_limit(level.isa);
+    set_fast_bf16_products(level.fast_products);
+  }
+  ~Limit() {
+    set_isa_limit(Isa::Neon);
+    set_fast_bf16_products(before);
+  }
 };
 
 struct Threads {
@@ -246,10 +260,10 @@ TEST_CASE("conv2d: all passes agree with float64 for odd geometry on every instr
         w(random_values(size.w, 2, true), DType::Float32);
     const Tensor16 dy(random_values(size.y, 3, true), DType::Float32);
     const Wanted want(s, x, w, dy);
-    for (const Isa isa : instruction_sets()) {
-      const IsaLimit limit(isa);
+    for (const Level level : levels()) {
+      const Limit limit(level);
       for (const Math math : {Math::F32, Math::Bf16}) {
-        check_all(s, run_all(s, x, w, dy, math), want, name(isa), math == Math::Bf16);
+        check_all(s, run_all(s, x, w, dy, math), want, name(level.isa), math == Math::Bf16);
       }
     }
   }
@@ -263,9 +277,9 @@ TEST_CASE("conv2d: Math::Bf16 rounds float32 operands") {
   const Tensor16 dy(random_values(size.y, 3, false), DType::Float32);
   const Wanted want(s, Tensor16(x.values, DType::BFloat16), Tensor16(w.values, DType::BFloat16),
                     Tensor16(dy.values, DType::BFloat16));
-  for (const Isa isa : instruction_sets()) {
-    const IsaLimit limit(isa);
-    check_all(s, run_all(s, x, w, dy, Math::Bf16), want, name(isa), true);
+  for (const Level level : levels()) {
+    const Limit limit(level);
+    check_all(s, run_all(s, x, w, dy, Math::Bf16), want, name(level.isa), true);
   }
 }
 
@@ -279,11 +293,11 @@ TEST_CASE("conv2d: 16-bit operands") {
           w(random_values(size.w, 2, true), dtype);
       const Tensor16 dy(random_values(size.y, 3, true), dtype);
       const Wanted want(s, x, w, dy);
-      for (const Isa isa : instruction_sets()) {
-        const IsaLimit limit(isa);
-        check_all(s, run_all(s, x, w, dy, Math::F32), want, name(isa), false);
+      for (const Level level : levels()) {
+        const Limit limit(level);
+        check_all(s, run_all(s, x, w, dy, Math::F32), want, name(level.isa), false);
         if (dtype == DType::BFloat16)
-          check_all(s, run_all(s, x, w, dy, Math::Bf16), want, name(isa), true);
+          check_all(s, run_all(s, x, w, dy, Math::Bf16), want, name(level.isa), true);
       }
     }
   }

@@ -26,18 +26,32 @@ std::vector<float> random_floats(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-std::vector<Isa> instruction_sets() {
-  if (hardware_isa() == Isa::Neon) return {Isa::Base, Isa::Neon};
-  std::vector<Isa> all;
+// An instruction set, and on those that multiply bfloat16 whether that counts as fast.
+struct Level {
+  Isa isa;
+  bool fast_products;
+};
+
+std::vector<Level> levels() {
+  if (hardware_isa() == Isa::Neon) return {{Isa::Base, false}, {Isa::Neon, false}};
+  std::vector<Level> all;
   for (const Isa isa : {Isa::Base, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
-    if (isa <= hardware_isa()) all.push_back(isa);
+    if (isa <= hardware_isa()) all.push_back({isa, false});
   }
+  if (hardware_isa() >= Isa::Avx512Bf16) all.push_back({Isa::Avx512Bf16, true});
   return all;
 }
 
-struct IsaLimit {
-  explicit IsaLimit(Isa isa) { set_isa_limit(isa); }
-  ~IsaLimit() { set_isa_limit(Isa::Neon); }
+struct Limit {
+  bool before = fast_bf16_products();
+  explicit Limit(Level level) {
+    set_isa_limit(level.isa);
+    set_fast_bf16_products(level.fast_products);
+  }
+  ~Limit() {
+    set_isa_limit(Isa::Neon);
+    set_fast_bf16_products(before);
+  }
 };
 
 struct Threads {
@@ -177,8 +191,8 @@ TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
       {1, 1, 1, 1},     {1, 1, 7, 3},     {1, 5, 1, 9},      {1, 6, 16, 8},      {1, 13, 33, 17},
       {1, 15, 31, 257}, {1, 64, 84, 120}, {1, 64, 10, 84},   {1, 3, 200, 300},   {1, 100, 100, 5},
       {3, 7, 19, 11},   {20, 9, 40, 33},  {2, 150, 130, 70}, {1, 70, 300, 2100}, {1, 10, 84, 5000}};
-  for (const Isa isa : instruction_sets()) {
-    const IsaLimit limit(isa);
+  for (const Level level : levels()) {
+    const Limit limit(level);
     for (const GemmShape& s : shapes) {
       for (const Math math : {Math::F32, Math::Bf16}) {
         for (int layouts = 0; layouts < 9; ++layouts) {
@@ -187,7 +201,7 @@ TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
           const Matrix b(s.batch, s.k, s.n, layouts / 3, DType::Float32, math, 2);
           const std::vector<float> c = run(s, a.operand, b.operand, math, s.n + 5);
           const double error = relative_error(c.data(), s.n + 5, s, naive(s, a.exact, b.exact));
-          CAPTURE(name(isa));
+          CAPTURE(name(level.isa));
           CAPTURE(s.m);
           CAPTURE(s.n);
           CAPTURE(s.k);
@@ -203,8 +217,8 @@ TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
 
 TEST_CASE("gemm: 16-bit operands are widened exactly") {
   const GemmShape s{1, 37, 45, 51};
-  for (const Isa isa : instruction_sets()) {
-    const IsaLimit limit(isa);
+  for (const Level level : levels()) {
+    const Limit limit(level);
     for (const DType left : {DType::Float32, DType::BFloat16, DType::Float16}) {
       for (const DType right : {DType::Float32, DType::BFloat16, DType::Float16}) {
         for (const Math math : {Math::F32, Math::Bf16}) {
@@ -307,8 +321,8 @@ TEST_CASE("gemm: empty results touch nothing, an empty sum is zero") {
 TEST_CASE("gemm: NaN and infinity pass through, bfloat16 rounding keeps NaN") {
   const std::int64_t k = 33;
   std::vector<float> a(k, 1.0f), b(k, 1.0f);
-  for (const Isa isa : instruction_sets()) {
-    const IsaLimit limit(isa);
+  for (const Level level : levels()) {
+    const Limit limit(level);
     for (const Math math : {Math::F32, Math::Bf16}) {
       for (const float bad :
            {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

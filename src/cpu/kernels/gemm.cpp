@@ -76,7 +76,7 @@ class Product {
   bool in_place(std::int64_t cols_left) const { return plan_.b_in_place && cols_left >= plan_.nr; }
 
   void pack(const Block& block, bool with_b) {
-    const std::int64_t words = words_of(block.k, plan_.pairs);
+    const std::int64_t words = plan_.words(block.k);
     const std::int64_t a_panels = div_up(block.rows, plan_.mr);
     const std::int64_t b_panels = with_b ? div_up(block.cols, plan_.nr) : 0;
     const std::int64_t a_group = std::max<std::int64_t>(1, kPackWords / (words * plan_.mr));
@@ -108,8 +108,9 @@ class Product {
     source.data = element(a_.data, a_.dtype, row * a_.line_stride + block.k0 * a_.k_stride);
     const int lines =
         static_cast<int>(std::min<std::int64_t>(plan_.mr, block.row0 + block.rows - row));
-    pack_panel(kernels_, source, lines, block.k, math_, packed_a_ + panel * a_panel_size(block),
-               plan_.mr);
+    float* to = packed_a_ + panel * a_panel_size(block);
+    if (plan_.blocks) return pack_block_panel(kernels_, source, lines, block.k, math_, to);
+    pack_panel(kernels_, source, lines, block.k, math_, to, plan_.mr);
   }
 
   void pack_b(const Block& block, std::int64_t panel) {
@@ -120,14 +121,12 @@ class Product {
     const int lines = static_cast<int>(std::min<std::int64_t>(plan_.nr, left));
     float* to = packed_b_ + (plan_.b_in_place ? 0 : panel * b_panel_size(block));
     pack_panel(kernels_, source, lines, block.k, math_, to, plan_.nr);
+    const std::int64_t filled = words_of(block.k, plan_.pairs) * plan_.nr;
+    std::fill(to + filled, to + b_panel_size(block), 0.0f);
   }
 
-  std::int64_t a_panel_size(const Block& block) const {
-    return words_of(block.k, plan_.pairs) * plan_.mr;
-  }
-  std::int64_t b_panel_size(const Block& block) const {
-    return words_of(block.k, plan_.pairs) * plan_.nr;
-  }
+  std::int64_t a_panel_size(const Block& block) const { return plan_.words(block.k) * plan_.mr; }
+  std::int64_t b_panel_size(const Block& block) const { return plan_.words(block.k) * plan_.nr; }
 
   void compute(const Block& block, const Epilogue& epilogue) {
     const std::int64_t a_panels = div_up(block.rows, plan_.mr),
@@ -159,10 +158,11 @@ class Product {
   // pass by.
   void compute_chunk(const Block& part, std::int64_t pa, std::int64_t pb, float* c,
                      std::int64_t ldc) {
-    const std::int64_t words = words_of(part.k, plan_.pairs);
+    const std::int64_t words = plan_.words(part.k);
     TileArgs args;
     args.ldc = ldc;
     args.a_step = plan_.mr;
+    if (plan_.blocks) kernels_.block_begin();
     for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
       args.steps = std::min(plan_.kc, words - k0);
       args.accumulate = part.k0 + k0 > 0;
@@ -183,10 +183,12 @@ class Product {
         for (std::int64_t i = 0; i < part.rows; i += plan_.mr) {
           args.a = packed_a_ + (pa + i / plan_.mr) * a_panel_size(part) + k0 * plan_.mr;
           args.c = c + i * ldc + j;
-          tiles[std::min<std::int64_t>(plan_.mr, part.rows - i)](args);
+          args.rows = static_cast<int>(std::min<std::int64_t>(plan_.mr, part.rows - i));
+          (plan_.blocks ? kernels_.block_tile : tiles[args.rows])(args);
         }
       }
     }
+    if (plan_.blocks) kernels_.block_end();
   }
 
   const GemmPlan& plan_;
@@ -264,7 +266,7 @@ void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, 
           std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
   if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
-  const KernelSet& kernels = kernel_set();
+  const KernelSet& kernels = gemm_kernels(shape, math);
   const bool contiguous = b.col_stride == 1 && b.dtype == DType::Float32;
   const GemmPlan plan = plan_gemm(shape, math, kernels, contiguous);
   Product product(plan, kernels, math);
@@ -289,7 +291,7 @@ std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool 
   if (shape.k <= 0)
     return static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(threads) * sizeof(float);
   // B's strides are not known here: the plan that packs B needs the most.
-  const GemmPlan plan = plan_gemm(shape, math, kernel_set(), false);
+  const GemmPlan plan = plan_gemm(shape, math, gemm_kernels(shape, math), false);
   const std::int64_t packed = plan.packed_a() + plan.packed_b(),
                      scratch = c_is_null ? plan.scratch() : 0;
   std::int64_t floats = 0;

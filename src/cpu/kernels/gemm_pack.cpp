@@ -49,4 +49,18 @@ void pack_panel(const KernelSet& kernels, const PanelSource& source, int lines, 
   }
 }
 
+void pack_block_panel(const KernelSet& kernels, const PanelSource& source, int lines,
+                      std::int64_t k, Math math, float* dst) {
+  constexpr std::int64_t kElements = 2 * kBlockWords;
+  for (std::int64_t k0 = 0; k0 < k; k0 += kElements) {
+    float steps[kBlockWords * kBlockEdge] = {};
+    PanelSource stretch = source;
+    stretch.data = element(source.data, source.dtype, k0 * source.k_stride);
+    const std::int64_t count = k - k0 < kElements ? k - k0 : kElements;
+    pack_panel(kernels, stretch, lines, count, math, steps, kBlockEdge);
+    kernels.store_transposed(steps, kBlockEdge, kBlockWords, kBlockEdge, dst, kBlockWords);
+    dst += kBlockWords * kBlockEdge;
+  }
+}
+
 }  // namespace tenon::cpu

@@ -30,4 +30,9 @@ inline const void* element(const void* data, DType dtype, std::int64_t index) {
 void pack_panel(const KernelSet& kernels, const PanelSource& source, int lines, std::int64_t k,
                 Math math, float* dst, int width);
 
+/// The same for a block tile's A: [steps / kBlockWords][kBlockEdge lines][kBlockWords], zero beyond
+/// k.
+void pack_block_panel(const KernelSet& kernels, const PanelSource& source, int lines,
+                      std::int64_t k, Math math, float* dst);
+
 }  // namespace tenon::cpu

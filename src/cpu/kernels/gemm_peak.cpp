@@ -3,12 +3,12 @@
 #include <chrono>
 
 #include "base/thread_pool.h"
-#include "cpu/kernels/gemm_tile.h"
+#include "cpu/kernels/gemm_plan.h"
 
 namespace tenon::cpu {
 
 double measure_fma_peak(Math math, int threads) {
-  const KernelSet& kernels = kernel_set();
+  const KernelSet& kernels = gemm_kernels({1, 1024, 1024, 1024}, math);
   const bool pairs = kernels.pairs && math == Math::Bf16;
   const int before = num_threads();
   set_num_threads(threads);

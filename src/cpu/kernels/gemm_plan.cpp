@@ -24,6 +24,12 @@ int vectors_of(std::int64_t m, std::int64_t n, const KernelSet& kernels) {
 }
 
 void choose_tile(GemmPlan& plan, const KernelSet& kernels) {
+  plan.blocks = plan.pairs && kernels.block_tile != nullptr;
+  if (plan.blocks) {
+    plan.lanes = kernels.lanes;
+    plan.mr = plan.nr = kBlockEdge;
+    return;
+  }
   const int nv = vectors_of(plan.m, plan.n, kernels);
   plan.lanes = kernels.lanes;
   plan.nr = nv * kernels.lanes;
@@ -33,9 +39,10 @@ void choose_tile(GemmPlan& plan, const KernelSet& kernels) {
 
 void choose_blocks(GemmPlan& plan) {
   plan.kb = round_up(div_up(plan.k, div_up(plan.k, kMaxKb)), 2);
-  const std::int64_t words = words_of(plan.kb, plan.pairs);
+  const std::int64_t words = plan.words(plan.kb);
   const std::int64_t longest = kPanelBytes / (4 * plan.nr);
   plan.kc = div_up(words, div_up(words, longest));
+  if (plan.blocks) plan.kc = round_up(plan.kc, kBlockWords);
   const auto cut = [words](std::int64_t size, std::int64_t panel, std::int64_t floats) {
     const std::int64_t most = std::max(panel, floats / words / panel * panel);
     return std::min(round_up(size, panel), round_up(div_up(size, div_up(size, most)), panel));
@@ -67,15 +74,21 @@ void choose_chunks(GemmPlan& plan) {
 
 }  // namespace
 
-std::int64_t GemmPlan::packed_a() const { return round_up(mb * words_of(kb, pairs), 16); }
+std::int64_t GemmPlan::packed_a() const { return round_up(mb * words(kb), 16); }
 
 std::int64_t GemmPlan::packed_b() const {
   const std::int64_t cols = b_in_place ? nr : nb;
-  return round_up(cols * words_of(kb, pairs), 16);
+  return round_up(cols * words(kb), 16);
 }
 
 std::int64_t GemmPlan::scratch() const {
   return round_up(chunk_scratch() ? chunk_m * mr * chunk_n * nr : m * n, 16);
+}
+
+const KernelSet& gemm_kernels(const GemmShape& shape, Math math) {
+  const KernelSet* blocks = math == Math::Bf16 ? block_kernel_set() : nullptr;
+  const bool large = shape.m >= 16 && shape.n >= 16 && shape.k >= 32;
+  return blocks != nullptr && large ? *blocks : kernel_set();
 }
 
 GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,

@@ -20,6 +20,7 @@ enum class GemmCut {
 struct GemmPlan {
   GemmCut cut = GemmCut::Blocks;
   bool pairs = false;
+  bool blocks = false;  // block tiles (matrix registers)
   std::int64_t m = 0, n = 0, k = 0;
   int mr = 1, nr = 4, lanes = 4;
   std::int64_t mb = 0, nb = 0, kb = 0;    // block, in rows, columns and elements of the reduction
@@ -28,6 +29,11 @@ struct GemmPlan {
   bool b_in_place = false;                // full panels of B are read where they are
   std::int64_t parts = 1;                 // SplitK
 
+  /// Words of the reduction as packed for k elements.
+  std::int64_t words(std::int64_t elements) const {
+    const std::int64_t count = words_of(elements, pairs);
+    return blocks ? (count + kBlockWords - 1) / kBlockWords * kBlockWords : count;
+  }
   std::int64_t k_blocks() const { return (k + kb - 1) / kb; }
   std::int64_t packed_a() const;  // floats
   std::int64_t packed_b() const;
@@ -36,6 +42,9 @@ struct GemmPlan {
   bool chunk_scratch() const { return k_blocks() == 1; }
   std::int64_t scratch() const;
 };
+
+/// The kernels for a shape: block tiles where it is large enough to fill them.
+const KernelSet& gemm_kernels(const GemmShape& shape, Math math);
 
 GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
                    bool b_rows_contiguous);

@@ -7,6 +7,7 @@ const KernelSet& kernel_set() {
   switch (best_isa()) {
 #if defined(__x86_64__)
     case Isa::Amx:
+      return amx_kernels();
     case Isa::Avx512Bf16:
       return avx512bf16_kernels();
     case Isa::Avx512:
@@ -20,6 +21,13 @@ const KernelSet& kernel_set() {
     default:
       return base_kernels();
   }
+}
+
+const KernelSet* block_kernel_set() {
+#if defined(__x86_64__)
+  if (best_isa() == Isa::Amx) return &amx_kernels();
+#endif
+  return nullptr;
 }
 
 }  // namespace tenon::cpu

@@ -28,6 +28,7 @@ struct TileArgs {
   const std::int32_t* table = nullptr;  // offset of each step (table B, window A)
   float* c = nullptr;
   std::int64_t ldc = 0;
+  int rows = 0;             // stored by a block tile; other tiles have their own number
   std::int64_t cols = 0;    // columns stored; the tile computes nv * lanes
   bool accumulate = false;  // add to c instead of overwriting it
 };
@@ -52,6 +53,12 @@ struct DotArgs {
   std::int64_t c_tap = 0;
 };
 using DotFn = void (*)(const DotArgs&);
+
+/// A block tile computes kBlockEdge x kBlockEdge from packed words: B as strided with b_step =
+/// kBlockEdge, A as [kBlockWords steps][kBlockEdge rows][kBlockWords]; steps is a multiple of
+/// kBlockWords.
+constexpr int kBlockEdge = 32;
+constexpr int kBlockWords = 16;
 
 constexpr int kMaxDotRows = 6;
 constexpr int kMaxDotTaps = 3;
@@ -83,6 +90,11 @@ struct KernelSet {
   int max_dot_rows = 1;
   TileFn window[2][5][kMaxWindowRows + 1][kMaxMr + 1] = {};
 
+  /// Matrix registers for pairs, where there are any: between begin and end on the same thread.
+  TileFn block_tile = nullptr;
+  void (*block_begin)() = nullptr;
+  void (*block_end)() = nullptr;
+
   /// dst[step * width + i] = word of row i for i < count, zero up to width. k elements of the
   /// reduction.
   void (*pack_transposed)(const RowSource& source, std::int64_t k, Math math, float* dst,
@@ -107,13 +119,16 @@ struct KernelSet {
   double (*burn)(std::int64_t rounds, bool pair_words) = nullptr;
 };
 
-/// The kernels of best_isa().
+/// The kernels of best_isa() for vectors; Math::Bf16 on pairs only where those are fast.
 const KernelSet& kernel_set();
+/// The kernels with block tiles, or null where best_isa() has none.
+const KernelSet* block_kernel_set();
 
 const KernelSet& base_kernels();
 const KernelSet& avx2_kernels();
 const KernelSet& avx512_kernels();  // without native bfloat16
 const KernelSet& avx512bf16_kernels();
+const KernelSet& amx_kernels();
 const KernelSet& neon_kernels();
 
 }  // namespace tenon::cpu

@@ -17,6 +17,7 @@ namespace tenon::cpu {
 namespace {
 
 std::atomic<int> g_limit{static_cast<int>(Isa::Neon)};
+std::atomic<int> g_fast_products{-1};  // -1: as the CPU's maker says
 
 #if defined(__x86_64__)
 
@@ -76,10 +77,18 @@ Isa detect_isa() {
   return f.avx2 ? Isa::Avx2 : Isa::Base;
 }
 
+bool is_amd() {
+  unsigned highest = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0, &highest, &b, &c, &d) != 0 && b == signature_AMD_ebx &&
+         c == signature_AMD_ecx && d == signature_AMD_edx;
+}
+
 #elif defined(__aarch64__)
 Isa detect_isa() { return Isa::Neon; }
+bool is_amd() { return false; }
 #else
 Isa detect_isa() { return Isa::Base; }
+bool is_amd() { return false; }
 #endif
 
 }  // namespace
@@ -97,6 +106,16 @@ Isa best_isa() {
 }
 
 void set_isa_limit(Isa limit) { g_limit.store(static_cast<int>(limit), std::memory_order_relaxed); }
+
+bool fast_bf16_products() {
+  static const bool amd = is_amd();
+  const int set = g_fast_products.load(std::memory_order_relaxed);
+  return set < 0 ? amd : set != 0;
+}
+
+void set_fast_bf16_products(bool fast) {
+  g_fast_products.store(fast ? 1 : 0, std::memory_order_relaxed);
+}
 
 const char* name(Isa isa) {
   switch (isa) {

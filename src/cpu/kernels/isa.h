@@ -24,6 +24,13 @@ void set_isa_limit(Isa limit);
 Isa hardware_isa();
 const char* name(Isa isa);
 
+/// Whether AVX-512's bfloat16 products (VDPBF16PS) are faster here than float32 multiply-adds on
+/// rounded operands: twice as fast on AMD's cores, half as fast on Intel's, which have AMX for the
+/// purpose.
+bool fast_bf16_products();
+/// Overrides it (tests): both ways give results of the same accuracy, not the same bits.
+void set_fast_bf16_products(bool fast);
+
 struct CpuInfo {
   std::string model;
   std::vector<std::string>
