@@ -2,6 +2,7 @@
 #include "errors.h"
 
 #include <fmt/core.h>
+#include <tenon/log.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -46,6 +47,14 @@ Verdict verdict(const std::exception& error) {
 }
 
 }  // namespace
+
+void show_notes() {
+  set_log_sink([](LogLevel level, std::string_view message, void*) {
+    if (level != LogLevel::Warning) return;
+    clear_status_line();
+    fmt::print(stderr, "{} {}\n", stderr_terminal().paint(Ink::Yellow, "note:"), message);
+  });
+}
 
 int report(const std::exception& error) {
   const auto* usage = dynamic_cast<const UsageError*>(&error);

@@ -35,6 +35,9 @@ class UsageError : public Error {
   std::string hint_;
 };
 
+/// From now on what the library warns of is printed to stderr as "note: …".
+void show_notes();
+
 /// Prints "error: …" and, where there is something to add, "hint: …" to stderr; returns the exit
 /// code.
 int report(const std::exception& error);

@@ -77,6 +77,7 @@ int run(std::vector<std::string> words) {
 int main(int argc, char** argv) {
   using namespace tenon::cli;
   note_start();
+  show_notes();
   int code = kFailed;
   try {
     code = run({argv + 1, argv + argc});

@@ -80,12 +80,29 @@ Plane limited(const Plane& plane, int side) {
                  std::max(1, static_cast<int>(plane.height * scale + 0.5)));
 }
 
-// Running maximum over 2 * radius + 1 values of one line.
+// Running maximum over 2 * radius + 1 values of one line: the line is cut into windows, and every
+// window of the result spans the end of one and the start of the next, so two running maxima answer
+// for any radius.
 void widen_line(const std::vector<float>& in, std::vector<float>& out, int radius) {
-  const int n = static_cast<int>(in.size());
-  for (int i = 0; i < n; ++i)
-    out[static_cast<std::size_t>(i)] = *std::max_element(in.begin() + std::max(0, i - radius),
-                                                         in.begin() + std::min(n, i + radius + 1));
+  const int n = static_cast<int>(in.size()), window = 2 * radius + 1;
+  std::vector<float> ahead(in), behind(in);
+  for (int i = 1; i < n; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (i % window != 0) behind[at] = std::max(behind[at], behind[at - 1]);
+  }
+  for (int i = n - 2; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(i);
+    if ((i + 1) % window != 0) ahead[at] = std::max(ahead[at], ahead[at + 1]);
+  }
+  for (int i = 0; i < n; ++i) {
+    const int first = std::max(0, i - radius), last = std::min(n - 1, i + radius);
+    float most =
+        std::max(ahead[static_cast<std::size_t>(first)], behind[static_cast<std::size_t>(last)]);
+    // At the edges the window is cut off; both ends may then lie in one stretch.
+    if (last / window == first / window && last - first + 1 < window)
+      most = *std::max_element(in.begin() + first, in.begin() + last + 1);
+    out[static_cast<std::size_t>(i)] = most;
+  }
 }
 
 // Grey dilation by a square: every light thing grows by `radius`.
@@ -293,6 +310,7 @@ Glyph prepare(const io::Image& grey, int width, int height, const std::string& w
   steps.push_back(cutout.dropped > 0
                       ? fmt::format("ink cut out ({} specks left out)", cutout.dropped)
                       : "ink cut out");
+  if (cutout.dropped > 30) steps.emplace_back("which hardly looks like one digit");
   // Full ink where a pixel is surely ink, so that a pale pencil counts as much as a felt pen.
   for (float& value : cutout.plane.values)
     value = std::min(1.0f, value / std::min(1.0f, 1.5f * cut));
