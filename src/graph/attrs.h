@@ -12,24 +12,30 @@
 
 namespace tenon {
 
+// clang-format off
 /// Layout by op (unused entries stay zero):
 ///   Constant       f = value
 ///   Iota           i[0] = axis
-///   Random         i[0] = 0 uniform, 1 normal (both float32), 2 raw 32-bit words (int64); i[1] =
-///   offset added to the counter (which
-///                  draw of a program this is). ops/random.cpp says which word becomes which
-///                  element
+///   Random         i[0] = 0 uniform, 1 normal (both float32), 2 raw 32-bit words (int64);
+///                  i[1] = offset added to the counter (which draw of a program this is);
+///                  ops/random.cpp says which word becomes which element
 ///   Cast           dtype of the node
 ///   Sum…Min        i[0] = bit mask of reduced axes
 ///   Permute        i[a] = input axis that becomes output axis a
-///   Slice          i[2a], i[2a+1] = start and step (non-zero, may be negative) of axis a; the
-///   length is the node's shape Concat         i[0] = axis Pad            i[2a], i[2a+1] = elements
-///   before and after on axis a; f = fill value Gather         i[0] = axis: out[.., j, ..] = x[..,
-///   index[.., j, ..], ..], shapes of out and index equal, other axes of x too ScatterAdd     i[0]
-///   = axis; inputs (base, index, updates): base with updates added where Gather would have read
+///   Slice          i[2a], i[2a+1] = start and step (non-zero, may be negative) of axis a; the length
+///                  is the node's shape
+///   Concat         i[0] = axis
+///   Pad            i[2a], i[2a+1] = elements before and after on axis a; f = fill value
+///   Gather         i[0] = axis: out[.., j, ..] = x[.., index[.., j, ..], ..]; out and index have one
+///                  shape, other axes agree with x
+///   ScatterAdd     i[0] = axis; inputs (base, index, updates): base with updates added where Gather
+///                  would have read
 ///   Matmul         inputs [.., M, K] and [.., K, N], batch axes equal; i[0] = compute dtype + 1
-///   (0: the inputs' own) Conv2d…        see ConvAttrs; i[8] = compute dtype + 1 MaxPool2d…     see
-///   PoolAttrs Softmax…       always over the last axis
+///                  (0: the inputs' own)
+///   Conv2d…        see ConvAttrs; i[8] = compute dtype + 1
+///   MaxPool2d…     see PoolAttrs
+///   Softmax…       always over the last axis
+// clang-format on
 struct Attrs {
   std::int64_t i[16] = {};
   double f = 0;

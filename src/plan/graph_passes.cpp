@@ -152,8 +152,50 @@ Tensor swap_last_two(const Tensor& x) {
   return make_node(Op::Permute, x.dtype(), shape, attrs, std::span(&x, 1));
 }
 
+Tensor view_as(const Tensor& x, const Shape& shape) {
+  return make_node(Op::Reshape, x.dtype(), shape, {}, std::span(&x, 1));
+}
+
+// A convolution whose filter covers its whole input has one output pixel: it is the matrix product
+// of flattened images and filters, and so are its gradients. `x` and `w` are the shapes of its
+// input and weight.
+bool covers_input(const Attrs& attrs, const Shape& x, const Shape& w) {
+  const ConvAttrs a = ConvAttrs::from(attrs);
+  return a.groups == 1 && a.pad_h == 0 && a.pad_w == 0 && x[1] == w[1] && x[2] == w[2] &&
+         x[3] == w[3] && (a.dil_h == 1 || w[2] == 1) && (a.dil_w == 1 || w[3] == 1);
+}
+
+Tensor product_of_convolution(const Node& node, std::span<const Tensor> inputs) {
+  const bool forward = node.op == Op::Conv2d, input_grad = node.op == Op::Conv2dInputGrad;
+  if (!forward && !input_grad && node.op != Op::Conv2dWeightGrad) return {};
+  const Shape& x = input_grad ? node.shape : inputs[0].shape();
+  const Shape& w = node.op == Op::Conv2dWeightGrad ? node.shape : inputs[1].shape();
+  if (!covers_input(node.attrs, x, w)) return {};
+  const std::int64_t n = x[0], k = w[0], crs = w[1] * w[2] * w[3];
+  Attrs attrs;
+  attrs.i[0] = node.attrs.i[8];  // the compute dtype
+  Tensor a, b;
+  Shape out;
+  if (forward) {  // y [N, K] = x [N, CRS] w' [CRS, K]
+    a = view_as(inputs[0], {n, crs});
+    b = swap_last_two(view_as(inputs[1], {k, crs}));
+    out = {n, k};
+  } else if (input_grad) {  // dx [N, CRS] = dy [N, K] w [K, CRS]
+    a = view_as(inputs[0], {n, k});
+    b = view_as(inputs[1], {k, crs});
+    out = {n, crs};
+  } else {  // dw [K, CRS] = dy' [K, N] x [N, CRS]
+    a = swap_last_two(view_as(inputs[1], {n, k}));
+    b = view_as(inputs[0], {n, crs});
+    out = {k, crs};
+  }
+  const Tensor operands[2] = {a, b};
+  return view_as(make_node(Op::Matmul, node.dtype, out, attrs, operands), node.shape);
+}
+
 Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
   if (inputs.empty()) return {};
+  if (Tensor product = product_of_convolution(node, inputs); product.defined()) return product;
   const Tensor& x = inputs[0];
   const Node& in = *x.node();
   if (is_identity_view(node, in)) return x;

@@ -16,8 +16,9 @@ using Roots = std::vector<Tensor>;
 Roots verify_graph(Roots roots, const PlanOptions& options);
 /// Element-wise ops and views of constants become constants.
 Roots fold_constants(Roots roots, const PlanOptions& options);
-/// Views and casts that change nothing go away; chains of reshapes and of permutes become one; a
-/// transposed product is computed transposed in the first place.
+/// A convolution over its whole input becomes the matrix product it is. Views and casts that change
+/// nothing go away; chains of reshapes and of permutes become one; a transposed product is computed
+/// transposed in the first place.
 Roots drop_noops(Roots roots, const PlanOptions& options);
 /// Equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);
