@@ -190,7 +190,8 @@ TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
   const GemmShape shapes[] = {
       {1, 1, 1, 1},     {1, 1, 7, 3},     {1, 5, 1, 9},      {1, 6, 16, 8},      {1, 13, 33, 17},
       {1, 15, 31, 257}, {1, 64, 84, 120}, {1, 64, 10, 84},   {1, 3, 200, 300},   {1, 100, 100, 5},
-      {3, 7, 19, 11},   {20, 9, 40, 33},  {2, 150, 130, 70}, {1, 70, 300, 2100}, {1, 10, 84, 5000}};
+      {3, 7, 19, 11},   {20, 9, 40, 33},  {2, 150, 130, 70}, {1, 70, 300, 2100}, {1, 10, 84, 5000},
+      {1, 8, 101, 131}, {1, 1, 50, 64}};
   for (const Level level : levels()) {
     const Limit limit(level);
     for (const GemmShape& s : shapes) {
@@ -263,7 +264,7 @@ TEST_CASE("gemm: broadcast operands and batch offsets") {
 TEST_CASE("gemm: the epilogue sees every element once, final, with and without a result") {
   const GemmShape shapes[] = {{1, 64, 84, 120}, {1, 300, 500, 64}, {1, 33, 65, 4500},
                               {20, 31, 17, 40}, {1, 10, 84, 5000}, {2, 200, 300, 400},
-                              {1, 5, 6, 0}};
+                              {1, 5, 6, 0},     {1, 7, 100, 200}};
   for (const Math math : {Math::F32, Math::Bf16}) {
     for (const GemmShape& s : shapes) {
       const Matrix a(s.batch, s.m, s.k, 0, DType::Float32, math, 8),

@@ -20,6 +20,8 @@ constexpr double kChunkWork = 3e5;  // multiply-adds
 constexpr std::int64_t kPlaneFloats = std::int64_t{1}
                                       << 18;  // copied planes of one unit, where rows can be cut
 
+constexpr std::int64_t kStretch = 64;  // elements of a filter transposed at a time
+
 std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
 
@@ -188,49 +190,55 @@ class Correlator {
     }
   }
 
-  // With pairs, the two channels of a word are separate elements of the filter that are zipped.
+  // Filters are transposed a stretch at a time, over the elements that are contiguous in each
+  // output channel's filter (one or several input channels), and the rows of the result go to their
+  // steps. With pairs, the two channels of a word are transposed separately and zipped.
   void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group, std::int64_t panel) {
-    const std::int64_t o0 = panel * plan_.width;
+    const std::int64_t taps = pass_.rows.filter * pass_.cols.filter, first = panel * plan_.width;
     const int lines =
-        static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - o0));
-    const std::int64_t base = group * pass_.filter_group_stride + o0 * pass_.filter_out_stride;
+        static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - first));
+    const std::int64_t base = group * pass_.filter_group_stride + first * pass_.filter_out_stride;
+    const bool runs_on = !plan_.pairs && pass_.filter_in_stride == taps;
+    const std::int64_t block = runs_on ? std::max<std::int64_t>(1, kStretch / taps) : 1;
     float* dst = phase.filters + panel * phase.steps * plan_.width;
-    const int channels = plan_.pairs ? 2 : 1;
-    float gathered[2][kMaxNr];
-    for (std::int64_t r = 0; r < phase.rows.count; ++r) {
-      for (std::int64_t c = 0; c < plan_.in_words; ++c) {
-        for (std::int64_t s = 0; s < phase.cols.count; ++s) {
-          const std::int64_t tap = (phase.rows.first + r * phase.rows.step) * pass_.cols.filter +
-                                   phase.cols.first + s * phase.cols.step;
-          for (int half = 0; half < channels; ++half) {
-            const std::int64_t channel = c * channels + half;
-            if (channel >= pass_.in_channels) {
-              std::fill_n(gathered[half], lines, 0.0f);
-              continue;
-            }
-            gather(w, base + channel * pass_.filter_in_stride + tap, pass_.filter_out_stride, lines,
-                   gathered[half]);
-          }
-          kernels_.convert(gathered[0], channels == 2 ? gathered[1] : nullptr, DType::Float32,
-                           lines, math_, dst);
-          std::fill_n(dst + lines, plan_.width - lines, 0.0f);
-          dst += plan_.width;
+    for (std::int64_t c = 0; c < plan_.in_words; c += block) {
+      const std::int64_t elements = std::min(block, plan_.in_words - c) * taps;
+      for (std::int64_t e = 0; e < elements; e += kStretch) {
+        const std::int64_t count = std::min(kStretch, elements - e);
+        float lo[kStretch * kMaxNr], hi[kStretch * kMaxNr];
+        const std::int64_t channel = plan_.pairs ? 2 * c : c;
+        transpose_filters(w, base + channel * pass_.filter_in_stride + e, lines, count, lo);
+        const bool both = plan_.pairs && channel + 1 < pass_.in_channels;
+        if (both)
+          transpose_filters(w, base + (channel + 1) * pass_.filter_in_stride + e, lines, count, hi);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::int64_t step = step_of(phase, c + (e + i) / taps, (e + i) % taps);
+          if (step < 0) continue;
+          const float* high = both ? hi + i * plan_.width : nullptr;
+          kernels_.convert(lo + i * plan_.width, high, DType::Float32, plan_.width, math_,
+                           dst + step * plan_.width);
         }
       }
     }
   }
 
-  static void gather(ConvOperand w, std::int64_t at, std::int64_t stride, int count, float* dst) {
-    if (w.dtype == DType::Float32) {
-      const float* from = static_cast<const float*>(w.data) + at;
-      for (int i = 0; i < count; ++i) dst[i] = from[i * stride];
-    } else if (w.dtype == DType::BFloat16) {
-      const bfloat16* from = static_cast<const bfloat16*>(w.data) + at;
-      for (int i = 0; i < count; ++i) dst[i] = static_cast<float>(from[i * stride]);
-    } else {
-      const float16* from = static_cast<const float16*>(w.data) + at;
-      for (int i = 0; i < count; ++i) dst[i] = static_cast<float>(from[i * stride]);
-    }
+  // dst[element * width + line], float32; `at` is the first element of the first line.
+  void transpose_filters(ConvOperand w, std::int64_t at, int lines, std::int64_t count,
+                         float* dst) {
+    const void* rows[kMaxNr];
+    for (int line = 0; line < lines; ++line)
+      rows[line] = element(w.data, w.dtype, at + line * pass_.filter_out_stride);
+    kernels_.pack_transposed({rows, lines, w.dtype}, count, Math::F32, dst, plan_.width);
+  }
+
+  // The step that multiplies with a tap of a filter, -1 if this phase does not.
+  std::int64_t step_of(const Phase& phase, std::int64_t word, std::int64_t tap) const {
+    const std::int64_t r = tap / pass_.cols.filter - phase.rows.first,
+                       s = tap % pass_.cols.filter - phase.cols.first;
+    if (r < 0 || s < 0 || r % phase.rows.step != 0 || s % phase.cols.step != 0) return -1;
+    if (r / phase.rows.step >= phase.rows.count || s / phase.cols.step >= phase.cols.count)
+      return -1;
+    return (r / phase.rows.step * plan_.in_words + word) * phase.cols.count + s / phase.cols.step;
   }
 
   void run_unit(ConvOperand in, float* out, const Epilogue& epilogue, std::int64_t unit,

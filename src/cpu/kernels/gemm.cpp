@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "cpu/kernels/contract.h"
 #include "cpu/kernels/gemm_plan.h"
+#include "cpu/kernels/gemm_skinny.h"
 
 namespace tenon::cpu {
 namespace {
@@ -266,6 +267,7 @@ void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, 
           std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
   if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
+  if (is_skinny(shape, a, b, math)) return gemm_skinny(shape, a, b, c, ldc, epilogue);
   const KernelSet& kernels = gemm_kernels(shape, math);
   const bool contiguous = b.col_stride == 1 && b.dtype == DType::Float32;
   const GemmPlan plan = plan_gemm(shape, math, kernels, contiguous);
