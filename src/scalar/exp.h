@@ -41,7 +41,8 @@ TENON_SCALAR float exp(float x) {
   return p * power_of_two(half) * power_of_two(e.n - half);
 }
 
-TENON_SCALAR float expm1(float x) {
+/// expm1, but for the sign of zero.
+TENON_SCALAR float expm1_unsigned_zero(float x) {
   const float c = x < -20.0f ? -20.0f : (x > 89.0f ? 89.0f : x);
   const ExpReduced e = exp_reduce(c);
   float p = fused(1.3946562023e-3f, e.r, 8.3666439099e-3f);
@@ -56,9 +57,11 @@ TENON_SCALAR float expm1(float x) {
   return e.n == 0u ? q : scaled;
 }
 
+TENON_SCALAR float expm1(float x) { return x == 0.0f ? x : expm1_unsigned_zero(x); }
+
 /// By t = expm1(-2 |x|), which cancels nowhere: tanh |x| = -t / (t + 2).
 TENON_SCALAR float tanh(float x) {
-  const float t = expm1(-2.0f * magnitude(x));
+  const float t = expm1_unsigned_zero(-2.0f * magnitude(x));
   return with_sign(-t / (t + 2.0f), x);
 }
 

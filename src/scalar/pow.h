@@ -42,25 +42,30 @@ TENON_SCALAR double exp_for_pow(double x) {
 }
 
 TENON_SCALAR float pow(float x, float y) {
-  const float infinity = float_of(0x7f800000u);
+  const float infinity = float_of(0x7f800000u), nan = float_of(0x7fc00000u);
   const float size = magnitude(x);
   const double l = log_for_pow(static_cast<double>(size)) * static_cast<double>(y);
   const double clamped = l < -200.0 ? -200.0 : (l > 200.0 ? 200.0 : l);
-  const float finite = static_cast<float>(exp_for_pow(clamped));
-  const bool whole = ::truncf(y) == y;
-  const bool odd = whole && ::truncf(y * 0.5f) != y * 0.5f;
-  const bool rises = y > 0.0f;  // with |x|: zero and infinite bases and exponents
-  float edge = (size == 0.0f) == rises ? 0.0f : infinity;
-  const bool infinite_exponent = magnitude(y) == infinity;
-  edge = infinite_exponent ? ((size > 1.0f) == rises ? infinity : 0.0f) : edge;
-  const bool at_edge = size == 0.0f || size == infinity || infinite_exponent;
-  float result = at_edge ? edge : finite;
-  result = infinite_exponent && size == 1.0f ? 1.0f : result;
-  const float nan = float_of(0x7fc00000u);
-  result = x < 0.0f && !whole && size != infinity ? nan : result;
-  result = odd ? with_sign(result, x) : result;
-  result = x != x || y != y ? nan : result;
-  return y == 0.0f || x == 1.0f ? 1.0f : result;
+  float result = static_cast<float>(exp_for_pow(clamped));
+  // Zero and infinite bases, infinite exponents: 0 or infinity. By selects of numbers, which
+  // vectorise; && does not.
+  const float up = y > 0.0f ? infinity : 0.0f;
+  const float down = y > 0.0f ? 0.0f : infinity;
+  result = size == 0.0f ? down : result;
+  result = size == infinity ? up : result;
+  const float grown = size > 1.0f ? up : down;
+  const float far = size == 1.0f ? 1.0f : grown;
+  result = magnitude(y) == infinity ? far : result;
+  // Negative bases: the sign of an odd power, NaN for a power that is not whole.
+  const float half = y * 0.5f;
+  const float parity = ::truncf(half) == half ? 1.0f : -1.0f;
+  const float sign = ::truncf(y) == y ? parity : (size == infinity || size == 0.0f ? 1.0f : nan);
+  const float mirrored = result * (magnitude(y) == infinity ? 1.0f : sign);
+  result = bits_of(x) >> 31 != 0u ? mirrored : result;
+  result = x != x ? nan : result;
+  result = y != y ? nan : result;
+  result = x == 1.0f ? 1.0f : result;
+  return y == 0.0f ? 1.0f : result;
 }
 
 TENON_SCALAR double pow(double x, double y) { return ::pow(x, y); }

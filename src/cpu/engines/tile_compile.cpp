@@ -13,6 +13,7 @@ namespace tenon::cpu {
 
 namespace {
 
+constexpr std::int64_t kBlockRows = 32;       // of a tile that is a block
 constexpr std::int64_t kTileElements = 1024;  // most elements of a tile
 constexpr std::int64_t kTileBytes =
     32 << 10;  // wanted for all registers: the first-level cache, with room for the streams
@@ -280,20 +281,43 @@ class TileCompiler {
   // ----------------------------------------------------------------------------------------------------------------
 
   void choose_tile(std::int64_t elements) {
-    p_.whole_rows_ = !epilogue_ && p_.length_ <= elements;
-    if (p_.whole_rows_) {
-      p_.tile_rows_ = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(p_.length_, 1));
-      p_.tile_rows_ = std::max<std::int64_t>(1, std::min(p_.tile_rows_, p_.rows_));
+    const bool blocks = reads_across();
+    p_.single_pass_ = !epilogue_ && (blocks || p_.length_ <= elements);
+    if (blocks) {
+      p_.tile_rows_ = std::min(kBlockRows, p_.rows_);
+      p_.tile_length_ = std::min(elements / kBlockRows, p_.length_);
+    } else if (p_.single_pass_) {
       p_.tile_length_ = p_.length_;
-      capacity_ = p_.tile_rows_ * std::max<std::int64_t>(p_.length_, 1);
+      const std::int64_t rows = elements / std::max<std::int64_t>(p_.length_, 1);
+      p_.tile_rows_ = std::clamp<std::int64_t>(rows, 1, std::max<std::int64_t>(p_.rows_, 1));
     } else {
       p_.tile_rows_ = 1;
       p_.tile_length_ = std::min(elements, std::max<std::int64_t>(p_.length_, 1));
-      capacity_ = p_.tile_length_;
     }
-    capacity_ = round_up(capacity_, 16);
+    capacity_ = round_up(p_.tile_rows_ * std::max<std::int64_t>(p_.tile_length_, 1), 16);
   }
 
+  /// Whether memory is crossed against its order (a transposition), so that tiles should be blocks
+  /// of pieces of rows.
+  bool reads_across() const {
+    if (epilogue_ || map_.has_rows || p_.outer_.empty() || p_.outer_.back() < 8 ||
+        p_.length_ <= kBlockRows)
+      return false;
+    bool across = false;
+    for (std::size_t v = 0; v < p_.views_.size(); ++v) {
+      const TileView& view = p_.views_[v];
+      const bool stored = v >= map_.instrs.size() && v < map_.instrs.size() + map_.stores.size();
+      if (stored && view.inner == 0) return false;
+      const std::int64_t inner = std::abs(view.inner);
+      if (view.value != kNoValue && inner * view.item >= 64 && std::abs(view.stride.back()) < inner)
+        across = true;
+    }
+    for (const MapInstr& instr : map_.instrs)
+      if (instr.code == MapCode::Random) return false;
+    return across;
+  }
+
+  bool has_whole_rows() const { return p_.tile_length_ == p_.length_; }
   bool row_is_scalar() const { return p_.tile_rows_ == 1; }
   /// How many elements of a tile a value of this level has.
   TileCount count_of(Level level) const {
@@ -314,7 +338,7 @@ class TileCompiler {
     native_.assign(map_.instrs.size(), 0);
     filled_.assign(map_.instrs.size(), 0);
     scratch_ = 0;
-    const int passes = p_.whole_rows_ ? 1 : last_depth_ + 1;
+    const int passes = p_.single_pass_ ? 1 : last_depth_ + 1;
     p_.passes_.assign(at(passes), TilePass());
     place_crossing(passes);
     for (pass_ = 0; pass_ < passes; ++pass_) emit_pass();
@@ -337,11 +361,11 @@ class TileCompiler {
   TilePass& pass() { return p_.passes_[at(pass_)]; }
   std::vector<TileOp>& ops_of(Level level) {
     if (level == Level::Run) return p_.chunk_ops_;
-    return level == Level::Element || p_.whole_rows_ ? pass().tile_ops : pass().row_ops;
+    return level == Level::Element || p_.single_pass_ ? pass().tile_ops : pass().row_ops;
   }
   std::vector<int>& binds_of(Level level) {
     if (level == Level::Run) return p_.chunk_binds_;
-    return level == Level::Element || p_.whole_rows_ ? pass().tile_binds : pass().row_binds;
+    return level == Level::Element || p_.single_pass_ ? pass().tile_binds : pass().row_binds;
   }
 
   int new_slot(TileSlot::Kind kind, TileType type) {
@@ -360,7 +384,7 @@ class TileCompiler {
     return s;
   }
   int result_slot(Level level, TileType type) {
-    if (level == Level::Element || (level == Level::Row && p_.whole_rows_))
+    if (level == Level::Element || (level == Level::Row && p_.single_pass_))
       return new_slot(TileSlot::Kind::Register, type);
     return scratch_slot(type, 1);
   }
@@ -408,7 +432,7 @@ class TileCompiler {
 
   /// Stores of what the region also loads wait for the last pass.
   int store_pass(std::size_t s) const {
-    if (p_.whole_rows_) return 0;
+    if (p_.single_pass_) return 0;
     const MapStore& store = map_.stores[s];
     return is_loaded(store.view.value) ? last_depth_ : depth_[at(store.source)];
   }
@@ -417,19 +441,19 @@ class TileCompiler {
     for (std::size_t i = 0; i < map_.instrs.size(); ++i)
       if (level_[i] == Level::Element) native_[i] = 0;
     expanded_.assign(map_.instrs.size(), 0);
-    for (std::size_t i = 0; !p_.whole_rows_ && i < map_.instrs.size(); ++i) {
+    for (std::size_t i = 0; !p_.single_pass_ && i < map_.instrs.size(); ++i) {
       const MapInstr& instr = map_.instrs[i];
       if (instr.code == MapCode::RowReduce && depth_[at(instr.args[0])] == pass_)
         emit_row_reduce(static_cast<int>(i));
     }
     for (std::size_t r = 0; r < map_.reduces.size(); ++r)
-      if (p_.whole_rows_ || depth_[at(map_.reduces[r].source)] == pass_) emit_column(r);
+      if (p_.single_pass_ || depth_[at(map_.reduces[r].source)] == pass_) emit_column(r);
     // Everything that stores need is computed before the first store.
     std::vector<TileOp> stores;
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == pass_ && stored_level(s) == Level::Element)
         stores.push_back(make_store(s, Level::Element));
-    if (p_.whole_rows_)
+    if (p_.single_pass_)
       for (std::size_t s = 0; s < map_.stores.size(); ++s)
         if (stored_level(s) != Level::Element) stores.push_back(make_store(s, Level::Row));
     std::stable_partition(stores.begin(), stores.end(),
@@ -440,7 +464,7 @@ class TileCompiler {
   /// Stores of one element a row: after the last sweep, since a tile of the row may still read what
   /// they overwrite.
   void emit_row_stores() {
-    if (p_.whole_rows_) return;
+    if (p_.single_pass_) return;
     std::vector<TileOp> stores;
     bool any = false;
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
@@ -545,7 +569,8 @@ class TileCompiler {
   bool is_contiguous(const TileView& v, TileCount count) const {
     if (count == TileCount::One) return true;
     if (count == TileCount::Rows) return v.linear && v.row_stride == 1;
-    return v.inner == 1 && (row_is_scalar() || (v.linear && v.row_stride == p_.length_));
+    return v.inner == 1 &&
+           (row_is_scalar() || (has_whole_rows() && v.linear && v.row_stride == p_.length_));
   }
 
   bool is_store_source(int i) const {
@@ -570,12 +595,16 @@ class TileCompiler {
     op.count = count;
     op.view = instr_view(i);
     op.load = p_.table_->load[code(memory)];
-    // The same in every tile of whole rows: loaded once for a chunk.
-    const bool repeats =
-        level == Level::Element && p_.whole_rows_ && v.linear && v.row_stride == 0 && !overwritten;
+    const bool repeats = !overwritten && repeats_in_tiles(v, level);
     op.out = repeats ? scratch_slot(type, capacity_) : result_slot(level, type);
     (repeats ? p_.chunk_ops_ : ops_of(level)).push_back(op);
     return op.out;
+  }
+
+  /// The same in every tile of whole rows: made once for a chunk.
+  bool repeats_in_tiles(const TileView& v, Level level) const {
+    return level == Level::Element && p_.single_pass_ && has_whole_rows() && v.linear &&
+           v.row_stride == 0;
   }
 
   int emit_affine(int i) {
@@ -585,9 +614,12 @@ class TileCompiler {
     op.count = count_of(level_[at(i)]);
     op.view = instr_view(i);
     op.iota = p_.table_->iota[code(tile_type(instr.dtype))];
-    op.out = result_slot(level_[at(i)], tile_type(instr.dtype));
-    ops_of(level_[at(i)]).push_back(op);
-    narrow(op, instr.dtype, level_[at(i)]);
+    const TileType type = tile_type(instr.dtype);
+    const bool repeats = repeats_in_tiles(view(op.view), level_[at(i)]);
+    op.out = repeats ? scratch_slot(type, capacity_) : result_slot(level_[at(i)], type);
+    std::vector<TileOp>& ops = repeats ? p_.chunk_ops_ : ops_of(level_[at(i)]);
+    ops.push_back(op);
+    narrow(op, instr.dtype, ops);
     return op.out;
   }
 
@@ -615,14 +647,14 @@ class TileCompiler {
   }
 
   /// Rounds or wraps the result of `last` to a dtype narrower than its compute type, in place.
-  void narrow(const TileOp& last, DType dtype, Level level) {
+  void narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const {
     const TileFn fn = p_.table_->narrow[code(dtype)];
     if (fn == nullptr) return;
     TileOp op;
     op.count = last.count;
     op.compute = fn;
     op.a = op.out = last.out;
-    ops_of(level).push_back(op);
+    ops.push_back(op);
   }
 
   int emit_compute(int i) {
@@ -657,7 +689,7 @@ class TileCompiler {
         instr.op == Op::Where || instr.op == Op::Maximum || instr.op == Op::Minimum ||
         (instr.op >= Op::Eq && instr.op <= Op::LogicalXor) || instr.op == Op::LogicalNot ||
         instr.op == Op::IsNan || instr.op == Op::IsInf;
-    if (!keeps_range && !is_floating(instr.dtype)) narrow(op, instr.dtype, level);
+    if (!keeps_range && !is_floating(instr.dtype)) narrow(op, instr.dtype, ops_of(level));
     return op.out;
   }
 
@@ -691,7 +723,7 @@ class TileCompiler {
     op.a = source;
     op.out = element_slot(i, level);
     ops_of(level).push_back(op);
-    if (then != nullptr) narrow(op, to, level);
+    if (then != nullptr) narrow(op, to, ops_of(level));
     return op.out;
   }
 
@@ -742,7 +774,8 @@ class TileCompiler {
     // In pieces of a row the result is there when the next pass begins.
     TileOp finish = unary(p_.table_->cast[code(gathered)][code(to)], count_of(Level::Row), op.out,
                           Level::Row, to);
-    std::vector<TileOp>& ops = p_.whole_rows_ ? pass().tile_ops : p_.passes_[at(pass_ + 1)].row_ops;
+    std::vector<TileOp>& ops =
+        p_.single_pass_ ? pass().tile_ops : p_.passes_[at(pass_ + 1)].row_ops;
     ops.push_back(finish);
     if (const TileFn fn =
             is_floating(instr.dtype) ? nullptr : p_.table_->narrow[code(instr.dtype)]) {
@@ -907,7 +940,7 @@ class TileCompiler {
     const std::int64_t elements =
         std::clamp<std::int64_t>(kChunkCost / std::max<std::int64_t>(cost, 1), 2048, 65536);
     const bool columns_may_split =
-        !p_.whole_rows_ && !map_.has_rows && (p_.columns_.empty() || outer_reduced);
+        p_.tile_length_ < p_.length_ && !map_.has_rows && (p_.columns_.empty() || outer_reduced);
     find_lead(elements);
     if (cut.split_results) {
       const std::int64_t steps = std::max<std::int64_t>(1, elements / (cut.lead_rows * length));
@@ -919,7 +952,7 @@ class TileCompiler {
       cut.rows = std::max<std::int64_t>(1, elements / cut.columns);
     }
     if (!cut.split_results && results > 0) limit_parts(results, inner_kept);
-    if (p_.whole_rows_ && !cut.split_results) cut.rows = round_up(cut.rows, p_.tile_rows_);
+    if (p_.single_pass_ && !cut.split_results) cut.rows = round_up(cut.rows, p_.tile_rows_);
     cut.rows = std::min(cut.rows, rows);
     cut.row_blocks = divide_up(rows, cut.rows);
     cut.col_blocks = divide_up(length, cut.columns);

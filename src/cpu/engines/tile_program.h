@@ -128,7 +128,7 @@ class TileProgram {
   std::vector<std::int64_t> outer_;  // sizes of the outer axes
   std::int64_t rows_ = 1, length_ = 1;
   std::int64_t tile_rows_ = 1, tile_length_ = 1;  // most that a tile holds
-  bool whole_rows_ = true, needs_coordinates_ = false;
+  bool single_pass_ = true, needs_coordinates_ = false;
   std::vector<TileView> views_;
   std::vector<TileSlot> slots_;
   std::vector<std::int64_t> constants_;

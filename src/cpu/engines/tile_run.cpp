@@ -35,21 +35,26 @@ class TileRun {
       }
     }
     rows_ = p_.tile_rows_;
-    length_ = p_.whole_rows_ ? p_.length_ : p_.tile_length_;
+    length_ = p_.tile_length_;
     bind(p_.chunk_binds_);
     execute(p_.chunk_ops_);
   }
 
   void set_partials(std::int64_t* partials) { partials_ = partials; }
 
-  void run_whole_rows(std::int64_t begin, std::int64_t end) {
+  void run_tiles(std::int64_t row_begin, std::int64_t row_end, std::int64_t col_begin,
+                 std::int64_t col_end) {
     const TilePass& pass = p_.passes_[0];
-    length_ = p_.length_;
-    for (std::int64_t row = begin; row < end; row += p_.tile_rows_) {
-      rows_ = std::min(p_.tile_rows_, end - row);
+    for (std::int64_t row = row_begin; row < row_end; row += p_.tile_rows_) {
+      rows_ = std::min(p_.tile_rows_, row_end - row);
       set_row(row);
-      bind(pass.tile_binds);
-      execute(pass.tile_ops);
+      col_ = col_begin;
+      do {  // once even for empty rows: a reduction of nothing has a result
+        length_ = std::min(p_.tile_length_, col_end - col_);
+        bind(pass.tile_binds);
+        execute(pass.tile_ops);
+        col_ += p_.tile_length_;
+      } while (col_ < col_end);
     }
   }
 
@@ -293,8 +298,8 @@ void TileProgram::run(const Binding& binding) const {
     }
     TileRun tile_run(*this, binding, scratch + worker * scratch_bytes_);
     tile_run.set_partials(part);
-    if (whole_rows_) {
-      tile_run.run_whole_rows(row0, row1);
+    if (single_pass_) {
+      tile_run.run_tiles(row0, row1, col0, col1);
     } else {
       tile_run.run_pieces(row0, row1, col0, col1);
     }
