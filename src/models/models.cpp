@@ -164,7 +164,7 @@ const std::vector<Entry>& table() {
        false,
        {784},
        14205962,
-       {.epochs = 6,
+       {.epochs = 5,
         .batch = 256,
         .optimizer = "adam",
         .lr = 0.0015,
