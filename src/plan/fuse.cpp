@@ -447,6 +447,8 @@ class Fuser {
         return false;
     }
     for (int user : item.users) {
+      // An operand of the contraction must be complete before that starts.
+      if (user == out_.groups[b].contraction) return false;
       if (out_.group_of[user] != b && !(out_.group_of[user] == a && moves(user))) return false;
       for (const Ref& arg : g_.items[user].args)
         if (arg.item == i && !identity(arg, out_.groups[b].space)) return false;

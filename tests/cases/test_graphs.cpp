@@ -206,7 +206,10 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
     difference += (static_cast<double>(a[k]) - b[k]) * (static_cast<double>(a[k]) - b[k]);
     norm += static_cast<double>(b[k]) * b[k];
   }
-  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-2);
+  // A gradient that nearly cancels keeps the rounding of the terms it is made of, which are of
+  // order 0.1 and more.
+  const double floor = 0.05 * std::sqrt(static_cast<double>(a.size())) + 1e-9;
+  return std::sqrt(difference) / std::max(std::sqrt(norm), floor);
 }
 
 }  // namespace
