@@ -78,8 +78,12 @@ bool reads_rows(const Ref& ref, const Shape& base, const Shape& space, int row_a
 // The row's axes can be crossed as one.
 bool row_merges(const Ref& ref, int row_axes) {
   const int rank = ref.shape.rank();
-  for (int d = rank - row_axes; d + 1 < rank; ++d)
-    if (ref.shape[d] != 1 && ref.stride[d] != ref.stride[d + 1] * ref.shape[d + 1]) return false;
+  int inner = -1;  // the next axis inwards that is not of size 1: those may have any stride
+  for (int d = rank - 1; d >= rank - row_axes; --d) {
+    if (ref.shape[d] == 1) continue;
+    if (inner >= 0 && ref.stride[d] != ref.stride[inner] * ref.shape[inner]) return false;
+    inner = d;
+  }
   return true;
 }
 
