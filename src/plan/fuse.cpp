@@ -449,6 +449,11 @@ class Fuser {
       if (out_.groups[b].row_axes > 1 && external(arg, a, b) &&
           !row_merges(arg, out_.groups[b].row_axes))
         return false;
+      if (const int c = out_.groups[b].contraction; c >= 0 && external(arg, a, b)) {
+        std::int64_t scratch[kMaxRank];
+        if (!reshape_strides(arg.shape, arg.stride, epilogue_space(g_.items[c]), scratch))
+          return false;
+      }
     }
     for (int user : item.users) {
       // An operand of the contraction must be complete before that starts.

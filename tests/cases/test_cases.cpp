@@ -122,7 +122,7 @@ void each_case(const std::function<void(const Case&)>& mode) {
     try {
       mode(c);
     } catch (const Error& e) {
-      FAIL_CHECK(e.what());
+      FAIL_CHECK(std::string(e.what()));
     }
   }
 }
