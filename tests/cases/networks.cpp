@@ -117,6 +117,29 @@ void add_networks(Cases& cases) {
                    false,
                    false,
                    1e-5});
+  // Shapes of graphs that fusion once got wrong.
+  cases.push_back({"rows with axes of size 1", {{{7, 1, 3}}, {{3}}}, [](const Tensors& x) {
+                     return sum(tanh(x[0]) / (1 + square(relu(x[0])))) + (x[0] + x[1]) * 0.5;
+                   }});
+  cases.push_back({"rows beside columns", {{{33, 17}}, {{17}}}, [](const Tensors& x) {
+                     const Tensor y = x[0] - x[1];
+                     return sum(y * y) + sum(y * 2, {0});
+                   }});
+  cases.push_back({"operand beside epilogue", {{{1, 1}}, {{1, 1}}}, [](const Tensors& x) {
+                     const Tensor scaled = x[1] * 0.3;
+                     return maximum(matmul(x[0], scaled), tanh(x[0])) * scaled;
+                   }});
+  cases.push_back({"residual of a slice",
+                   {{{5, 3, 7}}, {{7, 7}}, {{5, 2, 7}}},
+                   [](const Tensors& x) {
+                     const Tensor part = slice(x[0], 1, 0, 2);
+                     const Tensor h = tanh(linear(part, x[1]) + part);
+                     return h * exp(-square(part)) + x[2];
+                   },
+                   true,
+                   true,
+                   false,
+                   1e-5});
 }
 
 }  // namespace cases

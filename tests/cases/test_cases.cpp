@@ -36,6 +36,7 @@ namespace {
 struct Settings {
   ~Settings() {
     set_engine("fast");
+    set_precision(Precision::Fp32);
     set_pass_enabled("fuse", true);
   }
 };
@@ -190,6 +191,27 @@ TEST_CASE("cases: fused against unfused") {
     set_pass_enabled("fuse", true);
     compare(c, values(c, DType::Float32), wanted, c.tolerance);
   });
+}
+
+TEST_CASE("cases: products of bfloat16 operands") {
+  each_case([](const Case& c) {
+    set_precision(Precision::Bf16);
+    set_engine("reference");
+    const auto wanted = values(c, DType::Float32);
+    set_engine("fast");
+    compare(c, values(c, DType::Float32), wanted, c.tolerance * 2e3);
+  });
+}
+
+TEST_CASE("cases: one thread and several give the same bits") {
+  const int usual = threads();
+  each_case([](const Case& c) {
+    set_threads(1);
+    const auto wanted = values(c, DType::Float32);
+    set_threads(3);
+    compare(c, values(c, DType::Float32), wanted, 1e-300);
+  });
+  set_threads(usual);
 }
 
 TEST_CASE("cases: gradients against finite differences") {
