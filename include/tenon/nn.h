@@ -7,9 +7,7 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include <tenon/ops.h>
+#include <tenon/pointer.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -91,7 +90,7 @@ class TENON_API Module {
   /// Registers a child and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
   template <class M>
   requires std::derived_from<M, Module> M child(const std::string& name, M module) {
-    add_child(name, std::make_shared<M>(module));
+    add_child(name, share<M>(module));
     return module;
   }
 
@@ -99,9 +98,9 @@ class TENON_API Module {
   friend class AnyModule;
   friend struct Walk;
   struct State;
-  void add_child(const std::string& name, std::shared_ptr<const Module> module);
+  void add_child(const std::string& name, Shared<const Module> module);
   void set_frozen(const std::string& path, bool frozen) const;
-  std::shared_ptr<State> state_;
+  Shared<State> state_;
 };
 
 /// Any module, by value: what containers keep and models::create() returns.
@@ -111,9 +110,9 @@ class TENON_API AnyModule final : public Module {
   requires(std::derived_from<std::remove_cvref_t<M>, Module> &&
            !std::same_as<std::remove_cvref_t<M>, AnyModule>)
       AnyModule(M&& module)  // NOLINT: implicit by design
-      : AnyModule(std::shared_ptr<const Module>(
-            std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
-  explicit AnyModule(std::shared_ptr<const Module> module);
+      : AnyModule(Shared<const Module>(
+            share<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
+  explicit AnyModule(Shared<const Module> module);
   Tensor forward(const Tensor& x) const override { return module_->forward(x); }
   std::string describe() const override { return module_->describe(); }
   /// The module as an M, or nullptr when it is something else.
@@ -123,7 +122,7 @@ class TENON_API AnyModule final : public Module {
   }
 
  private:
-  std::shared_ptr<const Module> module_;
+  Shared<const Module> module_;
 };
 
 struct ModuleSummary {
@@ -147,15 +146,15 @@ struct ModuleSummary {
 /// input and its output.
 class TENON_API CallObserver {
  public:
-  using Function = std::function<void(const std::string& path, const Module& module,
+  using Callback = Function<void(const std::string& path, const Module& module,
                                       const Tensor& input, const Tensor& output)>;
-  explicit CallObserver(Function f);
+  explicit CallObserver(Callback f);
   ~CallObserver();
   CallObserver(const CallObserver&) = delete;
   CallObserver& operator=(const CallObserver&) = delete;
 
  private:
-  Function function_;
+  Callback function_;
   CallObserver* previous_;
   friend class Module;
 };
@@ -213,7 +212,7 @@ class TENON_API Sequential : public Module {
   std::string describe() const override { return "Sequential"; }
 
  private:
-  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
+  Shared<std::vector<AnyModule>> modules_ = share<std::vector<AnyModule>>();
 };
 
 /// A list of modules that its owner calls; has no forward of its own.
@@ -229,7 +228,7 @@ class TENON_API ModuleList : public Module {
   std::string describe() const override { return "ModuleList"; }
 
  private:
-  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
+  Shared<std::vector<AnyModule>> modules_ = share<std::vector<AnyModule>>();
 };
 
 // ---- Layers
@@ -370,7 +369,7 @@ TENON_API AnyModule activation(const std::string& name);
 
 // ---- Losses as objects: (output, target) to a scalar
 // ----------------------------------------------------------------------------
-using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+using Loss = Function<Tensor(const Tensor& output, const Tensor& target)>;
 struct CrossEntropyLoss {
   double label_smoothing = 0;
   Tensor operator()(const Tensor& logits, const Tensor& target) const {

@@ -39,7 +39,7 @@ class Owned {
 };
 
 template <class T, class... Args>
-Owned<T> make_owned(Args&&... args) {
+Owned<T> own(Args&&... args) {
   return Owned<T>(new T(std::forward<Args>(args)...));
 }
 
@@ -107,7 +107,7 @@ class Shared {
 };
 
 template <class T, class... Args>
-Shared<T> make_shared(Args&&... args) {
+Shared<T> share(Args&&... args) {
   return Shared<T>(new T(std::forward<Args>(args)...));
 }
 

@@ -8,8 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -102,7 +100,7 @@ struct TrainOptions {
   int keep_checkpoints = 2;
   std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
   double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
-  std::vector<std::shared_ptr<Callback>> callbacks{};
+  std::vector<Shared<Callback>> callbacks{};
   /// When it becomes true, the step under way is finished, a checkpoint is written, and fit()
   /// returns Interrupted.
   const std::atomic<bool>* stop = nullptr;
@@ -131,7 +129,7 @@ class TENON_API Trainer {
   struct Impl;
 
  private:
-  std::unique_ptr<Impl> impl_;
+  Owned<Impl> impl_;
 };
 
 /// "conv1 (Conv2d(…)): output" of the first layer, in order of calls, whose output or parameter is
@@ -189,7 +187,7 @@ struct TENON_API Settings {
 };
 
 struct RunOptions {
-  std::vector<std::shared_ptr<Callback>> callbacks{};
+  std::vector<Shared<Callback>> callbacks{};
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -213,7 +211,7 @@ class TENON_API TrainedModel {
   /// Metrics on the test part of a data source ("" : the run's own). `progress` gets (batch,
   /// batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
-                      const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
+                      const Function<void(std::int64_t, std::int64_t)>& progress = {}) const;
   /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1).
   Tensor predict(const Tensor& images) const;
 
@@ -241,6 +239,6 @@ struct VerifyReport {
 /// middle and resumed in a scratch folder; compares all weights and states bit by bit, and the
 /// first losses with the run's log.
 TENON_API VerifyReport verify_run(const std::string& dir, int steps = 40,
-                                  const std::function<void(const std::string&)>& progress = {});
+                                  const Function<void(const std::string&)>& progress = {});
 
 }  // namespace tenon::train

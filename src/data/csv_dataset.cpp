@@ -213,7 +213,7 @@ TensorDatasetParts parse_csv(std::string_view bytes, const std::string& name,
   return TableReader(bytes, name, options).read();
 }
 
-std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& options) {
+Shared<Dataset> open_csv(const std::string& file, const CsvOptions& options) {
   return make_tensor_dataset(parse_csv(io::read_file(file), file, options));
 }
 

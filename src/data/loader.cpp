@@ -30,7 +30,7 @@ void check(const LoaderOptions& o) {
 }  // namespace
 
 struct Loader::Impl {
-  Impl(std::shared_ptr<const Dataset> set, const LoaderOptions& o)
+  Impl(Shared<const Dataset> set, const LoaderOptions& o)
       : dataset(std::move(set)), options(o) {
     if (!dataset) throw ValueError("Loader: there is no dataset");
     check(options);
@@ -116,7 +116,7 @@ struct Loader::Impl {
     const int depth =
         static_cast<int>(std::min<std::int64_t>(std::max(options.prefetch, workers), batches));
     const auto n = static_cast<std::size_t>(batch);
-    prefetcher = std::make_unique<Prefetcher>(
+    prefetcher = own<Prefetcher>(
         batches, workers, depth, input_bytes * n, target_bytes * n,
         [this, first, batch](std::int64_t number, void* input, void* target) {
           thread_local std::vector<std::uint8_t> own;
@@ -131,7 +131,7 @@ struct Loader::Impl {
     state = to;
   }
 
-  std::shared_ptr<const Dataset> dataset;
+  Shared<const Dataset> dataset;
   LoaderOptions options;
   LoaderState state;
   std::int64_t usable = 0, input_numel = 0;
@@ -139,11 +139,11 @@ struct Loader::Impl {
   bool scaled = false;
   std::vector<std::int64_t> order;
   std::vector<std::uint8_t> scratch;
-  std::unique_ptr<Prefetcher> prefetcher;  // last: its threads use what stands above
+  Owned<Prefetcher> prefetcher;  // last: its threads use what stands above
 };
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(dataset), options)) {}
+Loader::Loader(Shared<const Dataset> dataset, const LoaderOptions& options)
+    : impl_(own<Impl>(std::move(dataset), options)) {}
 Loader::~Loader() = default;
 
 std::int64_t Loader::next(void* input, void* target) { return impl_->next(input, target); }

@@ -40,7 +40,7 @@ std::int64_t whole_number(const std::string& text, const std::string& spec) {
   return value;
 }
 
-std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string& spec,
+Shared<Dataset> open_digits(const std::string& rest, const std::string& spec,
                                      Split split) {
   std::int64_t train = kTrainDigits, test = kTestDigits, seed = 0;
   if (!rest.empty()) {
@@ -59,13 +59,13 @@ std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string&
 std::string find_idx(const std::string& folder, const std::string& stem, const std::string& kind) {
   for (const char* joint : {"-", "."})
     for (const char* ending : {"", ".gz"}) {
-      const std::string path = cat(folder, "/", stem, joint, kind, ending);
+      std::string path = cat(folder, "/", stem, joint, kind, ending);
       if (io::file_exists(path)) return path;
     }
   return "";
 }
 
-std::shared_ptr<Dataset> open_mnist(const std::string& rest, Split split) {
+Shared<Dataset> open_mnist(const std::string& rest, Split split) {
   const std::string folder = rest.empty() ? default_data_dir() + "/mnist" : rest;
   if (rest.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
     throw IoError(cat("MNIST is not in ", folder,
@@ -73,7 +73,7 @@ std::shared_ptr<Dataset> open_mnist(const std::string& rest, Split split) {
   return open_idx(folder, split);
 }
 
-std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
+Shared<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
                                        Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
   CsvOptions options;
@@ -104,7 +104,7 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
   return make_tensor_dataset(parse_csv(io::read_file(test), test, options));
 }
 
-std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
+Shared<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
                                        Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
   if (parts.size() != 2)
@@ -125,7 +125,7 @@ std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::strin
 }  // namespace
 
 std::string default_data_dir() {
-  const std::string own = env_text("TENON_DATA_DIR");
+  std::string own = env_text("TENON_DATA_DIR");
   if (!own.empty()) return own;
   const std::string cache = env_text("XDG_CACHE_HOME");
   if (!cache.empty()) return cache + "/tenon";
@@ -133,7 +133,7 @@ std::string default_data_dir() {
   return home.empty() ? "tenon-data" : home + "/.cache/tenon";
 }
 
-std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
+Shared<Dataset> open_idx(const std::string& folder, Split split) {
   const std::string stem = split == Split::Train ? "train" : "t10k";
   const std::string images = find_idx(folder, stem + "-images", "idx3-ubyte");
   const std::string labels = find_idx(folder, stem + "-labels", "idx1-ubyte");
@@ -156,7 +156,7 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
   return make_tensor_dataset(std::move(parts));
 }
 
-std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
+Shared<Dataset> open_dataset(const std::string& spec, Split split) {
   const std::size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);

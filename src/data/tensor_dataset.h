@@ -17,7 +17,7 @@ struct TensorDatasetParts {
 };
 
 /// Checks that the parts belong together: throws ShapeError or ValueError naming the description.
-std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts);
+Shared<Dataset> make_tensor_dataset(TensorDatasetParts parts);
 
 /// Labels as int64 [N]. Throws when one is negative or not below `classes`; counts the classes when
 /// that is 0.

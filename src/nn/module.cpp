@@ -48,7 +48,7 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-Module::Module() : state_(std::make_shared<State>()) {}
+Module::Module() : state_(share<State>()) {}
 Module::~Module() = default;
 
 std::string Module::describe() const { return "Module"; }
@@ -64,7 +64,7 @@ Tensor Module::operator()(const Tensor& x) const {
   return y;
 }
 
-CallObserver::CallObserver(Function f) : function_(std::move(f)), previous_(t_observer) {
+CallObserver::CallObserver(Callback f) : function_(std::move(f)), previous_(t_observer) {
   t_observer = this;
 }
 CallObserver::~CallObserver() { t_observer = previous_; }
@@ -85,7 +85,7 @@ Tensor Module::buffer(const std::string& name, const Tensor& init) {
   return t;
 }
 
-void Module::add_child(const std::string& name, std::shared_ptr<const Module> module) {
+void Module::add_child(const std::string& name, Shared<const Module> module) {
   check_name(name);
   for (const auto& [other, unused] : state_->children)
     if (other == name)
@@ -96,7 +96,7 @@ void Module::add_child(const std::string& name, std::shared_ptr<const Module> mo
   for (const NamedTensor& b : named_buffers()) b.tensor.node()->label = intern_label(b.name);
 }
 
-AnyModule::AnyModule(std::shared_ptr<const Module> module) : module_(std::move(module)) {
+AnyModule::AnyModule(Shared<const Module> module) : module_(std::move(module)) {
   state_ = module_->state_;
 }
 

@@ -1,7 +1,6 @@
 // What the handles of one module share. Only nn/ looks inside.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +19,7 @@ struct Module::State {
   std::string name;  // under which its parent knows it; "" for a root
   bool training = true;
   std::vector<Entry> entries;
-  std::vector<std::pair<std::string, std::shared_ptr<const Module>>> children;
+  std::vector<std::pair<std::string, Shared<const Module>>> children;
 };
 
 }  // namespace tenon::nn

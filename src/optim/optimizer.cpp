@@ -71,7 +71,7 @@ Optimizer::~Optimizer() = default;
 void Optimizer::prepare(const Tensor&, const Tensor&) {}
 
 const std::vector<Tensor>* Optimizer::add_slot(const std::string& name) {
-  auto slot = std::make_unique<Slot>();
+  auto slot = own<Slot>();
   slot->name = name;
   for (std::size_t k = 0; k < parameters_.size(); ++k)
     slot->tensors.push_back(variable(zeros_like(parameters_[k]), cat(names_[k], ".", name)));

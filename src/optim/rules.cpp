@@ -150,13 +150,13 @@ void refuse(const std::string& optimizer, bool given, const char* option_name) {
   if (given) throw ValueError(cat(optimizer, " has no option '", option_name, "'"));
 }
 
-std::unique_ptr<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
+Owned<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
   refuse("sgd", o.beta1 || o.beta2, "beta");
   refuse("sgd", o.eps.has_value(), "eps");
   refuse("sgd", o.alpha.has_value(), "alpha");
   refuse("sgd", o.centered, "centered");
   const SgdOptions d;
-  return std::make_unique<Sgd>(std::move(p),
+  return own<Sgd>(std::move(p),
                                SgdOptions{o.lr.value_or(d.lr), o.momentum.value_or(d.momentum),
                                           o.dampening.value_or(d.dampening),
                                           o.weight_decay.value_or(d.weight_decay), o.nesterov});
@@ -170,36 +170,36 @@ void refuse_for_adam(const std::string& name, const OptimizerOptions& o) {
   refuse(name, o.centered, "centered");
 }
 
-std::unique_ptr<Optimizer> make_adam(Parameters&& p, const OptimizerOptions& o) {
+Owned<Optimizer> make_adam(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("adam", o);
   const AdamOptions d;
-  return std::make_unique<Adam>(
+  return own<Adam>(
       std::move(p),
       AdamOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
                   o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay), false});
 }
 
-std::unique_ptr<Optimizer> make_adamw(Parameters&& p, const OptimizerOptions& o) {
+Owned<Optimizer> make_adamw(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("adamw", o);
   const AdamWOptions d;
-  return std::make_unique<AdamW>(
+  return own<AdamW>(
       std::move(p),
       AdamWOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
                    o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay)});
 }
 
-std::unique_ptr<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
+Owned<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
   refuse("rmsprop", o.beta1 || o.beta2, "beta");
   refuse("rmsprop", o.dampening.has_value(), "dampening");
   refuse("rmsprop", o.nesterov, "nesterov");
   const RmsPropOptions d;
-  return std::make_unique<RmsProp>(
+  return own<RmsProp>(
       std::move(p), RmsPropOptions{o.lr.value_or(d.lr), o.alpha.value_or(d.alpha),
                                    o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay),
                                    o.momentum.value_or(d.momentum), o.centered});
 }
 
-using Make = std::unique_ptr<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
+using Make = Owned<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
 constexpr std::pair<const char*, Make> kOptimizers[] = {
     {"sgd", make_sgd}, {"adam", make_adam}, {"adamw", make_adamw}, {"rmsprop", make_rmsprop}};
 
@@ -211,7 +211,7 @@ std::vector<std::string> names() {
   return out;
 }
 
-std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
+Owned<Optimizer> create(const std::string& name, Parameters parameters,
                                   const OptimizerOptions& options) {
   for (const auto& [known, make] : kOptimizers)
     if (name == known) return make(std::move(parameters), options);

@@ -143,7 +143,7 @@ void feed_random(Trace& t) {
 
 }  // namespace
 
-CompiledFunction::CompiledFunction(Body f) : impl_(make_shared<Impl>()) {
+CompiledFunction::CompiledFunction(Body f) : impl_(share<Impl>()) {
   impl_->function = std::move(f);
 }
 
@@ -233,7 +233,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
 }
 
 Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) {
-  auto impl = make_shared<Plan::Impl>();
+  auto impl = share<Plan::Impl>();
   impl->program = impl_->find_or_trace(inputs).program;
   return Plan(std::move(impl));
 }

@@ -33,7 +33,7 @@ Plan plan(std::span<const Tensor> tensors) {
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
-  auto impl = make_shared<Plan::Impl>();
+  auto impl = share<Plan::Impl>();
   impl->program = plan_program(roots, leaves, current_settings().options);
   return Plan(std::move(impl));
 }

@@ -11,7 +11,7 @@
 namespace tenon::train {
 
 Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
-                    const std::function<void(std::int64_t, std::int64_t)>& progress) {
+                    const Function<void(std::int64_t, std::int64_t)>& progress) {
   const auto start = std::chrono::steady_clock::now();
   loader.set_epoch(loader.state().epoch);
   const std::int64_t count = classes ? loader.dataset().classes() : 0;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include <tenon/data.h>
 #include <tenon/train.h>
@@ -14,6 +13,6 @@ namespace tenon::train {
 /// Loss, accuracy and confusion matrix over one epoch of the loader. `progress` gets (batch,
 /// batches) and may be empty.
 Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
-                    const std::function<void(std::int64_t, std::int64_t)>& progress);
+                    const Function<void(std::int64_t, std::int64_t)>& progress);
 
 }  // namespace tenon::train

@@ -75,7 +75,7 @@ Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn:
   net = models::create(settings.model, {settings.classes, settings.activation, nullptr});
   loss = nn::CrossEntropyLoss{settings.label_smoothing};
   optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
-  train = std::make_unique<data::Loader>(sets.train, loader_options(settings));
+  train = own<data::Loader>(sets.train, loader_options(settings));
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
 }
 
@@ -101,13 +101,13 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   return o;
 }
 
-std::unique_ptr<data::Loader> test_loader(const Settings& settings,
-                                          std::shared_ptr<const data::Dataset> set,
+Owned<data::Loader> test_loader(const Settings& settings,
+                                          Shared<const data::Dataset> set,
                                           std::int64_t batch) {
   data::LoaderOptions o = loader_options(settings);
   o.batch = batch > 0 ? batch : kTestBatch;
   o.shuffle = o.drop_last = false;
-  return std::make_unique<data::Loader>(std::move(set), o);
+  return own<data::Loader>(std::move(set), o);
 }
 
 }  // namespace tenon::train

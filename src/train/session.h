@@ -2,7 +2,6 @@
 // options.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <tenon/data.h>
@@ -26,7 +25,7 @@ class ProcessSettings {
 };
 
 struct DataSets {
-  std::shared_ptr<const data::Dataset> train, test;
+  Shared<const data::Dataset> train, test;
 };
 /// Throws ValueError when the data does not suit the model.
 DataSets open_data(const Settings& settings);
@@ -40,13 +39,13 @@ struct Session {
   Settings settings;
   nn::AnyModule net;
   nn::Loss loss;
-  std::unique_ptr<optim::Optimizer> optimizer;
-  std::unique_ptr<data::Loader> train, test;
+  Owned<optim::Optimizer> optimizer;
+  Owned<data::Loader> train, test;
 };
 
 /// A loader of test data: in order, scaled as the run scales.
-std::unique_ptr<data::Loader> test_loader(const Settings& settings,
-                                          std::shared_ptr<const data::Dataset> set,
+Owned<data::Loader> test_loader(const Settings& settings,
+                                          Shared<const data::Dataset> set,
                                           std::int64_t batch);
 
 }  // namespace tenon::train

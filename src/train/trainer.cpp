@@ -99,7 +99,7 @@ struct Trainer::Impl {
   }
   template <class F>
   void tell(F&& f) {
-    for (const std::shared_ptr<Callback>& callback : options.callbacks) f(*callback);
+    for (const Shared<Callback>& callback : options.callbacks) f(*callback);
   }
 
   nn::AnyModule net;
@@ -140,8 +140,8 @@ class Fit {
   const TrainOptions& o_;
   data::Loader& train_;
   data::Loader* test_;
-  std::unique_ptr<optim::Schedule> schedule_;
-  std::unique_ptr<RunFolder> folder_;
+  Owned<optim::Schedule> schedule_;
+  Owned<RunFolder> folder_;
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
@@ -165,7 +165,7 @@ void Fit::prepare() {
   schedule.steps_per_epoch = p_.steps_per_epoch;
   schedule_ = optim::create_schedule(o_.schedule, schedule);
   if (o_.run_dir.empty()) return;
-  folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
+  folder_ = own<RunFolder>(o_.run_dir, o_.resume);
   result_.run_dir = folder_->path();
   if (o_.resume)
     if (std::optional<Checkpoint> checkpoint = load_latest_checkpoint(folder_->path()))
@@ -403,7 +403,7 @@ Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
     throw ValueError(cat("Trainer: epochs is ", options.epochs, ", must be at least 1"));
   if (options.resume && options.run_dir.empty())
     throw ValueError("Trainer: resume needs a run_dir");
-  impl_ = std::make_unique<Impl>(std::move(net), std::move(loss), optimizer, std::move(options));
+  impl_ = own<Impl>(std::move(net), std::move(loss), optimizer, std::move(options));
 }
 
 Trainer::~Trainer() = default;

@@ -14,7 +14,7 @@ using fixtures::Tensors;
 namespace {
 
 using In = std::vector<Tensor>;
-using Function = std::function<Tensor(const In&)>;
+using Function = Function<Tensor(const In&)>;
 using Functions = std::map<std::string, Function>;
 
 Function unary(Tensor (*f)(const Tensor&)) {

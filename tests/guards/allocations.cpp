@@ -66,7 +66,7 @@ void expect(const std::string& what, long found, long allowed) {
 
 struct Training {
   nn::AnyModule net;
-  std::unique_ptr<optim::Optimizer> optimizer;
+  Owned<optim::Optimizer> optimizer;
   CompiledFunction step;
 
   explicit Training(const std::string& model, const std::string& rule)
