@@ -35,6 +35,18 @@ std::int64_t reduced_count(const Shape& shape, std::int64_t mask) {
   return count;
 }
 
+// Statistics of 16-bit tensors are made in float32: a float16 sum overflows where the mean would
+// not.
+Tensor widened(const Tensor& x) {
+  const bool narrow = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
+  return narrow ? cast(x, DType::Float32) : to_floating(x);
+}
+
+// Back to the dtype that the result of a floating function of `x` has.
+Tensor narrowed(const Tensor& result, const Tensor& x) {
+  return is_floating(x.dtype()) ? cast(result, x.dtype()) : result;
+}
+
 Tensor accumulable(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x, DType::Int64); }
 
 Tensor extremum(Op op, const char* name, const Tensor& x, const Ints& axes, bool keepdim) {
@@ -63,16 +75,17 @@ Tensor prod(const Tensor& x, const Ints& axes, bool keepdim) {
 
 Tensor mean(const Tensor& x, const Ints& axes, bool keepdim) {
   const std::int64_t mask = axis_mask("mean", axes, x.rank());
-  return reduce(Op::Sum, to_floating(x), mask, keepdim) /
-         static_cast<double>(reduced_count(x.shape(), mask));
+  const double count = static_cast<double>(reduced_count(x.shape(), mask));
+  return narrowed(reduce(Op::Sum, widened(x), mask, keepdim) / count, x);
 }
 
 Tensor var(const Tensor& input, const Ints& axes, bool keepdim, double correction) {
-  const Tensor x = to_floating(input);
+  const Tensor x = widened(input);
   const std::int64_t mask = axis_mask("var", axes, x.rank());
   const double count = static_cast<double>(reduced_count(x.shape(), mask));
   const Tensor centred = x - reduce(Op::Sum, x, mask, true) / count;
-  return reduce(Op::Sum, square(centred), mask, keepdim) / std::fmax(0.0, count - correction);
+  const Tensor squares = reduce(Op::Sum, square(centred), mask, keepdim);
+  return narrowed(squares / std::fmax(0.0, count - correction), input);
 }
 
 Tensor amax(const Tensor& x, const Ints& axes, bool keepdim) {
@@ -97,21 +110,21 @@ Tensor any(const Tensor& x, const Ints& axes, bool keepdim) {
 }
 
 Tensor logsumexp(const Tensor& input, const Ints& axes, bool keepdim) {
-  const Tensor x = to_floating(input);
+  const Tensor x = widened(input);
   const std::int64_t mask = axis_mask("logsumexp", axes, x.rank());
   const Tensor peak = detach(reduce(Op::Max, x, mask, true));
   // An infinite peak would make NaN of infinity minus infinity.
   const Tensor shift = where(isinf(peak), 0, peak);
   const Tensor result = log(reduce(Op::Sum, exp(x - shift), mask, true)) + shift;
-  return keepdim ? result : drop_axes(result, mask);
+  return narrowed(keepdim ? result : drop_axes(result, mask), input);
 }
 
 Tensor norm(const Tensor& input, const Ints& axes, bool keepdim) {
-  const Tensor x = to_floating(input);
+  const Tensor x = widened(input);
   const Tensor squares = reduce(Op::Sum, square(x), axis_mask("norm", axes, x.rank()), keepdim);
   // The gradient of a zero vector's norm is taken as 0.
   const Tensor zero = eq(squares, 0);
-  return where(zero, 0, sqrt(where(zero, 1, squares)));
+  return narrowed(where(zero, 0, sqrt(where(zero, 1, squares))), input);
 }
 
 // ---- Inference

@@ -1,4 +1,8 @@
-// The functions that the rows of table.cpp point at, each defined in the file of its family.
+// The functions that the rows of table.cpp point at, each defined in the file of its family:
+// inference, gradient rules, decompositions.
+//
+// Only table.cpp and the families include this. A declaration without a row, or the other way
+// round, does not link or compile.
 #pragma once
 
 #include <vector>

@@ -164,6 +164,15 @@ TEST_CASE("values: every dtype computes") {
   });
 }
 
+TEST_CASE("values: statistics of float16 do not overflow on the way") {
+  with_engines([] {
+    const Tensor x = full({4, 50}, 30000, DType::Float16);
+    CHECK(list(mean(x, {1})) == Floats{30000, 30000, 30000, 30000});
+    CHECK(list(var(x, {1})) == Floats{0, 0, 0, 0});
+    CHECK(norm(full({4}, 300, DType::Float16)).item() == 600);
+  });
+}
+
 TEST_CASE("values: NaN") {
   with_engines([] {
     const Tensor x = floats({1, kNan, 3});

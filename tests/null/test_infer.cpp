@@ -7,6 +7,7 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
+#include "graph/random_trace.h"
 #include "ops/table.h"
 
 using namespace tenon;
@@ -286,4 +287,28 @@ TEST_CASE("infer: gradient nodes carry the label of what they differentiate") {
     loss = sum(exp(x));
   }
   CHECK(label_text(grad(loss, x).node()->label) == "layer");
+}
+
+TEST_CASE("infer: a long chain is built, differentiated and freed without recursion") {
+  const Tensor x = input({});
+  Tensor y = x;
+  for (int k = 0; k < 200000; ++k) y = sin(y);
+  CHECK(op_of(grad(y, x)) == Op::Mul);
+}
+
+TEST_CASE("infer: a traced function draws from its own leaf") {
+  const Tensor state = Tensor::from<std::int64_t>({1, 2}, {2});
+  RandomTrace trace{state};
+  Generator generator(7);
+  {
+    const RandomTraceGuard guard(&trace);
+    CHECK(rand({3}, F32, &generator).node()->input(0) == state.node());
+    CHECK(randn({3}, F32, &generator).node()->attrs.i[1] == 1);
+    CHECK_THROWS_AS(rand({3}),
+                    Error);  // the process's own generator: a call could advance only one
+  }
+  CHECK(trace.draws == 2);
+  CHECK(generator.counter() == 0);
+  CHECK(rand({3}, F32, &generator).node()->input(0) != state.node());
+  CHECK(generator.counter() == 1);
 }
