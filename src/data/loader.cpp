@@ -30,8 +30,7 @@ void check(const LoaderOptions& o) {
 }  // namespace
 
 struct Loader::Impl {
-  Impl(Shared<const Dataset> set, const LoaderOptions& o)
-      : dataset(std::move(set)), options(o) {
+  Impl(Shared<const Dataset> set, const LoaderOptions& o) : dataset(std::move(set)), options(o) {
     if (!dataset) throw ValueError("Loader: there is no dataset");
     check(options);
     const std::int64_t size = dataset->size();
@@ -116,13 +115,13 @@ struct Loader::Impl {
     const int depth =
         static_cast<int>(std::min<std::int64_t>(std::max(options.prefetch, workers), batches));
     const auto n = static_cast<std::size_t>(batch);
-    prefetcher = own<Prefetcher>(
-        batches, workers, depth, input_bytes * n, target_bytes * n,
-        [this, first, batch](std::int64_t number, void* input, void* target) {
-          thread_local std::vector<std::uint8_t> own;
-          const std::int64_t at = first + number * batch;
-          fill(at, std::min(batch, usable - at), input, target, scratch);
-        });
+    prefetcher =
+        own<Prefetcher>(batches, workers, depth, input_bytes * n, target_bytes * n,
+                        [this, first, batch](std::int64_t number, void* input, void* target) {
+                          thread_local std::vector<std::uint8_t> room;  // each worker's own
+                          const std::int64_t at = first + number * batch;
+                          fill(at, std::min(batch, usable - at), input, target, room);
+                        });
   }
 
   void move_to(const LoaderState& to) {

@@ -151,21 +151,23 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
     outputs.emplace(slot.value, std::move(buffer));
   }
   run_steps(program, values.data(), base);
-  std::vector<Node*> assigned(program.values.size(), nullptr);
+  // Shares in the variables: a root that is realised lets go of its inputs, and may have been the
+  // last to hold one.
+  std::vector<Tensor> assigned(program.values.size());
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue)
-      assigned[static_cast<std::size_t>(program.slots[s])] = t.leaves[s];
+      assigned[static_cast<std::size_t>(program.slots[s])] = Tensor(t.leaves[s]);
   for (std::size_t k = 0; k < roots.size(); ++k) {
     const OutputSlot& slot = program.outputs[k];
     Node& node = *roots[k].node();
     if (node.realised()) continue;  // asked for twice
     if (slot.is_variable) {
-      set_realised(node, assigned[static_cast<std::size_t>(slot.value)]->value);
+      set_realised(node, assigned[static_cast<std::size_t>(slot.value)].node()->value);
     } else {
       set_realised(node, outputs.at(slot.value));
     }
   }
-  for (ValueId id : program.assigned) mark_assigned(*assigned[static_cast<std::size_t>(id)]);
+  for (ValueId id : program.assigned) mark_assigned(*assigned[static_cast<std::size_t>(id)].node());
 }
 
 }  // namespace
