@@ -52,14 +52,21 @@ void pack_panel(const KernelSet& kernels, const PanelSource& source, int lines, 
 void pack_block_panel(const KernelSet& kernels, const PanelSource& source, int lines,
                       std::int64_t k, Math math, float* dst) {
   constexpr std::int64_t kElements = 2 * kBlockWords;
-  for (std::int64_t k0 = 0; k0 < k; k0 += kElements) {
-    float steps[kBlockWords * kBlockEdge] = {};
+  for (std::int64_t k0 = 0; k0 < k; k0 += kElements, dst += kBlockWords * kBlockEdge) {
     PanelSource stretch = source;
     stretch.data = element(source.data, source.dtype, k0 * source.k_stride);
-    const std::int64_t count = k - k0 < kElements ? k - k0 : kElements;
+    const int count = static_cast<int>(k - k0 < kElements ? k - k0 : kElements);
+    if (source.k_stride == 1) {
+      for (int line = 0; line < lines; ++line) {
+        const void* from = element(stretch.data, source.dtype, line * source.line_stride);
+        kernels.pair_row(from, source.dtype, count, dst + line * kBlockWords);
+      }
+      for (int i = lines * kBlockWords; i < kBlockEdge * kBlockWords; ++i) dst[i] = 0.0f;
+      continue;
+    }
+    float steps[kBlockWords * kBlockEdge] = {};
     pack_panel(kernels, stretch, lines, count, math, steps, kBlockEdge);
     kernels.store_transposed(steps, kBlockEdge, kBlockWords, kBlockEdge, dst, kBlockWords);
-    dst += kBlockWords * kBlockEdge;
   }
 }
 

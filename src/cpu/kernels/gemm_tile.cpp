@@ -7,9 +7,8 @@ const KernelSet& kernel_set() {
   switch (best_isa()) {
 #if defined(__x86_64__)
     case Isa::Amx:
-      return amx_kernels();
     case Isa::Avx512Bf16:
-      return avx512bf16_kernels();
+      return fast_bf16_products() ? avx512bf16_kernels() : avx512_kernels();
     case Isa::Avx512:
       return avx512_kernels();
     case Isa::Avx2:

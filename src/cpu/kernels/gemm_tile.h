@@ -103,6 +103,9 @@ struct KernelSet {
   /// contiguous along j.
   void (*pack_rows)(const void* src, DType dtype, std::int64_t row_stride, std::int64_t k, int cols,
                     Math math, float* dst, std::int64_t width) = nullptr;
+  /// dst[i] = the word of src[2 i] and src[2 i + 1], zero beyond count; count <= 2 * lanes, lanes
+  /// words are written. Only with pairs.
+  void (*pair_row)(const void* src, DType dtype, int count, float* dst) = nullptr;
   /// dst[i] = word of (lo[i], hi[i]); without pairs, or with hi null, of lo[i] alone.
   void (*convert)(const void* lo, const void* hi, DType dtype, std::int64_t count, Math math,
                   float* dst) = nullptr;

@@ -289,6 +289,19 @@ void convert(const void* lo, const void* hi, DType dtype, std::int64_t count, Ma
 }
 
 template <class V>
+void pair_row(const void* src, DType dtype, int count, float* dst) {
+  typename V::reg words;
+  if (dtype == DType::Float32) {
+    words = V::template pack_pairs<DType::Float32>(src, 0, count);
+  } else if (dtype == DType::BFloat16) {
+    words = V::template pack_pairs<DType::BFloat16>(src, 0, count);
+  } else {
+    words = V::template pack_pairs<DType::Float16>(src, 0, count);
+  }
+  V::store(dst, words);
+}
+
+template <class V>
 void store_transposed(const float* tile_data, std::int64_t ld, int rows, int cols, float* dst,
                       std::int64_t dst_stride) {
   constexpr int L = V::lanes;
@@ -330,33 +343,43 @@ void add(float* sum, const float* part, std::int64_t count) {
   for (; i < count; ++i) sum[i] += part[i];
 }
 
-template <class V>
-double burn(std::int64_t rounds, bool pair_words) {
-  constexpr int kChains = 12;
-  const float one[2] = {0.0f, 0.0f};
+template <class V, bool Pairs>
+double burn_words(std::int64_t rounds) {
+  constexpr int kChains = 14, kRepeats = 8;
+  float zero = 0.0f, start[kChains * V::lanes] = {};
+  asm volatile(""
+               :
+               : "r"(&zero), "r"(start)
+               : "memory");  // zeros that the compiler knows nothing of
   typename V::reg acc[kChains];
-  for (int i = 0; i < kChains; ++i) acc[i] = V::zero();
-  typename V::reg x = V::broadcast(one);
+  TENON_UNROLL
+  for (int i = 0; i < kChains; ++i) acc[i] = V::load(start + i * V::lanes);
   for (std::int64_t round = 0; round < rounds; ++round) {
-    asm volatile("" : "+m"(*const_cast<float*>(one)));
+    asm volatile("" : : : "memory");  // the factor is read anew, so that no round can be left out
+    const typename V::reg x = V::broadcast(&zero);
     TENON_UNROLL
-    for (int repeat = 0; repeat < 8; ++repeat) {
-      TENON_UNROLL
-      for (int i = 0; i < kChains; ++i) {
-        if constexpr (V::has_pairs) {
-          acc[i] = pair_words ? V::fma_pairs(x, x, acc[i]) : V::fma(x, x, acc[i]);
-        } else {
-          acc[i] = V::fma(x, x, acc[i]);
-        }
+    for (int i = 0; i < kRepeats * kChains; ++i) {
+      if constexpr (Pairs) {
+        acc[i % kChains] = V::fma_pairs(x, x, acc[i % kChains]);
+      } else {
+        acc[i % kChains] = V::fma(x, x, acc[i % kChains]);
       }
     }
   }
   float sink[V::lanes];
+  TENON_UNROLL
   for (int i = 1; i < kChains; ++i) acc[0] = V::add(acc[0], acc[i]);
   V::store(sink, acc[0]);
-  asm volatile("" : : "m"(sink) : "memory");
-  return static_cast<double>(rounds) * 8 * kChains * V::lanes *
-         (V::has_pairs && pair_words ? 4 : 2);
+  asm volatile("" : : "r"(sink) : "memory");
+  return static_cast<double>(rounds) * kRepeats * kChains * V::lanes * (Pairs ? 4 : 2);
+}
+
+template <class V>
+double burn(std::int64_t rounds, bool pair_words) {
+  if constexpr (V::has_pairs) {
+    if (pair_words) return burn_words<V, true>(rounds);
+  }
+  return burn_words<V, false>(rounds);
 }
 
 template <class V>
@@ -370,6 +393,7 @@ KernelSet make_kernels() {
   if constexpr (V::has_pairs) fill_all_tiles<V, true>(set);
   set.pack_transposed = pack_transposed<V>;
   set.pack_rows = pack_rows<V>;
+  if constexpr (V::has_pairs) set.pair_row = pair_row<V>;
   set.convert = convert<V>;
   set.store_transposed = store_transposed<V>;
   set.store_segments = store_segments<V>;

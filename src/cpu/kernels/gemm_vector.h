@@ -9,4 +9,4 @@
 
 #include <tenon/dtype.h>
 
-#define TENON_UNROLL _Pragma("GCC unroll 64")
+#define TENON_UNROLL _Pragma("GCC unroll 128")
