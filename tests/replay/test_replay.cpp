@@ -93,7 +93,7 @@ TEST_CASE("replay: the plans of the example models are the recorded ones") {
   const char* mode = std::getenv("TENON_REPLAY");
   const bool write = mode != nullptr && std::string(mode) == "write";
   for (const Recorded& r : kRecorded) {
-    CAPTURE(r.file);
+    CAPTURE(std::string(r.file));
     set_precision(r.precision);
     const std::string text = plan_text(r),
                       path = std::string("tests/replay/plans/") + r.file + ".txt";
