@@ -238,7 +238,7 @@ int start(const Options& options) {
   if (!options.memory_limit.empty()) refuse_early(settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
   const auto progress =
-      std::make_shared<Progress>(intro(settings, folder), settings.epochs, options.quiet);
+      share<Progress>(intro(settings, folder), settings.epochs, options.quiet);
   const train::TrainResult result =
       train::start_run(settings, folder, {{progress}, &interrupted()});
   return finish(result, settings, progress->first_step_seconds());
@@ -271,7 +271,7 @@ int resume(const Options& options) {
   for (const KeyValue& each : overrides) apply(settings, {"--set", each});
   set_threads(settings.threads);
   const auto progress =
-      std::make_shared<Progress>(intro(settings, options.resume), settings.epochs, options.quiet);
+      share<Progress>(intro(settings, options.resume), settings.epochs, options.quiet);
   const train::TrainResult result =
       train::resume_run(options.resume, {{progress}, &interrupted()}, overrides);
   return finish(result, settings, progress->first_step_seconds());
