@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <string>
@@ -36,6 +37,7 @@ class SlowSet final : public data::Dataset {
     auto* input = static_cast<std::uint8_t*>(inputs);
     auto* target = static_cast<std::int64_t*>(targets);
     for (std::int64_t index : indices) {
+      if (index % 5 == 0) std::this_thread::yield();  // in the middle of a batch too
       if (index == bad_) throw FormatError("example 17 is damaged");
       for (int k = 0; k < 4; ++k) *input++ = static_cast<std::uint8_t>(index >> (8 * k) & 0xff);
       *target++ = index;
@@ -51,8 +53,13 @@ class SlowSet final : public data::Dataset {
 std::vector<std::int64_t> epoch(Loader& loader) {
   std::vector<float> input(static_cast<std::size_t>(loader.batch()) * 4);
   std::vector<std::int64_t> target(static_cast<std::size_t>(loader.batch())), all;
-  while (const std::int64_t n = loader.next(input.data(), target.data()))
+  while (const std::int64_t n = loader.next(input.data(), target.data())) {
     all.insert(all.end(), target.begin(), target.begin() + n);
+    for (std::int64_t k = 0; k < n; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      CHECK(std::lround(input[4 * at] * 255) == target[at] % 256);
+    }
+  }
   return all;
 }
 
