@@ -285,7 +285,7 @@ class TileCompiler {
     p_.single_pass_ = !epilogue_ && (blocks || p_.length_ <= elements);
     if (blocks) {
       p_.tile_rows_ = std::min(kBlockRows, p_.rows_);
-      p_.tile_length_ = std::min(elements / kBlockRows, p_.length_);
+      p_.tile_length_ = std::min(elements / 32, p_.length_);
     } else if (p_.single_pass_) {
       p_.tile_length_ = p_.length_;
       const std::int64_t rows = elements / std::max<std::int64_t>(p_.length_, 1);
@@ -405,7 +405,7 @@ class TileCompiler {
     for (std::size_t i = 0; i < map_.instrs.size(); ++i) {
       const MapInstr& instr = map_.instrs[i];
       if (level_[i] != Level::Element || instr.code != MapCode::Compute ||
-          !crosses(static_cast<int>(i)))
+          !crosses(static_cast<int>(i)) || is_cheap(static_cast<int>(i)))
         continue;
       const TileType type = tile_type(instr.dtype);
       const std::int64_t bytes = round_up(p_.length_ * tile_size(type), 64);
@@ -416,6 +416,17 @@ class TileCompiler {
       p_.slots_[at(buffer_[i])].offset = scratch_;
       scratch_ += bytes;
     }
+  }
+
+  /// One cheap operation on what is loaded: computing it again costs less than keeping it.
+  bool is_cheap(int i) const {
+    const MapInstr& instr = map_.instrs[at(i)];
+    if (cost_of(instr) > 5) return false;
+    for (const int arg : instr.args)
+      if (arg >= 0 && level_[at(arg)] == Level::Element &&
+          map_.instrs[at(arg)].code != MapCode::Load)
+        return false;
+    return true;
   }
 
   bool crosses(int i) const {
