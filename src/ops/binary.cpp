@@ -161,8 +161,7 @@ Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
   return where(condition, p.a, p.b);
 }
 
-// ---- Inference
-// ------------------------------------------------------------------------------------------------------
+// ---- Inference --------------------------------------------------------------------------------
 
 Inferred infer_arithmetic(const Node& node) {
   require_same_dtype(node);
@@ -195,8 +194,7 @@ Inferred infer_where(const Node& node) {
   return {a, node.input(0)->shape};
 }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------
+// ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_add(const Tensor&, const Tensor& g) { return {g, g}; }
 Gradients vjp_sub(const Tensor&, const Tensor& g) { return {g, -g}; }

@@ -32,8 +32,7 @@ Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2
 
 }  // namespace
 
-// ---- Matrix products
-// ------------------------------------------------------------------------------------------------
+// ---- Matrix products --------------------------------------------------------------------------
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.rank() == 0 || b.rank() == 0)
@@ -89,8 +88,7 @@ Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
           build(Op::Matmul, {transpose(input_of(out, 0)), g}, attrs)};
 }
 
-// ---- Convolutions
-// ---------------------------------------------------------------------------------------------------
+// ---- Convolutions -----------------------------------------------------------------------------
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {

@@ -55,8 +55,7 @@ Attrs axis_attrs(int axis) {
 
 }  // namespace
 
-// ---- Builders
-// -------------------------------------------------------------------------------------------------------
+// ---- Builders ---------------------------------------------------------------------------------
 
 Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   if (tensors.empty()) throw ValueError(cat(where("concat"), ": no tensors given"));
@@ -156,8 +155,7 @@ Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
   return cast(eq(unsqueeze(cast(index, DType::Int64), -1), numbers), dtype);
 }
 
-// ---- Inference
-// ------------------------------------------------------------------------------------------------------
+// ---- Inference --------------------------------------------------------------------------------
 
 Inferred infer_concat(const Node& node) {
   require_same_dtype(node);
@@ -208,8 +206,7 @@ Inferred infer_scatter_add(const Node& node) {
   return {base.dtype, base.shape};
 }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------
+// ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_concat(const Tensor& out, const Tensor& g) {
   const int axis = static_cast<int>(out.node()->attrs.i[0]);

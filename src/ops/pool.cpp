@@ -75,8 +75,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
   return build(Op::AvgPool2d, {x}, pool_attrs(options));
 }
 
-// ---- Inference
-// ------------------------------------------------------------------------------------------------------
+// ---- Inference --------------------------------------------------------------------------------
 
 Inferred infer_max_pool2d(const Node& node) {
   require_floating(node, "cast it first");
@@ -108,8 +107,7 @@ Inferred infer_avg_pool2d_grad(const Node& node) {
   return {node.input(0)->dtype, node.shape};
 }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------
+// ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_max_pool2d(const Tensor& out, const Tensor& g) {
   return {build(Op::MaxPool2dGrad, {input_of(out, 0), g}, out.node()->attrs)};

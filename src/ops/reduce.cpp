@@ -127,8 +127,7 @@ Tensor norm(const Tensor& input, const Ints& axes, bool keepdim) {
   return narrowed(where(zero, 0, sqrt(where(zero, 1, squares))), input);
 }
 
-// ---- Inference
-// ------------------------------------------------------------------------------------------------------
+// ---- Inference --------------------------------------------------------------------------------
 
 namespace {
 Inferred infer_reduced(const Node& node) {
@@ -163,8 +162,7 @@ Inferred infer_arg_extremum(const Node& node) {
   return {DType::Int64, keepdim_shape(x.shape, std::int64_t{1} << (x.shape.rank() - 1))};
 }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------
+// ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_sum(const Tensor& out, const Tensor& g) {
   return {broadcast_to(g, out.node()->input(0)->shape)};

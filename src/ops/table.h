@@ -1,4 +1,5 @@
-// OpInfo: what is known of each op. Every row stands in table.cpp; a missing or misplaced row fails to compile.
+// OpInfo: what is known of each op. Every row stands in table.cpp; a missing or misplaced row fails
+// to compile.
 #pragma once
 
 #include <span>
@@ -20,10 +21,12 @@ struct OpInfo {
   const char* name;  // as printed: "add", "conv2d"
   OpKind kind;
   int arity;  // -1: any number
-  // dtype and shape from the inputs. Ops whose shape is an argument (Reshape, Expand, Slice, gradients, leaves) check `node`'s own
-  // shape against the inputs instead: verify_graph calls this for every node.
+  // dtype and shape from the inputs. Ops whose shape is an argument (Reshape, Expand, Slice,
+  // gradients, leaves) check `node`'s own shape against the inputs instead: verify_graph calls this
+  // for every node.
   Inferred (*infer)(const Node& node);
-  // Gradients with regard to each input, given the node's output and the gradient of it; an undefined tensor where there is none.
+  // Gradients with regard to each input, given the node's output and the gradient of it; an
+  // undefined tensor where there is none.
   std::vector<Tensor> (*vjp)(const Tensor& out, const Tensor& g);
   // The same value in other ops, for composites; else null.
   Tensor (*decompose)(const Tensor& out);

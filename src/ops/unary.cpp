@@ -10,8 +10,7 @@
 
 namespace tenon {
 
-// ---- Inference
-// ------------------------------------------------------------------------------------------------------
+// ---- Inference --------------------------------------------------------------------------------
 
 Inferred infer_same(const Node& node) { return {node.input(0)->dtype, node.input(0)->shape}; }
 
@@ -40,8 +39,7 @@ Inferred infer_logical_not(const Node& node) {
 
 Inferred infer_cast(const Node& node) { return {node.dtype, node.input(0)->shape}; }
 
-// ---- Builders
-// -------------------------------------------------------------------------------------------------------
+// ---- Builders ---------------------------------------------------------------------------------
 
 Tensor neg(const Tensor& x) { return build(Op::Neg, {x}); }
 Tensor abs(const Tensor& x) { return build(Op::Abs, {x}); }
@@ -114,8 +112,7 @@ Tensor cast(const Tensor& x, DType dtype) {
 
 Tensor detach(const Tensor& x) { return build(Op::StopGradient, {x}); }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------
+// ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_zero(const Tensor&, const Tensor&) { return {Tensor{}}; }
 Gradients vjp_neg(const Tensor&, const Tensor& g) { return {-g}; }

@@ -21,8 +21,7 @@ Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {})
 
 }  // namespace
 
-// ---- Builders
-// -------------------------------------------------------------------------------------------------------
+// ---- Builders ---------------------------------------------------------------------------------
 
 Tensor reshape(const Tensor& x, const Ints& sizes) {
   Ints resolved = sizes;
@@ -180,8 +179,7 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis) {
   return parts;
 }
 
-// ---- Inference
-// ------------------------------------------------------------------------------------------------------
+// ---- Inference --------------------------------------------------------------------------------
 
 Inferred infer_reshape(const Node& node) {
   const Node& x = *node.input(0);
@@ -231,8 +229,7 @@ Inferred infer_slice(const Node& node) {
   return {x.dtype, node.shape};
 }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------
+// ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_reshape(const Tensor& out, const Tensor& g) {
   return {reshape(g, to_ints(out.node()->input(0)->shape))};
