@@ -242,11 +242,15 @@ class Lowering {
     if (!assigned_.emplace(target, 0).second)
       throw ValueError(cat("assign (", label_text(out_.items[target].label),
                            "): the variable is assigned twice in one evaluation"));
+    // A variable that is read as it stands may be assigned as well (a swap): its value is taken
+    // aside.
+    Ref value = args[1];
+    if (out_.items[value.item].op == Op::Variable) value = whole(copy(value, node.label));
     const int item = push(Op::Assign, node);
-    out_.items[item].args.push_back(args[1]);
+    out_.items[item].args.push_back(value);
     out_.items[item].target = target;
     assigned_[target] = item;
-    refs_[&node] = args[1];
+    refs_[&node] = value;
     assigns_[&node] = item;
   }
 
