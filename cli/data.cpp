@@ -144,7 +144,7 @@ void print_split(const char* title, const data::Dataset& set) {
   if (set.classes() > 0) fmt::print(", {} classes", set.classes());
   const bool pixels = set.input_dtype() == DType::UInt8;
   fmt::print("\n       {} mean {:.4f}, standard deviation {:.4f} (first {})\n",
-             pixels ? "pixels 0…1:" : "values:", s.mean, s.deviation, thousands(s.seen));
+             pixels ? "pixels 0 to 1:" : "values:", s.mean, s.deviation, thousands(s.seen));
   if (s.counts.empty() || s.counts.size() > 30) return;
   const std::vector<std::string> names = set.class_names();
   std::vector<std::string> parts;

@@ -110,6 +110,9 @@ void fetch_file(const std::vector<std::string>& bases, const KnownFile& known,
     } catch (const NotSupported&) {
       throw;
     } catch (const Error& error) {
+      std::error_code ignored;  // an empty part is of no use to the next attempt
+      const std::string part = target + ".part";
+      if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
       if (interrupted()) return;
       failures += fmt::format("\n  {}", error.what());
       last = std::current_exception();

@@ -1,7 +1,9 @@
-// Looks for data without opening it.
+// Looks for data and runs without opening them.
 #include "data_paths.h"
 
+#include <fmt/core.h>
 #include <tenon/data.h>
+#include <tenon/error.h>
 
 #include <filesystem>
 
@@ -19,6 +21,13 @@ bool holds_mnist(const std::string& folder) {
       return false;
   }
   return true;
+}
+
+void require_run(const std::string& folder) {
+  std::error_code ignored;
+  const std::string file = folder + "/settings.toml";
+  if (!std::filesystem::exists(file, ignored))
+    throw IoError(fmt::format("{} holds no run: there is no {}", folder, file));
 }
 
 }  // namespace tenon::cli

@@ -1,4 +1,4 @@
-// Where fetched data lies.
+// Where fetched data and runs lie.
 #pragma once
 
 #include <string>
@@ -9,5 +9,7 @@ namespace tenon::cli {
 std::string mnist_folder();
 /// Whether all four files are there, compressed or not.
 bool holds_mnist(const std::string& folder);
+/// Throws IoError when the folder holds no run.
+void require_run(const std::string& folder);
 
 }  // namespace tenon::cli

@@ -216,6 +216,8 @@ int finish(const train::TrainResult& result, const train::Settings& settings, do
         thousands(result.steps), result.run_dir, result.run_dir);
     return interrupt_code();
   }
+  if (first_step == 0)
+    fmt::print("this run was finished already; --epochs N trains on, N being the epochs in all\n");
   print_summary(result, settings, first_step);
   return kOk;
 }
@@ -237,8 +239,7 @@ int start(const Options& options) {
   set_threads(settings.threads);
   if (!options.memory_limit.empty()) refuse_early(settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
-  const auto progress =
-      share<Progress>(intro(settings, folder), settings.epochs, options.quiet);
+  const auto progress = share<Progress>(intro(settings, folder), settings.epochs, options.quiet);
   const train::TrainResult result =
       train::start_run(settings, folder, {{progress}, &interrupted()});
   return finish(result, settings, progress->first_step_seconds());
@@ -267,6 +268,7 @@ std::vector<KeyValue> resume_overrides(const Options& options) {
 int resume(const Options& options) {
   const std::vector<KeyValue> overrides = resume_overrides(options);
   train::Settings settings;
+  require_run(options.resume);
   settings.apply_file(options.resume + "/settings.toml");
   for (const KeyValue& each : overrides) apply(settings, {"--set", each});
   set_threads(settings.threads);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "data_paths.h"
 #include "errors.h"
 #include "json.h"
 #include "terminal.h"
@@ -50,6 +51,7 @@ void print_json(const train::VerifyReport& report) {
 int run(const Options& options) {
   if (options.steps < 2)
     throw UsageError(fmt::format("--steps: {} is too few", options.steps), "give 2 or more");
+  require_run(options.run);
   const train::VerifyReport report = train::verify_run(
       options.run, options.steps, [](const std::string& what) { status_line(what + " …"); });
   clear_status_line();

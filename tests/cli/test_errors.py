@@ -100,6 +100,9 @@ class WrongData(CommandTest):
         self.fails(4, "eval", "nowhere", says="nowhere")
         self.fails(4, "verify", "nowhere", says="nowhere")
         self.fails(4, "train", "--resume", "nowhere", says="nowhere")
+        (self.folder / "empty").mkdir()
+        for words in (["train", "--resume"], ["eval"], ["verify"]):
+            self.fails(4, *words, "empty", says="empty holds no run")
         (self.folder / "bad.safetensors").write_bytes(b"\xff" * 64)
         self.fails(3, "eval", "bad.safetensors", says="bad.safetensors")
 

@@ -92,6 +92,7 @@ class Flow(CommandTest):
         out = self.ok("train", "--resume", "more", "--epochs", "2", "--threads", "1").out
         self.assertIn("going on after step", out)
         self.assertIn("epoch 2/2", out)
+        self.assertIn("finished already", self.ok("train", "--resume", "more").out)
 
     def test_folders_are_numbered(self):
         for name in ("runs/mlp-784-16-10", "runs/mlp-784-16-10-2"):
