@@ -84,8 +84,9 @@ struct TilePass {
 struct TileColumn {
   int reduction = 0;  // index into TileTable::row and col
   TileType type = TileType::F64;
-  TileView view;           // into the partial results
-  std::int64_t count = 0;  // results
+  std::int64_t neutral = 0;  // bits of the neutral element
+  TileView view;             // into the partial results
+  std::int64_t count = 0;    // results
   ValueId value = kNoValue;
   DType dtype = DType::Float32;
   std::int64_t partial_offset = 0;  // in elements of 8 bytes, within one part

@@ -256,19 +256,6 @@ class TileRun {
   std::int64_t coordinate_[kMaxRank] = {};
 };
 
-namespace {
-
-/// The neutral element of a reduction, as bits of a double or int64.
-std::int64_t neutral(const TileColumn& column) {
-  const bool real = column.type == TileType::F64;
-  const double inf = __builtin_inf();
-  const double reals[] = {0.0, 1.0, -inf, inf};
-  const std::int64_t wholes[] = {0, 1, INT64_MIN, INT64_MAX};
-  return real ? std::bit_cast<std::int64_t>(reals[column.reduction]) : wholes[column.reduction];
-}
-
-}  // namespace
-
 std::size_t TileProgram::workspace_bytes(int threads) const {
   const std::int64_t partials = round_up(chunks_.parts * part_elements_ * 8, 64);
   return static_cast<std::size_t>(partials + scratch_bytes_ * std::max(threads, 1));
@@ -294,7 +281,7 @@ void TileProgram::run(const Binding& binding) const {
         end = col1;
       }
       std::fill(part + column.partial_offset + begin, part + column.partial_offset + end,
-                neutral(column));
+                column.neutral);
     }
     TileRun tile_run(*this, binding, scratch + worker * scratch_bytes_);
     tile_run.set_partials(part);

@@ -1,0 +1,107 @@
+// Reductions along rows and over other axes as tile operations.
+#include <bit>
+#include <cstdint>
+
+#include "cpu/engines/tile_compiler.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+bool is_arg(Op op) { return op == Op::ArgMax || op == Op::ArgMin; }
+
+/// Neutral element of a reduction (index as in TileTable::row), as bits of a double or int64.
+std::int64_t neutral_bits(int reduction, TileType gathered) {
+  const double inf = __builtin_inf();
+  const double reals[] = {0.0, 1.0, -inf, inf};
+  const std::int64_t wholes[] = {0, 1, INT64_MIN, INT64_MAX};
+  return gathered == TileType::F64 ? std::bit_cast<std::int64_t>(reals[reduction])
+                                   : wholes[reduction];
+}
+
+}  // namespace
+
+void TileCompiler::emit_row_reduce(int i) {
+  const MapInstr& instr = map_.instrs[at(i)];
+  if (native_[at(i)] != 0) return;
+  const TileType source = tile_type(map_.instrs[at(instr.args[0])].dtype);
+  const int x = operand(instr.args[0], TileCount::All);
+  native_[at(i)] = is_arg(instr.op) ? emit_arg(instr, x, source) : emit_sum(instr, x, source);
+}
+
+int TileCompiler::running_slot(TileType type, std::int64_t bits) {
+  const int constant = new_slot(TileSlot::Kind::Constant, type);
+  p_.slots_[at(constant)].offset = static_cast<std::int64_t>(p_.constants_.size());
+  p_.constants_.push_back(bits);
+  TileOp op;
+  op.kind = TileOp::Kind::Fill;
+  op.count = count_of(Level::Row);
+  op.a = constant;
+  op.out = result_slot(Level::Row, type);
+  op.expand = tile_size(type) == 4 ? p_.table_->expand4 : p_.table_->expand8;
+  ops_of(Level::Row).push_back(op);
+  return op.out;
+}
+
+int TileCompiler::emit_sum(const MapInstr& instr, int x, TileType source) {
+  const TileType gathered = sum_type(source);
+  const int reduction = code(instr.op) - code(Op::Sum);
+  TileOp op;
+  op.kind = TileOp::Kind::RowReduce;
+  op.count = TileCount::All;
+  op.row = p_.table_->row[reduction][code(source)];
+  op.a = x;
+  op.out = running_slot(gathered, neutral_bits(reduction, gathered));
+  pass().tile_ops.push_back(op);
+  const TileType to = tile_type(instr.dtype);
+  if (to == gathered) return op.out;
+  // In pieces of a row the result is there when the next pass begins.
+  TileOp finish = unary(p_.table_->cast[code(gathered)][code(to)], count_of(Level::Row), op.out,
+                        Level::Row, to);
+  std::vector<TileOp>& ops = p_.single_pass_ ? pass().tile_ops : p_.passes_[at(pass_ + 1)].row_ops;
+  ops.push_back(finish);
+  if (const TileFn fn = is_floating(instr.dtype) ? nullptr : p_.table_->narrow[code(instr.dtype)]) {
+    finish.compute = fn;
+    finish.a = finish.out;
+    ops.push_back(finish);
+  }
+  return finish.out;
+}
+
+int TileCompiler::emit_arg(const MapInstr& instr, int x, TileType source) {
+  TileOp op;
+  op.kind = TileOp::Kind::ArgReduce;
+  op.count = TileCount::All;
+  op.arg = (instr.op == Op::ArgMax ? p_.table_->arg_max : p_.table_->arg_min)[code(source)];
+  op.a = x;
+  op.out = running_slot(TileType::I64, 0);
+  op.b = running_slot(source, 0);
+  pass().tile_ops.push_back(op);
+  return op.out;
+}
+
+void TileCompiler::emit_column(std::size_t r) {
+  const MapReduce& reduce = map_.reduces[r];
+  const TileType source = tile_type(map_.instrs[at(reduce.source)].dtype);
+  TileColumn column;
+  column.reduction = code(reduce.op) - code(Op::Sum);
+  column.type = sum_type(source);
+  column.neutral = neutral_bits(column.reduction, column.type);
+  column.view = view(static_cast<int>(map_.instrs.size() + map_.stores.size() + r));
+  column.count = 1;
+  for (int d = 0; d < map_.space.rank(); ++d)
+    if (((reduce.axes >> d) & 1u) == 0) column.count *= map_.space[d];
+  column.value = reduce.value;
+  column.dtype = values_[at(reduce.value)].dtype;
+  TileOp op;
+  op.kind = TileOp::Kind::ColReduce;
+  op.count = TileCount::All;
+  op.column = static_cast<int>(p_.columns_.size());
+  op.row = p_.table_->row[column.reduction][code(source)];
+  op.col = p_.table_->col[column.reduction][code(source)];
+  op.a = operand(reduce.source, TileCount::All);
+  pass().tile_ops.push_back(op);
+  p_.columns_.push_back(column);
+}
+
+}  // namespace tenon::cpu
