@@ -33,6 +33,9 @@ class Tenon:
     def __init__(self, command, threads, prefix):
         self.command, self.threads = [*prefix, command, "bench"], threads
 
+    def version(self):
+        return subprocess.run([self.command[-2], "--version"], capture_output=True, text=True).stdout.strip()
+
     def row(self, workload, phase, precision, mode, budget):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             done = subprocess.run([*self.command, "--only", workload, "--phase", phase, "--precision", precision, "--threads",
@@ -176,7 +179,8 @@ def main():
     date = datetime.datetime.now(datetime.timezone.utc)
     first = results[0]["tenon"]
     record = dict(date=date.isoformat(timespec="seconds"), commit=commit(), cpu=cpu_model(), isa=first.get("isa"), threads=threads,
-                  system=f"{platform.system()} {platform.release()}", torch=torch.facts, busy_before=round(busy, 3), realtime=options.realtime,
+                  system=f"{platform.system()} {platform.release()}", tenon=tenon.version(), torch=torch.facts,
+                  busy_before=round(busy, 3), realtime=options.realtime,
                   rounds=options.rounds, budget_s=options.budget, results=results)
     name = re.sub(r"[^A-Za-z0-9]+", "-", cpu_model()).strip("-").lower()
     out = pathlib.Path(options.out) if options.out else ROOT / "bench" / "results" / f"{date:%Y-%m-%d}-{name}.json"
