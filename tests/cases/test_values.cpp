@@ -224,6 +224,17 @@ TEST_CASE("values: ranges, slices and padding") {
   });
 }
 
+TEST_CASE("values: an index outside is an error when the value is asked for") {
+  with_engines([] {
+    const Tensor x = floats({1, 2, 3});
+    for (const Longs& index : {Longs{0, 3}, Longs{-1}}) {
+      CHECK_THROWS_AS(gather(x, 0, longs(index)).eval(), ValueError);
+      CHECK_THROWS_AS(scatter_add(x, 0, longs(index), ones({longs(index).size(0)})).eval(),
+                      ValueError);
+    }
+  });
+}
+
 TEST_CASE("values: cross entropy") {
   with_engines([] {
     const Tensor logits = floats({1, 2, 3, 1, 1, 1}, {2, 3});
