@@ -11,6 +11,7 @@ constexpr std::int64_t kMaxKb = 2048;                    // elements of the redu
 constexpr std::int64_t kBlockA = std::int64_t{1} << 20;  // floats of packed A, at most
 constexpr std::int64_t kBlockB = std::int64_t{1} << 21;
 constexpr std::int64_t kPanelBytes = 32 << 10;  // of B's panel in the first-level cache
+constexpr std::int64_t kBlockPanelBytes = 128 << 10;  // the same for block tiles, in the second-level cache
 constexpr double kChunkWork = 5e5;              // multiply-adds that make a chunk worth handing out
 constexpr std::int64_t kManyChunks = 16;
 
@@ -40,7 +41,7 @@ void choose_tile(GemmPlan& plan, const KernelSet& kernels) {
 void choose_blocks(GemmPlan& plan) {
   plan.kb = round_up(div_up(plan.k, div_up(plan.k, kMaxKb)), 2);
   const std::int64_t words = plan.words(plan.kb);
-  const std::int64_t longest = kPanelBytes / (4 * plan.nr);
+  const std::int64_t longest = (plan.blocks ? kBlockPanelBytes : kPanelBytes) / (4 * plan.nr);
   plan.kc = div_up(words, div_up(words, longest));
   if (plan.blocks) plan.kc = round_up(plan.kc, kBlockWords);
   const auto cut = [words](std::int64_t size, std::int64_t panel, std::int64_t floats) {
