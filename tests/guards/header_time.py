@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""The public header stays cheap: <tenon/tenon.h> alone parses within the limit (best of five; the machine may be busy).
+"""The public header stays cheap: <tenon/tenon.h> alone parses within the limit, and every public header compiles alone.
 
-Processor time is measured, not the clock: other work on the machine must not fail the guard. Every other public header
-must also compile alone.
+Processor time is measured, not the clock, and the best of several rounds counts. A busy machine still slows every compiler
+down, so each round also parses <string> and <vector>, and the limit grows by as much as that took longer than it does on the
+reference machine (two Zen 4 cores, quiet). It never shrinks.
 """
 import argparse
+import concurrent.futures
+import os
 import pathlib
 import resource
 import subprocess
@@ -13,14 +16,17 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
-def parse(compiler, header):
-    """Seconds of processor time that parsing the header alone takes."""
+REFERENCE_SECONDS = 0.2  # <string> and <vector> on the reference machine
+ROUNDS = 7
+
+
+def parse(compiler, text):
+    """Seconds of processor time that parsing takes, or the error as text."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror",
-                           "-I", ROOT / "include", "-x", "c++", "-"], input=f"#include <tenon/{header}>\n",
-                          text=True, capture_output=True)
+                           "-I", ROOT / "include", "-x", "c++", "-"], input=text, text=True, capture_output=True)
     if done.returncode != 0:
-        sys.exit(f"header_time: <tenon/{header}> does not compile alone:\n{done.stderr}")
+        sys.exit(f"header_time: {text.strip()} does not compile alone:\n{done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -28,17 +34,20 @@ def parse(compiler, header):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiler", default="c++")
-    parser.add_argument("--limit", type=float, default=0.4, help="seconds")
+    parser.add_argument("--limit", type=float, default=0.4, help="seconds on the reference machine")
     options = parser.parse_args()
-    for path in sorted((ROOT / "include" / "tenon").glob("*.h")):
-        parse(options.compiler, path.name)
-    if not (ROOT / "include" / "tenon" / "tenon.h").is_file():
-        sys.exit("header_time: include/tenon/tenon.h is missing")
-    seconds = min(parse(options.compiler, "tenon.h") for _ in range(5))
-    if seconds > options.limit:
-        sys.exit(f"header_time: <tenon/tenon.h> takes {seconds:.2f} s to parse, more than {options.limit} s: look for a"
-                 " standard header that only a .cpp file needs (<regex>, <iostream>, <filesystem>, <functional>)")
-    print(f"header_time: <tenon/tenon.h> parses in {seconds:.2f} s (limit {options.limit} s)")
+    headers = sorted((ROOT / "include" / "tenon").glob("*.h"))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda path: parse(options.compiler, f"#include <tenon/{path.name}>\n"), headers))
+
+    rounds = [(parse(options.compiler, "#include <string>\n#include <vector>\n"),
+               parse(options.compiler, "#include <tenon/tenon.h>\n")) for _ in range(ROUNDS)]
+    reference, seconds = (min(column) for column in zip(*rounds))
+    limit = options.limit * max(1.0, reference / REFERENCE_SECONDS)
+    if seconds > limit:
+        sys.exit(f"header_time: <tenon/tenon.h> takes {seconds:.2f} s to parse, more than {limit:.2f} s: look for a standard"
+                 " header that only a .cpp file needs (<regex>, <iostream>, <filesystem>, <functional>, <memory>)")
+    print(f"header_time: <tenon/tenon.h> parses in {seconds:.2f} s (limit {limit:.2f} s), {len(headers)} headers compile alone")
 
 
 if __name__ == "__main__":
