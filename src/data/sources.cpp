@@ -40,8 +40,7 @@ std::int64_t whole_number(const std::string& text, const std::string& spec) {
   return value;
 }
 
-Shared<Dataset> open_digits(const std::string& rest, const std::string& spec,
-                                     Split split) {
+Shared<Dataset> open_digits(const std::string& rest, const std::string& spec, Split split) {
   std::int64_t train = kTrainDigits, test = kTestDigits, seed = 0;
   if (!rest.empty()) {
     const std::vector<std::string> parts = split_text(rest, ',');
@@ -73,8 +72,7 @@ Shared<Dataset> open_mnist(const std::string& rest, Split split) {
   return open_idx(folder, split);
 }
 
-Shared<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
-                                       Split split) {
+Shared<Dataset> open_csv_spec(const std::string& rest, const std::string& spec, Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
   CsvOptions options;
   std::string test;
@@ -104,8 +102,7 @@ Shared<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
   return make_tensor_dataset(parse_csv(io::read_file(test), test, options));
 }
 
-Shared<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
-                                       Split split) {
+Shared<Dataset> open_npy_spec(const std::string& rest, const std::string& spec, Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
   if (parts.size() != 2)
     throw ValueError(cat("data '", spec, "': two files are needed: npy:INPUTS.npy,TARGETS.npy"));

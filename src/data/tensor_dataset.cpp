@@ -140,8 +140,7 @@ TensorDatasetParts split_parts(const TensorDatasetParts& parts, Split split) {
   return out;
 }
 
-Shared<Dataset> from_tensors(const Tensor& input, const Tensor& target,
-                                      std::int64_t classes) {
+Shared<Dataset> from_tensors(const Tensor& input, const Tensor& target, std::int64_t classes) {
   TensorDatasetParts parts{input, target, 0, {}, ""};
   if (input.rank() < 1)
     throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));
