@@ -4,6 +4,7 @@
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 
+#include "cpu/kernels/isa.h"
 #include "e2e/fixtures.h"
 
 using namespace tenon;
@@ -336,6 +337,21 @@ TEST_CASE("fixtures: ops agree with PyTorch in value, gradient and second deriva
 TEST_CASE("fixtures: the reference engine agrees with PyTorch as well") {
   set_engine("reference");
   check_all();
+  set_engine("fast");
+}
+
+TEST_CASE("fixtures: so does the fast engine with every instruction set that this machine has") {
+  for (const cpu::Isa isa : {cpu::Isa::Base, cpu::Isa::Avx2, cpu::Isa::Avx512}) {
+    if (cpu::hardware_isa() < isa || cpu::hardware_isa() == cpu::Isa::Neon) continue;
+    cpu::set_isa_limit(isa);
+    set_engine(
+        "reference");  // and back: programs planned for other kernels must not be found again
+    set_engine("fast");
+    CAPTURE(std::string(cpu::name(isa)));
+    check_all();
+  }
+  cpu::set_isa_limit(cpu::hardware_isa());
+  set_engine("reference");
   set_engine("fast");
 }
 
