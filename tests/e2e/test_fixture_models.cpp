@@ -36,12 +36,10 @@ Tensor thinned(const Tensor& t) {
 Owned<optim::Optimizer> recipe(const std::string& name, const nn::Module& net) {
   optim::RmsPropOptions rmsprop;
   rmsprop.lr = 3e-4;
-  if (name == "sgd")
-    return own<optim::Sgd>(net, optim::SgdOptions{.lr = 0.05, .momentum = 0.9});
+  if (name == "sgd") return own<optim::Sgd>(net, optim::SgdOptions{.lr = 0.05, .momentum = 0.9});
   if (name == "adam") return own<optim::Adam>(net, optim::AdamOptions{.lr = 1e-3});
   if (name == "adamw")
-    return own<optim::AdamW>(net,
-                                          optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.05});
+    return own<optim::AdamW>(net, optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.05});
   return own<optim::RmsProp>(net, rmsprop);
 }
 

@@ -16,9 +16,7 @@ using Make = Function<Owned<optim::Optimizer>(const optim::Parameters&)>;
 
 template <class O, class Options>
 Make make(const Options& options) {
-  return [options](const optim::Parameters& parameters) {
-    return own<O>(parameters, options);
-  };
+  return [options](const optim::Parameters& parameters) { return own<O>(parameters, options); };
 }
 
 /// As OPTIMIZERS of make_fixtures.py.
