@@ -33,9 +33,6 @@ std::vector<FoundData> look_for_data() {
 // What is worth saying about the machine, if anything.
 std::vector<std::string> advice(const SystemInfo& info, int used) {
   std::vector<std::string> lines;
-  if (info.isa != info.isa_available)
-    lines.push_back(fmt::format("kernels are held to {} although {} is there: TENON_ISA is set",
-                                info.isa, info.isa_available));
   if (info.isa_available == "base")
     lines.push_back("this processor has no AVX2: training works, at a fraction of the speed");
   if (used > info.cpus_allowed)

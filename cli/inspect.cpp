@@ -16,6 +16,7 @@ namespace {
 struct Options {
   std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast";
   std::optional<std::int64_t> batch;
+  int threads = 0;
   std::vector<std::string> without;
 };
 
@@ -65,6 +66,7 @@ int run(Options options) {
   if (!options.batch) options.batch = models::info(options.model).recipe.batch;
   set_precision(precision_from_name(options.precision));
   set_engine(options.engine);
+  set_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   Step step = make_step(options.phase, options.model, *options.batch);
   const Plan plan = step.function.plan(step.inputs);
@@ -112,6 +114,7 @@ Command inspect_command() {
       .choices = {"fp32", "bf16"};
   command.option(options->engine, "--engine", "NAME", "whose kernels", "fast").choices = {
       "fast", "reference"};
+  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.option(options->without, "--without", "PASS",
                  "switch a pass off; may be given again and again");
   command.run = [options] { return run(*options); };

@@ -24,7 +24,7 @@ class Looking(CommandTest):
 
     def test_inspect_views(self):
         for view, word in (("graph", "conv2d"), ("plan", "->"), ("arena", "offset"), ("engines", "steps"),
-                           ("fusion", "conv2d"), ("passes", "fuse")):
+                           ("fusion", "conv2d"), ("passes", "fuse"), ("profile", "median ms")):
             text = self.ok("inspect", "lenet5", view).out
             self.assertIn(word, text)
             self.assertIn("lenet5 train batch 64", text)
