@@ -122,9 +122,10 @@ class Function<R(Args...)> {
   Function(std::nullptr_t) noexcept {}  // NOLINT: as a pointer
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Function> &&
-           std::is_invocable_r_v<R, F&, Args...>) Function(F&& f)
-      : body_(new Body<std::remove_cvref_t<F>>(std::forward<F>(f))) {
-  }  // NOLINT: converts callables
+           std::is_invocable_r_v<R, F&, Args...>)
+      // NOLINTNEXTLINE: converts callables; the constraint keeps copies out
+      Function(F&& f)
+      : body_(new Body<std::remove_cvref_t<F>>(std::forward<F>(f))) {}
   R operator()(Args... args) const { return body_->call(std::forward<Args>(args)...); }
   explicit operator bool() const noexcept { return static_cast<bool>(body_); }
 
@@ -136,7 +137,7 @@ class Function<R(Args...)> {
   template <class F>
   struct Body final : Base {
     template <class G>
-    explicit Body(G&& g) : f(std::forward<G>(g)) {}
+    explicit Body(G&& g) : f(std::forward<G>(g)) {}  // NOLINT: made by Function alone
     R call(Args... args) override { return f(std::forward<Args>(args)...); }
     F f;
   };
