@@ -241,7 +241,7 @@ int start(const Options& options) {
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
   const auto progress = share<Progress>(intro(settings, folder), settings.epochs, options.quiet);
   const train::TrainResult result =
-      train::start_run(settings, folder, {{progress}, &interrupted()});
+      train::start_run(settings, folder, {{progress}, [] { return interrupted().load(); }});
   return finish(result, settings, progress->first_step_seconds());
 }
 
@@ -274,8 +274,8 @@ int resume(const Options& options) {
   set_threads(settings.threads);
   const auto progress =
       share<Progress>(intro(settings, options.resume), settings.epochs, options.quiet);
-  const train::TrainResult result =
-      train::resume_run(options.resume, {{progress}, &interrupted()}, overrides);
+  const train::TrainResult result = train::resume_run(
+      options.resume, {{progress}, [] { return interrupted().load(); }}, overrides);
   return finish(result, settings, progress->first_step_seconds());
 }
 

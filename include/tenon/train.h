@@ -6,7 +6,6 @@
 // killed and resumed. Nothing here prints.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -101,9 +100,9 @@ struct TrainOptions {
   std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
   double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
   std::vector<Shared<Callback>> callbacks{};
-  /// When it becomes true, the step under way is finished, a checkpoint is written, and fit()
-  /// returns Interrupted.
-  const std::atomic<bool>* stop = nullptr;
+  /// Asked after every step: when it says true, a checkpoint is written and fit() returns
+  /// Interrupted.
+  Function<bool()> stop{};
   std::vector<std::pair<std::string, std::string>>
       model_metadata{};         ///< added to model.safetensors
   std::string settings_toml{};  ///< written to settings.toml
@@ -188,7 +187,7 @@ struct TENON_API Settings {
 
 struct RunOptions {
   std::vector<Shared<Callback>> callbacks{};
-  const std::atomic<bool>* stop = nullptr;
+  Function<bool()> stop{};
 };
 
 /// Starts a run in a new or empty folder ("" : a run without a folder). Throws ValueError when the

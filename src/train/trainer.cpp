@@ -94,9 +94,7 @@ struct Trainer::Impl {
                              tell([&](Callback& c) { c.on_evaluation(batch, batches); });
                            });
   }
-  bool stop_asked() const {
-    return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
-  }
+  bool stop_asked() const { return options.stop && options.stop(); }
   template <class F>
   void tell(F&& f) {
     for (const Shared<Callback>& callback : options.callbacks) f(*callback);

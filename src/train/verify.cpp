@@ -34,10 +34,10 @@ class Watcher : public Callback {
     losses.push_back(report.loss);
     if (report.step < last_) return;
     if (abandon_) throw Abandoned();
-    stop.store(true);
+    stop = true;
   }
   std::vector<double> losses;
-  std::atomic<bool> stop{false};
+  bool stop = false;
 
  private:
   std::int64_t last_;
@@ -61,7 +61,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = share<Watcher>(c.steps, c.abandon);
   options.callbacks = {watcher};
-  options.stop = &watcher->stop;
+  options.stop = [watcher] { return watcher->stop; };
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
   try {
     trainer.fit(*session.train, nullptr);

@@ -124,8 +124,7 @@ TEST_CASE("runs: resuming takes what does not shape the results, and more epochs
   CHECK(result.epochs.size() == 2);
   CHECK(train::resume_run(dir).epochs.size() == 2);
   CHECK(train::TrainedModel::open(dir).file() == dir + "/model.safetensors");
-  std::atomic<bool> stop{true};
-  CHECK(train::resume_run(dir, {.stop = &stop}, {{"epochs", "3"}}).reason ==
+  CHECK(train::resume_run(dir, {.stop = [] { return true; }}, {{"epochs", "3"}}).reason ==
         train::StopReason::Interrupted);
   CHECK(train::TrainedModel::open(dir).file() == dir + "/best.safetensors");
   CHECK_THROWS_AS(train::resume_run(folder / "absent"), IoError);

@@ -29,7 +29,7 @@ class StopAt : public train::Callback {
   void on_step(const train::StepReport& report) override {
     if (report.step == step_) stop = true;
   }
-  std::atomic<bool> stop{false};
+  bool stop = false;
 
  private:
   std::int64_t step_;
@@ -80,7 +80,7 @@ TEST_CASE("trainer: a run stopped inside an epoch and resumed ends with the same
       const auto stopper = share<StopAt>(stop_at);
       TrainOptions o = options(folder / "run");
       o.callbacks = {stopper};
-      o.stop = &stopper->stop;
+      o.stop = [stopper] { return stopper->stop; };
       const train::TrainResult result = first.fit(o);
       CHECK(result.reason == StopReason::Interrupted);
       CHECK(result.steps == stop_at);
@@ -176,7 +176,7 @@ TEST_CASE("trainer: a damaged newest checkpoint is passed over, torn log lines a
     TrainOptions o = options(folder / "run");
     const auto stopper = share<StopAt>(40);
     o.callbacks = {stopper};
-    o.stop = &stopper->stop;
+    o.stop = [stopper] { return stopper->stop; };
     first.fit(o);
   }
   std::ofstream(folder / "run/log.jsonl", std::ios::app) << "{\"event\":\"step\",\"st";
