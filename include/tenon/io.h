@@ -61,7 +61,7 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 /// Decodes PNG, JPEG, PGM or PPM (told by content, not by name). channels: 1 grey, 3 RGB, 0 as in
-/// the file. Transparent parts lie on white.
+/// the file. Transparent parts lie on white; photographs are turned as EXIF says they were taken.
 TENON_API Image load_image(const std::string& path, int channels = 0);
 /// Writes an 8-bit grey or RGB PNG atomically.
 TENON_API void save_png(const std::string& path, const Image& image);

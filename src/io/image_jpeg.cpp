@@ -7,11 +7,13 @@
 #include <jpeglib.h>
 
 #include <csetjmp>
+#include <utility>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "io/image.h"
+#include "io/image_exif.h"
 
 namespace tenon::io {
 namespace {
@@ -62,6 +64,7 @@ bool read_header(Decoder& d, const unsigned char* bytes, unsigned long size) {
   jpeg_create_decompress(&d.info);
   d.info.progress = &d.progress;
   jpeg_mem_src(&d.info, bytes, size);
+  jpeg_save_markers(&d.info, JPEG_APP0 + 1, 0xffff);
   jpeg_read_header(&d.info, TRUE);
   return true;
 }
@@ -79,6 +82,16 @@ bool read_pixels(Decoder& d, std::uint8_t* pixels) {
   }
   jpeg_finish_decompress(&d.info);
   return true;
+}
+
+// Phones write pictures as the sensor lies and note how they were held.
+int orientation_of(const jpeg_decompress_struct& info) {
+  for (jpeg_saved_marker_ptr marker = info.marker_list; marker != nullptr; marker = marker->next) {
+    const std::string_view segment(reinterpret_cast<const char*>(marker->data),
+                                   marker->data_length);
+    if (const int orientation = exif_orientation(segment); orientation != 1) return orientation;
+  }
+  return 1;
 }
 
 struct Cleanup {
@@ -102,8 +115,9 @@ Image parse_jpeg(std::string_view bytes, const std::string& name) {
     throw NotSupported(cat(name, ": JPEG with ", d.info.num_components,
                            " colour components (CMYK?): convert it to RGB"));
   Image image = make_image(d.info.image_width, d.info.image_height, d.info.num_components, name);
+  const int orientation = orientation_of(d.info);
   if (!read_pixels(d, image.pixels.data())) throw refuse();
-  return image;
+  return turned_upright(std::move(image), orientation);
 }
 
 }  // namespace tenon::io

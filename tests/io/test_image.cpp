@@ -13,6 +13,7 @@
 
 #include "io/folder.h"
 #include "io/image.h"
+#include "io/image_exif.h"
 
 using namespace tenon;
 
@@ -133,4 +134,68 @@ TEST_CASE("PGM and PPM: damage") {
   CHECK_THROWS_AS(parse("P7 1 1 255\na"), NotSupported);
   CHECK_THROWS_AS(parse(""), FormatError);
   CHECK_THROWS_AS(parse("GIF89a"), FormatError);
+}
+
+namespace {
+
+// An EXIF segment whose only entry is the orientation.
+std::string exif_segment(int orientation, bool big_endian) {
+  const auto number = [&](unsigned value, int size) {
+    std::string text;
+    for (int i = 0; i < size; ++i)
+      text += static_cast<char>(value >> (8 * (big_endian ? size - 1 - i : i)) & 0xffu);
+    return text;
+  };
+  const std::string tiff = std::string(big_endian ? "MM" : "II") + number(42, 2) + number(8, 4) +
+                           number(1, 2) + number(0x112, 2) + number(3, 2) + number(1, 4) +
+                           number(static_cast<unsigned>(orientation), 2) + number(0, 2) +
+                           number(0, 4);
+  return std::string("Exif\0\0", 6) + tiff;
+}
+
+}  // namespace
+
+TEST_CASE("JPEG: pictures are turned as the camera was held") {
+  // One bright corner, top left as stored; where it is seen for orientations 1 to 8.
+  io::Image stored;
+  stored.width = 24, stored.height = 16, stored.channels = 1;
+  stored.pixels.assign(24 * 16, 0);
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 8; ++x) stored.pixels[static_cast<std::size_t>(y * 24 + x)] = 255;
+  const char* corners[] = {"top left", "top right", "bottom right", "bottom left",
+                           "top left", "top right", "bottom right", "bottom left"};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const std::string segment = exif_segment(orientation, orientation % 2 == 0);
+    REQUIRE(io::exif_orientation(segment) == orientation);
+    std::string bytes = jpeg(stored, false);
+    const std::size_t length = segment.size() + 2;
+    bytes.insert(2, std::string("\xff\xe1") + static_cast<char>(length >> 8) +
+                        static_cast<char>(length & 0xffu) + segment);
+    const io::Image seen = parse(bytes);
+    CHECK(seen.width == (orientation >= 5 ? 16 : 24));
+    CHECK(seen.height == (orientation >= 5 ? 24 : 16));
+    const auto bright = [&](int x, int y) {
+      return seen.pixels[static_cast<std::size_t>(y * seen.width + x)] > 128;
+    };
+    const std::string corner = bright(0, 0)                 ? "top left"
+                               : bright(seen.width - 1, 0)  ? "top right"
+                               : bright(0, seen.height - 1) ? "bottom left"
+                                                            : "bottom right";
+    CHECK(corner == corners[orientation - 1]);
+  }
+}
+
+TEST_CASE("EXIF: damaged segments mean an upright picture") {
+  const std::string whole = exif_segment(6, true);
+  for (std::size_t size = 0; size < whole.size() - 6; ++size)
+    CHECK(io::exif_orientation(std::string_view(whole).substr(0, size)) == 1);
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string bent = whole;
+    bent[at] = '\xff';
+    const int orientation = io::exif_orientation(bent);
+    CHECK((orientation >= 1 && orientation <= 8));
+  }
+  CHECK(io::exif_orientation(exif_segment(9, false)) == 1);
+  CHECK(io::exif_orientation(exif_segment(0, false)) == 1);
 }

@@ -1,0 +1,16 @@
+// How a camera was held: EXIF's orientation, and pictures turned upright.
+#pragma once
+
+#include <string_view>
+
+#include <tenon/io.h>
+
+namespace tenon::io {
+
+/// The orientation, 1 to 8, of an APP1 segment's bytes; 1 (upright) when they say nothing valid.
+int exif_orientation(std::string_view segment) noexcept;
+
+/// The picture as it was seen: mirrored and turned as EXIF's orientation says.
+Image turned_upright(Image image, int orientation);
+
+}  // namespace tenon::io
