@@ -2,9 +2,10 @@
 // high-performance matrix multiplication", 2008), with the result of a chunk finished while it is
 // in cache.
 //
-// a [m, k] and b [k, n] with any strides, c [m, n] row-major, overwritten. Bound by arithmetic for
-// large sizes: the lab program lab/cpu_kernels.cpp tells the share of the multiply-add peak. No
-// allocation; aliasing is not allowed.
+// a [m, k] and b [k, n] with any strides, c [m, n] row-major, overwritten; nothing may alias. Bound
+// by arithmetic: float32 reaches 85 to 95 % of the multiply-add peak from 256 x 256 x 256 on
+// (AVX-512, one and two threads), bfloat16 with AMX a third of its own peak, six times float32.
+// lab/cpu_kernels.cpp tells.
 #include <algorithm>
 
 #include "base/thread_pool.h"

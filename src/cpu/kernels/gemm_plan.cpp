@@ -11,8 +11,9 @@ constexpr std::int64_t kMaxKb = 2048;                    // elements of the redu
 constexpr std::int64_t kBlockA = std::int64_t{1} << 20;  // floats of packed A, at most
 constexpr std::int64_t kBlockB = std::int64_t{1} << 21;
 constexpr std::int64_t kPanelBytes = 32 << 10;  // of B's panel in the first-level cache
-constexpr std::int64_t kBlockPanelBytes = 128 << 10;  // the same for block tiles, in the second-level cache
-constexpr double kChunkWork = 5e5;              // multiply-adds that make a chunk worth handing out
+constexpr std::int64_t kBlockPanelBytes =
+    128 << 10;                      // the same for block tiles, in the second-level cache
+constexpr double kChunkWork = 5e5;  // multiply-adds that make a chunk worth handing out
 constexpr std::int64_t kManyChunks = 16;
 
 std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
