@@ -110,8 +110,7 @@ class TENON_API AnyModule final : public Module {
   requires(std::derived_from<std::remove_cvref_t<M>, Module> &&
            !std::same_as<std::remove_cvref_t<M>, AnyModule>)
       AnyModule(M&& module)  // NOLINT: implicit by design
-      : AnyModule(Shared<const Module>(
-            share<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
+      : AnyModule(Shared<const Module>(share<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
   explicit AnyModule(Shared<const Module> module);
   Tensor forward(const Tensor& x) const override { return module_->forward(x); }
   std::string describe() const override { return module_->describe(); }
@@ -146,8 +145,8 @@ struct ModuleSummary {
 /// input and its output.
 class TENON_API CallObserver {
  public:
-  using Callback = Function<void(const std::string& path, const Module& module,
-                                      const Tensor& input, const Tensor& output)>;
+  using Callback = Function<void(const std::string& path, const Module& module, const Tensor& input,
+                                 const Tensor& output)>;
   explicit CallObserver(Callback f);
   ~CallObserver();
   CallObserver(const CallObserver&) = delete;

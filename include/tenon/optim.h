@@ -163,7 +163,7 @@ struct OptimizerOptions {
 /// "sgd", "adam", "adamw", "rmsprop". Throws ValueError for another name (with a near miss) or an
 /// option it does not have.
 TENON_API Owned<Optimizer> create(const std::string& name, Parameters parameters,
-                                            const OptimizerOptions& options = {});
+                                  const OptimizerOptions& options = {});
 TENON_API std::vector<std::string> names();
 
 // ---- Gradients
@@ -193,8 +193,7 @@ class TENON_API Schedule {
 TENON_API Owned<Schedule> constant();
 /// × gamma every `every` steps.
 TENON_API Owned<Schedule> step(std::int64_t every, double gamma = 0.1);
-TENON_API Owned<Schedule> multistep(std::vector<std::int64_t> milestones,
-                                              double gamma = 0.1);
+TENON_API Owned<Schedule> multistep(std::vector<std::int64_t> milestones, double gamma = 0.1);
 /// × gamma each `every` steps, smoothly.
 TENON_API Owned<Schedule> exponential(double gamma, std::int64_t every = 1);
 /// Half a cosine from 1 to `minimum` over `total` steps.
@@ -206,12 +205,12 @@ TENON_API Owned<Schedule> linear(std::int64_t total, double minimum = 0);
 TENON_API Owned<Schedule> warmup(std::int64_t steps, Owned<Schedule> after);
 /// × gamma when the figure has not improved by more than `threshold` (relative) for `patience`
 /// epochs.
-TENON_API Owned<Schedule> plateau(double gamma = 0.1, int patience = 10,
-                                            double threshold = 1e-4, double minimum = 0);
+TENON_API Owned<Schedule> plateau(double gamma = 0.1, int patience = 10, double threshold = 1e-4,
+                                  double minimum = 0);
 /// From 1/div up to 1 (cosine) over the first `rise` of `total` steps, then down to
 /// 1/(div·final_div).
-TENON_API Owned<Schedule> one_cycle(std::int64_t total, double rise = 0.3,
-                                              double div = 25, double final_div = 1e4);
+TENON_API Owned<Schedule> one_cycle(std::int64_t total, double rise = 0.3, double div = 25,
+                                    double final_div = 1e4);
 
 /// Settings of a schedule chosen by name. Times are in epochs.
 struct ScheduleOptions {
@@ -225,8 +224,7 @@ struct ScheduleOptions {
 };
 /// "constant", "step", "multistep", "exponential", "cosine", "linear", "plateau", "one_cycle".
 /// Throws ValueError for another name.
-TENON_API Owned<Schedule> create_schedule(const std::string& name,
-                                                    const ScheduleOptions& options);
+TENON_API Owned<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options);
 TENON_API std::vector<std::string> schedule_names();
 
 }  // namespace tenon::optim

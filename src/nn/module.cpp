@@ -88,8 +88,7 @@ Tensor Module::buffer(const std::string& name, const Tensor& init) {
 void Module::add_child(const std::string& name, Shared<const Module> module) {
   check_name(name);
   for (const auto& [other, unused] : state_->children)
-    if (other == name)
-      throw ValueError(cat("module: there are two children named '", name, "'"));
+    if (other == name) throw ValueError(cat("module: there are two children named '", name, "'"));
   module->state_->name = name;
   state_->children.emplace_back(name, std::move(module));
   for (const NamedTensor& p : named_parameters()) p.tensor.node()->label = intern_label(p.name);

@@ -156,10 +156,9 @@ Owned<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
   refuse("sgd", o.alpha.has_value(), "alpha");
   refuse("sgd", o.centered, "centered");
   const SgdOptions d;
-  return own<Sgd>(std::move(p),
-                               SgdOptions{o.lr.value_or(d.lr), o.momentum.value_or(d.momentum),
-                                          o.dampening.value_or(d.dampening),
-                                          o.weight_decay.value_or(d.weight_decay), o.nesterov});
+  return own<Sgd>(std::move(p), SgdOptions{o.lr.value_or(d.lr), o.momentum.value_or(d.momentum),
+                                           o.dampening.value_or(d.dampening),
+                                           o.weight_decay.value_or(d.weight_decay), o.nesterov});
 }
 
 void refuse_for_adam(const std::string& name, const OptimizerOptions& o) {
@@ -173,19 +172,17 @@ void refuse_for_adam(const std::string& name, const OptimizerOptions& o) {
 Owned<Optimizer> make_adam(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("adam", o);
   const AdamOptions d;
-  return own<Adam>(
-      std::move(p),
-      AdamOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
-                  o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay), false});
+  return own<Adam>(std::move(p), AdamOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1),
+                                             o.beta2.value_or(d.beta2), o.eps.value_or(d.eps),
+                                             o.weight_decay.value_or(d.weight_decay), false});
 }
 
 Owned<Optimizer> make_adamw(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("adamw", o);
   const AdamWOptions d;
-  return own<AdamW>(
-      std::move(p),
-      AdamWOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
-                   o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay)});
+  return own<AdamW>(std::move(p), AdamWOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1),
+                                               o.beta2.value_or(d.beta2), o.eps.value_or(d.eps),
+                                               o.weight_decay.value_or(d.weight_decay)});
 }
 
 Owned<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
@@ -193,10 +190,10 @@ Owned<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
   refuse("rmsprop", o.dampening.has_value(), "dampening");
   refuse("rmsprop", o.nesterov, "nesterov");
   const RmsPropOptions d;
-  return own<RmsProp>(
-      std::move(p), RmsPropOptions{o.lr.value_or(d.lr), o.alpha.value_or(d.alpha),
-                                   o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay),
-                                   o.momentum.value_or(d.momentum), o.centered});
+  return own<RmsProp>(std::move(p),
+                      RmsPropOptions{o.lr.value_or(d.lr), o.alpha.value_or(d.alpha),
+                                     o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay),
+                                     o.momentum.value_or(d.momentum), o.centered});
 }
 
 using Make = Owned<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
@@ -212,7 +209,7 @@ std::vector<std::string> names() {
 }
 
 Owned<Optimizer> create(const std::string& name, Parameters parameters,
-                                  const OptimizerOptions& options) {
+                        const OptimizerOptions& options) {
   for (const auto& [known, make] : kOptimizers)
     if (name == known) return make(std::move(parameters), options);
   const std::vector<std::string> known = names();

@@ -97,8 +97,7 @@ class Linear : public Schedule {
 
 class Warmup : public Schedule {
  public:
-  Warmup(std::int64_t steps, Owned<Schedule> after)
-      : steps_(steps), after_(std::move(after)) {}
+  Warmup(std::int64_t steps, Owned<Schedule> after) : steps_(steps), after_(std::move(after)) {}
   double factor(std::int64_t step) const override {
     if (step >= steps_) return after_->factor(step - steps_);
     return static_cast<double>(step + 1) / static_cast<double>(steps_ + 1) * after_->factor(0);
@@ -192,12 +191,8 @@ Owned<Schedule> exponential(double gamma, std::int64_t every) {
   return own<Exponential>(gamma, every);
 }
 
-Owned<Schedule> cosine(std::int64_t total, double minimum) {
-  return own<Cosine>(total, minimum);
-}
-Owned<Schedule> linear(std::int64_t total, double minimum) {
-  return own<Linear>(total, minimum);
-}
+Owned<Schedule> cosine(std::int64_t total, double minimum) { return own<Cosine>(total, minimum); }
+Owned<Schedule> linear(std::int64_t total, double minimum) { return own<Linear>(total, minimum); }
 
 Owned<Schedule> warmup(std::int64_t steps, Owned<Schedule> after) {
   check(steps >= 0 && after != nullptr,

@@ -101,9 +101,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   return o;
 }
 
-Owned<data::Loader> test_loader(const Settings& settings,
-                                          Shared<const data::Dataset> set,
-                                          std::int64_t batch) {
+Owned<data::Loader> test_loader(const Settings& settings, Shared<const data::Dataset> set,
+                                std::int64_t batch) {
   data::LoaderOptions o = loader_options(settings);
   o.batch = batch > 0 ? batch : kTestBatch;
   o.shuffle = o.drop_last = false;

@@ -44,8 +44,7 @@ struct Session {
 };
 
 /// A loader of test data: in order, scaled as the run scales.
-Owned<data::Loader> test_loader(const Settings& settings,
-                                          Shared<const data::Dataset> set,
-                                          std::int64_t batch);
+Owned<data::Loader> test_loader(const Settings& settings, Shared<const data::Dataset> set,
+                                std::int64_t batch);
 
 }  // namespace tenon::train
