@@ -192,7 +192,7 @@ int info(const InfoOptions& options) {
 // ---- tables
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr const char* kSpecHelp = "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE";
+constexpr const char* kSpecHelp = "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y";
 
 Command sheet_command() {
   auto options = std::make_shared<SheetOptions>();

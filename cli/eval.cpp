@@ -185,7 +185,7 @@ Command eval_command() {
   command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
       Completes::Folders;
   command.option(options->data, "--data", "SPEC",
-                 "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE", "the run's own");
+                 "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y", "the run's own");
   command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
       .choices = {"fp32", "bf16"};

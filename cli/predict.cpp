@@ -270,7 +270,7 @@ Command predict_command() {
   command.positional(options->files, "FILE", "PNG, JPEG, PGM or IDX", false).completes =
       Completes::Files;
   command.option(options->data, "--data", "SPEC",
-                 "held-out examples of digits, mnist[:DIR], idx:DIR or csv:FILE");
+                 "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y");
   command.option(options->count, "--count", "N", "examples of --data, or pictures of an IDX file",
                  "5");
   command.option(options->start, "--start", "N", "the first of them", "0");
