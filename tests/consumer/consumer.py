@@ -24,7 +24,7 @@ def run(what, command, **options):
 
 def cmake_consumer(kind, prefix, scratch, compiler, uses_shared):
     build = scratch / kind
-    run(f"configure {kind}", ["cmake", "-S", HERE / kind, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
+    run(f"configure {kind}", ["cmake", "-G", "Ninja", "-S", HERE / kind, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
                               f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_BUILD_TYPE=Release"])
     run(f"build {kind}", ["cmake", "--build", build])
     run(f"run {kind}", [build / "consumer"])

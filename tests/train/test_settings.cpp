@@ -93,5 +93,12 @@ TEST_CASE("settings: files name their line, and lie under what is given") {
   CHECK_THROWS_WITH_AS(Settings().apply_file(file), doctest::Contains("line 1"), FormatError);
   io::write_file(file, "[train]\nepochs = 3\n");
   CHECK_THROWS_AS(Settings().apply_file(file), FormatError);
+  io::write_file(file, "data = \"idx:/j\xc3\xbcrgen\" # \xe2\x82\xac\n");
+  CHECK(Settings::resolve("lenet5", file, {}).data == "idx:/j\xc3\xbcrgen");
+  for (const char* bad :
+       {"[\nepochs = 3\n", "epochs = 3\xc3\xbc\n", "data = 'j\xc3\xbc'\n", "a\xff = 1\n"}) {
+    io::write_file(file, bad);
+    CHECK_THROWS_AS(Settings().apply_file(file), FormatError);
+  }
   CHECK_THROWS_AS(Settings().apply_file(folder / "absent.toml"), IoError);
 }
