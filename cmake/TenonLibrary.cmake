@@ -29,7 +29,7 @@ file(GLOB_RECURSE TENON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cp
 tenon_choose_isa(TENON_SOURCES)
 add_library(tenon_objects OBJECT ${TENON_SOURCES})
 target_include_directories(tenon_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(tenon_objects PRIVATE -fno-math-errno -fno-trapping-math -ffunction-sections -fdata-sections)
+target_compile_options(tenon_objects PRIVATE $<$<CONFIG:Release>:-O1> -fno-math-errno -fno-trapping-math -ffunction-sections -fdata-sections)
 target_link_libraries(tenon_objects PRIVATE tenon_options ${TENON_DEPENDENCIES})
 set_target_properties(tenon_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                       VISIBILITY_INLINES_HIDDEN ON)
