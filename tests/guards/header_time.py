@@ -12,12 +12,14 @@ import pathlib
 import resource
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 REFERENCE_SECONDS = 0.2  # <string> and <vector> on the reference machine
 ROUNDS = 7
+ATTEMPTS = 4
 
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
@@ -43,10 +45,14 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda path: parse(options.compiler, f"#include <tenon/{path.name}>\n", WARNINGS), headers))
 
-    rounds = [(parse(options.compiler, "#include <string>\n#include <vector>\n"),
-               parse(options.compiler, "#include <tenon/tenon.h>\n")) for _ in range(ROUNDS)]
-    reference, seconds = (min(column) for column in zip(*rounds))
-    limit = options.limit * max(1.0, reference / REFERENCE_SECONDS)
+    for attempt in range(ATTEMPTS):  # a burst of other work spoils all rounds of one attempt
+        time.sleep(5 * attempt)
+        rounds = [(parse(options.compiler, "#include <string>\n#include <vector>\n"),
+                   parse(options.compiler, "#include <tenon/tenon.h>\n")) for _ in range(ROUNDS)]
+        reference, seconds = (min(column) for column in zip(*rounds))
+        limit = options.limit * max(1.0, reference / REFERENCE_SECONDS)
+        if seconds <= limit:
+            break
     if seconds > limit:
         sys.exit(f"header_time: <tenon/tenon.h> takes {seconds:.2f} s to parse, more than {limit:.2f} s: look for a standard"
                  " header that only a .cpp file needs (<regex>, <iostream>, <filesystem>, <functional>, <memory>)")
