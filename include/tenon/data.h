@@ -45,7 +45,7 @@ class TENON_API Dataset {
 /// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
 /// are classes; `classes` 0 counts them.
 TENON_API Shared<Dataset> from_tensors(const Tensor& input, const Tensor& target,
-                                                std::int64_t classes = 0);
+                                       std::int64_t classes = 0);
 /// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every
 /// machine. Drawn when first used.
 TENON_API Shared<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
@@ -65,8 +65,7 @@ struct CsvOptions {
 };
 /// Rows of numbers with one label column. A first row that holds words is taken as the header; the
 /// label is then, unless told otherwise, the column named label, class, target or y.
-TENON_API Shared<Dataset> open_csv(const std::string& file,
-                                            const CsvOptions& options = {});
+TENON_API Shared<Dataset> open_csv(const std::string& file, const CsvOptions& options = {});
 
 /// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "mnist[:FOLDER]", "idx:FOLDER",
 /// "npy:INPUTS,TARGETS" or "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]".

@@ -18,8 +18,8 @@ const Engine& contraction_engine();
 /// Pooling and movement.
 const Engine& opaque_engine();
 
-/// The processor, for reports: its model, the instruction sets present that kernels know, the best kernels it can run and
-/// those in use.
+/// The processor, for reports: its model, the instruction sets present that kernels know, the best
+/// kernels it can run and those in use.
 struct Facts {
   std::string model;
   std::vector<std::string> features;

@@ -110,7 +110,7 @@ struct Opaque {
   Op op = Op::Data;
   Attrs attrs;
   std::vector<ValueId> inputs;  // contiguous
-  std::vector<Shape> shapes;     // of the inputs as the op sees them (a reshape may be folded away)
+  std::vector<Shape> shapes;    // of the inputs as the op sees them (a reshape may be folded away)
   ValueId out = kNoValue;
 };
 

@@ -7,7 +7,8 @@
 
 int main() {
   const tenon::Shape shape = tenon::broadcast_shapes({2, 1}, {3}, "consumer");
-  std::printf("%s %s\n", tenon::name(tenon::promote(tenon::DType::Int8, tenon::DType::Float32)), shape.str().c_str());
+  std::printf("%s %s\n", tenon::name(tenon::promote(tenon::DType::Int8, tenon::DType::Float32)),
+              shape.str().c_str());
   try {
     tenon::dtype_from_name("flaot32");
   } catch (const tenon::ValueError& error) {  // typed errors cross the library's border
