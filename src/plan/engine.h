@@ -15,17 +15,21 @@
 
 namespace tenon {
 
-/// Pointers for one run: values by ValueId, and the step's workspace (64-byte aligned,
-/// uninitialised).
+/// Pointers for one run: values by ValueId, and the step's workspace (64-byte aligned on the CPU,
+/// 256 on a card; uninitialised). They are addresses of the program's device.
 struct Binding {
   std::byte* const* values = nullptr;
   std::byte* workspace = nullptr;
+  void* stream = nullptr;  // CUstream that work is queued on; null on the CPU
 };
 
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  /// Does the work; on a card, queues it on the binding's stream and returns.
   virtual void run(const Binding& binding) const = 0;
+  /// The source that it compiles at run time, for people and fixtures; empty when there is none.
+  virtual std::string source() const { return {}; }
   std::size_t workspace_bytes = 0;
 };
 

@@ -1,0 +1,55 @@
+// The one entry header of the CUDA backend for the run room: cards, memory, engines, replay.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/target.h"
+#include "device/memory.h"
+#include "plan/program.h"
+
+namespace tenon::cuda {
+
+/// A library that is loaded at run time.
+struct LibraryFact {
+  std::string name;  // "driver", "NVRTC", "cuBLASLt", "cuDNN"
+  bool found = false;
+  std::string path;     // where it was found, or where it was looked for
+  std::string version;  // or, when it was not found or not usable, why
+};
+struct CardFact {
+  std::string name;
+  Target target;
+  std::int64_t memory_total = 0, memory_free = 0;
+};
+struct Facts {
+  std::vector<LibraryFact> libraries;
+  std::vector<CardFact> cards;
+  std::string why_none;  // why no card can be used; empty when one can
+};
+Facts facts();
+
+/// Number of usable cards; never throws.
+int card_count() noexcept;
+/// Throws DeviceError that says what is missing (driver, NVRTC, card, capability below 8.0) and
+/// what to do.
+Target target_of(int index);
+DeviceMemory& memory();
+/// Engines for a target in the order in which they are asked. The last claims every region that the
+/// backend can run.
+std::span<const Engine* const> engines(const Target& target);
+
+/// The stream on which all work of a card is queued (CUstream).
+void* stream(int index);
+void synchronize(int index);
+
+/// Peak rates in FLOP/s and bytes/s, measured in about half a second.
+struct Rates {
+  double fp32 = 0, tf32 = 0, bf16 = 0, copy = 0;
+};
+Rates measure_rates(int index);
+
+}  // namespace tenon::cuda

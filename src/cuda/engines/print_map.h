@@ -1,0 +1,41 @@
+// Printing map programs as CUDA C++: whole kernels for map regions, and the epilogue of a
+// contraction as a device struct.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/target.h"
+#include "plan/region.h"
+
+namespace tenon::cuda {
+
+/// A struct that a kernel takes by value, as 8-byte words: pointers, sizes, strides. Sizes are
+/// data, never text: another batch size gives the same source.
+struct ArgumentBlock {
+  std::vector<std::uint64_t> words;
+  std::vector<std::pair<int, ValueId>> pointers;  // word number, value whose address goes there
+};
+
+/// The epilogue of a contraction: region.map over [batch, rows, columns] when the contraction has
+/// one, and the plain store of its result when region.contraction.out is wanted.
+///
+/// `code` defines `struct Epilogue` (nothing but 8-byte members, in the order of `arguments`) with
+///   __device__ void store(long long batch, long long row, long long column, float acc) const;
+///   template <int N>  // N in {2, 4, 8}: neighbours in a row, all inside, column a multiple of N
+///   __device__ void store_row(long long batch, long long row, long long column,
+///                             const float (&acc)[N]) const;
+/// which load what the region reads there, compute, and store every result. store_row uses wide
+/// accesses where strides and alignment allow. Output dtypes other than float32 are converted.
+/// float64 accumulators: `acc` is double when region.contraction.dtype is Float64.
+struct PrintedEpilogue {
+  std::string code;
+  ArgumentBlock arguments;
+};
+PrintedEpilogue print_epilogue(const Region& region, std::span<const Value> values,
+                               const Target& target);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,55 @@
+// Run-time compilation: from CUDA C++ text to a function on a card.
+//
+// compile() returns at once: sources that are not in the disk cache are compiled by NVRTC on worker
+// threads, so that the kernels of a plan, asked for one after another, compile side by side; the
+// first launch waits. Sources may include the headers that travel in the library ("scalar/…",
+// "cuda/kernels/…") and nothing else. The cache is keyed by the text, the headers, the architecture
+// and the compiler's version; a damaged, unwritable or shared cache costs time, never a wrong
+// kernel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cuda/target.h"
+
+namespace tenon::cuda {
+
+struct Grid {
+  std::uint32_t x = 1, y = 1, z = 1;
+};
+
+struct Source {
+  std::string entry;  // name of the extern "C" __global__ function
+  std::string text;
+};
+
+/// A kernel on its way to a card. Immutable for callers; launches may come from several threads.
+class CompiledKernel {
+ public:
+  virtual ~CompiledKernel() = default;
+  virtual const Source& source() const = 0;
+  /// Queues one launch on `stream` (a CUstream). `params` points to the arguments in order.
+  /// Waits for the compilation when that is still under way. Throws NotSupported with the
+  /// compiler's words when the source does not compile, DeviceError when the launch is refused.
+  virtual void launch(void* stream, Grid grid, Grid block, std::uint32_t shared_bytes,
+                      void* const* params) const = 0;
+  /// Waits for the compilation only.
+  virtual void wait() const = 0;
+};
+
+/// Starts the compilation for the target's card. With no card (ordinal -1) the result holds the
+/// source and launch() throws DeviceError. The same source for the same card gives the same kernel.
+std::shared_ptr<const CompiledKernel> compile(const Target& target, Source source);
+
+/// Text of a header that travels in the library ("scalar/exp.h"); null when there is none.
+const std::string* embedded_header(const std::string& name);
+
+struct JitStats {
+  std::int64_t compiled = 0, from_disk = 0, from_memory = 0;
+  double compile_ms = 0;  // summed over threads
+};
+JitStats jit_stats();
+
+}  // namespace tenon::cuda

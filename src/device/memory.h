@@ -1,0 +1,35 @@
+// DeviceMemory: memory of cards, as Buffer needs it. The room that drives the cards implements it
+// and the run room installs it; here stands only the interface, so that Buffer knows no driver.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/buffer.h"
+
+namespace tenon {
+
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  /// Uninitialised, 256-byte aligned, from a caching pool. Throws MemoryError naming the size, what
+  /// is in use and the card. `index` is the card.
+  virtual void* allocate(std::size_t bytes, int index) = 0;
+  virtual void release(void* memory, std::size_t bytes, int index) noexcept = 0;
+  /// Copies in the order of the card's work: after everything queued on its stream so far. The two
+  /// that touch host memory return when the host memory may be read or reused.
+  virtual void to_host(void* to, const void* from, std::size_t bytes, int index) = 0;
+  virtual void from_host(void* to, const void* from, std::size_t bytes, int index) = 0;
+  virtual void copy(void* to, int to_index, const void* from, int from_index,
+                    std::size_t bytes) = 0;
+  virtual PoolStats stats(int index) = 0;
+  virtual void trim(int index) = 0;
+  /// Bytes that the pool may take from the card; 0: no limit.
+  virtual void set_limit(std::int64_t bytes, int index) = 0;
+};
+
+/// The memory of CUDA cards; null until it is installed.
+DeviceMemory* cuda_memory() noexcept;
+void install_cuda_memory(DeviceMemory* memory) noexcept;
+
+}  // namespace tenon
