@@ -23,14 +23,16 @@ struct ArgumentBlock {
 /// The epilogue of a contraction: region.map over [batch, rows, columns] when the contraction has
 /// one, and the plain store of its result when region.contraction.out is wanted.
 ///
-/// `code` defines `struct Epilogue` (nothing but 8-byte members, in the order of `arguments`) with
+/// `code`, whose #include lines stand first, defines `struct tenon::cuda::Epilogue` (nothing but
+/// 8-byte members, in the order of `arguments`) with
 ///   __device__ void store(long long batch, long long row, long long column, float acc) const;
 ///   template <int N>  // N in {2, 4, 8}: neighbours in a row, all inside, column a multiple of N
 ///   __device__ void store_row(long long batch, long long row, long long column,
 ///                             const float (&acc)[N]) const;
 /// which load what the region reads there, compute, and store every result. store_row uses wide
 /// accesses where strides and alignment allow. Output dtypes other than float32 are converted.
-/// float64 accumulators: `acc` is double when region.contraction.dtype is Float64.
+/// `acc` is double when region.contraction.dtype is Float64, long long when that is an integer.
+/// Base addresses of values are 16-byte aligned.
 struct PrintedEpilogue {
   std::string code;
   ArgumentBlock arguments;

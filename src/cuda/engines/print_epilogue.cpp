@@ -1,0 +1,228 @@
+// The epilogue of a contraction as a device struct: one function for an element, one for neighbours
+// in a row.
+#include <algorithm>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/print_instrs.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+/// [batch, rows, columns] of a contraction's result.
+Shape result_space(const Contraction& c) {
+  const Shape& out = c.out_shape;
+  if (c.op == Op::Matmul) {
+    const std::int64_t rows = out[out.rank() - 2], columns = out[out.rank() - 1];
+    std::int64_t batch = 1;
+    for (int d = 0; d + 2 < out.rank(); ++d) batch *= out[d];
+    return {batch, rows, columns};
+  }
+  if (c.op == Op::Conv2dWeightGrad) return {1, out[0], out[1] * out[2] * out[3]};
+  return {out[0], out[1], out[2] * out[3]};
+}
+
+/// What the result alone would be as a map program: one store of the accumulator.
+MapProgram with_result(const Region& region, std::span<const Value> values) {
+  MapProgram map = region.contraction.has_epilogue ? region.map : MapProgram();
+  if (map.has_rows || !map.reduces.empty())
+    throw InternalError(cat(region.title, ": an epilogue cannot reduce"));
+  if (!region.contraction.has_epilogue) map.space = result_space(region.contraction);
+  if (map.space.rank() != 3)
+    throw InternalError(
+        cat(region.title, ": an epilogue's space is [batch, rows, columns], not ", map.space));
+  const ValueId out = region.contraction.out;
+  if (out == kNoValue) return map;
+  MapInstr result;
+  result.code = MapCode::Accumulator;
+  result.dtype = values[at(out)].dtype;
+  map.instrs.push_back(result);
+  MapStore store;
+  store.source = static_cast<int>(map.instrs.size()) - 1;
+  store.view.value = out;
+  store.view.stride[2] = 1;
+  store.view.stride[1] = map.space[2];
+  store.view.stride[0] = map.space[1] * map.space[2];
+  map.stores.push_back(store);
+  return map;
+}
+
+class EpiloguePrinter {
+ public:
+  EpiloguePrinter(const Region& region, std::span<const Value> values)
+      : map_(with_result(region, values)),
+        accumulator_(
+            is_floating(region.contraction.dtype)
+                ? (region.contraction.dtype == DType::Float64 ? DType::Float64 : DType::Float32)
+                : DType::Int64),
+        printer_(map_, values,
+                 {{map_.space[0], map_.space[1], map_.space[2]}, {"batch", "row", "column"}},
+                 arguments_, "", "long long") {
+    printer_.set_numbers();
+    uses_position_ = std::any_of(map_.instrs.begin(), map_.instrs.end(),
+                                 [](const MapInstr& i) { return i.code == MapCode::Random; });
+  }
+
+  PrintedEpilogue print(const std::string& title) {
+    // One element and several take the same members: printed first, they name them.
+    const std::string one = print_store(), several = print_store_row();
+    PrintedEpilogue printed;
+    printed.code =
+        cat(printer_.includes(), "namespace tenon::cuda {\n\n// ", title, "\nstruct Epilogue {\n",
+            arguments_.members(), "\n", one, "\n", several, "};\n\n}  // namespace tenon::cuda\n");
+    printed.arguments = arguments_.block();
+    return printed;
+  }
+
+ private:
+  std::string position(const std::string& step) {
+    arguments_.number("rows", map_.space[1]);
+    arguments_.number("columns", map_.space[2]);
+    return cat("(batch * rows + row) * columns + column", step);
+  }
+
+  /// Statements for one element; `lane` is "" or the number of the neighbour.
+  void compute(CodeWriter& out, const std::string& lane) {
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
+      const MapInstr& instr = map_.instrs[at(i)];
+      const std::string result = InstrPrinter::name('t', i), type = printer_.type(i);
+      std::string text;
+      switch (instr.code) {
+        case MapCode::Accumulator:
+          text =
+              print_cast(lane.empty() ? "acc" : cat("acc[", lane, "]"), accumulator_, instr.dtype);
+          break;
+        case MapCode::Affine:
+          text = printer_.affine(instr, lane);
+          break;
+        case MapCode::Random:
+          text = printer_.random_element(
+              i, cat("random_block(", InstrPrinter::name('r', i), ", position)"),
+              "static_cast<int>(position & 3)");
+          break;
+        case MapCode::Compute:
+          out.line(printer_.compute(i));
+          continue;
+        case MapCode::RowReduce:
+          throw InternalError("an epilogue cannot reduce");
+        default:
+          continue;
+      }
+      out.line(cat("const ", type, " ", result, " = ", text, ";"));
+      printer_.set(i, result);
+    }
+  }
+
+  void random_draws(CodeWriter& out) {
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
+      if (map_.instrs[at(i)].code == MapCode::Random) out.line(printer_.random_draw(i));
+  }
+
+  std::string print_store() {
+    CodeWriter out(1);
+    out.line(
+        cat("__device__ __forceinline__ void store(long long batch, long long row, "
+            "long long column, ",
+            compute_type(accumulator_), " acc) const {"));
+    random_draws(out);
+    if (uses_position_) out.line(cat("const long long position = ", position(""), ";"));
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
+      const MapInstr& instr = map_.instrs[at(i)];
+      if (instr.code != MapCode::Load) continue;
+      const std::string x = InstrPrinter::name('x', i);
+      out.line(cat("const ", printer_.type(i), " ", x, " = load(",
+                   printer_.address(instr.view, true), ");"));
+      printer_.set(i, x);
+    }
+    compute(out, "");
+    for (const MapStore& store : map_.stores)
+      out.line(
+          cat("save(", printer_.address(store.view, true), ", ", printer_.get(store.source), ");"));
+    out.line("}");
+    return out.text();
+  }
+
+  void load_neighbours(CodeWriter& out, int i) {
+    const View& view = map_.instrs[at(i)].view;
+    const std::string x = InstrPrinter::name('x', i), type = printer_.type(i);
+    printer_.set(i, x + "[i]");
+    switch (printer_.inner_step(view)) {
+      case InnerStep::None:
+        out.line(cat("const ", type, " ", x, " = load(", printer_.address(view, true), ");"));
+        printer_.set(i, x);
+        break;
+      case InnerStep::One:
+        out.line(cat(type, " ", x, "[N];"));
+        out.line(cat("load_row<", printer_.alignment(view), ">(", x, ", ",
+                     printer_.address(view, true), ");"));
+        break;
+      case InnerStep::Other:
+        out.line(cat(type, " ", x, "[N];"));
+        out.line("#pragma unroll");
+        out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = load(", printer_.address(view, true),
+                     " + i * ", printer_.inner_stride(view), ");"));
+        break;
+    }
+  }
+
+  void save_neighbours(CodeWriter& out, std::size_t s) {
+    const View& view = map_.stores[s].view;
+    const std::string y = InstrPrinter::name('y', static_cast<int>(s));
+    switch (printer_.inner_step(view)) {
+      case InnerStep::None:
+        out.line(cat("save(", printer_.address(view, true), ", ", y, "[N - 1]);"));
+        break;
+      case InnerStep::One:
+        out.line(cat("save_row<", printer_.alignment(view), ">(", printer_.address(view, true),
+                     ", ", y, ");"));
+        break;
+      case InnerStep::Other:
+        out.line("#pragma unroll");
+        out.line(cat("for (int i = 0; i < N; ++i) save(", printer_.address(view, true), " + i * ",
+                     printer_.inner_stride(view), ", ", y, "[i]);"));
+        break;
+    }
+  }
+
+  std::string print_store_row() {
+    CodeWriter out(1);
+    out.line("template <int N>");
+    out.line(
+        cat("__device__ __forceinline__ void store_row(long long batch, long long row, "
+            "long long column, const ",
+            compute_type(accumulator_), " (&acc)[N]) const {"));
+    random_draws(out);
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
+      if (map_.instrs[at(i)].code == MapCode::Load) load_neighbours(out, i);
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      out.line(cat(printer_.type(map_.stores[s].source), " ",
+                   InstrPrinter::name('y', static_cast<int>(s)), "[N];"));
+    out.line("#pragma unroll");
+    out.line("for (int i = 0; i < N; ++i) {");
+    if (uses_position_) out.line(cat("const long long position = ", position(" + i"), ";"));
+    compute(out, "i");
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      out.line(cat(InstrPrinter::name('y', static_cast<int>(s)),
+                   "[i] = ", printer_.get(map_.stores[s].source), ";"));
+    out.line("}");
+    for (std::size_t s = 0; s < map_.stores.size(); ++s) save_neighbours(out, s);
+    out.line("}");
+    return out.text();
+  }
+
+  const MapProgram map_;
+  const DType accumulator_;
+  Arguments arguments_;
+  InstrPrinter printer_;
+  bool uses_position_ = false;
+};
+
+}  // namespace
+
+PrintedEpilogue print_epilogue(const Region& region, std::span<const Value> values, const Target&) {
+  return EpiloguePrinter(region, values).print(region.title);
+}
+
+}  // namespace tenon::cuda

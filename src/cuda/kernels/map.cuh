@@ -1,0 +1,127 @@
+// What generated kernels of map programs are made of: elements in memory and in registers, wide
+// accesses, quotients by numbers that are the same for a whole launch.
+//
+// In registers an element has its compute type: float for float16, bfloat16 and float32, double,
+// int for bool (0 or 1), uint8, int8 and int32, long long. Nothing here knows a map program.
+#pragma once
+
+#include "cuda/kernels/intrinsics.cuh"
+#include "scalar/arithmetic.h"
+#include "scalar/convert.h"
+
+namespace tenon::cuda {
+
+/// An element in memory that C++ has no type for.
+struct Float16 {
+  unsigned short bits;
+};
+struct BFloat16 {
+  unsigned short bits;
+};
+
+/// One word of a kernel's arguments: 8 bytes, whatever it holds.
+template <class T>
+struct alignas(8) Word {
+  T value;
+};
+
+__device__ __forceinline__ int widen(bool x) { return x ? 1 : 0; }
+__device__ __forceinline__ int widen(unsigned char x) { return x; }
+__device__ __forceinline__ int widen(signed char x) { return x; }
+__device__ __forceinline__ int widen(int x) { return x; }
+__device__ __forceinline__ long long widen(long long x) { return x; }
+__device__ __forceinline__ float widen(Float16 x) { return f16_to_float(x.bits); }
+__device__ __forceinline__ float widen(BFloat16 x) { return bf16_to_float(x.bits); }
+__device__ __forceinline__ float widen(float x) { return x; }
+__device__ __forceinline__ double widen(double x) { return x; }
+
+/// The element of type M that holds a register's number, rounded or wrapped.
+template <class M>
+struct Narrow {
+  template <class T>
+  static __device__ __forceinline__ M from(T x) {
+    return static_cast<M>(x);
+  }
+};
+template <>
+struct Narrow<bool> {
+  static __device__ __forceinline__ bool from(int x) { return x != 0; }
+};
+template <>
+struct Narrow<Float16> {
+  static __device__ __forceinline__ Float16 from(float x) { return {float_to_f16(x)}; }
+};
+template <>
+struct Narrow<BFloat16> {
+  static __device__ __forceinline__ BFloat16 from(float x) { return {float_to_bf16(x)}; }
+};
+
+/// The register's number as memory of type M would give it back.
+template <class M, class T>
+__device__ __forceinline__ T rounded(T x) {
+  return widen(Narrow<M>::from(x));
+}
+
+/// W elements that are loaded and stored at once.
+template <class M, int W>
+struct alignas(sizeof(M) * W) Packed {
+  M element[W];
+};
+
+template <class M>
+__device__ __forceinline__ auto load(const M* at) {
+  return widen(*at);
+}
+template <class M, class T>
+__device__ __forceinline__ void save(M* at, T x) {
+  *at = Narrow<M>::from(x);
+}
+
+/// Elements of one access: at most 16 bytes, at most N, at most W.
+template <class M, int N, int W>
+__device__ constexpr int access_width() {
+  constexpr int widest = 16 / static_cast<int>(sizeof(M));
+  constexpr int most = N < W ? N : W;
+  return most < widest ? most : widest;
+}
+
+/// N neighbours whose first one is aligned to min(N, W) elements.
+template <int W, class T, class M, int N>
+__device__ __forceinline__ void load_row(T (&x)[N], const M* at) {
+  constexpr int width = access_width<M, N, W>();
+#pragma unroll
+  for (int i = 0; i < N; i += width) {
+    const auto packed = *reinterpret_cast<const Packed<M, width>*>(at + i);
+#pragma unroll
+    for (int j = 0; j < width; ++j) x[i + j] = widen(packed.element[j]);
+  }
+}
+template <int W, class T, class M, int N>
+__device__ __forceinline__ void save_row(M* at, const T (&x)[N]) {
+  constexpr int width = access_width<M, N, W>();
+#pragma unroll
+  for (int i = 0; i < N; i += width) {
+    Packed<M, width> packed;
+#pragma unroll
+    for (int j = 0; j < width; ++j) packed.element[j] = Narrow<M>::from(x[i + j]);
+    *reinterpret_cast<Packed<M, width>*>(at + i) = packed;
+  }
+}
+
+/// n / divisor for 0 <= n < 2^31 by a multiplication (Granlund and Montgomery, "Division by
+/// invariant integers using multiplication", PLDI 1994). The host fills it in.
+struct Divider {
+  unsigned multiplier, shift;
+};
+__device__ __forceinline__ int quotient(int n, Divider by, long long) {
+  const unsigned u = static_cast<unsigned>(n);
+  const unsigned high = static_cast<unsigned>(
+      (static_cast<unsigned long long>(u) * static_cast<unsigned long long>(by.multiplier)) >> 32);
+  return static_cast<int>((high + u) >> by.shift);
+}
+/// Spaces of 2^31 elements and more divide.
+__device__ __forceinline__ long long quotient(long long n, Divider, long long divisor) {
+  return n / divisor;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,69 @@
+// Philox4x32-10 for generated kernels: the numbering of src/base/philox.h and of random tensors
+// (docs/numerics.md), bit for bit where numbers are uniform.
+//
+// Element e of a draw reads word e % 4 of block e / 4. Nothing here keeps state.
+#pragma once
+
+#include "scalar/config.h"
+#include "scalar/log.h"
+#include "scalar/trig.h"
+
+namespace tenon::cuda {
+
+struct PhiloxBlock {
+  unsigned word[4];
+};
+
+/// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+__device__ __forceinline__ PhiloxBlock philox(unsigned long long key, unsigned long long low,
+                                              unsigned long long high) {
+  unsigned c[4] = {static_cast<unsigned>(low), static_cast<unsigned>(low >> 32),
+                   static_cast<unsigned>(high), static_cast<unsigned>(high >> 32)};
+  unsigned k0 = static_cast<unsigned>(key), k1 = static_cast<unsigned>(key >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long p = 0xD2511F53ull * c[0], q = 0xCD9E8D57ull * c[2];
+    c[0] = static_cast<unsigned>(q >> 32) ^ c[1] ^ k0;
+    c[2] = static_cast<unsigned>(p >> 32) ^ c[3] ^ k1;
+    c[1] = static_cast<unsigned>(q);
+    c[3] = static_cast<unsigned>(p);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c[0], c[1], c[2], c[3]}};
+}
+
+/// In [0, 1), 24 random bits.
+__device__ __forceinline__ float unit_float(unsigned word) {
+  return static_cast<float>(word >> 8) * 5.9604644775390625e-8f;
+}
+
+/// The draw that an element belongs to: `state` is (seed, counter), `offset` counts the draws of a
+/// program.
+struct RandomDraw {
+  unsigned long long key, draw;
+};
+__device__ __forceinline__ RandomDraw random_draw(const long long* state, long long offset) {
+  return {static_cast<unsigned long long>(state[0]),
+          static_cast<unsigned long long>(state[1]) + static_cast<unsigned long long>(offset)};
+}
+__device__ __forceinline__ PhiloxBlock random_block(RandomDraw d, long long element) {
+  return philox(d.key, static_cast<unsigned long long>(element) >> 2, d.draw);
+}
+
+__device__ __forceinline__ float uniform_of(const PhiloxBlock& block, int word) {
+  return unit_float(block.word[word]);
+}
+/// Box-Muller on the word pairs (0, 1) and (2, 3).
+__device__ __forceinline__ float normal_of(const PhiloxBlock& block, int word) {
+  const float first = unit_float(block.word[word & 2]), second = unit_float(block.word[word | 1]);
+  const float radius = scalar::sqrt(-2.0f * scalar::log(1.0f - first));
+  const double angle = 6.283185307179586476925 * static_cast<double>(second);
+  const double turned = scalar::sin_quadrant(angle, (word & 1) == 0 ? 1 : 0);
+  return static_cast<float>(static_cast<double>(radius) * turned);
+}
+__device__ __forceinline__ long long bits_of_word(const PhiloxBlock& block, int word) {
+  return static_cast<long long>(block.word[word]);
+}
+
+}  // namespace tenon::cuda
