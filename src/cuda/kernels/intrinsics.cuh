@@ -1,0 +1,162 @@
+// Every instruction that CUDA C++ has no plain expression for: conversions, warp exchange, tensor
+// cores, asynchronous copies, tickets. No other file of the kernels holds inline PTX, and the tests
+// replace this one file to run the kernels on a CPU; so each function says exactly what it does.
+//
+// Warps are full: every lane of a warp calls the warp-wide functions together.
+#pragma once
+
+#include "scalar/convert.h"
+
+#define TENON_DEVICE __device__ __forceinline__
+/// The block's dynamic shared memory, by name.
+#define TENON_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
+
+namespace tenon::cuda {
+
+// ---- Conversions -------------------------------------------------------------------------------
+
+TENON_DEVICE float bf16_to_float(unsigned short bits) { return scalar::from_bfloat16(bits); }
+/// To nearest even; NaN stays a quiet NaN.
+TENON_DEVICE unsigned short float_to_bf16(float x) {
+  return static_cast<unsigned short>(scalar::bfloat16_of(x));
+}
+TENON_DEVICE float f16_to_float(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+/// To nearest even; overflows to infinity.
+TENON_DEVICE unsigned short float_to_f16(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+/// Two roundings to nearest even; `lo` in the lower half.
+TENON_DEVICE unsigned pack_bf16(float lo, float hi) {
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(hi), "f"(lo));
+  return bits;
+}
+TENON_DEVICE unsigned pack_f16(float lo, float hi) {
+  unsigned bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(hi), "f"(lo));
+  return bits;
+}
+/// Rounded to 10 bits of mantissa, to nearest, halves away from zero; the bits of a float32.
+TENON_DEVICE unsigned to_tf32(float x) {
+  unsigned bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bits;
+}
+
+/// The upper half of the 64-bit product.
+TENON_DEVICE unsigned multiply_high(unsigned a, unsigned b) { return __umulhi(a, b); }
+
+// ---- Warp exchange -----------------------------------------------------------------------------
+
+template <class T>
+TENON_DEVICE T shuffle_xor(T x, int mask) {
+  return __shfl_xor_sync(0xffffffffu, x, mask);
+}
+/// The value of lane + delta; lanes without such a partner keep their own.
+template <class T>
+TENON_DEVICE T shuffle_down(T x, int delta) {
+  return __shfl_down_sync(0xffffffffu, x, delta);
+}
+template <class T>
+TENON_DEVICE T shuffle(T x, int lane) {
+  return __shfl_sync(0xffffffffu, x, lane);
+}
+
+// ---- Tensor cores: d += a * b ------------------------------------------------------------------
+// With g = lane / 4 and t = lane % 4, d holds (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1) of the 16x8
+// result. 16-bit operands come in pairs along k, the lower half first: a holds rows g, g+8, g, g+8
+// at k = 2t, 2t, 2t+8, 2t+8; b holds column g at k = 2t, 2t+8. tf32: a holds (g, t) (g+8, t)
+// (g, t+4) (g+8, t+4); b holds (t, g) (t+4, g).
+
+TENON_DEVICE void mma_bf16_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+TENON_DEVICE void mma_f16_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+TENON_DEVICE void mma_tf32_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// ---- Shared memory -----------------------------------------------------------------------------
+
+TENON_DEVICE unsigned shared_address(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+/// 8x8 matrices of 16-bit elements: lane 8i + j gives the address of row j (16 bytes, aligned) of
+/// matrix i; register i of a lane gets elements 2t and 2t+1 of row g of matrix i (_trans: of column
+/// g). _x2 uses the addresses of lanes 0 to 15.
+TENON_DEVICE void ldmatrix_x4(unsigned (&r)[4], const void* shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(shared))
+               : "memory");
+}
+TENON_DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void* shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(shared))
+               : "memory");
+}
+TENON_DEVICE void ldmatrix_x2(unsigned (&r)[2], const void* shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(shared_address(shared))
+               : "memory");
+}
+TENON_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(shared_address(shared))
+               : "memory");
+}
+
+// ---- Asynchronous copies from global to shared memory ------------------------------------------
+
+/// 16 bytes, both addresses multiples of 16; zeros when not `inside`: `global` is not read then.
+TENON_DEVICE void copy_async_16(void* shared, const void* global, bool inside) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
+               "l"(global), "r"(inside ? 16 : 0)
+               : "memory");
+}
+/// 4 bytes, likewise.
+TENON_DEVICE void copy_async_4(void* shared, const void* global, bool inside) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
+               "l"(global), "r"(inside ? 4 : 0)
+               : "memory");
+}
+/// Closes the group of this thread's copies since the last one.
+TENON_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Waits until at most the N latest groups of this thread are under way.
+template <int N>
+TENON_DEVICE void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// ---- Blocks that finish one another's work -----------------------------------------------------
+
+/// Adds 1 to the counter and gives its value before. What this thread (and, after a barrier, its
+/// block) wrote before is visible to whoever takes a later ticket.
+TENON_DEVICE unsigned take_ticket(unsigned* counter) {
+  __threadfence();
+  const unsigned ticket = atomicAdd(counter, 1u);
+  __threadfence();
+  return ticket;
+}
+
+}  // namespace tenon::cuda
