@@ -1,0 +1,52 @@
+// The CUDA driver as a table of functions, loaded when it is first needed, and the check that every
+// call of it goes through.
+//
+// The environment variable TENON_CUDA_DRIVER names another file to load, or is "off".
+#pragma once
+
+#include <string>
+
+#include "base/str.h"
+#include "cuda/device/driver_api.h"
+
+namespace tenon::cuda {
+
+/// The driver's entry points. Members carry the names of cuda.h, without version suffixes.
+struct Driver {
+#define TENON_DRIVER_MEMBER(name, symbol, parameters) CUresult(*name) parameters = nullptr;
+  TENON_DRIVER_REQUIRED(TENON_DRIVER_MEMBER)
+  TENON_DRIVER_OPTIONAL(TENON_DRIVER_MEMBER)
+#undef TENON_DRIVER_MEMBER
+};
+
+/// How loading went. `problem` is empty when the table is complete and the driver is initialised.
+struct LoadedDriver {
+  Driver table;
+  std::string path;     // the file, or what was looked for
+  int version = 0;      // 1000 * major + 10 * minor of the CUDA API it serves; 0: unknown
+  std::string problem;  // a complete sentence with what to do
+};
+
+/// Loads the driver from `file` ("": the places where it usually is). Never throws for a driver
+/// that is missing, too old or broken.
+LoadedDriver load_driver(const std::string& file);
+/// The process's driver, loaded once; never throws.
+const LoadedDriver& loaded_driver();
+/// The entry points. Throws DeviceError that says why there is no driver.
+const Driver& driver();
+
+/// "12.4" for 12040.
+std::string version_text(int version);
+
+namespace detail {
+[[noreturn]] void fail(CUresult result, const std::string& what);
+}
+
+/// Throws when `result` is an error: MemoryError when memory ran out, DeviceError otherwise, with
+/// the error's name and text, what was being done ("launching softmax") and what to do about it.
+template <class... Args>
+void check(CUresult result, const Args&... what) {
+  if (result != CUDA_SUCCESS) detail::fail(result, cat(what...));
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,37 @@
+// Finding and opening NVIDIA's libraries at run time: in the system's search path, in CUDA toolkits
+// and in the folders of NVIDIA's Python wheels.
+//
+// A library is opened once and stays open to the end of the process.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tenon::cuda {
+
+struct Library {
+  void* handle = nullptr;
+  std::string path;     // the file that was opened, or what was looked for
+  std::string problem;  // why it was not opened; empty when it was
+  /// The address of a symbol; null when there is none.
+  void* symbol(const char* name) const;
+};
+
+/// What to look for.
+struct LibraryName {
+  const char* title;                       // "NVRTC"
+  const char* variable;                    // environment variable that names a file, or is "off"
+  std::vector<std::string> files;          // sonames, the preferred one first
+  std::vector<std::string> wheel_folders;  // under site-packages: "nvidia/cuda_nvrtc/lib"
+};
+
+/// Opens one file.
+Library open_file(const std::string& path);
+/// Opens the first that can be opened, in this order: the file that the variable names, wheels of
+/// an active virtual environment, the system's search path, toolkits, wheels of python3 on PATH.
+Library open_library(const LibraryName& name);
+/// Full paths and plain sonames in the order in which open_library() tries them.
+std::vector<std::string> library_candidates(const LibraryName& name);
+
+}  // namespace tenon::cuda
