@@ -26,6 +26,7 @@ void each_leaf(const std::vector<Command>& commands, const std::string& path,
 
 std::vector<std::string> names_of(const std::vector<Command>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
   return names;
 }
@@ -96,7 +97,7 @@ void bash(const std::vector<Command>& commands) {
 // ---- zsh
 // ------------------------------------------------------------------------------------------------------------
 
-std::string zsh_quoted(std::string text) {
+std::string zsh_quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {

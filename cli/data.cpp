@@ -44,13 +44,17 @@ std::vector<std::vector<std::int64_t>> first_of_each_class(const data::Dataset& 
   return found;
 }
 
+std::size_t at(int x, int y, int width) {
+  return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+         static_cast<std::size_t>(x);
+}
+
 // Draws one picture at (left, top), each pixel `scale` wide.
 void paste(io::Image& sheet, const std::vector<unsigned char>& picture, int side_w, int side_h,
            int left, int top, int scale) {
   for (int y = 0; y < side_h * scale; ++y)
     for (int x = 0; x < side_w * scale; ++x)
-      sheet.pixels[static_cast<std::size_t>((top + y) * sheet.width + left + x)] =
-          picture[static_cast<std::size_t>(y / scale * side_w + x / scale)];
+      sheet.pixels[at(left + x, top + y, sheet.width)] = picture[at(x / scale, y / scale, side_w)];
 }
 
 int sheet(const SheetOptions& options) {

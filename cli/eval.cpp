@@ -102,6 +102,7 @@ void print_worst(const metrics::ConfusionMatrix& matrix) {
   }
   pairs.resize(std::min<std::size_t>(pairs.size(), 3));
   std::vector<std::string> words;
+  words.reserve(pairs.size());
   for (const Pair& pair : pairs)
     words.push_back(
         fmt::format("{} taken for {} ({} times)", pair.truth, pair.predicted, pair.count));

@@ -72,7 +72,7 @@ void Json::separate() {
 void Json::new_line() {
   if (!lines_) return;
   text_ += '\n';
-  text_.append(static_cast<std::size_t>(2 * depth_), ' ');
+  text_.append(2 * static_cast<std::size_t>(depth_), ' ');
 }
 
 }  // namespace tenon::cli

@@ -76,8 +76,8 @@ Plane limited(const Plane& plane, int side) {
   const int longest = std::max(plane.width, plane.height);
   if (longest <= side) return plane;
   const double scale = static_cast<double>(side) / longest;
-  return resized(plane, std::max(1, static_cast<int>(plane.width * scale + 0.5)),
-                 std::max(1, static_cast<int>(plane.height * scale + 0.5)));
+  return resized(plane, std::max(1, static_cast<int>(std::lround(plane.width * scale))),
+                 std::max(1, static_cast<int>(std::lround(plane.height * scale))));
 }
 
 // Running maximum over 2 * radius + 1 values of one line: the line is cut into windows, and every
@@ -283,7 +283,7 @@ Glyph to_glyph(const Plane& plane, std::string how) {
   glyph.pixels.reserve(plane.values.size());
   for (const float value : plane.values)
     glyph.pixels.push_back(
-        static_cast<std::uint8_t>(std::clamp(value, 0.0f, 1.0f) * 255.0f + 0.5f));
+        static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255.0f)));
   return glyph;
 }
 
@@ -338,7 +338,10 @@ std::vector<std::string> draw(const Glyph& glyph) {
   const Terminal& terminal = stdout_terminal();
   const bool blocks = terminal.utf8 && terminal.color;
   const auto level = [&](int x, int y) {
-    return y < glyph.height ? glyph.pixels[static_cast<std::size_t>(y * glyph.width + x)] : 0;
+    return y < glyph.height
+               ? glyph.pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(glyph.width) +
+                              static_cast<std::size_t>(x)]
+               : 0;
   };
   const auto grey = [](int value) { return 232 + value * 23 / 255; };
   std::vector<std::string> lines;

@@ -7,6 +7,7 @@
 #include <tenon/train.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -136,7 +137,7 @@ std::vector<int> ranking(const std::vector<float>& probabilities) {
 
 std::string class_bar(double share) {
   const Terminal& terminal = stdout_terminal();
-  const int full = static_cast<int>(share * 24 + 0.5);
+  const int full = static_cast<int>(std::lround(share * 24));
   std::string text;
   for (int i = 0; i < 24; ++i)
     text += i < full ? (terminal.utf8 ? "█" : "#") : (terminal.utf8 ? " " : ".");

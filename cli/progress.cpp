@@ -26,7 +26,7 @@ void Progress::on_step(const train::StepReport& report) {
   const double done = static_cast<double>(report.step_in_epoch) /
                       static_cast<double>(std::max<std::int64_t>(1, report.steps_per_epoch));
   const char* unit = stderr_terminal().width >= 92 ? " items/s" : "/s";
-  const auto left = static_cast<std::int64_t>(report.seconds_left + 0.5);
+  const auto left = std::llround(report.seconds_left);
   show(fmt::format("epoch {}/{}", report.epoch, epochs_), done,
        fmt::format("{:3.0f} %  loss {:.4f}  acc {:5.2f} %  {:>7}{}  {}:{:02} left", done * 100,
                    report.mean_loss, report.accuracy * 100, rate(report.items_per_s), unit,
@@ -94,8 +94,6 @@ std::string bar_text(double done, int width) {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
 
-std::string rate(double items_per_s) {
-  return thousands(static_cast<std::int64_t>(items_per_s + 0.5));
-}
+std::string rate(double items_per_s) { return thousands(std::llround(items_per_s)); }
 
 }  // namespace tenon::cli

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -52,7 +53,7 @@ std::string Terminal::paint(Ink ink, std::string_view text) const {
 std::string Terminal::shade(double level, std::string_view text) const {
   if (!color) return std::string(text);
   // The 24 greys of the 256-colour palette; ink that stays readable on them.
-  const int grey = 232 + std::clamp(static_cast<int>(level * 23.0 + 0.5), 0, 23);
+  const int grey = 232 + std::clamp(static_cast<int>(std::lround(level * 23.0)), 0, 23);
   return fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m", grey, level > 0.55 ? 16 : 253, text);
 }
 
@@ -105,7 +106,7 @@ std::string bytes_text(std::int64_t bytes) {
 std::string duration_text(double seconds) {
   if (seconds < 0.95) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const auto whole = std::llround(seconds);
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);

@@ -132,7 +132,7 @@ std::string free_folder(const std::string& model) {
   for (char& c : name)
     if (c == ':' || c == '/') c = '-';
   for (int number = 1;; ++number) {
-    const std::string folder =
+    std::string folder =
         number == 1 ? fmt::format("runs/{}", name) : fmt::format("runs/{}-{}", name, number);
     std::error_code ignored;
     if (!std::filesystem::exists(folder, ignored)) return folder;

@@ -76,6 +76,11 @@ class Shared {
   Shared(Shared&& other) noexcept
       : object_(std::exchange(other.object_, nullptr)),
         block_(std::exchange(other.block_, nullptr)) {}
+  template <class U>
+  requires std::is_convertible_v<U*, T*> Shared(Shared<U>&& other)
+  noexcept  // NOLINT: converts as pointers do
+      : object_(std::exchange(other.object_, nullptr)),
+        block_(std::exchange(other.block_, nullptr)) {}
   Shared& operator=(Shared other) noexcept {
     std::swap(object_, other.object_);
     std::swap(block_, other.block_);

@@ -98,6 +98,7 @@ void develop(const float* depth, Draws& draws, std::uint8_t* pixels) {
       const float after = column + 1 < kDigitSide ? ink[at + 1] : 0.0f;
       const float mean = 0.25f * ((up + down) + (before + after));
       const float value = ink[at] + blur * (mean - ink[at]);
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings): positive, and lround is a call a pixel
       pixels[at] = static_cast<std::uint8_t>(std::min(value * 1.06f, 1.0f) * brightness + 0.5f);
     }
 }

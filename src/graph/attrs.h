@@ -40,6 +40,7 @@ struct Attrs {
   std::int64_t i[16] = {};
   double f = 0;
   bool operator==(const Attrs& o) const noexcept {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the bytes are what is hashed
     return std::memcmp(this, &o, sizeof *this) == 0;
   }
 };

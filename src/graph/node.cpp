@@ -1,7 +1,7 @@
 // Building, sharing and freeing nodes; scopes and their labels.
 #include "graph/node.h"
 
-#include <cstring>
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -56,6 +56,7 @@ void release(Node* node) noexcept {
   drop_inputs(node, chain);
   while (chain != nullptr) {
     Node* n = chain;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a link of the list, lest freeing allocate
     chain = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(n->built_at));
     drop_inputs(n, chain);
   }
@@ -99,7 +100,7 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
   if (node.tracked) return;
   Node* dropped[256];
   const int count = node.input_count;
-  std::memcpy(dropped, node.inputs(), sizeof(Node*) * static_cast<std::size_t>(count));
+  std::copy_n(node.inputs(), count, dropped);
   node.input_count = 0;
   node.inputs_heap.reset();
   for (int k = 0; k < count; ++k) release(dropped[k]);

@@ -13,6 +13,7 @@ Tensor::Tensor(Node* node) noexcept : node_(node) { retain(node_); }
 Tensor::~Tensor() { release(node_); }
 
 Tensor& Tensor::operator=(const Tensor& other) noexcept {
+  if (this == &other) return *this;
   retain(other.node_);
   release(std::exchange(node_, other.node_));
   return *this;

@@ -133,7 +133,7 @@ Tensor pow(const Tensor& a, Scalar b) {
   if (!is_floating(dtype) && b.value < 0)
     throw ValueError(cat(where("pow"), ": ", dtype, " to the negative power ", b.value,
                          ": cast to a floating type first"));
-  const Tensor x = cast(a, dtype);
+  Tensor x = cast(a, dtype);
   if (b.value == 1 && !is_bool(a.dtype())) return x;
   if (b.value == 2 && !is_bool(a.dtype())) return square(x);
   if (b.value == 0.5) return sqrt(x);

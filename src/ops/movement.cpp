@@ -63,6 +63,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   DType dtype = tensors[0].dtype();
   for (const Tensor& t : tensors) dtype = promote(dtype, t.dtype());
   std::vector<Tensor> level;
+  level.reserve(tensors.size());
   for (const Tensor& t : tensors) level.push_back(cast(t, dtype));
   while (level.size() > 1) {
     std::vector<Tensor> next;

@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 Tensor along_last(Op op, const char* name, const Tensor& input, int axis) {
-  const Tensor x = to_floating(input);
+  Tensor x = to_floating(input);
   const int a = normalize_axis(axis, x.rank(), where(name).c_str());
   if (x.numel() == 0) return x;
   return transpose(build(op, {transpose(x, a, -1)}), a, -1);

@@ -31,6 +31,7 @@ std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double lim
     throw ValueError(cat("clip_grad_value: the limit is ", limit, ", must be above 0"));
   Scope scope("clip_grad_value");
   std::vector<Tensor> out;
+  out.reserve(grads.size());
   for (const Tensor& g : grads) out.push_back(clamp(g, -limit, limit));
   return out;
 }

@@ -2,8 +2,8 @@
 // walking.
 #include "plan/graph_passes.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <unordered_map>
 
@@ -201,7 +201,7 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
   if (is_identity_view(node, in)) return x;
   const bool pending_in = !in.realised() && in.input_count > 0;
   if (node.op == Op::Reshape && in.op == Op::Reshape && pending_in) {
-    const Tensor base(in.input(0));
+    Tensor base(in.input(0));
     if (base.shape() == node.shape) return base;
     return make_node(Op::Reshape, node.dtype, node.shape, {}, std::span(&base, 1));
   }
@@ -237,7 +237,7 @@ struct NodeKey {
     if (a.op != b.op || a.dtype != b.dtype || a.input_count != b.input_count ||
         !(a.shape == b.shape) || !(a.attrs == b.attrs))
       return false;
-    return std::memcmp(a.inputs(), b.inputs(), sizeof(Node*) * a.input_count) == 0;
+    return std::equal(a.inputs(), a.inputs() + a.input_count, b.inputs());
   }
 };
 

@@ -1,5 +1,6 @@
 // Programs as text, for `tenon inspect`, for replay tests, and for error reports.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/str.h"
@@ -35,7 +36,7 @@ std::string space_text(const Region& r) {
 }
 
 std::string milliseconds(double ms) {
-  const auto hundredths = static_cast<std::int64_t>(ms * 100 + 0.5);
+  const std::int64_t hundredths = std::llround(ms * 100);
   return cat(hundredths / 100, ".", hundredths % 100 < 10 ? "0" : "", hundredths % 100, " ms");
 }
 

@@ -169,6 +169,10 @@ void after_run(Trace& t) {
   }
 }
 
+double elements_each(const Shape& shape) {  // behind one index of the first axis
+  return static_cast<double>(shape.numel()) / static_cast<double>(shape[0]);
+}
+
 double gflop_of(const Region& region) {
   if (region.kind != RegionKind::Contraction) return 0;
   const Contraction& c = region.contraction;
@@ -180,15 +184,13 @@ double gflop_of(const Region& region) {
       products *= static_cast<double>(c.a_shape[c.a_shape.rank() - 1]);
       break;
     case Op::Conv2d:
-      products *= static_cast<double>(c.b_shape.numel() / c.b_shape[0]);
+      products *= elements_each(c.b_shape);
       break;
     case Op::Conv2dInputGrad:
-      products = static_cast<double>(c.a_shape.numel()) *
-                 static_cast<double>(c.b_shape.numel() / c.b_shape[0]);
+      products = static_cast<double>(c.a_shape.numel()) * elements_each(c.b_shape);
       break;
     default:
-      products = static_cast<double>(c.b_shape.numel()) *
-                 static_cast<double>(c.out_shape.numel() / c.out_shape[0]);
+      products = static_cast<double>(c.b_shape.numel()) * elements_each(c.out_shape);
   }
   return 2e-9 * products;
 }

@@ -141,7 +141,7 @@ SystemSpeed measure_system(int threads) {
 }
 
 std::string cache_folder() {
-  if (const std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
+  if (std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
   if (const std::string base = env_text("XDG_CACHE_HOME"); !base.empty()) return base + "/tenon";
   return env_text("HOME", "/tmp") + "/.cache/tenon";
 }

@@ -39,6 +39,7 @@ std::string first_non_finite(const nn::Module& net, const Tensor& input) {
     net(input);
   }
   std::vector<Tensor> checks;
+  checks.reserve(suspects.size());
   for (const Suspect& s : suspects) checks.push_back(s.finite);
   tenon::eval(checks);
   for (const Suspect& s : suspects)

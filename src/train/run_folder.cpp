@@ -156,7 +156,7 @@ void RunFolder::remove_leftovers() const {
 
 std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   const std::string name = checkpoint_name(checkpoint.progress.step);
-  const std::string path = file("checkpoints/" + name);
+  std::string path = file("checkpoints/" + name);
   io::save_safetensors(path, checkpoint.tensors,
                        {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
   io::write_file(file("checkpoints/latest"), name + "\n");
