@@ -53,7 +53,19 @@ HEAVY = {
     "nlohmann/": ["cli", "src/io", "src/train", "src/report", "src/run", "src/plan"],
     "toml++/": ["cli", "src/train", "src/io"],
     "curl/": ["cli", "src/data", "src/io"],
+    # Vendors' headers: the library loads what they declare by name, so that it builds and runs without a CUDA toolkit.
+    "cublas": ["src/cuda"],
+    "cudnn": ["src/cuda"],
+    "nccl": ["src/cuda"],
+    "nvrtc": ["src/cuda"],
+    "cuda.h": ["src/cuda"],
+    "cuda_runtime": ["src/cuda"],
 }
+
+# Device code is also handed to the run-time compiler, which has these folders and headers and no standard library.
+DEVICE_SUFFIXES = {".cu", ".cuh"}
+DEVICE_FOLDERS = ["src/cuda/kernels/", "src/scalar/"]
+DEVICE_FOREIGN = {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(<([^>]+)>|"([^"]+)")')
 
@@ -122,6 +134,8 @@ class Tree:
     def check_include(self, name, room, line, included, quoted):
         target = self.resolve(name, included, quoted)
         where = f"{name}:{line}"
+        if pathlib.PurePosixPath(name).suffix in DEVICE_SUFFIXES:
+            self.check_device(where, included, target)
         if target is None:
             self.check_foreign(name, where, included, quoted)
             return
@@ -143,6 +157,12 @@ class Tree:
                                      " value from a room above")
         if name.startswith("include/") and not target.startswith("include/"):
             self.problems.append(f"{where}: a public header includes {included}, which is not installed")
+
+    def check_device(self, where, included, target):
+        allowed = included in DEVICE_FOREIGN if target is None else any(target.startswith(each) for each in DEVICE_FOLDERS)
+        if not allowed:
+            self.problems.append(f"{where}: device code may not include {included}, which the run-time compiler does not have"
+                                 f" (allowed: {', '.join([*DEVICE_FOLDERS, *sorted(DEVICE_FOREIGN)])})")
 
     def check_foreign(self, name, where, included, quoted):
         for prefix, homes in HEAVY.items():
@@ -194,6 +214,14 @@ PLANTED = [
     ({"include/tenon/shape.h": '#include "base/a.h"\n', "src/base/a.h": ""}, "which is not installed"),
     ({"src/io/a.h": "#include <nlohmann/json.hpp>\n"}, "slow to parse"),
     ({"src/ops/a.cpp": "#include <toml++/toml.h>\n"}, "may be included in"),
+    ({"src/cuda/kernels/a.cuh": '#include "scalar/s.h"\n#include "cuda/kernels/b.cuh"\n#include <cuda_fp16.h>\n',
+      "src/cuda/kernels/b.cuh": "", "src/scalar/s.h": ""}, None),
+    ({"src/cuda/kernels/a.cuh": "#include <cstdint>\n"}, "device code may not include cstdint"),
+    ({"src/cuda/kernels/a.cu": '#include "base/b.h"\n', "src/base/b.h": ""}, "device code may not include base/b.h"),
+    ({"src/cuda/engines/a.cpp": '#include "cuda/kernels/b.cuh"\n#include <cudnn.h>\n', "src/cuda/kernels/b.cuh": ""}, None),
+    ({"src/cuda/a.cpp": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'cuda' may not include"),
+    ({"src/run/a.cpp": "#include <cudnn.h>\n"}, "may be included in src/cuda only"),
+    ({"src/cuda/device/a.h": "#include <cublasLt.h>\n"}, "slow to parse"),
     ({"src/attic/a.cpp": ""}, "there is no room 'attic'"),
     ({"src/base/a.cpp": '#include "base/gone.h"\n'}, "does not exist"),
 ]

@@ -2,7 +2,7 @@
 """clang-tidy over the library and the command, on all cores, skipping what has not changed since it was last found clean.
 
 A file is unchanged when it, every project header it includes (however deeply) and .clang-tidy are; the record is kept in the
-build folder. Tests are left out: their macros say little to it.
+build folder. Tests are left out: their macros say little to it. So is device code (.cu, .cuh), which is not g++'s to compile.
 """
 import argparse
 import concurrent.futures
@@ -59,7 +59,8 @@ def main():
     commands = json.loads((options.build / "compile_commands.json").read_text())
     known = {pathlib.Path(command["file"]).resolve() for command in commands}
     wanted = {path.resolve() for path in options.files} or {
-        path for path in known if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "cli", "examples")}
+        path for path in known if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "cli", "examples")
+        and path.suffix == ".cpp"}
     unknown = wanted - known
     if unknown:
         sys.exit(f"tidy: the build does not compile {', '.join(map(str, sorted(unknown)))}")
