@@ -1,0 +1,12 @@
+// The opaque engine of the CUDA backend: pooling and movement, one op a region, one launch each.
+#pragma once
+
+#include "cuda/target.h"
+#include "plan/engine.h"
+
+namespace tenon::cuda {
+
+/// Claims every opaque region that the reference engine knows.
+const Engine& opaque_engine(const Target& target);
+
+}  // namespace tenon::cuda

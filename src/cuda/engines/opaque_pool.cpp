@@ -1,0 +1,70 @@
+// Pooling: geometry to text, sizes to arguments.
+#include "cuda/engines/opaque_kernels.h"
+#include "cuda/kernels/pool_args.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+bool spreads(Op op) { return op == Op::MaxPool2dGrad || op == Op::AvgPool2dGrad; }
+
+/// Whether every window lies inside an array of that size.
+bool inside(std::int64_t size, std::int64_t windows, std::int64_t kernel, std::int64_t stride,
+            std::int64_t pad, std::int64_t dil) {
+  return pad == 0 && (windows - 1) * stride + (kernel - 1) * dil < size;
+}
+
+std::string window_type(const PoolAttrs& v, const PoolArgs& args) {
+  const bool all_inside =
+      inside(args.height, args.windows_h, v.kernel_h, v.stride_h, v.pad_h, v.dil_h) &&
+      inside(args.width, args.windows_w, v.kernel_w, v.stride_w, v.pad_w, v.dil_w);
+  return cat("Window<", v.kernel_h, ", ", v.kernel_w, ", ", v.stride_h, ", ", v.stride_w, ", ",
+             v.pad_h, ", ", v.pad_w, ", ", v.dil_h, ", ", v.dil_w, ", ",
+             truth(v.count_include_pad != 0), ", ", truth(all_inside), ">");
+}
+
+struct Name {
+  const char *function, *more;
+};
+
+Name name_of(Op op) {
+  switch (op) {
+    case Op::MaxPool2d:
+      return {"max_pool", ", 0"};
+    case Op::MaxPool2dGather:
+      return {"max_pool", ", 1"};
+    case Op::MaxPool2dGrad:
+      return {"max_pool_grad", ""};
+    case Op::AvgPool2d:
+      return {"avg_pool", ""};
+    default:
+      return {"avg_pool_grad", ""};
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
+  const Op op = call.op.op;
+  const PoolAttrs v = PoolAttrs::from(call.op.attrs);
+  const Shape& out = call.out().shape;
+  const Shape& large = spreads(op) ? out : call.op.shapes[0];
+  const Shape& small = op == Op::MaxPool2dGrad   ? call.op.shapes[1]
+                       : op == Op::AvgPool2dGrad ? call.op.shapes[0]
+                                                 : out;
+  PoolArgs args;
+  args.count = out.numel();
+  args.rows = make_divisor(out[2]);
+  args.columns = make_divisor(out[3]);
+  args.height = large[2], args.width = large[3];
+  args.windows_h = small[2], args.windows_w = small[3];
+  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid_over(args.count));
+  if (args.count == 0) return kernel;
+  const bool wide = needs_wide(args.count);
+  const Name name = name_of(op);
+  kernel->compile_body(call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
+                       cat(name.function, "<", element_name(call.out().dtype), ", ",
+                           window_type(v, args), ", ", truth(wide), name.more, ">(a)"));
+  return kernel;
+}
+
+}  // namespace tenon::cuda

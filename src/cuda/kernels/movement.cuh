@@ -1,0 +1,203 @@
+// Movement: concatenation, padding, gathering and adding up at indices.
+//
+// Arrays are contiguous, 16-byte aligned and do not overlap; results are overwritten. One thread a
+// word of the result, neighbours side by side; the bound is bandwidth. Sums are added in the order
+// of the indices without atomics. An index outside its axis reads `fill` (NaN for floating types)
+// or adds nowhere: a kernel cannot raise an error.
+#pragma once
+
+#include "cuda/kernels/counter.cuh"
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/intrinsics.cuh"
+#include "cuda/kernels/movement_args.cuh"
+
+namespace tenon::cuda {
+
+struct alignas(16) Word16 {
+  unsigned long long low, high;
+};
+
+template <class Word>
+__device__ __forceinline__ Word filled(long long bits) {
+  return static_cast<Word>(bits);
+}
+template <>
+__device__ __forceinline__ Word16 filled<Word16>(long long bits) {
+  return {static_cast<unsigned long long>(bits), static_cast<unsigned long long>(bits)};
+}
+
+template <class Word, bool Wide>
+__device__ __forceinline__ void concat(const ConcatArgs& a) {
+  const int k = static_cast<int>(blockIdx.y);
+  typename Counter<Wide>::type n = thread_number<Wide>();
+  if (n >= static_cast<typename Counter<Wide>::type>(a.count[k])) return;
+  const Word value = static_cast<const Word*>(a.in[k])[n];
+  const long long outer = split<Wide>(n, a.run[k]);
+  static_cast<Word*>(a.out)[outer * a.pitch + a.before[k] + n] = value;
+}
+
+template <class Word, int Rank, bool Wide>
+__device__ __forceinline__ void pad(const PadArgs& a) {
+  const typename Counter<Wide>::type number = thread_number<Wide>();
+  if (number >= static_cast<typename Counter<Wide>::type>(a.count)) return;
+  typename Counter<Wide>::type rest = number;
+  long long from = 0;
+  bool inside = true;
+#pragma unroll
+  for (int d = Rank - 1; d >= 0; --d) {
+    typename Counter<Wide>::type c = rest;
+    rest = split<Wide>(c, a.size[d]);
+    const long long position = static_cast<long long>(c) - a.before[d];
+    inside = inside && position >= 0 && position < a.in_size[d];
+    from += position * a.in_stride[d];
+  }
+  static_cast<Word*>(a.out)[number] =
+      inside ? static_cast<const Word*>(a.in[0])[from] : filled<Word>(a.fill);
+}
+
+/// Rows: one index for the whole inner run. Otherwise the index has an element for each of out.
+template <class Word, class Index, bool Rows, bool Shared, bool Wide>
+__device__ __forceinline__ void gather(const GatherArgs& a) {
+  const typename Counter<Wide>::type number = thread_number<Wide>();
+  if (number >= static_cast<typename Counter<Wide>::type>(a.count)) return;
+  typename Counter<Wide>::type column = number;
+  typename Counter<Wide>::type row = split<Wide>(column, a.inner);
+  const typename Counter<Wide>::type pair = row;
+  const long long outer = split<Wide>(row, a.indices);
+  const long long at = Shared ? row : (Rows ? pair : number);
+  const long long index = static_cast<const Index*>(a.in[1])[at];
+  const long long from = (outer * a.size + index) * static_cast<long long>(a.inner.value) + column;
+  static_cast<Word*>(a.out)[number] =
+      index >= 0 && index < a.size ? static_cast<const Word*>(a.in[0])[from] : filled<Word>(a.fill);
+}
+
+constexpr int kScatterThreads = 256;
+constexpr int kScatterTile = 4096;  // elements of out that a block owns
+constexpr int kScatterBatch = 4;    // indices that a thread looks at in one round
+
+/// The part of out that a block owns, summed up in shared memory. Thread t owns column t % columns
+/// of a range of rows, so that each element's updates arrive in one thread, in order.
+template <class E>
+struct ScatterTile {
+  typename E::Value* sums;
+  long long outer, row0, column0;
+  int rows, columns;               // inside out
+  int column, row_begin, row_end;  // of this thread
+
+  __device__ __forceinline__ ScatterTile(const ScatterArgs& a, typename E::Value* memory)
+      : sums(memory) {
+    unsigned long long n = blockIdx.x;
+    const unsigned long long rest = split<true>(n, a.column_tiles);
+    column0 = static_cast<long long>(n) * a.columns;
+    n = rest;
+    outer = static_cast<long long>(split<true>(n, a.row_tiles));
+    row0 = static_cast<long long>(n) * a.rows;
+    rows = static_cast<int>(min(a.rows, a.size - row0));
+    columns = static_cast<int>(min(a.columns, a.inner - column0));
+    const int group = static_cast<int>(threadIdx.x) / static_cast<int>(a.columns);
+    column = static_cast<int>(threadIdx.x) % static_cast<int>(a.columns);
+    row_begin = group * static_cast<int>(a.rows_per_thread);
+    row_end = column < columns ? min(row_begin + static_cast<int>(a.rows_per_thread), rows) : 0;
+    for (int r = row_begin; r < row_end; ++r)
+      sums[r * columns + column] = E::load(a.in[0], at(a, r));
+  }
+
+  __device__ __forceinline__ long long at(const ScatterArgs& a, int row) const {
+    return (outer * a.size + row0 + row) * a.inner + column0 + column;
+  }
+  __device__ __forceinline__ bool owns(long long row) const {
+    return row >= row_begin && row < row_end;
+  }
+  __device__ __forceinline__ void add(int row, typename E::Value v) {
+    sums[row * columns + column] += v;
+  }
+  __device__ __forceinline__ void store(const ScatterArgs& a) const {
+    for (int r = row_begin; r < row_end; ++r) E::store(a.out, at(a, r), sums[r * columns + column]);
+  }
+};
+
+/// Sum over the threads before this one; `total` over all.
+__device__ __forceinline__ int count_before(int count, int& total) {
+  __shared__ int warp_totals[kScatterThreads / 32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  int sum = count;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int other = shuffle(sum, lane < step ? lane : lane - step);
+    if (lane >= step) sum += other;
+  }
+  if (lane == 31) warp_totals[warp] = sum;
+  __syncthreads();
+  int before = sum - count;
+  total = 0;
+#pragma unroll
+  for (int w = 0; w < kScatterThreads / 32; ++w) {
+    if (w < warp) before += warp_totals[w];
+    total += warp_totals[w];
+  }
+  return before;
+}
+
+/// One index a row of updates. A round lists the updates of this tile among 1024 indices, in order;
+/// then every thread adds those that fall on its elements.
+template <class E, class Index>
+__device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
+  __shared__ typename E::Value memory[kScatterTile];
+  __shared__ int found[kScatterThreads * kScatterBatch];
+  ScatterTile<E> tile(a, memory);
+  const Index* index = static_cast<const Index*>(a.in[1]) + tile.outer * a.index_pitch;
+  const long long updates = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
+  const int own = static_cast<int>(threadIdx.x) * kScatterBatch;
+  for (long long start = 0; start < a.indices; start += kScatterThreads * kScatterBatch) {
+    int rows[kScatterBatch], count = 0, total = 0;
+#pragma unroll
+    for (int k = 0; k < kScatterBatch; ++k) {
+      const long long row = start + own + k < a.indices
+                                ? static_cast<long long>(index[start + own + k]) - tile.row0
+                                : -1;
+      rows[k] = row >= 0 && row < tile.rows ? static_cast<int>(row) : -1;
+      count += rows[k] >= 0 ? 1 : 0;
+    }
+    int place = count_before(count, total);
+#pragma unroll
+    for (int k = 0; k < kScatterBatch; ++k)
+      if (rows[k] >= 0) found[place++] = rows[k] * (kScatterThreads * kScatterBatch) + own + k;
+    __syncthreads();
+    for (int k = 0; k < total; k += kScatterBatch) {
+      int row[kScatterBatch];
+      typename E::Value value[kScatterBatch];
+#pragma unroll
+      for (int l = 0; l < kScatterBatch; ++l) {
+        const int entry = found[min(k + l, total - 1)];
+        row[l] = entry / (kScatterThreads * kScatterBatch);
+        if (k + l >= total || !tile.owns(row[l])) row[l] = -1;
+        if (row[l] >= 0)
+          value[l] = E::load(
+              a.in[2], updates + (start + entry % (kScatterThreads * kScatterBatch)) * a.inner);
+      }
+#pragma unroll
+      for (int l = 0; l < kScatterBatch; ++l)
+        if (row[l] >= 0) tile.add(row[l], value[l]);
+    }
+    __syncthreads();
+  }
+  tile.store(a);
+}
+
+/// An index for every update.
+template <class E, class Index>
+__device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
+  __shared__ typename E::Value memory[kScatterTile];
+  ScatterTile<E> tile(a, memory);
+  if (tile.row_begin >= tile.row_end) return;
+  const long long start = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
+  const Index* index = static_cast<const Index*>(a.in[1]);
+#pragma unroll 4
+  for (long long j = 0; j < a.indices; ++j) {
+    const long long row = static_cast<long long>(index[start + j * a.inner]) - tile.row0;
+    if (tile.owns(row)) tile.add(static_cast<int>(row), E::load(a.in[2], start + j * a.inner));
+  }
+  tile.store(a);
+}
+
+}  // namespace tenon::cuda

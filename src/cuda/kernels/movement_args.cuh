@@ -1,0 +1,59 @@
+// What the movement kernels are given; host and device share it. Words are the widest pieces (1 to
+// 16 bytes) that divide every run that is moved in one piece.
+#pragma once
+
+#include "cuda/kernels/divisor.cuh"
+
+namespace tenon::cuda {
+
+constexpr int kConcatInputs = 128;  // as many as a node of the graph takes
+constexpr int kPadAxes = 8;
+
+/// out[outer, before + 0 … run) = in[k][outer, 0 … run), in words; blockIdx.y is k.
+struct ConcatArgs {
+  const void* in[kConcatInputs] = {};
+  void* out = nullptr;
+  long long count[kConcatInputs] = {};   // words of the input
+  long long before[kConcatInputs] = {};  // where its run starts in a run of out
+  long long pitch = 0;                   // words in a run of out
+  Divisor run[kConcatInputs];
+};
+
+/// Axes are merged where nothing is padded; sizes in words along the last one.
+struct PadArgs {
+  const void* in[1] = {};
+  void* out = nullptr;
+  long long count = 0;     // words of out
+  long long fill = 0;      // the value's bits, repeated over 8 bytes
+  Divisor size[kPadAxes];  // of out
+  long long before[kPadAxes] = {}, in_size[kPadAxes] = {}, in_stride[kPadAxes] = {};
+};
+
+/// Arrays are [outer, size or indices, inner].
+struct GatherArgs {
+  const void* in[2] = {};  // data, index
+  void* out = nullptr;
+  long long count = 0;     // words of out
+  Divisor inner, indices;  // inner in words
+  long long size = 0;      // of data along the axis
+  long long fill = 0;      // what an index outside gives, repeated over 8 bytes
+};
+
+/// out = base with updates added; a block owns `rows` by `columns` of out.
+struct ScatterArgs {
+  const void* in[3] = {};  // base, index, updates
+  void* out = nullptr;
+  long long size = 0, indices = 0, inner = 0;
+  Divisor row_tiles, column_tiles;
+  long long rows = 0, columns = 0, rows_per_thread = 0;
+  long long index_pitch = 0;  // between the indices of neighbours along the outer axis; 0: shared
+};
+
+/// Rows of `length` elements, one block each.
+struct SoftmaxArgs {
+  const void* in[1] = {};
+  void* out = nullptr;
+  long long length = 0;
+};
+
+}  // namespace tenon::cuda

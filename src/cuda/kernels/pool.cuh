@@ -1,0 +1,169 @@
+// Pooling over [planes, height, width], one thread an element of the result, neighbours along a
+// row.
+//
+// Arrays are contiguous and do not overlap; results are overwritten. Gradients gather: each input
+// element adds up its windows in ascending order, so there are no atomics and the same bits every
+// time. The bound is bandwidth: each array crosses memory once, overlapping windows meet in L1.
+// The window's geometry is text (loops unroll), sizes are arguments.
+#pragma once
+
+#include "cuda/kernels/counter.cuh"
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/pool_args.cuh"
+
+namespace tenon::cuda {
+
+/// Inside: every window lies inside the array, so that no bound is checked.
+template <int KernelH, int KernelW, int StrideH, int StrideW, int PadH, int PadW, int DilH,
+          int DilW, bool CountPad, bool Inside>
+struct Window {
+  static constexpr int kUnroll = KernelH * KernelW <= 16 ? 16 : 1;
+
+  int h0, w0;  // of the first element, may lie in the padding
+  int height, width;
+
+  __device__ __forceinline__ Window(int p, int q, const PoolArgs& a)
+      : h0(p * StrideH - PadH),
+        w0(q * StrideW - PadW),
+        height(static_cast<int>(a.height)),
+        width(static_cast<int>(a.width)) {}
+
+  /// f(offset in the plane) for the elements inside the array, in row-major order.
+  template <class F>
+  __device__ __forceinline__ void each(F&& f) const {
+#pragma unroll kUnroll
+    for (int k = 0; k < KernelH; ++k) {
+      const int i = h0 + k * DilH;
+      if (!Inside && (i < 0 || i >= height)) continue;
+#pragma unroll kUnroll
+      for (int l = 0; l < KernelW; ++l) {
+        const int j = w0 + l * DilW;
+        if (!Inside && (j < 0 || j >= width)) continue;
+        f(i * width + j);
+      }
+    }
+  }
+
+  /// Offset of the first maximum (a NaN beats all before it), -1 when nothing lies inside.
+  template <class E>
+  __device__ __forceinline__ int largest(const void* x, long long plane) const {
+    typename E::Value best = 0;
+    int where = -1;
+    each([&](int offset) {
+      const typename E::Value v = E::load(x, plane + offset);
+      if (where < 0 || v > best || v != v) {
+        best = v;
+        where = offset;
+      }
+    });
+    return where;
+  }
+
+  /// What an average divides by: elements clipped to the padded array, or to the array.
+  __device__ __forceinline__ int area() const {
+    if constexpr (Inside) return KernelH * KernelW;
+    const int low_h = CountPad ? h0 : max(h0, 0), low_w = CountPad ? w0 : max(w0, 0);
+    const int margin_h = CountPad ? PadH : 0, margin_w = CountPad ? PadW : 0;
+    return (min(h0 + KernelH, height + margin_h) - low_h) *
+           (min(w0 + KernelW, width + margin_w) - low_w);
+  }
+
+  /// f(p, q) for the windows that hold element (i, j), in row-major order.
+  template <class F>
+  static __device__ __forceinline__ void covering(int i, int j, const PoolArgs& a, F&& f) {
+    const int p_end = min((i + PadH) / StrideH, static_cast<int>(a.windows_h) - 1);
+    const int q_end = min((j + PadW) / StrideW, static_cast<int>(a.windows_w) - 1);
+    const int p_begin = first(i + PadH - (KernelH - 1) * DilH, StrideH);
+    const int q_begin = first(j + PadW - (KernelW - 1) * DilW, StrideW);
+#pragma unroll 1
+    for (int p = p_begin; p <= p_end; ++p) {
+      if (DilH > 1 && (i + PadH - p * StrideH) % DilH != 0) continue;
+#pragma unroll 1
+      for (int q = q_begin; q <= q_end; ++q) {
+        if (DilW > 1 && (j + PadW - q * StrideW) % DilW != 0) continue;
+        f(p, q);
+      }
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ int first(int low, int stride) {
+    return low > 0 ? (low + stride - 1) / stride : 0;
+  }
+};
+
+/// Where this thread works: column, row and plane of `out`.
+template <bool Wide>
+struct Place {
+  bool inside;
+  long long element;
+  int row, column;
+  long long plane;
+
+  __device__ __forceinline__ explicit Place(const PoolArgs& a) {
+    typename Counter<Wide>::type n = thread_number<Wide>();
+    inside = n < static_cast<typename Counter<Wide>::type>(a.count);
+    element = n;
+    typename Counter<Wide>::type rest = split<Wide>(n, a.columns);
+    column = static_cast<int>(n);
+    plane = split<Wide>(rest, a.rows);
+    row = static_cast<int>(rest);
+  }
+};
+
+/// out[p, q] = in[source][first maximum of in[0] in window (p, q)]: source 0 pools, 1 reads a
+/// gradient's gradient. Windows outside the array give 0.
+template <class E, class W, bool Wide, int Source>
+__device__ __forceinline__ void max_pool(const PoolArgs& a) {
+  const Place<Wide> at(a);
+  if (!at.inside) return;
+  const long long plane = at.plane * a.height * a.width;
+  const int where = W(at.row, at.column, a).template largest<E>(a.in[0], plane);
+  E::store(a.out, at.element, where < 0 ? 0 : E::load(a.in[Source], plane + where));
+}
+
+/// out[i, j] = sum of in[1] over the windows whose first maximum of in[0] is (i, j).
+template <class E, class W, bool Wide>
+__device__ __forceinline__ void max_pool_grad(const PoolArgs& a) {
+  const Place<Wide> at(a);
+  if (!at.inside) return;
+  const long long plane = at.plane * a.height * a.width;
+  const long long pooled = at.plane * a.windows_h * a.windows_w;
+  const int here = at.row * static_cast<int>(a.width) + at.column;
+  typename E::Value sum = 0;
+  W::covering(at.row, at.column, a, [&](int p, int q) {
+    if (W(p, q, a).template largest<E>(a.in[0], plane) == here)
+      sum += E::load(a.in[1], pooled + p * a.windows_w + q);
+  });
+  E::store(a.out, at.element, sum);
+}
+
+template <class E, class W, bool Wide>
+__device__ __forceinline__ void avg_pool(const PoolArgs& a) {
+  const Place<Wide> at(a);
+  if (!at.inside) return;
+  const long long plane = at.plane * a.height * a.width;
+  const W window(at.row, at.column, a);
+  typename E::Value sum = 0;
+  bool empty = true;
+  window.each([&](int offset) {
+    sum += E::load(a.in[0], plane + offset);
+    empty = false;
+  });
+  E::store(a.out, at.element, empty ? 0 : sum / static_cast<typename E::Value>(window.area()));
+}
+
+template <class E, class W, bool Wide>
+__device__ __forceinline__ void avg_pool_grad(const PoolArgs& a) {
+  const Place<Wide> at(a);
+  if (!at.inside) return;
+  const long long pooled = at.plane * a.windows_h * a.windows_w;
+  typename E::Value sum = 0;
+  W::covering(at.row, at.column, a, [&](int p, int q) {
+    sum += E::load(a.in[0], pooled + p * a.windows_w + q) /
+           static_cast<typename E::Value>(W(p, q, a).area());
+  });
+  E::store(a.out, at.element, sum);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,17 @@
+// What the pooling kernels are given; host and device share it.
+#pragma once
+
+#include "cuda/kernels/divisor.cuh"
+
+namespace tenon::cuda {
+
+struct PoolArgs {
+  const void* in[2] = {};
+  void* out = nullptr;
+  long long count = 0;                     // elements of out, one thread each
+  Divisor columns, rows;                   // of out
+  long long height = 0, width = 0;         // of the unpooled array
+  long long windows_h = 0, windows_w = 0;  // of the pooled array
+};
+
+}  // namespace tenon::cuda
