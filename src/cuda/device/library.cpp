@@ -116,23 +116,27 @@ std::vector<std::string> library_candidates(const LibraryName& name) {
   return out;
 }
 
+bool switched_off(const LibraryName& name) { return env_text(name.variable) == "off"; }
+bool named_by_user(const LibraryName& name) { return !env_text(name.variable).empty(); }
+
+std::string missing_text(const LibraryName& name) {
+  if (switched_off(name)) return cat(name.variable, " is 'off'");
+  return cat("no ", name.files.front(),
+             " in the system's search path, in a CUDA toolkit (CUDA_HOME, "
+             "/usr/local/cuda*) or in NVIDIA's Python wheels; ",
+             name.variable, " may name the file");
+}
+
 Library open_library(const LibraryName& name) {
   Library last;
-  if (env_text(name.variable) == "off") {
-    last.problem = cat(name.variable, " is 'off'");
-    return last;
-  }
-  for (const std::string& path : library_candidates(name)) {
-    last = open_file(path);
-    if (last.handle != nullptr) return last;
-  }
-  if (env_text(name.variable).empty()) {
-    last.path.clear();
-    last.problem = cat("no ", name.files.front(),
-                       " in the system's search path, in a CUDA toolkit (CUDA_HOME, "
-                       "/usr/local/cuda*) or in the Python packages of NVIDIA; ",
-                       name.variable, " may name the file");
-  }
+  if (!switched_off(name))
+    for (const std::string& path : library_candidates(name)) {
+      last = open_file(path);
+      if (last.handle != nullptr) return last;
+    }
+  if (named_by_user(name) && !switched_off(name)) return last;  // dlopen's own words say it best
+  last = Library();
+  last.problem = missing_text(name);
   return last;
 }
 

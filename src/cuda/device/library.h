@@ -26,6 +26,12 @@ struct LibraryName {
   std::vector<std::string> wheel_folders;  // under site-packages: "nvidia/cuda_nvrtc/lib"
 };
 
+/// Whether the variable says "off".
+bool switched_off(const LibraryName& name);
+/// Whether the variable names a file.
+bool named_by_user(const LibraryName& name);
+/// "no libnvrtc.so.13 in …": where it was looked for and what to do.
+std::string missing_text(const LibraryName& name);
 /// Opens one file.
 Library open_file(const std::string& path);
 /// Opens the first that can be opened, in this order: the file that the variable names, wheels of

@@ -1,0 +1,169 @@
+// Listing cards and opening them.
+#include "cuda/device/card.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "cuda/device/driver.h"
+#include "cuda/device/vendor_library.h"
+#include "cuda/jit/nvrtc.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr int kOldestArch = 80;
+
+struct Slot {
+  Card card;
+  std::once_flag once;
+  Context context;
+};
+
+struct Cards {
+  std::vector<std::unique_ptr<Slot>> slots;
+  std::string problem;
+};
+
+int attribute(const Driver& api, CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  check(api.cuDeviceGetAttribute(&value, which, device), "asking a card for its properties");
+  return value;
+}
+
+Card describe(const Driver& api, int ordinal) {
+  Card card;
+  check(api.cuDeviceGet(&card.device, ordinal), "opening card ", ordinal);
+  char name[256] = {};
+  check(api.cuDeviceGetName(name, sizeof name - 1, card.device), "naming card ", ordinal);
+  card.name = name;
+  std::size_t bytes = 0;
+  check(api.cuDeviceTotalMem(&bytes, card.device), "asking card ", ordinal, " for its memory");
+  card.memory_total = static_cast<std::int64_t>(bytes);
+  Target& target = card.target;
+  target.arch = 10 * attribute(api, card.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                attribute(api, card.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  target.multiprocessors = attribute(api, card.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  target.shared_bytes =
+      attribute(api, card.device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  target.l2_bytes = attribute(api, card.device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  target.cublaslt = cublaslt_library().handle != nullptr;
+  target.cudnn = cudnn_library().handle != nullptr;
+  return card;
+}
+
+void list_cards(Cards& cards) {
+  const Driver& api = driver();
+  int count = 0;
+  check(api.cuDeviceGetCount(&count), "counting cards");
+  std::string old;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    auto slot = std::make_unique<Slot>();
+    slot->card = describe(api, ordinal);
+    const int arch = slot->card.target.arch;
+    if (arch < kOldestArch) {
+      old += cat(old.empty() ? "" : ", ", slot->card.name, " (", arch / 10, ".", arch % 10, ")");
+      continue;
+    }
+    slot->card.index = slot->card.target.ordinal = static_cast<int>(cards.slots.size());
+    cards.slots.push_back(std::move(slot));
+  }
+  if (!cards.slots.empty()) return;
+  cards.problem =
+      old.empty() ? std::string(
+                        "the NVIDIA driver finds no card: check nvidia-smi, and that "
+                        "CUDA_VISIBLE_DEVICES does not hide it")
+                  : cat("no card is new enough: ", old,
+                        "; compute capability 8.0 (Ampere) or newer is needed: use --device cpu");
+}
+
+const Cards& cards() {
+  static const Cards* const instance = [] {
+    auto* made = new Cards;
+    try {
+      list_cards(*made);
+      if (made->problem.empty() && !compiler().problem.empty())
+        made->problem = cat(compiler().problem, "; kernels for ", made->slots.front()->card.name,
+                            " are compiled with it");
+    } catch (const Error& error) {
+      made->problem = error.what();
+    }
+    return made;
+  }();
+  return *instance;
+}
+
+Slot& slot_of(int index) {
+  const Cards& all = cards();
+  if (!all.problem.empty()) throw DeviceError(all.problem);
+  if (index < 0 || index >= static_cast<int>(all.slots.size()))
+    throw DeviceError(cat("there is no card cuda:", index, ": this machine has ", all.slots.size(),
+                          all.slots.size() == 1 ? " (cuda:0)" : ", counted from cuda:0"));
+  return *all.slots[static_cast<std::size_t>(index)];
+}
+
+void open(Slot& slot) {
+  const Driver& api = driver();
+  Context& context = slot.context;
+  context.card = &slot.card;
+  check(api.cuDevicePrimaryCtxRetain(&context.context, slot.card.device), "opening ",
+        context.title());
+  check(api.cuCtxSetCurrent(context.context), "opening ", context.title());
+  check(api.cuStreamCreate(&context.work, CU_STREAM_NON_BLOCKING), "making a stream on ",
+        context.title());
+  check(api.cuStreamCreate(&context.copies, CU_STREAM_NON_BLOCKING), "making a stream on ",
+        context.title());
+}
+
+}  // namespace
+
+std::string Context::title() const { return cat("cuda:", card->index, " (", card->name, ")"); }
+
+int usable_cards() noexcept {
+  try {
+    return why_no_card().empty() ? static_cast<int>(cards().slots.size()) : 0;
+  } catch (...) {  // memory ran out while listing: as good as no card
+    return 0;
+  }
+}
+
+const std::string& why_no_card() { return cards().problem; }
+
+const Card& card_at(int index) { return slot_of(index).card; }
+
+const Context& context_of(int index) {
+  Slot& slot = slot_of(index);
+  bool fresh = false;
+  std::call_once(slot.once, [&] {
+    open(slot);
+    fresh = true;
+  });
+  if (!fresh)
+    check(driver().cuCtxSetCurrent(slot.context.context), "choosing ", slot.context.title());
+  return slot.context;
+}
+
+OutsideCapture::OutsideCapture() noexcept {
+  loaded_driver().table.cuThreadExchangeStreamCaptureMode(&mode_);
+}
+OutsideCapture::~OutsideCapture() {
+  loaded_driver().table.cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
+Event::Event(const Context& context) {
+  check(driver().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), "making an event on ",
+        context.title());
+}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+Event::~Event() {
+  if (event_ != nullptr) loaded_driver().table.cuEventDestroy(event_);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,55 @@
+// What doctor says about the GPU road: libraries, where they were found, cards.
+#include "cuda/cuda.h"
+#include "cuda/device/card.h"
+#include "cuda/device/driver.h"
+#include "cuda/device/vendor_library.h"
+#include "cuda/jit/nvrtc.h"
+
+namespace tenon::cuda {
+namespace {
+
+LibraryFact driver_fact() {
+  const LoadedDriver& loaded = loaded_driver();
+  if (!loaded.problem.empty()) return {"driver", false, loaded.path, loaded.problem};
+  return {"driver", true, loaded.path, cat("CUDA ", version_text(loaded.version))};
+}
+
+LibraryFact compiler_fact() {
+  const Compiler& facts = compiler();
+  if (!facts.problem.empty()) return {"NVRTC", false, facts.path, facts.problem};
+  return {"NVRTC", true, facts.path, cat(facts.major, ".", facts.minor)};
+}
+
+LibraryFact library_fact(const char* name, const Library& library, const char* version_symbol) {
+  if (library.handle == nullptr) return {name, false, library.path, library.problem};
+  using Version = std::size_t (*)();
+  const auto version = reinterpret_cast<Version>(library.symbol(version_symbol));
+  // Both count 10000 * major + 100 * minor + patch.
+  const std::size_t number = version != nullptr ? version() : 0;
+  return {name, true, library.path,
+          cat(number / 10000, ".", number / 100 % 100, ".", number % 100)};
+}
+
+std::int64_t free_memory(int index) {
+  std::size_t available = 0, total = 0;
+  context_of(index);
+  if (driver().cuMemGetInfo(&available, &total) != CUDA_SUCCESS) return 0;
+  return static_cast<std::int64_t>(available);
+}
+
+}  // namespace
+
+Facts facts() {
+  Facts all;
+  all.libraries = {driver_fact(), compiler_fact(),
+                   library_fact("cuBLASLt", cublaslt_library(), "cublasLtGetVersion"),
+                   library_fact("cuDNN", cudnn_library(), "cudnnGetVersion")};
+  all.why_none = why_no_card();
+  for (int index = 0; index < usable_cards(); ++index) {
+    const Card& card = card_at(index);
+    all.cards.push_back({card.name, card.target, card.memory_total, free_memory(index)});
+  }
+  return all;
+}
+
+}  // namespace tenon::cuda
