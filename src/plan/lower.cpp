@@ -157,6 +157,16 @@ class Lowering {
     return whole(copy(ref, label));
   }
 
+  // An index that is the same along every axis but its own is read as a vector: rows of a data set
+  // are picked without an index for each of their elements.
+  static void narrow_index(const Node& node, Ref& index) {
+    const int axis = static_cast<int>(node.attrs.i[0]);
+    for (int d = 0; d < index.shape.rank(); ++d)
+      if (d != axis && index.shape[d] != 1 && index.stride[d] != 0) return;
+    index.stride[0] = index.stride[axis];
+    index.shape = {index.shape[axis]};
+  }
+
   Ref view(const Node& node, const Ref& in) {
     Ref out = in;
     out.shape = node.shape;
@@ -215,6 +225,7 @@ class Lowering {
     const bool needs_whole = kind == OpKind::Pooling || kind == OpKind::Movement ||
                              node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad ||
                              node.op == Op::Conv2dWeightGrad || node.op == Op::Random;
+    if (node.op == Op::Gather || node.op == Op::ScatterAdd) narrow_index(node, args[1]);
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;

@@ -110,7 +110,9 @@ struct Opaque {
   Op op = Op::Data;
   Attrs attrs;
   std::vector<ValueId> inputs;  // contiguous
-  std::vector<Shape> shapes;    // of the inputs as the op sees them (a reshape may be folded away)
+  std::vector<Shape> shapes;    // of the inputs as the op sees them (a reshape may be folded away);
+                                // the index of Gather and ScatterAdd has rank 1 when it is the same
+                                // along all other axes
   ValueId out = kNoValue;
 };
 

@@ -99,6 +99,20 @@ TEST_CASE("opaque: rows of a table, by one index a row") {
   }
 }
 
+TEST_CASE("opaque: an index of rank 1 is the same along all other axes") {
+  for (const Op op : {Op::Gather, Op::ScatterAdd})
+    for (int axis = 0; axis < 3; ++axis) {
+      Shape x{3, 4, 70}, picked = x;
+      picked[axis] = 6;
+      std::vector<std::pair<DType, Shape>> inputs = {{DType::Float32, x}, {DType::Int64, {6}}};
+      if (op == Op::ScatterAdd) inputs.push_back({DType::Float32, picked});
+      RegionCheck t = opaque(op, inputs, DType::Float32, op == Op::Gather ? picked : x,
+                             static_cast<double>(x[axis]));
+      t.region.opaque.attrs.i[0] = axis;
+      check(t);
+    }
+}
+
 TEST_CASE("opaque: an index out of range is refused by name") {
   for (const double bad : {-1.0, 4.0})
     for (const Op op : {Op::Gather, Op::ScatterAdd}) {

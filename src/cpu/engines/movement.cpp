@@ -42,20 +42,32 @@ void in_blocks(std::int64_t count, std::int64_t unit, F&& f) {
                [&](std::int64_t b, int) { f(b * block, std::min(count, (b + 1) * block)); });
 }
 
-/// Elements of an index array, checked.
+/// Elements of an index array, checked. A vector holds one index for each row of `inner` elements.
 class Indices {
  public:
-  Indices(const MovedArray& index, const char* op, int axis, std::int64_t size)
-      : data_(index.data), wide_(index.dtype == DType::Int64), op_(op), axis_(axis), size_(size) {}
+  Indices(const MovedArray& index, const char* op, int axis, const Shape& x)
+      : data_(index.data),
+        wide_(index.dtype == DType::Int64),
+        vector_(index.shape.rank() == 1),
+        op_(op),
+        axis_(axis),
+        size_(x[axis]),
+        inner_(inner_count(x, axis)),
+        count_(index.shape[vector_ ? 0 : axis]) {}
+
+  /// Indices along the axis.
+  std::int64_t count() const { return count_; }
+  /// Where the index of element i stands.
+  std::int64_t place(std::int64_t i) const { return vector_ ? i / inner_ % count_ : i; }
 
   std::int64_t at(std::int64_t i) const {
     const std::int64_t value = wide_ ? wide()[i] : narrow()[i];
     if (value < 0 || value >= size_) refuse(value);
     return value;
   }
-  /// Whether the n elements from i on are equal.
+  /// Whether the n elements of a row from i on have one index.
   bool same(std::int64_t i, std::int64_t n) const {
-    return wide_ ? same(wide() + i, n) : same(narrow() + i, n);
+    return vector_ || (wide_ ? same(wide() + i, n) : same(narrow() + i, n));
   }
 
  private:
@@ -79,10 +91,10 @@ class Indices {
   }
 
   const std::byte* data_;
-  bool wide_;
+  bool wide_, vector_;
   const char* op_;
   int axis_;
-  std::int64_t size_;
+  std::int64_t size_, inner_, count_;
 };
 
 void fill(std::byte* out, std::int64_t count, const std::byte* element, std::int64_t item) {
@@ -108,9 +120,9 @@ template <class T>
 void add_updates(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
                  int axis, std::byte* out) {
   const std::int64_t outer = outer_count(base.shape, axis), inner = inner_count(base.shape, axis);
-  const std::int64_t size = base.shape[axis], count = index.shape[axis];
+  const Indices indices(index, "scatter_add", axis, base.shape);
+  const std::int64_t size = base.shape[axis], count = indices.count();
   if (outer * count * inner == 0) return;
-  const Indices indices(index, "scatter_add", axis, size);
   const T* u = reinterpret_cast<const T*>(updates.data);
   T* y = reinterpret_cast<T*>(out);
   const std::int64_t columns = std::max<std::int64_t>(64, inner / 8),
@@ -121,12 +133,13 @@ void add_updates(const MovedArray& base, const MovedArray& index, const MovedArr
     for (std::int64_t j = 0; j < count; ++j) {
       const std::int64_t from = (o * count + j) * inner + begin;
       if (n > 1 && indices.same(from, n)) {
-        T* target = y + (o * size + indices.at(from)) * inner + begin;
+        T* target = y + (o * size + indices.at(indices.place(from))) * inner + begin;
         for (std::int64_t i = 0; i < n; ++i) target[i] = sum(target[i], u[from + i]);
         continue;
       }
       for (std::int64_t i = 0; i < n; ++i) {
-        T& target = y[(o * size + indices.at(from + i)) * inner + begin + i];
+        const std::int64_t row = indices.at(indices.place(from + i));
+        T& target = y[(o * size + row) * inner + begin + i];
         target = sum(target, u[from + i]);
       }
     }
@@ -205,15 +218,16 @@ void pad(const MovedArray& x, const Attrs& attrs, std::byte* out, const Shape& o
 }
 
 void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* out) {
-  const std::int64_t outer = outer_count(index.shape, axis), inner = inner_count(index.shape, axis);
-  const std::int64_t size = x.shape[axis], count = index.shape[axis], item = item_of(x.dtype);
+  const Indices indices(index, "gather", axis, x.shape);
+  const std::int64_t outer = outer_count(x.shape, axis), inner = inner_count(x.shape, axis);
+  const std::int64_t size = x.shape[axis], count = indices.count(), item = item_of(x.dtype);
   if (outer * count * inner == 0) return;
-  const Indices indices(index, "gather", axis, size);
   in_blocks(outer * count, inner * (item + 8), [&](std::int64_t row0, std::int64_t row1) {
     for (std::int64_t row = row0; row < row1; ++row) {
       const std::int64_t from = row * inner, plane = row / count * size;
       if (indices.same(from, inner)) {
-        std::memcpy(out + from * item, x.data + (plane + indices.at(from)) * inner * item,
+        std::memcpy(out + from * item,
+                    x.data + (plane + indices.at(indices.place(from))) * inner * item,
                     bytes_of(inner * item));
         continue;
       }

@@ -2,7 +2,7 @@
 // bytes of an element.
 //
 // Work is cut by sizes. Indices are checked as they are read: one outside [0, size) is a
-// ValueError, negative ones included.
+// ValueError, negative ones included. An index of rank 1 is the same along all other axes.
 #pragma once
 
 #include <cstddef>

@@ -77,15 +77,16 @@ Array pad(const Call& call) {
   return out;
 }
 
-/// Position in x of what element i of `index` points at along the axis.
+/// Position in x of what the index says about element i, of `count` along the axis. An index of
+/// rank 1 is the same along all other axes.
 std::int64_t indexed(const char* name, const Array& index, const Shape& index_shape, std::int64_t i,
-                     const Shape& x, int axis) {
-  const std::int64_t where_to = index.whole[at(i)];
+                     std::int64_t count, const Shape& x, int axis) {
+  const std::int64_t inner = inner_count(x, axis);
+  const std::int64_t where_to = index.whole[at(index_shape.rank() == 1 ? i / inner % count : i)];
   if (where_to < 0 || where_to >= x[axis])
     throw ValueError(cat(where(name), ": index ", where_to, " is out of range for axis ", axis,
                          " of size ", x[axis], " (indices count from 0)"));
-  const std::int64_t inner = inner_count(x, axis);
-  return i / (index_shape[axis] * inner) * x[axis] * inner + where_to * inner + i % inner;
+  return i / (count * inner) * x[axis] * inner + where_to * inner + i % inner;
 }
 
 Array gather(const Call& call) {
@@ -93,7 +94,8 @@ Array gather(const Call& call) {
   Array out(call.out_dtype, call.out_shape.numel());
   for (std::int64_t i = 0; i < out.size(); ++i)
     copy_element(out, i, call.inputs[0],
-                 indexed("gather", call.inputs[1], call.shapes[1], i, call.shapes[0], axis));
+                 indexed("gather", call.inputs[1], call.shapes[1], i, call.out_shape[axis],
+                         call.shapes[0], axis));
   return out;
 }
 
@@ -101,8 +103,8 @@ Array scatter_add(const Call& call) {
   const int axis = static_cast<int>(call.attrs.i[0]);
   Array sums = convert(call.inputs[0], is_floating(call.out_dtype) ? DType::Float64 : DType::Int64);
   for (std::int64_t i = 0; i < call.inputs[2].size(); ++i) {
-    const std::int64_t to =
-        indexed("scatter_add", call.inputs[1], call.shapes[1], i, call.shapes[0], axis);
+    const std::int64_t to = indexed("scatter_add", call.inputs[1], call.shapes[1], i,
+                                    call.shapes[2][axis], call.shapes[0], axis);
     if (sums.floating()) {
       sums.real[at(to)] += call.inputs[2].real[at(i)];
     } else {
