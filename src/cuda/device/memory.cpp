@@ -1,0 +1,194 @@
+// DeviceMemory for CUDA cards: one pool and one staging ring a card, made when they are first used.
+#include "cuda/device/memory.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "cuda/cuda.h"
+#include "cuda/device/driver.h"
+#include "cuda/device/pool.h"
+#include "cuda/device/staging.h"
+
+namespace tenon::cuda {
+namespace {
+
+CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+struct CardMemory {
+  explicit CardMemory(const Context& c)
+      : context(c),
+        pool({[this](std::size_t bytes) { return take(bytes); },
+              [this](void* memory) { give(memory); }}),
+        staging(c, c.work),
+        copies(c, c.copies) {}
+
+  void* take(std::size_t bytes) const {
+    const OutsideCapture outside;
+    CUdeviceptr memory = 0;
+    const CUresult result = driver().cuMemAlloc(&memory, bytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
+    check(result, "allocating ", size_text(static_cast<std::int64_t>(bytes)), " on ",
+          context.title());
+    return reinterpret_cast<void*>(memory);
+  }
+  // At the end of the process the driver may be gone before the last buffer: nothing is lost then.
+  void give(void* memory) const {
+    const OutsideCapture outside;
+    loaded_driver().table.cuMemFree(address(memory));
+  }
+
+  const Context& context;
+  Pool pool;
+  std::mutex staging_mutex, copies_mutex;
+  Staging staging, copies;
+};
+
+struct Slot {
+  std::once_flag once;
+  std::unique_ptr<CardMemory> memory;
+};
+
+// Never destroyed: tensors in static storage may outlive it.
+std::vector<Slot>& slots() {
+  static std::vector<Slot>* const instance =
+      new std::vector<Slot>(static_cast<std::size_t>(usable_cards()));
+  return *instance;
+}
+
+CardMemory& memory_of(int index) {
+  const Context& context = context_of(index);  // refuses a card that is not there
+  Slot& slot = slots()[static_cast<std::size_t>(index)];
+  std::call_once(slot.once, [&] { slot.memory = std::make_unique<CardMemory>(context); });
+  return *slot.memory;
+}
+
+[[noreturn]] void refuse(CardMemory& card, std::size_t bytes) {
+  const PoolStats stats = card.pool.stats();
+  std::size_t available = 0, total = 0;
+  driver().cuMemGetInfo(&available, &total);
+  const std::int64_t limit = card.pool.limit();
+  throw MemoryError(cat(card.context.title(), " has no room for ",
+                        size_text(static_cast<std::int64_t>(bytes)), ": ", size_text(stats.in_use),
+                        " are in use and ", size_text(stats.cached), " cached by this process",
+                        limit != 0 ? cat(", which may take ", size_text(limit)) : "",
+                        "; the card has ", size_text(static_cast<std::int64_t>(total)),
+                        ", of which ", size_text(static_cast<std::int64_t>(available)),
+                        " are free: use a smaller batch, a lower precision or a smaller network"));
+}
+
+class CudaMemory final : public DeviceMemory {
+ public:
+  void* allocate(std::size_t bytes, int index) override {
+    CardMemory& card = memory_of(index);
+    void* memory = card.pool.allocate(bytes);
+    if (memory == nullptr) refuse(card, bytes);
+    return memory;
+  }
+
+  void release(void* memory, std::size_t bytes, int index) noexcept override {
+    // Touches no driver: the last buffers may go after it.
+    slots()[static_cast<std::size_t>(index)].memory->pool.release(memory, bytes);
+  }
+
+  void to_host(void* to, const void* from, std::size_t bytes, int index) override {
+    CardMemory& card = memory_of(index);
+    const std::lock_guard lock(card.staging_mutex);
+    card.staging.to_host(to, from, bytes);
+  }
+
+  void from_host(void* to, const void* from, std::size_t bytes, int index) override {
+    CardMemory& card = memory_of(index);
+    const std::lock_guard lock(card.staging_mutex);
+    card.staging.to_card(to, from, bytes);
+  }
+
+  void copy(void* to, int to_index, const void* from, int from_index, std::size_t bytes) override;
+
+  PoolStats stats(int index) override { return memory_of(index).pool.stats(); }
+
+  void trim(int index) override {
+    CardMemory& card = memory_of(index);
+    check(driver().cuStreamSynchronize(card.context.work), "waiting for ", card.context.title());
+    card.pool.trim();
+  }
+
+  void set_limit(std::int64_t bytes, int index) override { memory_of(index).pool.set_limit(bytes); }
+};
+
+// Between cards: after the source's work so far, and before its later work, which may overwrite
+// what is read.
+void copy_between(const Context& to, void* target, const Context& from, const void* source,
+                  std::size_t bytes) {
+  const Driver& api = driver();
+  check(api.cuCtxSetCurrent(from.context), "choosing ", from.title());
+  const Event ready(from);
+  check(api.cuEventRecord(ready.get(), from.work), "recording an event on ", from.title());
+  check(api.cuCtxSetCurrent(to.context), "choosing ", to.title());
+  const Event done(to);
+  check(api.cuStreamWaitEvent(to.work, ready.get(), 0), "waiting for ", from.title());
+  check(api.cuMemcpyPeerAsync(address(target), to.context, address(source), from.context, bytes,
+                              to.work),
+        "copying ", bytes, " bytes from ", from.title(), " to ", to.title());
+  check(api.cuEventRecord(done.get(), to.work), "recording an event on ", to.title());
+  check(api.cuCtxSetCurrent(from.context), "choosing ", from.title());
+  check(api.cuStreamWaitEvent(from.work, done.get(), 0), "waiting for ", to.title());
+}
+
+void CudaMemory::copy(void* to, int to_index, const void* from, int from_index, std::size_t bytes) {
+  if (bytes == 0) return;
+  const Context& source = context_of(from_index);
+  const Context& target = context_of(to_index);
+  if (to_index != from_index) return copy_between(target, to, source, from, bytes);
+  check(driver().cuMemcpyDtoDAsync(address(to), address(from), bytes, target.work), "copying ",
+        bytes, " bytes on ", target.title());
+}
+
+}  // namespace
+
+DeviceMemory& memory() {
+  static CudaMemory* const instance = new CudaMemory;
+  return *instance;
+}
+
+Event copy_async(void* to, const void* from, std::size_t bytes, int index) {
+  CardMemory& card = memory_of(index);
+  const Context& context = card.context;
+  const Driver& api = driver();
+  const Event before(context);
+  check(api.cuEventRecord(before.get(), context.work), "recording an event on ", context.title());
+  const std::lock_guard lock(card.copies_mutex);
+  check(api.cuStreamWaitEvent(context.copies, before.get(), 0), "waiting for ", context.title());
+  card.copies.to_card(to, from, bytes);
+  Event done(context);
+  check(api.cuEventRecord(done.get(), context.copies), "recording an event on ", context.title());
+  return done;
+}
+
+void work_after(const Event& event, int index) {
+  const Context& context = context_of(index);
+  check(driver().cuStreamWaitEvent(context.work, event.get(), 0), "waiting for a copy on ",
+        context.title());
+}
+
+std::string size_text(std::int64_t bytes) {
+  const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  double value = static_cast<double>(bytes);
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  // Two decimals at most, none for bytes.
+  const auto hundredths = static_cast<std::int64_t>(value * 100 + 0.5);
+  std::string text = cat(hundredths / 100);
+  if (unit > 0 && hundredths % 100 != 0) {
+    text += cat(".", hundredths / 10 % 10);
+    if (hundredths % 10 != 0) text += cat(hundredths % 10);
+  }
+  return cat(text, " ", units[unit]);
+}
+
+}  // namespace tenon::cuda
