@@ -37,14 +37,14 @@ void Staging::pin() {
   void* memory = nullptr;
   check(driver().cuMemHostAlloc(&memory, kSegment * (kSegments + kDownSegments),
                                 CU_MEMHOSTALLOC_PORTABLE),
-        "pinning host memory for copies to ", context.title());
+        "pinning host memory for copies to ", context_.title());
   up_.resize(kSegments);
   down_.resize(kDownSegments);
   char* next = static_cast<char*>(memory);
   for (std::vector<Segment>* list : {&up_, &down_})
     for (Segment& segment : *list) {
       segment.memory = next;
-      segment.event = Event(context);
+      segment.event = Event(context_);
       next += kSegment;
     }
   memory_ = memory;
