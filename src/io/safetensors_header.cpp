@@ -31,7 +31,7 @@ const char* type_name(DType dtype) {
 
 // Accepts { "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__":
 // {"key": "text"} }.
-class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
+class HeaderHandler final : public nlohmann::json_sax<nlohmann::ordered_json> {
  public:
   HeaderHandler(SafeTensorsHeader& header, const std::string& name)
       : header_(header), name_(name) {}
@@ -174,7 +174,7 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   HeaderHandler handler(header, name);
   if (json.empty() || json.front() != '{')
     throw FormatError(cat(name, ": the safetensors header does not begin with '{'"));
-  nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
+  nlohmann::ordered_json::sax_parse(json.begin(), json.end(), &handler);
   std::sort(header.entries.begin(), header.entries.end(),
             [](const SafeTensorsEntry& a, const SafeTensorsEntry& b) {
               return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
