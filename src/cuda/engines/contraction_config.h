@@ -1,0 +1,38 @@
+// Which tile, how many blocks: the choice that a contraction's text and grid depend on. By sizes
+// alone, rounded up to powers of two, so that results do not depend on the card and another batch
+// size rarely needs another text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cuda/engines/contraction_form.h"
+
+namespace tenon::cuda {
+
+enum class GemmMath : std::uint8_t { Fp32, Tf32, Bf16, F16 };
+
+/// A block of `threads` computes m x n results, k deep a stage; thread_m x thread_n is the tile of
+/// a thread (Fp32) or of a warp.
+struct GemmTile {
+  int m, n, k, threads, stages, thread_m, thread_n;
+};
+
+struct GemmConfig {
+  GemmMath math = GemmMath::Fp32;
+  DType stored_a = DType::Float32, stored_b = DType::Float32;  // in shared memory
+  GemmTile tile{};
+  int splits = 1;        // wanted; 1: the text has no splitting
+  bool swizzle = false;  // blocks in an order that shares operands in the second-level cache
+  int shared_bytes = 0;
+};
+
+GemmConfig choose_config(const Contraction& c, const ContractionForm& form);
+
+/// All tiles that choose_config may take for this arithmetic: for tests.
+std::span<const GemmTile> gemm_tiles(GemmMath math);
+/// A configuration with this tile and number of splits: for tests and measurements.
+GemmConfig config_with(const Contraction& c, const ContractionForm& form, const GemmTile& tile,
+                       int splits);
+
+}  // namespace tenon::cuda

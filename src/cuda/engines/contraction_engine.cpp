@@ -1,0 +1,196 @@
+// From a contraction region to one launch: form, configuration, text, grid, arguments.
+#include "cuda/engines/contraction_engine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/contraction_source.h"
+#include "cuda/engines/opaque_kernels.h"
+#include "cuda/engines/print_map.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Counters of its own for every kernel that splits: launches that run side by side must not share
+/// any, and a launch leaves its counters at 0.
+std::uint64_t next_tickets(std::int64_t count) {
+  static std::mutex mutex;
+  static std::int64_t next = 0;
+  const std::lock_guard lock(mutex);
+  if (next + count > kGemmTickets) next = 0;
+  next += count;
+  return static_cast<std::uint64_t>(next - count);
+}
+
+class ContractionKernel : public Kernel {
+ public:
+  ContractionKernel(const Region& region, ContractionForm form, PrintedEpilogue epilogue)
+      : form_(std::move(form)), epilogue_(std::move(epilogue.arguments)), title_(region.title) {}
+
+  std::string source() const override {
+    return kernel_ == nullptr ? std::string() : kernel_->source().text;
+  }
+
+ protected:
+  struct Arguments {
+    GemmProblem problem;
+    GemmOperand a, b;
+    std::vector<std::uint64_t> epilogue;
+  };
+
+  Arguments bind(const Binding& binding) const {
+    Arguments bound{form_.problem, form_.a.operand, form_.b.operand, epilogue_.words};
+    bound.a.data = address(binding, form_.a);
+    bound.b.data = address(binding, form_.b);
+    bound.problem.partials = reinterpret_cast<float*>(binding.workspace);
+    for (const auto& [word, value] : epilogue_.pointers)
+      bound.epilogue[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+    if (bound.epilogue.empty()) bound.epilogue.push_back(0);
+    return bound;
+  }
+
+  ContractionForm form_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+
+ private:
+  /// Of the element with all coordinates 0, which padding may put before the operand's memory.
+  const void* address(const Binding& binding, const OperandForm& o) const {
+    const auto base = reinterpret_cast<std::uintptr_t>(binding.values[at(o.value)]);
+    if (o.vector > 1 && base % 16 != 0)
+      throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
+    const auto bytes = o.offset * static_cast<std::int64_t>(item_size(o.dtype));
+    return reinterpret_cast<const void*>(base + static_cast<std::uintptr_t>(bytes));
+  }
+
+  const ArgumentBlock epilogue_;
+  const std::string title_;
+};
+
+class TiledKernel final : public ContractionKernel {
+ public:
+  TiledKernel(const Region& region, const ContractionForm& form, PrintedEpilogue epilogue,
+              const Target& target, const GemmConfig& config)
+      : ContractionKernel(region, form, epilogue), config_(config) {
+    GemmProblem& p = form_.problem;
+    const GemmTile& t = config.tile;
+    p.tiles_m = static_cast<int>(ceil_div(p.m, t.m));
+    p.tiles_n = static_cast<int>(ceil_div(p.n, t.n));
+    p.tiles = make_divisor(static_cast<std::int64_t>(p.tiles_m) * p.tiles_n);
+    const std::int64_t blocks = static_cast<std::int64_t>(p.tiles_m) * p.tiles_n * form_.batch;
+    p.k_per_split = static_cast<int>(ceil_div(ceil_div(p.k, config.splits), t.k) * t.k);
+    p.splits = config.splits == 1
+                   ? 1
+                   : static_cast<int>(std::max<std::int64_t>(ceil_div(p.k, p.k_per_split), 1));
+    grid_ = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(p.splits), 1};
+    if (config.splits > 1) {
+      p.ticket = next_tickets(blocks);
+      workspace_bytes = at(blocks * p.splits * t.m * t.n) * 4;
+    }
+    kernel_ = compile(target, gemm_source(form_, config, epilogue.code));
+  }
+
+  void run(const Binding& binding) const override {
+    Arguments bound = bind(binding);
+    void* params[] = {&bound.problem, &bound.a, &bound.b, bound.epilogue.data()};
+    kernel_->launch(binding.stream, grid_, {static_cast<std::uint32_t>(config_.tile.threads), 1, 1},
+                    static_cast<std::uint32_t>(config_.shared_bytes), params);
+  }
+
+ private:
+  const GemmConfig config_;
+  Grid grid_;
+};
+
+class PlainKernel final : public ContractionKernel {
+ public:
+  PlainKernel(const Region& region, const ContractionForm& form, PrintedEpilogue epilogue,
+              const Target& target)
+      : ContractionKernel(region, form, epilogue),
+        count_(static_cast<std::uint64_t>(region.contraction.out_shape.numel())) {
+    kernel_ = compile(target, plain_source(region.contraction, form_, epilogue.code));
+  }
+
+  void run(const Binding& binding) const override {
+    Arguments bound = bind(binding);
+    std::uint64_t count = count_;
+    void* params[] = {&bound.problem, &bound.a, &bound.b, bound.epilogue.data(), &count};
+    kernel_->launch(binding.stream, grid_over(static_cast<std::int64_t>(count_)),
+                    {kOpaqueThreads, 1, 1}, 0, params);
+  }
+
+ private:
+  const std::uint64_t count_;
+};
+
+/// No results.
+class EmptyKernel final : public Kernel {
+ public:
+  void run(const Binding&) const override {}
+};
+
+const char* refusal(const Region& region, std::span<const Value> values) {
+  if (region.kind != RegionKind::Contraction) return "it is no contraction";
+  const Contraction& c = region.contraction;
+  const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
+  if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "it multiplies truth values";
+  const bool whole = !is_floating(c.dtype);
+  if (whole == is_floating(a) || whole == is_floating(b))
+    return "its operands mix whole and floating numbers";
+  return nullptr;
+}
+
+class ContractionEngine final : public Engine {
+ public:
+  explicit ContractionEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "native"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = refusal(region, values);
+    if (reason != nullptr && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    const Contraction& c = region.contraction;
+    if (c.out_shape.numel() == 0) return std::make_unique<EmptyKernel>();
+    const ContractionForm form = contraction_form(c, values);
+    PrintedEpilogue epilogue = print_epilogue(region, values, target_);
+    const auto tiled = [](DType t) {
+      return t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
+    };
+    if (form.huge || !tiled(c.dtype) || !tiled(form.a.dtype) || !tiled(form.b.dtype))
+      return std::make_unique<PlainKernel>(region, form, std::move(epilogue), target_);
+    return std::make_unique<TiledKernel>(region, form, std::move(epilogue), target_,
+                                         choose_config(c, form));
+  }
+
+ private:
+  const Target target_;
+};
+
+}  // namespace
+
+const Engine& native_contraction_engine(const Target& target) {
+  static std::mutex mutex;
+  static std::vector<std::pair<Target, const Engine*>>& engines =
+      *new std::vector<std::pair<Target, const Engine*>>;
+  const std::lock_guard lock(mutex);
+  for (const auto& [known, engine] : engines)
+    if (known.ordinal == target.ordinal && known.arch == target.arch) return *engine;
+  engines.emplace_back(target, new ContractionEngine(target));
+  return *engines.back().second;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,38 @@
+// A contraction as the kernels see it: C(m, n) = sum over k of A(m, k) * B(k, n) with the geometry
+// of both operands as numbers. Here every op becomes the same form; no tile sizes, no text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cuda/kernels/gemm_args.cuh"
+#include "plan/region.h"
+
+namespace tenon::cuda {
+
+struct OperandForm {
+  ValueId value = kNoValue;
+  DType dtype = DType::Float32;
+  std::int64_t offset = 0;  // of the element with all coordinates 0, in elements
+  GemmOperand operand;
+  int outer_digits = 1, inner_digits = 1;  // 1 or 3
+  int window = 0;
+  std::int64_t last_outer = 1, last_inner = 1;  // sizes of the axes' last digits
+  bool along_k = true;                          // how its tiles lie in shared memory
+  int vector = 1;  // elements that can be copied at once: 16 bytes, or 1
+};
+
+struct ContractionForm {
+  GemmProblem problem;  // sizes, batches, where results stand; no tiles yet
+  OperandForm a, b;
+  std::int64_t batch = 1;
+  int inner_axis = 0;    // 1: m holds further batches, 2: n does
+  int store_vector = 1;  // results that can be stored at once: 4 or 1
+  bool wide = false;     // 64-bit offsets
+  bool huge = false;     // an axis beyond 2^31: the plain kernel only
+};
+
+/// The shape of matrices or convolution; `values` give the operands' dtypes.
+ContractionForm contraction_form(const Contraction& c, std::span<const Value> values);
+
+}  // namespace tenon::cuda

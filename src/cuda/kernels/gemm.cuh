@@ -1,0 +1,276 @@
+// Matrix products and implicit-GEMM convolutions: C(m, n) = sum over k of A(m, k) * B(k, n).
+//
+// Operands: any strides, float32, bfloat16 or float16 in memory, up to three digits an axis
+// (gemm_args.cuh); accumulation in float32. The result goes to the epilogue only (overwrites what
+// the epilogue stores). A block computes kM x kN results, its operands staged kStages deep by
+// asynchronous copies; the accumulators pass through shared memory on their way out, so that the
+// epilogue sees whole rows. Where k is long and the result small, several blocks share a tile: each
+// leaves its partial sums in the workspace, and the last to finish adds them up in the order of k,
+// so the bits do not depend on who was last. Bound: arithmetic for large products, latency for
+// small ones.
+#pragma once
+
+#include "cuda/kernels/gemm_math.cuh"
+
+namespace tenon::cuda {
+
+template <class C, class S>
+struct Pad {
+  static constexpr bool kShort = C::kMath == Math::Bf16 || C::kMath == Math::F16;
+  static constexpr int value = S::kStored != Kind::Float32 ? 8
+                               : C::kMath == Math::Fp32    ? 4
+                                                           : (kShort == S::kAlongK ? 8 : 4);
+};
+
+template <bool fma, class C, int kPitchA, int kPitchB>
+struct TileOf {
+  using type = FmaTile<C, kPitchA, kPitchB>;
+};
+template <class C, int kPitchA, int kPitchB>
+struct TileOf<false, C, kPitchA, kPitchB> {
+  using type = MmaTile<C, kPitchA, kPitchB>;
+};
+
+/// C: the configuration (contraction_source.cpp prints it). E: the epilogue.
+template <class C, class E>
+class GemmBlock {
+  using Offset = typename C::Offset;
+  using StageA =
+      Stager<typename C::A, C::kM, C::kK, Pad<C, typename C::A>::value, C::kThreads, Offset>;
+  using StageB =
+      Stager<typename C::B, C::kN, C::kK, Pad<C, typename C::B>::value, C::kThreads, Offset>;
+  using Tile = typename TileOf<C::kMath == Math::Fp32, C, StageA::kPitch, StageB::kPitch>::type;
+  static constexpr int kGroups = C::kThreads / Tile::kGroupThreads;
+  static constexpr int kPitch = C::kN + 8;  // of the accumulators in shared memory
+  static constexpr int kVector = C::kStoreVector;
+  static constexpr int kItems = C::kM * C::kN / kVector;
+  static constexpr int kTables = StageA::kTableBytes + StageB::kTableBytes;
+  static constexpr int kStageBytes = StageA::kBytes + StageB::kBytes;
+  static_assert(C::kK % (kGroups * Tile::kStep) == 0, "every group takes whole slices");
+  static_assert(StageA::kBytes % 16 == 0 && StageB::kBytes % 16 == 0, "aligned stages");
+
+ public:
+  static constexpr int kAccumulatorBytes = kGroups * C::kM * kPitch * 4;
+  static constexpr int kSharedBytes =
+      kTables +
+      (kStageBytes * C::kStages > kAccumulatorBytes ? kStageBytes * C::kStages : kAccumulatorBytes);
+
+  TENON_DEVICE GemmBlock(const GemmProblem& p, const E& epilogue, unsigned char* shared)
+      : p_(p), epilogue_(epilogue), shared_(shared + kTables), tables_(shared) {
+    unsigned tile = blockIdx.x;
+    batch_ = split<false>(tile, p.tiles);
+    int tile_m = 0, tile_n = 0;
+    if constexpr (C::kSwizzle) {
+      // Blocks that run together share rows of A and columns of B in the second-level cache.
+      const int width = 8 * p.tiles_n, t = static_cast<int>(tile), first = t / width * 8;
+      const int rows = p.tiles_m - first < 8 ? p.tiles_m - first : 8;
+      tile_m = first + t % width % rows;
+      tile_n = t % width / rows;
+    } else {
+      tile_n = static_cast<int>(tile) / p.tiles_m;
+      tile_m = static_cast<int>(tile) - tile_n * p.tiles_m;
+    }
+    m0_ = tile_m * C::kM;
+    n0_ = tile_n * C::kN;
+  }
+
+  TENON_DEVICE void run(const GemmOperand& a, const GemmOperand& b, unsigned* tickets) {
+    accumulate(a, b);
+    float* sums = reinterpret_cast<float*>(shared_);
+    if constexpr (C::kSplit) {
+      leave_partial(sums);
+      if (!last_of_tile(tickets)) return;
+      add_partials(sums);
+    } else {
+#pragma unroll 1
+      for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads) {
+        float x[kVector];
+        group_sum(sums, i, x);
+        output(i, x);
+      }
+    }
+  }
+
+ private:
+  TENON_DEVICE void accumulate(const GemmOperand& a, const GemmOperand& b) {
+    long long offset_a = 0, offset_b = 0;
+    unsigned z = batch_;
+    for (int d = p_.batch_axes - 1; d >= 0; --d) {
+      const unsigned rest = divide<false>(z, p_.batch_size[d]);
+      const long long digit = z - rest * static_cast<unsigned>(p_.batch_size[d].value);
+      offset_a += digit * p_.batch_stride_a[d];
+      offset_b += digit * p_.batch_stride_b[d];
+      z = rest;
+    }
+    StageA stage_a(a, static_cast<const typename C::A::Memory*>(a.data) + offset_a, m0_,
+                   static_cast<int>(p_.m), tables_);
+    StageB stage_b(b, static_cast<const typename C::B::Memory*>(b.data) + offset_b, n0_,
+                   static_cast<int>(p_.n), tables_ + StageA::kTableBytes);
+    if constexpr (kTables > 0) __syncthreads();
+
+    const int k0 = C::kSplit ? static_cast<int>(blockIdx.y) * p_.k_per_split : 0;
+    const int k_all = static_cast<int>(p_.k);
+    const int k_end = !C::kSplit || k_all - k0 < p_.k_per_split ? k_all : k0 + p_.k_per_split;
+    const int tiles = k_end > k0 ? (k_end - k0 + C::kK - 1) / C::kK : 0;
+    for (int t = 0; t < C::kStages - 1; ++t) {
+      if (t < tiles) {
+        stage_a.copy(tile_a(t), k0 + t * C::kK, k_end);
+        stage_b.copy(tile_b(t), k0 + t * C::kK, k_end);
+        stage_a.fetch(k0 + t * C::kK, k_end);
+        stage_b.fetch(k0 + t * C::kK, k_end);
+        stage_a.put(tile_a(t));
+        stage_b.put(tile_b(t));
+      }
+      copy_async_commit();
+    }
+
+    Tile tile;
+    const int group = static_cast<int>(threadIdx.x) / Tile::kGroupThreads;
+    int now = 0, ahead = C::kStages - 1;
+    for (int t = 0; t < tiles; ++t) {
+      copy_async_wait<C::kStages - 2>();
+      __syncthreads();  // also: everybody is done with the stage that is filled next
+      const bool more = t + C::kStages - 1 < tiles;
+      const int k = k0 + (t + C::kStages - 1) * C::kK;
+      if (more) {
+        stage_a.copy(tile_a(ahead), k, k_end);
+        stage_b.copy(tile_b(ahead), k, k_end);
+        stage_a.fetch(k, k_end);
+        stage_b.fetch(k, k_end);
+      }
+      copy_async_commit();
+#pragma unroll
+      for (int slice = 0; slice < C::kK / Tile::kStep / kGroups; ++slice)
+        tile.multiply(tile_a(now), tile_b(now), (slice * kGroups + group) * Tile::kStep);
+      if (more) {
+        stage_a.put(tile_a(ahead));
+        stage_b.put(tile_b(ahead));
+      }
+      now = now + 1 == C::kStages ? 0 : now + 1;
+      ahead = ahead + 1 == C::kStages ? 0 : ahead + 1;
+    }
+    copy_async_wait<0>();
+    __syncthreads();
+    tile.write(reinterpret_cast<float*>(shared_) + group * C::kM * kPitch);
+    __syncthreads();
+  }
+
+  TENON_DEVICE typename StageA::Stored* tile_a(int stage) const {
+    return reinterpret_cast<typename StageA::Stored*>(shared_ + stage * kStageBytes);
+  }
+  TENON_DEVICE typename StageB::Stored* tile_b(int stage) const {
+    return reinterpret_cast<typename StageB::Stored*>(shared_ + stage * kStageBytes +
+                                                      StageA::kBytes);
+  }
+
+  /// The groups' sums of the item'th kVector neighbours of the tile, in order.
+  static TENON_DEVICE void group_sum(const float* sums, int item, float (&x)[kVector]) {
+    constexpr int kRow = C::kN / kVector;
+    const float* from = sums + item / kRow * kPitch + item % kRow * kVector;
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) x[v] = from[v];
+#pragma unroll
+    for (int g = 1; g < kGroups; ++g)
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) x[v] += from[g * C::kM * kPitch + v];
+  }
+
+  TENON_DEVICE void output(int item, const float (&x)[kVector]) const {
+    constexpr int kRow = C::kN / kVector;
+    const int m = m0_ + item / kRow, n = n0_ + item % kRow * kVector;
+    if (m >= p_.m || n >= p_.n) return;
+    long long batch = batch_ * p_.batch_step, row = m + batch_ * p_.row_step, column = n;
+    if constexpr (C::kInnerAxis == 1) {  // m holds (batch, row)
+      unsigned rest = static_cast<unsigned>(m);
+      batch = split<false>(rest, p_.inner_size);
+      row = rest;
+    } else if constexpr (C::kInnerAxis == 2) {  // n holds (batch, column)
+      unsigned rest = static_cast<unsigned>(n);
+      batch = split<false>(rest, p_.inner_size);
+      column = rest;
+    }
+    if constexpr (kVector == 1)
+      epilogue_.store(batch, row, column, x[0]);
+    else
+      epilogue_.store_row(batch, row, column, x);
+  }
+
+  TENON_DEVICE float* partial(int split_index) const {
+    return p_.partials +
+           (static_cast<long long>(blockIdx.x) * p_.splits + split_index) * (C::kM * C::kN);
+  }
+
+  TENON_DEVICE void leave_partial(const float* sums) const {
+    float* to = partial(static_cast<int>(blockIdx.y));
+    for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads) {
+      constexpr int kRow = C::kN / kVector;
+      if (m0_ + i / kRow >= p_.m || n0_ + i % kRow * kVector >= p_.n) continue;
+      float x[kVector];
+      group_sum(sums, i, x);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) to[i * kVector + v] = x[v];
+    }
+  }
+
+  /// Whether all other blocks of this tile have left their partial sums.
+  TENON_DEVICE bool last_of_tile(unsigned* tickets) const {
+    unsigned* counter = tickets + p_.ticket + blockIdx.x;
+    auto* flag = reinterpret_cast<unsigned*>(tables_);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      *flag = take_ticket(counter);
+      if (*flag + 1 == static_cast<unsigned>(p_.splits)) *counter = 0;  // ready for the next launch
+    }
+    __syncthreads();
+    const bool last = *flag + 1 == static_cast<unsigned>(p_.splits);
+    __syncthreads();
+    return last;
+  }
+
+  /// Adds up the partial sums. With fewer items than threads, several threads share an item, each
+  /// with a run of the splits; the runs are added in order.
+  TENON_DEVICE void add_partials(float* sums) const {
+    constexpr int kRow = C::kN / kVector;
+    const int rows_left = static_cast<int>(p_.m) - m0_, columns_left = static_cast<int>(p_.n) - n0_;
+    const int rows = rows_left < C::kM ? rows_left : C::kM;
+    const int columns = ((columns_left < C::kN ? columns_left : C::kN) + kVector - 1) / kVector;
+    const int items = rows * columns, t = static_cast<int>(threadIdx.x);
+    const int runs = items >= C::kThreads ? 1 : C::kThreads / items;
+    const int run = runs == 1 ? 0 : t / items;
+    const int from = run * p_.splits / runs, to = (run + 1) * p_.splits / runs;
+    for (int i = runs == 1 ? t : t % items; i < items; i += C::kThreads) {
+      const int item = i / columns * kRow + i % columns;
+      float x[kVector] = {};
+      if (run < runs) {
+#pragma unroll 8
+        for (int s = from; s < to; ++s)
+#pragma unroll
+          for (int v = 0; v < kVector; ++v) x[v] += partial(s)[item * kVector + v];
+      }
+      if (runs == 1) {
+        output(item, x);
+        continue;
+      }
+      if (run < runs)
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) sums[(run * items + i) * kVector + v] = x[v];
+    }
+    if (runs == 1) return;
+    __syncthreads();
+    if (t >= items) return;
+    float x[kVector] = {};
+    for (int r = 0; r < runs; ++r)
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) x[v] += sums[(r * items + t) * kVector + v];
+    output(t / columns * kRow + t % columns, x);
+  }
+
+  const GemmProblem& p_;
+  const E& epilogue_;
+  unsigned char* shared_;
+  unsigned char* tables_;
+  unsigned batch_ = 0;
+  int m0_ = 0, n0_ = 0;
+};
+
+}  // namespace tenon::cuda

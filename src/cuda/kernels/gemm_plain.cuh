@@ -1,0 +1,99 @@
+// The defining sum of a contraction, one thread a result: float64, integers, and sizes beyond
+// 2^31. Right everywhere, quick nowhere.
+//
+// Operands as in gemm_args.cuh, of any element type; sums in double, float or wrapping 64-bit
+// integers. Overwrites what the epilogue stores.
+#pragma once
+
+#include "cuda/kernels/counter.cuh"
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/gemm_args.cuh"
+#include "cuda/kernels/intrinsics.cuh"
+#include "scalar/arithmetic.h"
+
+namespace tenon::cuda {
+
+/// d holds the digits of an index.
+TENON_DEVICE void digits_of(const GemmAxis& axis, unsigned long long index, long long (&d)[3]) {
+  unsigned long long rest = index;
+  unsigned long long d1 = split<true>(rest, axis.size2);
+  const unsigned long long d0 = split<true>(d1, axis.size1);
+  d[0] = static_cast<long long>(d0);
+  d[1] = static_cast<long long>(d1);
+  d[2] = static_cast<long long>(rest);
+}
+
+template <int window>
+TENON_DEVICE bool locate(const GemmOperand& o, const long long (&x)[3], const long long (&y)[3],
+                         long long& offset) {
+  for (int i = 0; i < 3; ++i) offset += x[i] * o.outer.stride[i] + y[i] * o.inner.stride[i];
+  if (window == 0) return true;
+  long long u = o.outer.u0 + x[1] * o.outer.u_step + o.inner.u0 + y[1] * o.inner.u_step;
+  long long v = o.outer.v0 + x[2] * o.outer.v_step + o.inner.v0 + y[2] * o.inner.v_step;
+  if (window == 2) {
+    const auto step_u = static_cast<long long>(o.step_u.value),
+               step_v = static_cast<long long>(o.step_v.value);
+    if (u < 0 || v < 0 || u % step_u != 0 || v % step_v != 0) return false;
+    u /= step_u;
+    v /= step_v;
+    offset += u * o.stride_u + v * o.stride_v;
+  }
+  return u >= 0 && u < o.limit_u && v >= 0 && v < o.limit_v;
+}
+
+/// kRound: operands are rounded to bfloat16 (1) or float16 (2) first.
+template <int kRound, class T>
+TENON_DEVICE T rounded(T x) {
+  if constexpr (kRound == 1) return static_cast<T>(bf16_to_float(float_to_bf16(x)));
+  if constexpr (kRound == 2) return static_cast<T>(f16_to_float(float_to_f16(x)));
+  return x;
+}
+
+/// ElementA, ElementB: of element.cuh; T: the type of the sums.
+template <class ElementA, class ElementB, class T, int kWindowA, int kWindowB, int kInnerAxis,
+          int kRound, class E>
+TENON_DEVICE void plain_contraction(const GemmProblem& p, const GemmOperand& a,
+                                    const GemmOperand& b, const E& epilogue,
+                                    unsigned long long count) {
+  const unsigned long long i =
+      static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const auto rows = static_cast<unsigned long long>(p.m),
+             columns = static_cast<unsigned long long>(p.n);
+  const unsigned long long n = i % columns, m = i / columns % rows, z = i / columns / rows;
+  long long base_a = 0, base_b = 0;
+  unsigned long long rest = z;
+  for (int d = p.batch_axes - 1; d >= 0; --d) {
+    const auto digit = static_cast<long long>(rest % p.batch_size[d].value);
+    base_a += digit * p.batch_stride_a[d];
+    base_b += digit * p.batch_stride_b[d];
+    rest /= p.batch_size[d].value;
+  }
+  long long outer_a[3], outer_b[3];
+  digits_of(a.outer, m, outer_a);
+  digits_of(b.outer, n, outer_b);
+  T sum = 0;
+  for (long long k = 0; k < p.k; ++k) {
+    long long inner[3], at_a = base_a, at_b = base_b;
+    digits_of(a.inner, static_cast<unsigned long long>(k), inner);
+    if (!locate<kWindowA>(a, outer_a, inner, at_a)) continue;
+    digits_of(b.inner, static_cast<unsigned long long>(k), inner);
+    if (!locate<kWindowB>(b, outer_b, inner, at_b)) continue;
+    const T x = rounded<kRound>(static_cast<T>(ElementA::load(a.data, at_a)));
+    const T y = rounded<kRound>(static_cast<T>(ElementB::load(b.data, at_b)));
+    sum = scalar::add(sum, scalar::mul(x, y));
+  }
+  auto batch = static_cast<long long>(z) * p.batch_step,
+       row = static_cast<long long>(m) + static_cast<long long>(z) * p.row_step;
+  auto column = static_cast<long long>(n);
+  if (kInnerAxis == 1) {
+    batch = static_cast<long long>(m / p.inner_size.value);
+    row = static_cast<long long>(m % p.inner_size.value);
+  } else if (kInnerAxis == 2) {
+    batch = static_cast<long long>(n / p.inner_size.value);
+    column = static_cast<long long>(n % p.inner_size.value);
+  }
+  epilogue.store(batch, row, column, sum);
+}
+
+}  // namespace tenon::cuda
