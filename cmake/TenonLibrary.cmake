@@ -3,7 +3,7 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
-set(TENON_DEPENDENCIES Threads::Threads ZLIB::ZLIB PNG::PNG JPEG::JPEG)
+set(TENON_DEPENDENCIES Threads::Threads ZLIB::ZLIB PNG::PNG JPEG::JPEG ${CMAKE_DL_LIBS})
 
 # Every target of the project is compiled with these: results follow IEEE 754.
 add_library(tenon_options INTERFACE)
@@ -27,7 +27,8 @@ target_compile_definitions(tenon_options INTERFACE TENON_VERSION="${PROJECT_VERS
 
 file(GLOB_RECURSE TENON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 tenon_choose_isa(TENON_SOURCES)
-add_library(tenon_objects OBJECT ${TENON_SOURCES})
+include(cmake/TenonEmbed.cmake)
+add_library(tenon_objects OBJECT ${TENON_SOURCES} ${TENON_EMBEDDED_SOURCE})
 target_include_directories(tenon_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(tenon_objects PRIVATE $<$<CONFIG:Release>:-O1> -fno-math-errno -fno-trapping-math -ffunction-sections -fdata-sections)
 target_link_libraries(tenon_objects PRIVATE tenon_options ${TENON_DEPENDENCIES})

@@ -37,4 +37,10 @@ bool env_flag(const char* name, bool fallback) {
   throw ValueError(cat("environment variable ", name, " is '", text, "'; give 1 or 0"));
 }
 
+std::string user_cache_folder() {
+  if (const std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
+  if (const std::string base = env_text("XDG_CACHE_HOME"); !base.empty()) return base + "/tenon";
+  return env_text("HOME", "/tmp") + "/.cache/tenon";
+}
+
 }  // namespace tenon

@@ -16,5 +16,8 @@ std::int64_t env_int(const char* name, std::int64_t fallback);
 /// 1, true, yes, on; 0, false, no, off. Throws ValueError naming the variable when it holds
 /// anything else.
 bool env_flag(const char* name, bool fallback);
+/// Where Tenon keeps what it can make again: TENON_CACHE, else XDG_CACHE_HOME/tenon, else
+/// ~/.cache/tenon.
+std::string user_cache_folder();
 
 }  // namespace tenon

@@ -140,10 +140,6 @@ SystemSpeed measure_system(int threads) {
   return speed;
 }
 
-std::string cache_folder() {
-  if (std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
-  if (const std::string base = env_text("XDG_CACHE_HOME"); !base.empty()) return base + "/tenon";
-  return env_text("HOME", "/tmp") + "/.cache/tenon";
-}
+std::string cache_folder() { return user_cache_folder(); }
 
 }  // namespace tenon

@@ -17,16 +17,13 @@ constexpr int kVersionNeeded = 12000;
 // WSL and containers put it.
 Library open_driver(const std::string& file) {
   if (!file.empty()) return open_file(file);
-  Library library;
-  for (const char* path :
-       {"libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
-        "/usr/lib/aarch64-linux-gnu/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
-        "/usr/local/nvidia/lib64/libcuda.so.1"}) {
-    library = open_file(path);
-    if (library.handle != nullptr) return library;
-  }
-  library.path = "libcuda.so.1";
-  return library;
+  Library first = open_file("libcuda.so.1");
+  if (first.handle != nullptr) return first;
+  for (const char* path : {"/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
+                           "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+                           "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"})
+    if (Library library = open_file(path); library.handle != nullptr) return library;
+  return first;  // its words say best what is missing
 }
 
 // Fills the table; returns the first required name that is missing, or null.

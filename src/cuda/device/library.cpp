@@ -119,6 +119,13 @@ std::vector<std::string> library_candidates(const LibraryName& name) {
 bool switched_off(const LibraryName& name) { return env_text(name.variable) == "off"; }
 bool named_by_user(const LibraryName& name) { return !env_text(name.variable).empty(); }
 
+bool is_present(const LibraryName& name) {
+  if (switched_off(name)) return false;
+  for (const std::string& path : library_candidates(name))
+    if (path.find('/') != std::string::npos && is_there(path)) return true;
+  return open_library(name).handle != nullptr;
+}
+
 std::string missing_text(const LibraryName& name) {
   if (switched_off(name)) return cat(name.variable, " is 'off'");
   return cat("no ", name.files.front(),

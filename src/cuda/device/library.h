@@ -30,6 +30,9 @@ struct LibraryName {
 bool switched_off(const LibraryName& name);
 /// Whether the variable names a file.
 bool named_by_user(const LibraryName& name);
+/// Whether open_library() will most likely succeed; found out without loading a large library where
+/// its file can be seen.
+bool is_present(const LibraryName& name);
 /// "no libnvrtc.so.13 in …": where it was looked for and what to do.
 std::string missing_text(const LibraryName& name);
 /// Opens one file.

@@ -1,11 +1,14 @@
-// The vendor libraries that engines may use, opened once when they are first asked for.
+// The vendor libraries that engines may use, opened once when they are first asked for: that reads
+// half a gigabyte, so whether they are there is told without opening them where possible.
 #pragma once
 
 #include "cuda/device/library.h"
 
 namespace tenon::cuda {
 
-/// cuBLASLt and cuDNN; TENON_CUBLASLT and TENON_CUDNN name a file, or are "off".
+/// TENON_CUBLASLT and TENON_CUDNN name a file, or are "off".
+bool cublaslt_present();
+bool cudnn_present();
 const Library& cublaslt_library();
 const Library& cudnn_library();
 

@@ -1,0 +1,49 @@
+// Keys and the way through cache and compiler.
+#include "cuda/jit/build.h"
+
+#include <chrono>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/jit/embedded.h"
+#include "cuda/jit/nvrtc.h"
+
+namespace tenon::cuda {
+
+Digest key_of(const Source& source, int arch) {
+  Digester digester;
+  digester.add(source.text);
+  for (const auto& [name, text] : headers_of(source.text)) {
+    digester.add(name);
+    digester.add(*text);
+  }
+  for (const char* option : common_options()) digester.add(option);
+  digester.add(choose_arch(arch).option);
+  digester.add(cat(compiler().major, ".", compiler().minor));
+  return digester.result();
+}
+
+Image build_image(const Source& source, int arch, const KernelCache& cache) {
+  if (!compiler().problem.empty()) throw DeviceError(compiler().problem);
+  Image image;
+  const Digest key = key_of(source, arch);
+  image.bytes = cache.read(key);
+  image.from_disk = !image.bytes.empty();
+  if (image.from_disk) return image;
+
+  const auto start = std::chrono::steady_clock::now();
+  CompileResult result =
+      compile_text(source.text, cat(source.entry, ".cu"), headers_of(source.text), arch);
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+  image.compile_ms = spent.count();
+  if (result.image.empty())
+    throw NotSupported(cat("the device kernel ", source.entry, " does not compile for sm_", arch,
+                           " with NVRTC ", compiler().major, ".", compiler().minor,
+                           ": please report it; the compiler says:\n", result.log));
+  cache.write(key, result.image);
+  image.bytes = std::move(result.image);
+  return image;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,25 @@
+// From a source to an image: look on disk, else compile and keep. Needs no card.
+#pragma once
+
+#include <string>
+
+#include "cuda/jit/digest.h"
+#include "cuda/jit/jit.h"
+#include "cuda/jit/kernel_cache.h"
+
+namespace tenon::cuda {
+
+struct Image {
+  std::string bytes;  // cubin or PTX
+  bool from_disk = false;
+  double compile_ms = 0;
+};
+
+/// What a kernel depends on: the text, the headers that it includes, the options, the architecture
+/// and the compiler's version.
+Digest key_of(const Source& source, int arch);
+/// Throws NotSupported with the compiler's words when the source does not compile, DeviceError when
+/// there is no compiler.
+Image build_image(const Source& source, int arch, const KernelCache& cache);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,31 @@
+// A 128-bit digest for cache keys: not against forgers, only against chance.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tenon::cuda {
+
+struct Digest {
+  std::uint64_t lo = 0, hi = 0;
+  auto operator<=>(const Digest&) const = default;
+  /// 32 hexadecimal digits.
+  std::string hex() const;
+};
+
+/// Digests a sequence of texts; where one ends counts.
+class Digester {
+ public:
+  void add(std::string_view text);
+  void add(std::uint64_t number);
+  Digest result() const;
+
+ private:
+  std::uint64_t a_ = 0x243f6a8885a308d3ull, b_ = 0x13198a2e03707344ull;  // digits of pi
+};
+
+/// 64-bit checksum of bytes.
+std::uint64_t checksum(std::string_view bytes);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,177 @@
+// Kernels by source: one object for each source and card, compiled and loaded by a worker, launched
+// by whoever holds it.
+#include "cuda/jit/jit.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include <tenon/error.h>
+
+#include "base/env.h"
+#include "cuda/device/card.h"
+#include "cuda/device/driver.h"
+#include "cuda/jit/build.h"
+#include "cuda/jit/workers.h"
+
+namespace tenon::cuda {
+namespace {
+
+// Shared memory that a block may have without asking.
+constexpr std::uint32_t kPlainShared = 48 * 1024;
+
+struct Counters {
+  std::mutex mutex;
+  JitStats stats;
+};
+
+Counters& counters() {
+  static Counters* const instance = new Counters;
+  return *instance;
+}
+
+void count(const Image& image) {
+  Counters& all = counters();
+  const std::lock_guard lock(all.mutex);
+  ++(image.from_disk ? all.stats.from_disk : all.stats.compiled);
+  all.stats.compile_ms += image.compile_ms;
+}
+
+const KernelCache& disk() {
+  static const KernelCache* const cache = new KernelCache(user_cache_folder() + "/kernels");
+  return *cache;
+}
+
+class JitKernel final : public CompiledKernel {
+ public:
+  JitKernel(const Target& target, Source source) : target_(target), source_(std::move(source)) {}
+
+  const Source& source() const override { return source_; }
+
+  // On a worker.
+  void build() noexcept {
+    try {
+      const Image image = build_image(source_, target_.arch, disk());
+      count(image);
+      load(image.bytes);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      done_.store(true, std::memory_order_release);
+    }
+    changed_.notify_all();
+  }
+
+  void wait() const override {
+    if (target_.ordinal < 0)
+      throw DeviceError(cat("the kernel ", source_.entry,
+                            " was made for no card: it can be printed, not compiled or launched"));
+    if (!done_.load(std::memory_order_acquire)) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return done_.load(std::memory_order_acquire); });
+    }
+    if (error_ != nullptr) std::rethrow_exception(error_);
+  }
+
+  void launch(void* stream, Grid grid, Grid block, std::uint32_t shared_bytes,
+              void* const* params) const override {
+    wait();
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+    const Context& context = context_of(target_.ordinal);
+    if (shared_bytes + static_shared_ > kPlainShared) allow_shared();
+    check(driver().cuLaunchKernel(function_, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                  shared_bytes, static_cast<CUstream>(stream),
+                                  const_cast<void**>(params), nullptr),
+          "launching ", source_.entry, " on ", context.title(), " with ", grid.x, " x ", grid.y,
+          " x ", grid.z, " blocks of ", block.x * block.y * block.z, " threads and ", shared_bytes,
+          " bytes of shared memory");
+  }
+
+ private:
+  void load(const std::string& image) {
+    const Context& context = context_of(target_.ordinal);
+    const OutsideCapture outside;
+    const Driver& api = driver();
+    CUmodule module = nullptr;  // stays loaded to the end of the process
+    check(api.cuModuleLoadData(&module, image.data()), "loading the kernel ", source_.entry, " on ",
+          context.title());
+    check(api.cuModuleGetFunction(&function_, module, source_.entry.c_str()), "finding ",
+          source_.entry, " in its module");
+    int bytes = 0;
+    check(api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function_),
+          "asking for the shared memory of ", source_.entry);
+    static_shared_ = static_cast<std::uint32_t>(bytes);
+  }
+
+  // Once a kernel: all that the card has, which costs no occupancy as long as it is not used.
+  void allow_shared() const {
+    std::call_once(shared_once_, [&] {
+      const OutsideCapture outside;
+      check(driver().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        static_cast<int>(target_.shared_bytes - static_shared_)),
+            "asking for more shared memory for ", source_.entry);
+    });
+  }
+
+  const Target target_;
+  const Source source_;
+  CUfunction function_ = nullptr;
+  std::uint32_t static_shared_ = 0;
+  mutable std::once_flag shared_once_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::atomic<bool> done_{false};
+  std::exception_ptr error_;
+};
+
+using Key = std::tuple<int, int, Digest>;  // card, architecture, source
+
+struct Kernels {
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<JitKernel>> by_key;
+};
+
+// Never destroyed: programs in static storage may outlive it.
+Kernels& kernels() {
+  static Kernels* const instance = new Kernels;
+  return *instance;
+}
+
+Key memory_key(const Target& target, const Source& source) {
+  Digester digester;
+  digester.add(source.entry);
+  digester.add(source.text);
+  return {target.ordinal, target.arch, digester.result()};
+}
+
+}  // namespace
+
+std::shared_ptr<const CompiledKernel> compile(const Target& target, Source source) {
+  Kernels& all = kernels();
+  const Key key = memory_key(target, source);
+  std::shared_ptr<JitKernel> kernel;
+  {
+    const std::lock_guard lock(all.mutex);
+    std::shared_ptr<JitKernel>& slot = all.by_key[key];
+    if (slot != nullptr) {
+      const std::lock_guard stats_lock(counters().mutex);
+      ++counters().stats.from_memory;
+      return slot;
+    }
+    slot = kernel = std::make_shared<JitKernel>(target, std::move(source));
+  }
+  if (target.ordinal >= 0) run_on_worker([kernel] { kernel->build(); });
+  return kernel;
+}
+
+JitStats jit_stats() {
+  const std::lock_guard lock(counters().mutex);
+  return counters().stats;
+}
+
+}  // namespace tenon::cuda
