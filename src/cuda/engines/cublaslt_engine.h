@@ -1,0 +1,13 @@
+// The engine of NVIDIA's cuBLASLt for matrix products.
+#pragma once
+
+#include "cuda/target.h"
+#include "plan/engine.h"
+
+namespace tenon::cuda {
+
+/// Claims products of floating matrices whose strides the library can express, where the target has
+/// it. Deterministic algorithms only.
+const Engine& cublaslt_engine(const Target& target);
+
+}  // namespace tenon::cuda
