@@ -10,7 +10,9 @@ add_executable(tenon_tests ${TENON_TEST_SOURCES})
 target_include_directories(tenon_tests PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
 # Lightly optimised: half the compile time; what is timed is in the library.
 target_compile_options(tenon_tests PRIVATE $<$<CONFIG:Release>:-O1>)
-target_link_libraries(tenon_tests PRIVATE tenon tenon_options doctest::doctest)
+target_link_libraries(tenon_tests PRIVATE tenon tenon_options doctest::doctest ${CMAKE_DL_LIBS})
+include(cmake/TenonEmulator.cmake)
+add_dependencies(tenon_tests tenon_fake_cuda tenon_fake_nvrtc)
 
 function(tenon_add_test name seconds)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -28,6 +30,7 @@ list(REMOVE_DUPLICATES TENON_TEST_FOLDERS)
 foreach(folder ${TENON_TEST_FOLDERS})
   tenon_add_test(tests.${folder} 900 tenon_tests "--source-file=*/tests/${folder}/*" --no-intro)
 endforeach()
+tenon_use_emulator(tests.cuda)
 
 # Tests of the command are Python programs (unittest, standard library only).
 if(TARGET tenon_cli)

@@ -1,0 +1,48 @@
+# The emulated card for tests: a driver library and an NVRTC library that run kernels on the CPU, so that the CUDA backend is
+# tested where there is no card and no toolkit.
+#
+# tenon_use_emulator(test…) sends ctest's runs of these tests to it. To run the same programs on a real card, start them without
+# ctest, or configure with -DTENON_TEST_CARD=ON; without a card they say 'skipped'.
+option(TENON_TEST_CARD "Run the tests of the CUDA backend on this machine's card, not on the emulated one" OFF)
+
+file(GLOB TENON_EMULATOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/emulator/*.cpp)
+set(TENON_NVRTC_SOURCES ${TENON_EMULATOR_SOURCES})
+list(FILTER TENON_NVRTC_SOURCES INCLUDE REGEX "/(fake_nvrtc|rewrite)\\.cpp$")
+set(TENON_DRIVER_SOURCES ${TENON_EMULATOR_SOURCES})
+list(FILTER TENON_DRIVER_SOURCES EXCLUDE REGEX "/(fake_nvrtc|rewrite)\\.cpp$")
+
+add_library(tenon_fake_cuda MODULE ${TENON_DRIVER_SOURCES})
+add_library(tenon_fake_nvrtc MODULE ${TENON_NVRTC_SOURCES})
+target_compile_definitions(tenon_fake_nvrtc PRIVATE TENON_EMULATOR_COMPILER="${CMAKE_CXX_COMPILER}"
+                           TENON_EMULATOR_FOLDER="${PROJECT_SOURCE_DIR}/tests/cuda/emulator")
+foreach(library tenon_fake_cuda tenon_fake_nvrtc)
+  target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${library} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${TENON_WARNINGS_AS_ERRORS}>:-Werror>
+                         $<$<CONFIG:Release>:-O1>)
+  # Not instrumented by sanitizers: they do not follow changes of stacks.
+  target_link_libraries(${library} PRIVATE ${CMAKE_DL_LIBS})
+  set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endforeach()
+
+# Kernels that are compiled for the emulator stay in a cache whose name changes with the emulator.
+file(GLOB_RECURSE TENON_EMULATOR_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/emulator/include/*
+     ${PROJECT_SOURCE_DIR}/tests/cuda/emulator/*.h)
+set(TENON_EMULATOR_STAMP "${CMAKE_CXX_COMPILER}${CMAKE_CXX_COMPILER_VERSION}")
+foreach(source ${TENON_EMULATOR_HEADERS} ${TENON_NVRTC_SOURCES})
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(SHA256 ${source} hash)
+  string(APPEND TENON_EMULATOR_STAMP ${hash})
+endforeach()
+string(SHA256 TENON_EMULATOR_STAMP "${TENON_EMULATOR_STAMP}")
+string(SUBSTRING "${TENON_EMULATOR_STAMP}" 0 12 TENON_EMULATOR_STAMP)
+
+function(tenon_use_emulator)
+  if(TENON_TEST_CARD)
+    return()
+  endif()
+  foreach(test ${ARGN})
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_fake_cuda>"
+                 "TENON_NVRTC=$<TARGET_FILE:tenon_fake_nvrtc>"
+                 "TENON_CACHE=${CMAKE_BINARY_DIR}/emulator-cache-${TENON_EMULATOR_STAMP}")
+  endforeach()
+endfunction()

@@ -1,0 +1,152 @@
+// What the handles of the emulated driver point to, and how work is submitted to a stream.
+//
+// Work runs at once, in the order of the calls; a stream that is being captured collects it in a
+// graph instead. Every function of the interface holds one lock, so nothing here locks.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "abi.h"
+#include "card.h"
+#include "cuda/device/driver_api.h"
+
+#define TENON_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace tenon::cuda {
+
+struct CUctx_st {
+  int card = 0;
+  int users = 0;
+};
+
+struct CUmod_st {
+  CUctx_st* context = nullptr;
+  void* library = nullptr;
+  tenon_emulator::Module module{};
+  std::deque<CUfunc_st> functions;
+};
+
+struct CUfunc_st {
+  CUmod_st* owner = nullptr;
+  const tenon_emulator::Entry* entry = nullptr;
+  int dynamic_limit = 48 * 1024;
+  int static_bytes() const {
+    return static_cast<int>(owner->module.shared_end - owner->module.shared_begin);
+  }
+};
+
+struct CUstream_st {
+  CUctx_st* context = nullptr;
+  CUgraph_st* capture = nullptr;  // the graph that collects its work
+  CUstream_st* origin = nullptr;  // the stream whose capture it joined; itself when it began one
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id thread;  // that began the capture
+  bool invalidated = false;
+  bool adopted = false;  // captures into a graph of the caller
+  std::uint64_t capture_id = 0;
+  std::vector<CUstream_st*> joined;  // streams that waited for an event of this capture
+};
+
+struct CUevent_st {
+  bool timing = true, recorded = false;
+  std::chrono::steady_clock::time_point time;
+  CUgraph_st* capture = nullptr;  // recorded in a capture
+  CUstream_st* origin = nullptr;
+};
+
+}  // namespace tenon::cuda
+
+namespace tenon_emulator {
+
+using namespace tenon::cuda;
+
+struct KernelWork {
+  CUfunc_st* function = nullptr;
+  Index3 grid{1, 1, 1}, block{1, 1, 1};
+  unsigned shared_bytes = 0;
+  std::vector<unsigned char> params;  // copies, one after another
+};
+
+struct FillWork {
+  CUdeviceptr to = 0;
+  unsigned value = 0;
+  int element = 1;  // bytes
+  std::size_t count = 0;
+};
+
+struct Work {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  KernelWork kernel;
+  CUDA_MEMCPY3D copy;
+  FillWork fill;
+};
+
+/// Runs it now, on the card.
+CUresult execute(Work& work, int card);
+/// Runs it or adds it to the graph that the stream collects.
+CUresult submit(CUstream_st* stream, Work work);
+CUresult check_copy(const CUDA_MEMCPY3D& copy);
+
+/// The context of the calling thread; null when it has none.
+CUctx_st*& current_context();
+
+/// What captures of other threads mean to the calling thread; global at first.
+CUstreamCaptureMode& thread_capture_mode();
+
+/// The stream behind a handle; null stands for the context's default stream. Null when it is dead.
+CUstream_st* stream_of(CUstream handle);
+
+/// Handles that are alive; every other is refused.
+void enter(const void* handle);
+void leave(const void* handle);
+bool alive(const void* handle);
+CUresult dead_handle(const char* function);
+
+/// Streams with a capture under way.
+std::vector<CUstream_st*>& captures();
+/// What a capture forbids (allocation, waiting for everything): fails and spoils the capture.
+CUresult refuse_while_capturing(const char* function);
+CUresult spoil(CUstream_st* stream, const char* function);
+
+std::recursive_mutex& lock();
+
+}  // namespace tenon_emulator
+
+namespace tenon::cuda {
+
+struct CUgraphNode_st {
+  tenon_emulator::Work work;
+};
+
+struct CUgraph_st {
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+};
+
+struct CUgraphExec_st {
+  CUctx_st* context = nullptr;
+  struct Item {
+    const CUgraphNode_st* node;
+    tenon_emulator::Work work;
+  };
+  std::vector<Item> items;
+};
+
+}  // namespace tenon::cuda
+
+/// First statement of every function of the interface.
+#define TENON_ENTER(name)                                                   \
+  const std::lock_guard<std::recursive_mutex> held(tenon_emulator::lock()); \
+  if (const CUresult asked = tenon_emulator::injected(name); asked != CUDA_SUCCESS) return asked
+
+#define TENON_NEED_CONTEXT(name)                                                        \
+  if (tenon_emulator::current_context() == nullptr) {                                   \
+    return tenon_emulator::fail(CUDA_ERROR_INVALID_CONTEXT, name " without a context"); \
+  }

@@ -1,0 +1,26 @@
+// What the lanes of a warp compute together: shuffles, matrix products, matrix loads. Pure
+// functions of what the 32 lanes bring; who waits for whom is block.cpp's matter.
+#pragma once
+
+#include <cstdint>
+
+#include "abi.h"
+
+namespace tenon_emulator {
+
+struct WarpCall {
+  /// Works for all lanes at once, with the calls of the lanes that are `present`. Null, or what is
+  /// wrong with them.
+  const char* (*apply)(const WarpCall* lanes, std::uint32_t present) = nullptr;
+  void* out = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  int mode = 0, bytes = 0, argument = 0;
+};
+
+WarpCall sync_call();
+WarpCall shuffle_call(Shuffle mode, void* value, int bytes, int argument);
+WarpCall mma_call(Mma kind, float* d, const unsigned* a, const unsigned* b);
+WarpCall load_matrix_call(int count, bool transposed, unsigned* registers, const void* row);
+
+}  // namespace tenon_emulator
