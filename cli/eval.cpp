@@ -20,6 +20,7 @@ namespace {
 struct Options {
   std::string run, data, precision;
   int threads = 0;
+  std::string device = "cpu";
   std::int64_t batch = 0;
   bool json = false;
 };
@@ -145,6 +146,7 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
 int run(const Options& options) {
   if (options.batch < 0) throw UsageError(fmt::format("--batch: {} is negative", options.batch));
   set_threads(options.threads);
+  set_device(options.device);
   const train::TrainedModel model = train::TrainedModel::open(options.run);
   set_precision(precision_from_name(options.precision.empty() ? model.settings().precision
                                                               : options.precision));
@@ -189,7 +191,8 @@ Command eval_command() {
                  "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y", "the run's own");
   command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
-      .choices = {"fp32", "bf16"};
+      .choices = {"fp32", "tf32", "bf16", "fp16"};
+  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run(*options); };

@@ -14,7 +14,8 @@ namespace tenon::cli {
 namespace {
 
 struct Options {
-  std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast";
+  std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast",
+                     device = "cpu";
   std::optional<std::int64_t> batch;
   int threads = 0;
   std::vector<std::string> without;
@@ -65,6 +66,7 @@ int run(Options options) {
   parse_list("VIEW", options.view, kViews);
   if (!options.batch) options.batch = models::info(options.model).recipe.batch;
   set_precision(precision_from_name(options.precision));
+  set_device(options.device);
   set_engine(options.engine);
   set_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
@@ -111,7 +113,8 @@ Command inspect_command() {
                                                                                         "infer"};
   command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
   command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
-      .choices = {"fp32", "bf16"};
+      .choices = {"fp32", "tf32", "bf16", "fp16"};
+  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
   command.option(options->engine, "--engine", "NAME", "whose kernels", "fast").choices = {
       "fast", "reference"};
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");

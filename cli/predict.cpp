@@ -28,6 +28,7 @@ struct Options {
   std::vector<std::string> files;
   std::int64_t count = 5, start = 0;
   int top = 3, threads = 0;
+  std::string device = "cpu";
   bool json = false, plain = false;
 };
 
@@ -215,6 +216,7 @@ void check(const Options& options) {
 int run(const Options& options) {
   check(options);
   set_threads(options.threads);
+  set_device(options.device);
   const train::TrainedModel model = train::TrainedModel::open(options.run);
   set_precision(precision_from_name(model.settings().precision));
   Json json(false);
@@ -276,6 +278,7 @@ Command predict_command() {
                  "5");
   command.option(options->start, "--start", "N", "the first of them", "0");
   command.option(options->top, "--top", "N", "classes to show for each", "3");
+  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->plain, "--no-picture", "do not draw");
   command.flag(options->json, "--json", "print JSON");

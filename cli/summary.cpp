@@ -164,7 +164,7 @@ Command summary_command() {
   model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
   command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
   command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
-      .choices = {"fp32", "bf16"};
+      .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.option(options->memory_limit, "--memory-limit", "SIZE",
                  "fail when training needs more, as in 800MB", "none");
   command.flag(options->json, "--json", "print JSON");

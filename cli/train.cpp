@@ -46,13 +46,16 @@ constexpr Shortcut kShortcuts[] = {
      "Training (by default as the model's recipe says)"},
     {"--seed", "seed", "N", "of everything drawn: weights, order, dropout",
      "Training (by default as the model's recipe says)"},
-    {"--precision", "precision", "NAME", "fp32 or bf16 (products in bfloat16, sums in float32)",
-     "Machine"},
+    {"--device", "device", "NAME", "cpu, cuda or cuda:N", "Machine"},
+    {"--precision", "precision", "NAME",
+     "how products compute (sums stay float32): fp32, tf32, bf16 or fp16", "Machine"},
     {"--threads", "threads", "N", "threads; results do not depend on them", "Machine"},
 };
 
 // What may change when a run goes on without changing what it computes.
-bool may_change_on_resume(const std::string& key) { return key == "epochs" || key == "threads"; }
+bool may_change_on_resume(const std::string& key) {
+  return key == "epochs" || key == "threads" || key == "device";
+}
 
 struct Options {
   std::string model, out, resume, config, memory_limit;
@@ -147,11 +150,12 @@ std::string intro(const train::Settings& settings, const std::string& folder) {
                      stdout_terminal().paint(Ink::Bold, settings.model), thousands(info.parameters),
                      info.input.str()) +
          fmt::format(
-             "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {}, {} thread{}, seed "
-             "{}\n",
+             "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {} on {}, {} "
+             "thread{}, "
+             "seed {}\n",
              settings.data, settings.epochs, settings.epochs == 1 ? "" : "s", settings.batch,
              settings.optimizer, settings.lr, momentum, settings.schedule, settings.precision,
-             threads(), threads() == 1 ? "" : "s", settings.seed) +
+             settings.device, threads(), threads() == 1 ? "" : "s", settings.seed) +
          fmt::format("run folder {}\n", folder);
 }
 
@@ -251,9 +255,10 @@ std::vector<KeyValue> resume_overrides(const Options& options) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError(
         fmt::format("{} cannot change when a run goes on", what),
-        fmt::format("--resume keeps the settings of {}; only --epochs and --threads may differ. "
-                    "Leave --resume away to start a new run",
-                    options.resume));
+        fmt::format(
+            "--resume keeps the settings of {}; only --epochs, --device and --threads may differ. "
+            "Leave --resume away to start a new run",
+            options.resume));
   };
   if (!options.model.empty()) refuse("MODEL");
   if (!options.out.empty()) refuse("--out");
@@ -297,6 +302,7 @@ void add_options(Command& command, Options& options) {
     const std::string fallback = std::string(shortcut.key) == "data"        ? "digits"
                                  : std::string(shortcut.key) == "threads"   ? "all CPUs"
                                  : std::string(shortcut.key) == "seed"      ? "0"
+                                 : std::string(shortcut.key) == "device"    ? "cpu"
                                  : std::string(shortcut.key) == "precision" ? "fp32"
                                                                             : "";
     command.group(shortcut.group)
@@ -309,7 +315,8 @@ void add_options(Command& command, Options& options) {
       .completes = Completes::Folders;
   command
       .option(options.resume, "--resume", "DIR",
-              "go on with this run by its own settings; only --epochs and --threads may change")
+              "go on with this run by its own settings; only --epochs, --device and --threads may "
+              "change")
       .completes = Completes::Folders;
   command
       .option(options.config, "--config", "FILE.toml", "settings from a file of key = value lines")

@@ -18,8 +18,14 @@ struct Device {
   TENON_API std::string str() const;
 };
 
-/// Parses "cpu", "cuda" or "cuda:N". Throws ValueError for another text, DeviceError when this
-/// build cannot serve the device.
+/// Parses "cpu", "cuda" or "cuda:N". Throws ValueError for another text, DeviceError that says what
+/// is missing (card, driver, run-time compiler) when the device cannot be used.
 TENON_API Device device(const std::string& text);
+
+/// The device on which tensors, variables and networks are made that are told no other: the CPU at
+/// the start. Throws as device() does.
+TENON_API void set_device(Device device);
+TENON_API void set_device(const std::string& text);
+TENON_API Device current_device();
 
 }  // namespace tenon

@@ -11,12 +11,13 @@
 
 namespace tenon {
 
-/// How contractions compute: operands rounded to bfloat16 with float32 sums, or float32 throughout.
-/// Values stay float32.
-enum class Precision { Fp32, Bf16 };
+/// How products and convolutions of float32 compute: float32 throughout, or operands rounded to
+/// TF32 (10 bits of mantissa), bfloat16 or float16. Sums and values stay float32. The CPU has no
+/// TF32 and no fast float16: there those two compute in float32, which is more exact.
+enum class Precision { Fp32, Tf32, Bf16, Fp16 };
 TENON_API const char* name(Precision precision);
-TENON_API Precision
-precision_from_name(const std::string& text);  ///< "fp32", "bf16"; throws ValueError.
+/// "fp32", "tf32", "bf16", "fp16"; throws ValueError for another text.
+TENON_API Precision precision_from_name(const std::string& text);
 
 /// Computes all of these in one program: loss, gradients and updates together share what they have
 /// in common, and assignments take effect. Pending tensors that the caller still holds and that
@@ -81,6 +82,10 @@ class TENON_API Plan {
 };
 /// Plans the evaluation of these tensors without running it.
 TENON_API Plan plan(std::span<const Tensor> tensors);
+
+/// Waits until the cards have done all work that is queued. Values read by data() and item() need no
+/// such wait; timings do.
+TENON_API void synchronize();
 
 /// Settings of the process. Changing one that shapes programs makes later evaluations plan anew.
 TENON_API void set_threads(int threads);  ///< 0: all CPUs this process may use

@@ -40,6 +40,9 @@ TENON_API Tensor ones(const Shape& shape, DType dtype = DType::Float32);
 TENON_API Tensor zeros_like(const Tensor& x);
 TENON_API Tensor ones_like(const Tensor& x);
 TENON_API Tensor scalar(Scalar value, DType dtype = DType::Float32);
+/// The same values on another device; the gradient comes back to this one. Not inside a function
+/// that is being compiled: move the tensor before.
+TENON_API Tensor to(const Tensor& x, Device device);
 /// start, start + step, …, below end (above it for a negative step). int64 unless another dtype is
 /// asked for.
 TENON_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, DType dtype = DType::Int64);

@@ -29,8 +29,10 @@ class TENON_API Tensor {
   Tensor& operator=(Tensor&& other) noexcept;
   ~Tensor();
 
-  /// Copies `shape.numel()` elements of `dtype` from host memory.
+  /// Copies `shape.numel()` elements of `dtype` from host memory to the device, or to the default
+  /// one.
   static Tensor from_data(const void* data, const Shape& shape, DType dtype);
+  static Tensor from_data(const void* data, const Shape& shape, DType dtype, Device device);
   /// Copies a list of values; throws ShapeError when their number is not shape.numel().
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape) {
@@ -58,7 +60,7 @@ class TENON_API Tensor {
   /// Computes the value if it is still pending; returns *this.
   const Tensor& eval() const;
   /// The value's bytes in host memory, valid while this tensor (or for a variable, its value)
-  /// lives. Evaluates.
+  /// lives. Evaluates. The value of a tensor on a card is copied to the host, once.
   const void* data() const;
   /// As data(), checked: throws DTypeError when T is not the element type.
   template <class T>

@@ -46,6 +46,28 @@ std::span<const Engine* const> engines(const Target& target);
 void* stream(int index);
 void synchronize(int index);
 
+/// Queues every step of a program once on its card's stream. `values` holds an address for each
+/// value.
+void run_once(const Program& program, std::byte* const* values, std::byte* arena);
+
+/// A program that is run again and again: its first run is queued step by step, the second is
+/// captured as a CUDA graph, in which steps that do not depend on each other stand side by side,
+/// and later ones are one launch. Addresses of inputs and outputs that change from run to run are
+/// patched into the graph.
+class Replay {
+ public:
+  virtual ~Replay() = default;
+  virtual void run(std::byte* const* values, std::byte* arena) = 0;
+  /// Queues several runs in one launch; `values[k]` holds the addresses of run k. They must not
+  /// change from call to call but for those of inputs and outputs.
+  virtual void run_many(std::span<const std::vector<std::byte*>> values, std::byte* arena) = 0;
+};
+std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program);
+
+/// Median milliseconds of one step, launched again and again inside a graph. What the step assigns
+/// is assigned as often.
+double measure(const Kernel& kernel, const Binding& binding, int index, int repeats);
+
 /// Peak rates in FLOP/s and bytes/s, measured in about half a second.
 struct Rates {
   double fp32 = 0, tf32 = 0, bf16 = 0, copy = 0;

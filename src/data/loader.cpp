@@ -148,6 +148,17 @@ Loader::~Loader() = default;
 std::int64_t Loader::next(void* input, void* target) { return impl_->next(input, target); }
 
 // The batch is written where the tensors will hold it: nothing is copied afterwards.
+namespace {
+
+std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host) {
+  if (default_device() == host->device()) return host;
+  auto copy = Buffer::allocate(host->bytes(), default_device());
+  if (host->bytes() != 0) copy->copy_from(*host, host->bytes());
+  return copy;
+}
+
+}  // namespace
+
 bool Loader::next(Batch& batch) {
   Impl& m = *impl_;
   batch = {};
@@ -162,9 +173,9 @@ bool Loader::next(Batch& batch) {
     for (std::int64_t extent : shape) whole.push_back(extent);
     return whole;
   };
-  batch.input = make_data(input, with_batch(input_shape()), input_dtype());
-  batch.target =
-      make_data(target, with_batch(m.dataset->target_shape()), m.dataset->target_dtype());
+  batch.input = make_data(on_default_device(input), with_batch(input_shape()), input_dtype());
+  batch.target = make_data(on_default_device(target), with_batch(m.dataset->target_shape()),
+                           m.dataset->target_dtype());
   batch.size = size;
   return true;
 }

@@ -66,7 +66,7 @@ Tensor take_rows(const Tensor& from, const std::vector<std::int64_t>& rows) {
                 bytes);
   Shape shape = from.shape();
   shape[0] = static_cast<std::int64_t>(rows.size());
-  return Tensor::from_data(values.data(), shape, from.dtype());
+  return Tensor::from_data(values.data(), shape, from.dtype(), Device{});
 }
 
 std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what) {

@@ -1,14 +1,18 @@
 // The host side of Buffer: a caching pool with power-of-two-and-a-half size classes.
 #include "device/buffer.h"
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "device/memory.h"
 
 namespace tenon {
 namespace {
@@ -62,6 +66,16 @@ void* take(std::size_t reserved) {
   return block;
 }
 
+std::atomic<DeviceMemory*> g_cuda{nullptr};
+
+DeviceMemory& card(Device device) {
+  DeviceMemory* memory = cuda_memory();
+  if (memory == nullptr)
+    throw DeviceError(cat(device.str(), " has not been opened: get it by device(\"", device.str(),
+                          "\"), which says what is missing"));
+  return *memory;
+}
+
 void give(void* block, std::size_t reserved) {
   Pool& p = pool();
   std::lock_guard lock(p.mutex);
@@ -73,14 +87,12 @@ void give(void* block, std::size_t reserved) {
 }  // namespace
 
 std::shared_ptr<Buffer> Buffer::allocate(std::size_t bytes, Device device) {
-  if (device.kind != Device::Kind::Cpu)
-    throw DeviceError(
-        cat("no memory can be had on ", device.str(), ": this build serves the CPU only"));
   if (bytes > (std::size_t{1} << 46))
     throw MemoryError(cat("a tensor of ", bytes, " bytes was asked for: check the shapes"));
   std::shared_ptr<Buffer> buffer(new Buffer);
-  const std::size_t reserved = round_size(bytes);
-  buffer->data_ = take(reserved);
+  const bool host = device.kind == Device::Kind::Cpu;
+  const std::size_t reserved = host ? round_size(bytes) : std::max<std::size_t>(bytes, 1);
+  buffer->data_ = host ? take(reserved) : card(device).allocate(reserved, device.index);
   buffer->bytes_ = bytes;
   buffer->reserved_ = reserved;
   buffer->device_ = device;
@@ -101,7 +113,39 @@ std::shared_ptr<Buffer> Buffer::window(std::shared_ptr<Buffer> parent, std::size
 }
 
 Buffer::~Buffer() {
-  if (reserved_ != 0) give(data_, reserved_);
+  if (reserved_ == 0) return;
+  if (device_.kind == Device::Kind::Cpu)
+    give(data_, reserved_);
+  else
+    cuda_memory()->release(data_, reserved_, device_.index);
+}
+
+void Buffer::write(const void* host, std::size_t bytes) {
+  if (device_.kind == Device::Kind::Cpu)
+    std::memmove(data_, host, bytes);
+  else
+    card(device_).from_host(data_, host, bytes, device_.index);
+}
+
+void Buffer::read(void* host, std::size_t bytes) const {
+  if (device_.kind == Device::Kind::Cpu)
+    std::memmove(host, data_, bytes);
+  else
+    card(device_).to_host(host, data_, bytes, device_.index);
+}
+
+void Buffer::copy_from(const Buffer& source, std::size_t bytes) {
+  if (source.device_.kind == Device::Kind::Cpu)
+    write(source.data_, bytes);
+  else if (device_.kind == Device::Kind::Cpu)
+    source.read(data_, bytes);
+  else
+    card(device_).copy(data_, device_.index, source.data_, source.device_.index, bytes);
+}
+
+DeviceMemory* cuda_memory() noexcept { return g_cuda.load(std::memory_order_acquire); }
+void install_cuda_memory(DeviceMemory* memory) noexcept {
+  g_cuda.store(memory, std::memory_order_release);
 }
 
 PoolStats host_pool_stats() {

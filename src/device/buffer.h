@@ -25,6 +25,13 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
 
+  /// Copies from host memory, or from another buffer on any device, in the order of the devices'
+  /// work. The source may be reused when this returns.
+  void write(const void* host, std::size_t bytes);
+  void copy_from(const Buffer& source, std::size_t bytes);
+  /// Copies to host memory; returns when it is there.
+  void read(void* host, std::size_t bytes) const;
+
   void* data() noexcept { return data_; }
   const void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }

@@ -12,6 +12,9 @@
 
 namespace tenon {
 
+/// The compute dtype of a contraction that is none of the dtypes: float32 operands rounded to TF32.
+inline constexpr std::int64_t kTf32Compute = 100;
+
 // clang-format off
 /// Layout by op (unused entries stay zero):
 ///   Constant       f = value
@@ -30,6 +33,7 @@ namespace tenon {
 ///                  shape, other axes agree with x
 ///   ScatterAdd     i[0] = axis; inputs (base, index, updates): base with updates added where Gather
 ///                  would have read
+///   ToDevice       i[0] = kind of the device, i[1] = its index
 ///   Matmul         inputs [.., M, K] and [.., K, N], batch axes equal; i[0] = compute dtype + 1
 ///                  (0: the inputs' own)
 ///   Conv2d…        see ConvAttrs; i[8] = compute dtype + 1

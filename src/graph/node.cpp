@@ -15,6 +15,7 @@ namespace tenon {
 namespace {
 
 std::atomic<std::uint64_t> g_assignments{0};
+std::atomic<Device> g_default_device{Device{}};
 thread_local std::uint32_t t_label = 0;
 
 struct Labels {
@@ -84,19 +85,29 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
     node->tracked |= slots[k]->tracked || slots[k]->op == Op::Variable;
   }
   node->tracked &= op != Op::Assign && op != Op::StopGradient && is_floating(dtype);
-  if (!inputs.empty()) node->device = inputs[0].node()->device;
+  for (const Tensor& input : inputs) {
+    if (!input.node()->placed) continue;
+    node->device = input.node()->device;
+    node->placed = true;
+    break;
+  }
   return Tensor(node.release());
 }
 
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype) {
   Tensor t = make_node(Op::Data, dtype, shape, {}, {});
-  t.node()->device = buffer->device();
-  t.node()->value = std::move(buffer);
+  place(*t.node(), std::move(buffer));
   return t;
 }
 
-void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
+void place(Node& node, std::shared_ptr<Buffer> buffer) {
+  node.device = buffer->device();
+  node.placed = true;
   node.value = std::move(buffer);
+}
+
+void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
+  place(node, std::move(buffer));
   if (node.tracked) return;
   Node* dropped[256];
   const int count = node.input_count;
@@ -104,6 +115,11 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
   node.input_count = 0;
   node.inputs_heap.reset();
   for (int k = 0; k < count; ++k) release(dropped[k]);
+}
+
+Device default_device() noexcept { return g_default_device.load(std::memory_order_relaxed); }
+void set_default_device(Device device) noexcept {
+  g_default_device.store(device, std::memory_order_relaxed);
 }
 
 std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }

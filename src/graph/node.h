@@ -33,7 +33,10 @@ struct Node {
   std::atomic<std::uint32_t> refs{0};
   Shape shape;
   Attrs attrs;
+  // Where it is computed and its value lives, once `placed`: numbers and index ramps, and what is
+  // made of them alone, belong to no device before they get a value.
   Device device;
+  bool placed = false;
   Node* inputs_inline[4] = {};
   std::unique_ptr<Node*[]> inputs_heap;  // for more than four inputs (Concat)
 
@@ -45,6 +48,10 @@ struct Node {
   // wrong value, and is refused instead.
   std::uint64_t built_at = 0;
   std::atomic<std::uint64_t> assigned_at{0};
+  // A value on a card, as last read by the host; for a variable stale once assigned_at has moved
+  // on.
+  std::shared_ptr<Buffer> host_copy;
+  std::uint64_t host_copied_at = 0;
 
   Node* const* inputs() const noexcept { return inputs_heap ? inputs_heap.get() : inputs_inline; }
   std::span<Node* const> in() const noexcept { return {inputs(), input_count}; }
@@ -58,6 +65,8 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
                  std::span<const Tensor> inputs);
 /// A leaf that holds `buffer`.
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
+/// Gives a node its value; its device is then the buffer's.
+void place(Node& node, std::shared_ptr<Buffer> buffer);
 /// Stores the value of a pending node and, unless it is tracked, lets go of its inputs. Not for
 /// leaves.
 void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
@@ -85,6 +94,10 @@ class LabelGuard {
  private:
   std::uint32_t previous_;
 };
+
+/// The device on which tensors are made that are told no other; the CPU at the start.
+Device default_device() noexcept;
+void set_default_device(Device device) noexcept;
 
 /// "conv2d (block.3.conv1)" or "conv2d": how an error names the op that is being built.
 std::string where(const char* op_name);

@@ -86,6 +86,7 @@ enum class Op : std::uint8_t {
   Pad,
   Gather,
   ScatterAdd,
+  ToDevice,  // the same value on another device: what it reads is computed first, where it lives
   // Contractions.
   Matmul,
   Conv2d,

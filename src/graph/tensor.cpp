@@ -33,12 +33,16 @@ const Node& checked(const Node* node) {
 
 const Shape& Tensor::shape() const { return checked(node_).shape; }
 DType Tensor::dtype() const { return checked(node_).dtype; }
-Device Tensor::device() const { return checked(node_).device; }
+Device Tensor::device() const { return checked(node_).placed ? node_->device : default_device(); }
 
 Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype) {
+  return from_data(data, shape, dtype, default_device());
+}
+
+Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype, Device device) {
   const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * item_size(dtype);
-  auto buffer = Buffer::allocate(bytes);
-  if (bytes != 0) std::memcpy(buffer->data(), data, bytes);
+  auto buffer = Buffer::allocate(bytes, device);
+  if (bytes != 0) buffer->write(data, bytes);
   return make_data(std::move(buffer), shape, dtype);
 }
 
@@ -55,12 +59,12 @@ void Tensor::check_dtype(DType wanted) const {
 
 Tensor variable(const Tensor& init, const std::string& var_name) {
   const auto bytes = static_cast<std::size_t>(init.numel()) * item_size(init.dtype());
-  auto buffer = Buffer::allocate(bytes, init.device());
-  if (bytes != 0) std::memcpy(buffer->data(), init.data(), bytes);
+  const Tensor& value = init.eval();
+  auto buffer = Buffer::allocate(bytes, value.device());
+  if (bytes != 0) buffer->copy_from(*value.node()->value, bytes);
   LabelGuard guard(var_name.empty() ? current_label() : intern_label(var_name));
   Tensor t = make_node(Op::Variable, init.dtype(), init.shape(), {}, {});
-  t.node()->device = buffer->device();
-  t.node()->value = std::move(buffer);
+  place(*t.node(), std::move(buffer));
   return t;
 }
 
@@ -74,7 +78,7 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (bytes != node.value->bytes())
     throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
                          ", which holds ", node.value->bytes()));
-  if (bytes != 0) std::memmove(node.value->data(), data, bytes);
+  if (bytes != 0) node.value->write(data, bytes);
   node.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
 }
 
@@ -82,8 +86,11 @@ void set_value(const Tensor& target, const Tensor& value) {
   if (target.shape() != value.shape() || target.dtype() != value.dtype())
     throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ", target.dtype(),
                          target.shape()));
-  set_value(target, value.data(),
-            static_cast<std::size_t>(value.numel()) * item_size(value.dtype()));
+  if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
+  const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());
+  Node& node = *target.node();
+  if (bytes != 0) node.value->copy_from(*value.eval().node()->value, bytes);
+  node.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
 }
 
 }  // namespace tenon

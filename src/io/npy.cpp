@@ -257,11 +257,11 @@ Tensor parse_npy(std::string_view bytes, const std::string& name) {
   const bool swap = big == (std::endian::native == std::endian::little) && item > 1;
   const bool reorder = header.fortran && shape.rank() > 1;
   if (!swap && !reorder && dtype != DType::Bool)
-    return Tensor::from_data(values.data(), shape, dtype);
+    return Tensor::from_data(values.data(), shape, dtype, Device{});
   std::string own = reorder ? transpose_order(values.data(), shape, item) : std::string(values);
   if (swap) swap_bytes(own.data(), item, static_cast<std::size_t>(shape.numel()));
   if (dtype == DType::Bool) normalize_bools(own.data(), own.size());
-  return Tensor::from_data(own.data(), shape, dtype);
+  return Tensor::from_data(own.data(), shape, dtype, Device{});
 }
 
 std::string npy_header(const Shape& shape, DType dtype) {

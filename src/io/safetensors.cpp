@@ -30,7 +30,7 @@ std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
 
 Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {
   if (e.dtype == DType::Bool) normalize_bools(bytes, static_cast<std::size_t>(e.end - e.begin));
-  return Tensor::from_data(bytes, e.shape, e.dtype);
+  return Tensor::from_data(bytes, e.shape, e.dtype, Device{});
 }
 
 struct OpenedHeader {

@@ -12,13 +12,18 @@ namespace tenon {
 
 Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> inputs,
                 const Attrs& attrs) {
+  const Node* placed = nullptr;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (!inputs[k].defined())
       throw ValueError(cat(where(op_info(op).name), ": input ", k,
                            " is an undefined tensor: assign it a value first"));
-    if (inputs[k].device() != inputs[0].device())
-      throw DeviceError(cat(where(op_info(op).name), ": inputs on ", inputs[0].device().str(),
-                            " and ", inputs[k].device().str(), "; they must be on one device"));
+    const Node* node = inputs[k].node();
+    if (!node->placed) continue;
+    if (placed == nullptr) placed = node;
+    if (node->device != placed->device)
+      throw DeviceError(cat(where(op_info(op).name), ": inputs on ", placed->device.str(), " and ",
+                            node->device.str(),
+                            "; they must be on one device: move one with to()"));
   }
   Tensor out = make_node(op, dtype, shape, attrs, inputs);
   Node& node = *out.node();

@@ -91,6 +91,9 @@ TENON_VJP(pad);
 TENON_VJP(gather);
 TENON_VJP(scatter_add);
 
+// device.cpp
+TENON_VJP(to);
+
 // contraction.cpp
 TENON_INFER(matmul);
 TENON_INFER(conv2d);

@@ -108,6 +108,7 @@ constexpr std::array kRows = {
     row(Op::Pad, "pad", M, 1, infer_pad, vjp_pad),
     row(Op::Gather, "gather", M, 2, infer_gather, vjp_gather),
     row(Op::ScatterAdd, "scatter_add", M, 3, infer_scatter_add, vjp_scatter_add),
+    row(Op::ToDevice, "to", M, 1, infer_same, vjp_to),
 
     row(Op::Matmul, "matmul", C, 2, infer_matmul, vjp_matmul),
     row(Op::Conv2d, "conv2d", C, 2, infer_conv2d, vjp_conv2d),

@@ -311,7 +311,8 @@ class Emitter {
     c.attrs = lead.attrs;
     c.dtype = lead.dtype;
     const std::int64_t compute = lead.attrs.i[lead.op == Op::Matmul ? 0 : 8];
-    c.compute = compute == 0 ? lead.dtype : static_cast<DType>(compute - 1);
+    c.tf32 = compute == kTf32Compute;
+    c.compute = compute == 0 || c.tf32 ? lead.dtype : static_cast<DType>(compute - 1);
     auto operand = [&](const Ref& arg, View& view, Shape& shape) {
       view.value = value_of_[arg.item];
       view.offset = arg.offset;

@@ -15,8 +15,8 @@
 
 namespace tenon {
 
-/// Pointers for one run: values by ValueId, and the step's workspace (64-byte aligned on the CPU,
-/// 256 on a card; uninitialised). They are addresses of the program's device.
+/// Pointers for one run: values by ValueId, and the step's workspace (64-byte aligned,
+/// uninitialised). They are addresses of the program's device.
 struct Binding {
   std::byte* const* values = nullptr;
   std::byte* workspace = nullptr;

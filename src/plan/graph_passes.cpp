@@ -230,6 +230,20 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
   return {};
 }
 
+std::int64_t compute_code(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::Tf32:
+      return kTf32Compute;
+    case Arithmetic::Bf16:
+      return static_cast<std::int64_t>(DType::BFloat16) + 1;
+    case Arithmetic::Fp16:
+      return static_cast<std::int64_t>(DType::Float16) + 1;
+    case Arithmetic::Fp32:
+      break;
+  }
+  return 0;
+}
+
 struct NodeKey {
   const Node* node;
   bool operator==(const NodeKey& o) const {
@@ -305,13 +319,14 @@ Roots share(Roots roots, const PlanOptions&) {
 }
 
 Roots autocast(Roots roots, const PlanOptions& options) {
-  if (!options.bf16) return roots;
-  return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  if (options.arithmetic == Arithmetic::Fp32) return roots;
+  const std::int64_t code = compute_code(options.arithmetic);
+  return rewrite(roots, [code](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind != OpKind::Contraction || node.dtype != DType::Float32) return {};
     Attrs attrs = node.attrs;
     std::int64_t& compute = attrs.i[node.op == Op::Matmul ? 0 : 8];
     if (compute != 0) return {};
-    compute = static_cast<std::int64_t>(DType::BFloat16) + 1;
+    compute = code;
     return make_node(node.op, node.dtype, node.shape, attrs, inputs);
   });
 }

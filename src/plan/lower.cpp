@@ -220,6 +220,10 @@ class Lowering {
       refs_[&node] = view(node, refs_.at(node.input(0)));
       return;
     }
+    if (node.op == Op::ToDevice)
+      throw NotSupported(cat(where("to"),
+                             ": a tensor changes its device inside one program: move it before the "
+                             "compiled function is called"));
     std::vector<Ref> args;
     for (Node* in : node.in()) args.push_back(refs_.at(in));
     const bool needs_whole = kind == OpKind::Pooling || kind == OpKind::Movement ||

@@ -19,7 +19,8 @@ struct Step {
   Region region;
   const Engine* engine = nullptr;
   std::unique_ptr<Kernel> kernel;
-  std::string passed_over;  // engines asked before this one, and why they declined
+  std::int64_t workspace_offset = 0;  // in the arena
+  std::string passed_over;            // engines asked before this one, and why they declined
 };
 
 /// One result of the program, in the order in which it was asked for.
@@ -44,8 +45,9 @@ struct Program {
       slots;  // leaf k of the graph (in order of first visit) is this value; kNoValue if unused
   std::vector<OutputSlot> outputs;
   std::vector<ValueId> assigned;  // variables that the program writes
-  std::int64_t arena_bytes = 0;   // intermediates, workspace included
-  std::int64_t workspace_offset = 0;
+  Device device;
+  std::int64_t arena_bytes = 0;       // intermediates, workspace included
+  std::int64_t workspace_offset = 0;  // where the steps' workspaces begin
   std::int64_t leaf_bytes = 0, output_bytes = 0;
   std::vector<PassRecord> passes;
   std::vector<std::string> graph_lines;
@@ -79,12 +81,17 @@ struct PassInfo {
 };
 const PassInfo& pass_info(int pass);
 
+/// How contractions of float32 multiply: as they are, or with operands rounded to TF32 (10 bits of
+/// mantissa), bfloat16 or float16. Sums and results are float32 throughout.
+enum class Arithmetic : std::uint8_t { Fp32, Tf32, Bf16, Fp16 };
+
 struct PlanOptions {
   std::span<const Engine* const> engines;  // asked in order; the last must claim everything
   int threads = 1;
-  bool bf16 = false;              // autocast contractions to bfloat16 operands
-  std::uint32_t disabled = 0;     // bit mask of PassId
-  std::int64_t memory_limit = 0;  // 0: none
+  Device device;                             // where the program runs
+  Arithmetic arithmetic = Arithmetic::Fp32;  // of contractions of float32
+  std::uint32_t disabled = 0;                // bit mask of PassId
+  std::int64_t memory_limit = 0;             // 0: none
   bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }
 };
 

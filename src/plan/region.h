@@ -98,6 +98,7 @@ struct Contraction {
   Attrs attrs;
   DType dtype = DType::Float32;    // of the result
   DType compute = DType::Float32;  // BFloat16: operands rounded to it, float32 sums
+  bool tf32 = false;               // float32 operands may be rounded to TF32
   View a, b;                       // over the operands' own axes
   Shape a_shape, b_shape, out_shape;
   ValueId out = kNoValue;  // contiguous; kNoValue when the epilogue is the only reader

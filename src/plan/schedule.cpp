@@ -13,6 +13,7 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kAlign = 64;
+constexpr std::int64_t kApart = std::int64_t{256} << 20;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 std::string size_text(std::int64_t bytes) {
@@ -49,6 +50,16 @@ std::int64_t lowest_fit(const Value& value, const std::vector<const Value*>& pla
     at = std::max(at, end);
   }
   return at;
+}
+
+// Bytes of the arena when nothing shares a place.
+std::int64_t bytes_apart(const Program& p) {
+  std::int64_t bytes = 0;
+  for (const Value& v : p.values)
+    if (v.kind == Value::Kind::Arena) bytes += aligned(v.bytes);
+  for (const Step& s : p.steps)
+    bytes += aligned(static_cast<std::int64_t>(s.kernel->workspace_bytes));
+  return bytes;
 }
 
 void check_limit(const Program& p, std::int64_t limit) {
@@ -147,6 +158,9 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
 
 void plan_memory(Program& program, const PlanOptions& options) {
   find_lifetimes(program);
+  // On a card, steps that do not depend on each other run side by side; sharing memory would make
+  // them wait. Small arenas and workspaces therefore share none.
+  const bool apart = program.device.kind == Device::Kind::Cuda && bytes_apart(program) <= kApart;
   std::vector<Value*> values;
   for (Value& v : program.values)
     if (v.kind == Value::Kind::Arena) values.push_back(&v);
@@ -155,14 +169,18 @@ void plan_memory(Program& program, const PlanOptions& options) {
   std::vector<const Value*> placed;
   std::int64_t top = 0;
   for (Value* v : values) {
-    v->offset = options.enabled(kPlanMemory) ? lowest_fit(*v, placed) : top;
+    v->offset = options.enabled(kPlanMemory) && !apart ? lowest_fit(*v, placed) : top;
     top = std::max(top, v->offset + aligned(v->bytes));
     placed.push_back(v);
   }
-  std::size_t workspace = 0;
-  for (const Step& s : program.steps) workspace = std::max(workspace, s.kernel->workspace_bytes);
   program.workspace_offset = top;
-  program.arena_bytes = top + aligned(static_cast<std::int64_t>(workspace));
+  std::int64_t end = top;
+  for (Step& s : program.steps) {
+    s.workspace_offset = apart ? end : top;
+    end = std::max(
+        end, s.workspace_offset + aligned(static_cast<std::int64_t>(s.kernel->workspace_bytes)));
+  }
+  program.arena_bytes = end;
   check_limit(program, options.memory_limit);
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/eval.h>
 
 #include "base/str.h"
+#include "cuda/cuda.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
 #include "run/plan_api.h"
@@ -15,13 +16,35 @@
 namespace tenon {
 namespace {
 
+std::string what_is(const Node& leaf) {
+  const std::string& label = label_text(leaf.label);
+  return cat(leaf.dtype, leaf.shape, label.empty() ? "" : cat(" (", label, ")"));
+}
+
 // A leaf that only has a shape; its memory is bound at each call.
-Tensor stand_in(const Shape& shape, DType dtype) {
-  return make_data(Buffer::allocate(0), shape, dtype);
+Tensor stand_in(const Tensor& input) {
+  return make_data(Buffer::allocate(0, input.device()), input.shape(), input.dtype());
+}
+
+// Where the function runs: where what it reads lives.
+Device device_of(const std::vector<Node*>& leaves) {
+  const Device device = leaves.empty() ? default_device() : leaves[0]->device;
+  for (const Node* leaf : leaves)
+    if (leaf->device != device)
+      throw DeviceError(cat("a compiled function reads ", what_is(*leaves[0]), " on ", device.str(),
+                            " and ", what_is(*leaf), " on ", leaf->device.str(),
+                            ": move one of them with to()"));
+  return device;
 }
 
 struct Trace {
-  std::vector<std::pair<Shape, DType>> signature;
+  struct Input {
+    Shape shape;
+    DType dtype;
+    Device device;
+    bool operator==(const Input&) const = default;
+  };
+  std::vector<Input> signature;
   std::uint64_t settings_version = 0;
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
@@ -29,13 +52,14 @@ struct Trace {
   std::vector<Tensor> outputs;
   std::vector<std::byte*> values;
   std::shared_ptr<Buffer> arena;
+  std::unique_ptr<cuda::Replay> replay;  // on a card
   RandomTrace random;
 
+  static Input describe(const Tensor& t) { return {t.shape(), t.dtype(), t.device()}; }
   bool matches(const std::vector<Tensor>& inputs, std::uint64_t version) const {
     if (version != settings_version || inputs.size() != signature.size()) return false;
     for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (inputs[k].dtype() != signature[k].second || inputs[k].shape() != signature[k].first)
-        return false;
+      if (!(describe(inputs[k]) == signature[k])) return false;
     return true;
   }
 };
@@ -47,27 +71,29 @@ struct CompiledFunction::Impl {
   std::vector<std::unique_ptr<Trace>> traces;
 
   Trace& find_or_trace(const std::vector<Tensor>& inputs);
-  std::unique_ptr<Trace> trace(const std::vector<Tensor>& inputs, const Settings& settings);
+  std::unique_ptr<Trace> trace(const std::vector<Tensor>& inputs, std::uint64_t version);
 };
 
 Trace& CompiledFunction::Impl::find_or_trace(const std::vector<Tensor>& inputs) {
-  const Settings settings = current_settings();
+  const std::uint64_t version = settings_version();
   for (auto& t : traces)
-    if (t->matches(inputs, settings.version)) return *t;
-  traces.push_back(trace(inputs, settings));
+    if (t->matches(inputs, version)) return *t;
+  traces.push_back(trace(inputs, version));
   return *traces.back();
 }
 
 std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& inputs,
-                                                     const Settings& settings) {
+                                                     std::uint64_t version) {
   auto t = std::make_unique<Trace>();
-  t->settings_version = settings.version;
+  t->settings_version = version;
   std::vector<Tensor> stand_ins;
   for (const Tensor& in : inputs) {
-    t->signature.emplace_back(in.shape(), in.dtype());
-    stand_ins.push_back(stand_in(in.shape(), in.dtype()));
+    t->signature.push_back(Trace::describe(in));
+    stand_ins.push_back(stand_in(in));
   }
-  t->random.leaf = make_data(Buffer::allocate(2 * sizeof(std::int64_t)), Shape{2}, DType::Int64);
+  const Device home = inputs.empty() ? default_device() : inputs[0].device();
+  t->random.leaf =
+      make_data(Buffer::allocate(2 * sizeof(std::int64_t), home), Shape{2}, DType::Int64);
   {
     RandomTraceGuard guard(&t->random);
     t->outputs = function(stand_ins);
@@ -84,7 +110,8 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& 
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
-  t->program = plan_program(roots, leaves, settings.options);
+  const Device device = device_of(leaves);
+  t->program = plan_program(roots, leaves, current_settings(device).options);
   count_planned(*t->program);
   const Program& p = *t->program;
   for (Node* leaf : leaves) {
@@ -94,7 +121,8 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& 
     t->input_of_slot.push_back(input);
     t->leaves.emplace_back(leaf);
   }
-  t->arena = Buffer::allocate(static_cast<std::size_t>(p.arena_bytes));
+  t->arena = Buffer::allocate(static_cast<std::size_t>(p.arena_bytes), device);
+  if (device.kind == Device::Kind::Cuda) t->replay = cuda::make_replay(t->program);
   t->values.assign(p.values.size(), nullptr);
   bind_arena(p, static_cast<std::byte*>(t->arena->data()), t->values);
   for (std::size_t k = 0; k < p.outputs.size(); ++k) t->outputs[k] = Tensor();
@@ -128,8 +156,10 @@ void bind_outputs(Trace& t) {
       if (!p.outputs[l].is_variable && p.outputs[l].value == slot.value) t.outputs[l] = Tensor();
     if (!out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
       out = make_data(Buffer::allocate(static_cast<std::size_t>(
-                          p.values[static_cast<std::size_t>(slot.value)].bytes)),
+                                           p.values[static_cast<std::size_t>(slot.value)].bytes),
+                                       p.device),
                       slot.shape, slot.dtype);
+    out.node()->host_copy.reset();  // of the call before
     t.values[static_cast<std::size_t>(slot.value)] =
         static_cast<std::byte*>(out.node()->value->data());
   }
@@ -137,8 +167,9 @@ void bind_outputs(Trace& t) {
 
 void feed_random(Trace& t) {
   if (t.random.draws == 0) return;
-  auto* state = static_cast<std::int64_t*>(t.random.leaf.node()->value->data());
+  std::int64_t state[2];
   t.random.feed(t.random.generator, t.random.draws, state);
+  t.random.leaf.node()->value->write(state, sizeof state);
 }
 
 }  // namespace
@@ -197,17 +228,39 @@ double gflop_of(const Region& region) {
 
 }  // namespace
 
+namespace {
+
+double time_step(const Program& p, std::size_t s, std::byte* const* values, std::byte* arena) {
+  const Step& step = p.steps[s];
+  Binding binding{values, arena + step.workspace_offset, nullptr};
+  if (p.device.kind == Device::Kind::Cuda) {
+    binding.stream = cuda::stream(p.device.index);
+    return cuda::measure(*step.kernel, binding, p.device.index, 20);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  step.kernel->run(binding);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+}  // namespace
+
 const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
   Trace& t = impl_->find_or_trace(inputs);
   bind(t, inputs);
-  run_steps(*t.program, t.values.data(), static_cast<std::byte*>(t.arena->data()));
+  auto* arena = static_cast<std::byte*>(t.arena->data());
+  if (t.replay != nullptr) {
+    t.replay->run(t.values.data(), arena);
+    count_run();
+  } else {
+    run_steps(*t.program, t.values.data(), arena);
+  }
   after_run(t);
   return t.outputs;
 }
 
 std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& inputs, int repeats) {
-  using Clock = std::chrono::steady_clock;
   if (!impl_) throw ValueError("a compiled function was profiled before it was given a function");
   if (repeats < 1) throw ValueError(cat("profile: ", repeats, " repeats: use 1 or more"));
   Trace& t = impl_->find_or_trace(inputs);
@@ -216,12 +269,8 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
   for (int r = 0; r < repeats; ++r) {
     bind(t, inputs);
     auto* arena = static_cast<std::byte*>(t.arena->data());
-    const Binding binding{t.values.data(), arena + p.workspace_offset};
-    for (std::size_t s = 0; s < p.steps.size(); ++s) {
-      const auto start = Clock::now();
-      p.steps[s].kernel->run(binding);
-      ms[s].push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-    }
+    for (std::size_t s = 0; s < p.steps.size(); ++s)
+      ms[s].push_back(time_step(p, s, t.values.data(), arena));
     after_run(t);
   }
   std::vector<StepTime> times;

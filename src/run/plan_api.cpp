@@ -34,7 +34,8 @@ Plan plan(std::span<const Tensor> tensors) {
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
   auto impl = share<Plan::Impl>();
-  impl->program = plan_program(roots, leaves, current_settings().options);
+  impl->program = plan_program(
+      roots, leaves, current_settings(roots.empty() ? Device{} : roots[0].device()).options);
   return Plan(std::move(impl));
 }
 

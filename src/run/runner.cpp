@@ -9,6 +9,8 @@
 #include <tenon/eval.h>
 
 #include "base/str.h"
+#include "cuda/cuda.h"
+#include "run/devices.h"
 #include "run/settings.h"
 
 namespace tenon {
@@ -73,11 +75,13 @@ void check_fresh(const Node& node) {
     }
 }
 
-Traversal traverse(std::span<const Tensor> roots, std::uint64_t settings_version) {
+Traversal traverse(std::span<const Tensor> roots, std::uint64_t settings_version, Device device) {
   Traversal t;
   t.order = topological_order(roots);
   t.index.reserve(t.order.size() * 2);
   t.key.mix(settings_version);
+  t.key.mix(static_cast<std::uint64_t>(device.kind) << 32 |
+            static_cast<std::uint64_t>(device.index));
   for (Node* node : t.order) {
     const auto number = static_cast<std::uint32_t>(t.index.size());
     t.index.emplace(node, number);
@@ -138,7 +142,7 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
     if (program.slots[s] != kNoValue)
       values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
   const std::shared_ptr<Buffer> arena =
-      Buffer::allocate(static_cast<std::size_t>(program.arena_bytes));
+      Buffer::allocate(static_cast<std::size_t>(program.arena_bytes), program.device);
   auto* base = static_cast<std::byte*>(arena->data());
   bind_arena(program, base, values);
   std::unordered_map<ValueId, std::shared_ptr<Buffer>> outputs;
@@ -146,7 +150,7 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
     if (slot.is_variable || outputs.contains(slot.value)) continue;
     const auto bytes =
         static_cast<std::size_t>(program.values[static_cast<std::size_t>(slot.value)].bytes);
-    auto buffer = Buffer::allocate(bytes);
+    auto buffer = Buffer::allocate(bytes, program.device);
     values[static_cast<std::size_t>(slot.value)] = static_cast<std::byte*>(buffer->data());
     outputs.emplace(slot.value, std::move(buffer));
   }
@@ -173,8 +177,11 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
 }  // namespace
 
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena) {
-  const Binding binding{values, arena + program.workspace_offset};
-  for (const Step& step : program.steps) step.kernel->run(binding);
+  if (program.device.kind == Device::Kind::Cuda)
+    cuda::run_once(program, values, arena);
+  else
+    for (const Step& step : program.steps)
+      step.kernel->run({values, arena + step.workspace_offset, nullptr});
   count_run();
 }
 
@@ -215,22 +222,48 @@ RunnerStats runner_stats() {
   return stats;
 }
 
+namespace {
+
+// A transfer ends one program and begins another: what it reads is computed on its own device.
+void transfer(Node& node) {
+  const Tensor source(node.input(0));
+  source.eval();
+  auto buffer = Buffer::allocate(source.node()->value->bytes(), node.device);
+  if (buffer->bytes() != 0) buffer->copy_from(*source.node()->value, buffer->bytes());
+  set_realised(node, std::move(buffer));
+}
+
+void eval_on(Device device, std::vector<Tensor> roots) {
+  const Settings settings = current_settings(device);
+  Traversal t = traverse(roots, settings.version, device);
+  if (t.has_effects) {
+    const std::vector<Tensor> held = held_elsewhere(t, roots);
+    if (!held.empty()) {
+      roots.insert(roots.end(), held.begin(), held.end());
+      t = traverse(roots, settings.version, device);
+    }
+  }
+  const std::shared_ptr<const Program> program = find_or_plan(t, roots, settings);
+  run(*program, t, roots);
+}
+
+}  // namespace
+
 void eval(std::span<const Tensor> tensors) {
   std::vector<Tensor> roots;
   for (const Tensor& t : tensors)
     if (t.defined() && !t.node()->realised()) roots.push_back(t);
   if (roots.empty()) return;
-  const Settings settings = current_settings();
-  Traversal t = traverse(roots, settings.version);
-  if (t.has_effects) {
-    const std::vector<Tensor> held = held_elsewhere(t, roots);
-    if (!held.empty()) {
-      roots.insert(roots.end(), held.begin(), held.end());
-      t = traverse(roots, settings.version);
-    }
+  for (Node* node : topological_order(roots))
+    if (node->op == Op::ToDevice && !node->realised()) transfer(*node);
+  std::erase_if(roots, [](const Tensor& t) { return t.node()->realised(); });
+  while (!roots.empty()) {
+    const Device device = roots[0].device();
+    std::vector<Tensor> here, elsewhere;
+    for (Tensor& root : roots) (root.device() == device ? here : elsewhere).push_back(root);
+    eval_on(device, std::move(here));
+    roots = std::move(elsewhere);
   }
-  const std::shared_ptr<const Program> program = find_or_plan(t, roots, settings);
-  run(*program, t, roots);
 }
 
 void eval(std::initializer_list<Tensor> tensors) {

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
+#include "cuda/cuda.h"
 
 namespace tenon {
 namespace {
@@ -33,7 +34,12 @@ void change(F&& f) {
   ++state().version;
 }
 
-std::span<const Engine* const> engines(bool reference) {
+std::span<const Engine* const> engines(Device device, bool reference) {
+  if (device.kind == Device::Kind::Cuda) {
+    if (reference)
+      throw NotSupported("the reference engine runs on the CPU: use set_engine(\"fast\") on cards");
+    return cuda::engines(cuda::target_of(device.index));
+  }
   // The last of each list claims every region.
   static const Engine* const fast[] = {&cpu::contraction_engine(), &cpu::map_engine(),
                                        &cpu::opaque_engine(), &cpu::reference_engine()};
@@ -41,27 +47,50 @@ std::span<const Engine* const> engines(bool reference) {
   return reference ? std::span<const Engine* const>(plain) : std::span<const Engine* const>(fast);
 }
 
+Arithmetic arithmetic_on(Device device, Precision precision) {
+  switch (precision) {
+    case Precision::Bf16:
+      return Arithmetic::Bf16;
+    case Precision::Tf32:
+      return device.kind == Device::Kind::Cuda ? Arithmetic::Tf32 : Arithmetic::Fp32;
+    case Precision::Fp16:
+      return device.kind == Device::Kind::Cuda ? Arithmetic::Fp16 : Arithmetic::Fp32;
+    case Precision::Fp32:
+      break;
+  }
+  return Arithmetic::Fp32;
+}
+
+constexpr const char* kPrecisionNames[] = {"fp32", "tf32", "bf16", "fp16"};
+
 }  // namespace
 
-Settings current_settings() {
+Settings current_settings(Device device) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   Settings out;
-  out.options.engines = engines(s.reference);
+  out.options.device = device;
+  out.options.engines = engines(device, s.reference);
   out.options.threads = num_threads();
-  out.options.bf16 = s.precision == Precision::Bf16;
+  out.options.arithmetic = arithmetic_on(device, s.precision);
   out.options.disabled = s.disabled;
   out.options.memory_limit = s.memory_limit;
   out.version = s.version;
   return out;
 }
 
-const char* name(Precision value) { return value == Precision::Fp32 ? "fp32" : "bf16"; }
+std::uint64_t settings_version() {
+  std::lock_guard lock(state().mutex);
+  return state().version;
+}
+
+const char* name(Precision value) { return kPrecisionNames[static_cast<int>(value)]; }
 
 Precision precision_from_name(const std::string& text) {
-  if (text == "fp32" || text == "float32") return Precision::Fp32;
-  if (text == "bf16" || text == "bfloat16") return Precision::Bf16;
-  throw ValueError(cat("precision '", text, "' is unknown: use fp32 or bf16"));
+  constexpr const char* kLong[] = {"float32", "tfloat32", "bfloat16", "float16"};
+  for (int k = 0; k < 4; ++k)
+    if (text == kPrecisionNames[k] || text == kLong[k]) return static_cast<Precision>(k);
+  throw ValueError(cat("precision '", text, "' is unknown: use fp32, tf32, bf16 or fp16"));
 }
 
 void set_threads(int count) {

@@ -15,6 +15,8 @@ struct Settings {
   PlanOptions options;
   std::uint64_t version = 0;
 };
-Settings current_settings();
+/// For programs on this device. Throws DeviceError when it cannot be used.
+Settings current_settings(Device device);
+std::uint64_t settings_version();
 
 }  // namespace tenon

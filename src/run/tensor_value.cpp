@@ -1,5 +1,6 @@
 // Reading tensors: evaluates what is pending, then looks at memory.
 #include <cmath>
+#include <mutex>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -69,6 +70,21 @@ void print_axis(std::string& out, const Tensor& t, const void* data, int axis, s
   out += ']';
 }
 
+// The value of a tensor on a card, in host memory; copied again only when it may have changed.
+const void* host_copy(Node& node) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  const std::uint64_t assigned = node.assigned_at.load(std::memory_order_relaxed);
+  if (node.host_copy == nullptr || node.host_copied_at != assigned) {
+    const std::size_t bytes = node.value->bytes();
+    auto copy = Buffer::allocate(bytes);
+    if (bytes != 0) node.value->read(copy->data(), bytes);
+    node.host_copy = std::move(copy);
+    node.host_copied_at = assigned;
+  }
+  return node.host_copy->data();
+}
+
 }  // namespace
 
 const Tensor& Tensor::eval() const {
@@ -80,7 +96,8 @@ const Tensor& Tensor::eval() const {
 
 const void* Tensor::data() const {
   eval();
-  return leaf_memory(*node_);
+  leaf_memory(*node_);
+  return node_->device.kind == Device::Kind::Cpu ? node_->value->data() : host_copy(*node_);
 }
 
 double Tensor::item() const {

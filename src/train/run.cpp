@@ -29,8 +29,8 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
 
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
 constexpr const char* kFreeToChange[] = {
-    "epochs",  "max_steps",        "early_stopping",   "threads",
-    "workers", "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds"};
+    "epochs",           "max_steps",        "early_stopping",    "device", "threads", "workers",
+    "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds"};
 
 void apply_text(Settings& settings, const std::string& text, const std::string& source) {
   for (const SettingText& line : parse_settings(text, source)) settings.set(line.key, line.value);
@@ -99,6 +99,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     apply_text(out.settings_, text->second, run_or_file);
     weights = {run_or_file, std::move(file.tensors)};
   }
+  out.settings_.device = current_device().str();  // wherever it was trained
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
   out.net_ = models::create(out.settings_.model, {classes, out.settings_.activation, nullptr});
   out.net_.load_state_dict(weights.state);

@@ -1,6 +1,8 @@
 // From settings to objects.
 #include "train/session.h"
 
+#include <future>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -34,7 +36,8 @@ optim::OptimizerOptions optimizer_options(const Settings& s) {
 }  // namespace
 
 ProcessSettings::ProcessSettings(const Settings& settings)
-    : threads_(tenon::threads()), precision_(tenon::precision()) {
+    : threads_(tenon::threads()), precision_(tenon::precision()), device_(current_device()) {
+  set_device(settings.device);
   if (settings.threads > 0) set_threads(settings.threads);
   set_precision(precision_from_name(settings.precision));
   manual_seed(static_cast<std::uint64_t>(settings.seed));
@@ -43,12 +46,19 @@ ProcessSettings::ProcessSettings(const Settings& settings)
 ProcessSettings::~ProcessSettings() {
   set_threads(threads_);
   set_precision(precision_);
+  set_device(device_);
 }
 
 DataSets open_data(const Settings& settings) {
   const models::Info model = models::info(settings.model);
-  DataSets sets{data::open_dataset(settings.data, data::Split::Train),
-                data::open_dataset(settings.data, data::Split::Test)};
+  // Beside each other: the first step waits for both, lest a run find out after an epoch that the
+  // test set cannot be read.
+  std::future<Shared<data::Dataset>> test = std::async(std::launch::async, [&settings] {
+    return data::open_dataset(settings.data, data::Split::Test);
+  });
+  DataSets sets;
+  sets.train = data::open_dataset(settings.data, data::Split::Train);
+  sets.test = test.get();
   const Shape input = sets.train->input_shape();
   // Perceptrons lay any input in a row; the others want theirs as it is.
   const bool fits =

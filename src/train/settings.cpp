@@ -12,6 +12,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "device/parse.h"
 
 namespace tenon::train {
 namespace {
@@ -64,6 +65,7 @@ const Field kFields[] = {
     {"keep_best", "the model is that of the best epoch, not of the last", &Settings::keep_best},
     {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
+    {"device", "cpu, cuda or cuda:N", &Settings::device},
     {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 4096},
     {"workers", "threads that prepare batches", &Settings::workers, 0, 256},
     {"keep_checkpoints", "how many of the newest stay", &Settings::keep_checkpoints, 1, 1e6},
@@ -123,7 +125,8 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "model") models::info(value);
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
-  if (key == "precision") check_choice(f, value, {name(Precision::Fp32), name(Precision::Bf16)});
+  if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
+  if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);
   if (key == "data" && value.empty())
     refuse(f, value, "the name of a data set, as in 'digits' or 'mnist'");

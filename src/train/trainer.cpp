@@ -37,7 +37,7 @@ constexpr std::int64_t kLogEvery = 50;
 StateDict copy(const StateDict& state) {
   StateDict out;
   for (const auto& [name, tensor] : state)
-    out.emplace(name, Tensor::from_data(tensor.data(), tensor.shape(), tensor.dtype()));
+    out.emplace(name, Tensor::from_data(tensor.data(), tensor.shape(), tensor.dtype(), Device{}));
   return out;
 }
 

@@ -71,7 +71,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   Outcome out{{}, watcher->losses};
   for (const StateDict& state : {session.net.state_dict(), session.optimizer->state_dict()})
     for (const auto& [name, t] : state)
-      out.state.emplace(name, Tensor::from_data(t.data(), t.shape(), t.dtype()));
+      out.state.emplace(name, Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{}));
   return out;
 }
 

@@ -87,7 +87,7 @@ class Flow(CommandTest):
 
     def test_resume_extends_and_refuses_other_settings(self):
         self.ok("train", "lenet5", *DATA, "--epochs", "1", "--out", "more")
-        self.fails(2, "train", "--resume", "more", "--lr", "0.1", says=["--lr", "only --epochs and --threads"])
+        self.fails(2, "train", "--resume", "more", "--lr", "0.1", says=["--lr", "only --epochs, --device and --threads"])
         self.fails(2, "train", "lenet5", "--resume", "more", says="MODEL cannot change")
         out = self.ok("train", "--resume", "more", "--epochs", "2", "--threads", "1").out
         self.assertIn("going on after step", out)

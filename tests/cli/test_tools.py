@@ -40,7 +40,7 @@ class Looking(CommandTest):
         self.assertEqual([(row["phase"], row["precision"]) for row in rows],
                          [("train", "fp32"), ("train", "bf16"), ("infer", "fp32"), ("infer", "bf16")])
         fields = ["workload", "phase", "precision", "mode", "batch", "ms", "ms_min", "items_per_s", "peak_mb", "setup_s",
-                  "planned_mb", "cpu", "isa", "threads"]
+                  "planned_mb", "device", "cpu", "isa", "threads"]
         for row in rows:
             self.assertEqual(list(row), fields)
             self.assertGreaterEqual(row["ms"], row["ms_min"])

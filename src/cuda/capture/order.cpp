@@ -1,0 +1,75 @@
+// Ordering by memory: values by number, the arena by the bytes that steps touch there.
+#include "cuda/capture/order.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tenon::cuda {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A stretch of memory: `space` is -1 for the arena, else the value.
+struct Stretch {
+  int space;
+  std::int64_t begin, end;
+  bool meets(const Stretch& o) const { return space == o.space && begin < o.end && o.begin < end; }
+};
+
+struct Touches {
+  std::vector<Stretch> reads, writes;
+};
+
+bool meet(const std::vector<Stretch>& a, const std::vector<Stretch>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](const Stretch& x) {
+    return std::any_of(b.begin(), b.end(), [&x](const Stretch& y) { return x.meets(y); });
+  });
+}
+
+Stretch stretch_of(const Program& p, ValueId id) {
+  const Value& v = p.values[at(id)];
+  if (v.kind == Value::Kind::Arena)
+    return {-1, v.offset, v.offset + std::max<std::int64_t>(v.bytes, 1)};
+  return {id, 0, 1};
+}
+
+std::vector<Touches> touches_of(const Program& p) {
+  std::vector<Touches> out;
+  for (const Step& step : p.steps) {
+    Touches t;
+    for (ValueId id : step.region.reads) t.reads.push_back(stretch_of(p, id));
+    for (ValueId id : step.region.writes) t.writes.push_back(stretch_of(p, id));
+    if (const auto bytes = static_cast<std::int64_t>(step.kernel->workspace_bytes); bytes > 0)
+      t.writes.push_back({-1, step.workspace_offset, step.workspace_offset + bytes});
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+bool ordered(const Touches& a, const Touches& b) {
+  return meet(a.writes, b.writes) || meet(a.writes, b.reads) || meet(a.reads, b.writes);
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> waits(const Program& program, int runs) {
+  const std::vector<Touches> touches = touches_of(program);
+  const int steps = static_cast<int>(program.steps.size()), total = steps * runs;
+  std::vector<std::vector<int>> out(at(total));
+  // Row e: the entries that e waits for, directly or through others. A step meets itself in the
+  // next run, so looking one run back is enough.
+  std::vector<std::vector<char>> after(at(total), std::vector<char>(at(total), 0));
+  for (int e = 0; e < total; ++e) {
+    const int first = std::max(0, (e / steps - 1) * steps);
+    for (int before = e - 1; before >= first; --before) {
+      if (after[at(e)][at(before)] || !ordered(touches[at(before % steps)], touches[at(e % steps)]))
+        continue;
+      out[at(e)].push_back(before);
+      after[at(e)][at(before)] = 1;
+      for (int k = 0; k < before; ++k) after[at(e)][at(k)] |= after[at(before)][at(k)];
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,13 @@
+// The text of a device, without asking whether there is one.
+#pragma once
+
+#include <string>
+
+#include <tenon/device.h>
+
+namespace tenon {
+
+/// "cpu", "cuda" (the first card) or "cuda:N". Throws ValueError for another text.
+Device parse_device(const std::string& text);
+
+}  // namespace tenon

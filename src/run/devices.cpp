@@ -1,0 +1,41 @@
+// Devices by name: asking for one opens it, or says what is missing.
+#include "run/devices.h"
+
+#include <mutex>
+
+#include <tenon/device.h>
+
+#include "cuda/cuda.h"
+#include "device/memory.h"
+#include "device/parse.h"
+#include "graph/node.h"
+
+namespace tenon {
+
+void open_device(Device device) {
+  if (device.kind == Device::Kind::Cpu) return;
+  cuda::target_of(device.index);  // throws and says what is missing
+  static std::once_flag once;
+  std::call_once(once, [] { install_cuda_memory(&cuda::memory()); });
+}
+
+Device device(const std::string& text) {
+  const Device parsed = parse_device(text);
+  open_device(parsed);
+  return parsed;
+}
+
+void set_device(Device device) {
+  open_device(device);
+  set_default_device(device);
+}
+
+void set_device(const std::string& text) { set_device(device(text)); }
+
+void synchronize() {
+  for (int k = 0; k < cuda::card_count(); ++k) cuda::synchronize(k);
+}
+
+Device current_device() { return default_device(); }
+
+}  // namespace tenon
