@@ -15,7 +15,7 @@ LibraryFact driver_fact() {
 }
 
 LibraryFact compiler_fact() {
-  const Compiler& facts = compiler();
+  const Nvrtc& facts = nvrtc();
   if (!facts.problem.empty()) return {"NVRTC", false, facts.path, facts.problem};
   return {"NVRTC", true, facts.path, cat(facts.major, ".", facts.minor)};
 }

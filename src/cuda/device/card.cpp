@@ -84,8 +84,8 @@ const Cards& cards() {
     auto* made = new Cards;
     try {
       list_cards(*made);
-      if (made->problem.empty() && !compiler().problem.empty())
-        made->problem = cat(compiler().problem, "; kernels for ", made->slots.front()->card.name,
+      if (made->problem.empty() && !nvrtc().problem.empty())
+        made->problem = cat(nvrtc().problem, "; kernels for ", made->slots.front()->card.name,
                             " are compiled with it");
     } catch (const Error& error) {
       made->problem = error.what();

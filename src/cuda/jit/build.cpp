@@ -19,13 +19,13 @@ Digest key_of(const Source& source, int arch) {
     digester.add(*text);
   }
   for (const char* option : common_options()) digester.add(option);
-  digester.add(choose_arch(arch).option);
-  digester.add(cat(compiler().major, ".", compiler().minor));
+  digester.add(nvrtc().choose_arch(arch).option);
+  digester.add(cat(nvrtc().major, ".", nvrtc().minor));
   return digester.result();
 }
 
 Image build_image(const Source& source, int arch, const KernelCache& cache) {
-  if (!compiler().problem.empty()) throw DeviceError(compiler().problem);
+  if (!nvrtc().problem.empty()) throw DeviceError(nvrtc().problem);
   Image image;
   const Digest key = key_of(source, arch);
   image.bytes = cache.read(key);
@@ -34,12 +34,12 @@ Image build_image(const Source& source, int arch, const KernelCache& cache) {
 
   const auto start = std::chrono::steady_clock::now();
   CompileResult result =
-      compile_text(source.text, cat(source.entry, ".cu"), headers_of(source.text), arch);
+      nvrtc().compile(source.text, cat(source.entry, ".cu"), headers_of(source.text), arch);
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   image.compile_ms = spent.count();
   if (result.image.empty())
     throw NotSupported(cat("the device kernel ", source.entry, " does not compile for sm_", arch,
-                           " with NVRTC ", compiler().major, ".", compiler().minor,
+                           " with NVRTC ", nvrtc().major, ".", nvrtc().minor,
                            ": please report it; the compiler says:\n", result.log));
   cache.write(key, result.image);
   image.bytes = std::move(result.image);

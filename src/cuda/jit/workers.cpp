@@ -18,7 +18,7 @@ namespace {
 class Workers {
  public:
   // The compiler is loaded before this object is made, so that its own statics outlive our threads.
-  Workers() : most_(std::clamp(available_cpus(), 1, 16)) { compiler(); }
+  Workers() : most_(std::clamp(available_cpus(), 1, 16)) { nvrtc(); }
 
   ~Workers() {
     {
