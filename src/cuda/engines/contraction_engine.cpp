@@ -182,6 +182,14 @@ class ContractionEngine final : public Engine {
 
 }  // namespace
 
+std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<const Value> values,
+                                            const Target& target, const GemmTile& tile,
+                                            int splits) {
+  const ContractionForm form = contraction_form(region.contraction, values);
+  return std::make_unique<TiledKernel>(region, form, print_epilogue(region, values, target), target,
+                                       config_with(region.contraction, form, tile, splits));
+}
+
 const Engine& native_contraction_engine(const Target& target) {
   static std::mutex mutex;
   static std::vector<std::pair<Target, const Engine*>>& engines =

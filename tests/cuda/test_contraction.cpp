@@ -1,0 +1,250 @@
+// The native contraction engine on a card (the emulated one in CI) against the reference engine:
+// every op, dtype, arithmetic, tile; odd sizes, strides, groups, dilation, batches, epilogues,
+// empty results.
+#include <doctest/doctest.h>
+
+#include <tuple>
+#include <utility>
+
+#include "card_engine.h"
+#include "cpu/region_check.h"
+#include "cuda/engines/contraction_engine.h"
+
+using namespace tenon;
+using test::RegionCheck;
+
+namespace {
+
+constexpr DType F = DType::Float32, BF = DType::BFloat16, H = DType::Float16;
+
+View natural(const Shape& shape) {
+  View view;
+  std::int64_t stride = 1;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    view.stride[d] = stride;
+    stride *= shape[d];
+  }
+  return view;
+}
+
+/// The last two axes exchanged.
+View transposed(const Shape& shape) {
+  const int r = shape.rank();
+  Shape stored = shape;
+  std::swap(stored[r - 1], stored[r - 2]);
+  View view = natural(stored);
+  std::swap(view.stride[r - 1], view.stride[r - 2]);
+  return view;
+}
+
+struct Case {
+  Shape a, b, out;
+  DType dtype_a = F, dtype_b = F, result = F, compute = F;
+  Op op = Op::Matmul;
+  bool tf32 = false;
+};
+
+Case product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = F, DType compute = F) {
+  return {{m, k}, {k, n}, {m, n}, dtype, dtype, F, compute};
+}
+
+RegionCheck contraction(const Case& k, const View& a, const View& b, bool keep_result = true) {
+  RegionCheck t;
+  t.region.kind = RegionKind::Contraction;
+  Contraction& c = t.region.contraction;
+  c.op = k.op;
+  c.dtype = k.result;
+  c.compute = k.compute;
+  c.tf32 = k.tf32;
+  c.a = a;
+  c.b = b;
+  c.a_shape = k.a;
+  c.b_shape = k.b;
+  c.out_shape = k.out;
+  c.a.value = t.leaf(k.dtype_a, k.a);
+  c.b.value = t.leaf(k.dtype_b, k.b);
+  if (keep_result) c.out = t.output(k.result, k.out);
+  return t;
+}
+
+/// bias + tanh, relu of the bare result, a product with a residual, over [batch, rows, columns].
+void add_epilogue(RegionCheck& t, const Shape& space, bool bias_of_rows) {
+  t.region.contraction.has_epilogue = true;
+  t.region.map.space = space;
+  const DType dtype = t.region.contraction.dtype;
+  const int acc = t.accumulator(dtype);
+  const int bias =
+      t.load(t.leaf(dtype, bias_of_rows ? Shape{1, space[1], 1} : Shape{1, 1, space[2]}));
+  const int sum = t.compute(Op::Add, dtype, acc, bias);
+  t.store(t.compute(Op::Tanh, dtype, sum));
+  t.store(t.compute(Op::Relu, dtype, acc));
+  t.store(t.compute(Op::Mul, dtype, sum, t.load(t.leaf(dtype, space))));
+}
+
+double tolerance(const Case& k) {
+  if (k.result == DType::Float64) return 1e-13;
+  const bool rounds = k.tf32 || (k.compute == H && (k.dtype_a == F || k.dtype_b == F));
+  return rounds ? 2e-3 : 2e-5;  // the reference engine keeps float32 operands as they are
+}
+
+void check(RegionCheck& t, const Case& k) {
+  const test::CardEngine engine(cuda::native_contraction_engine(cuda::target_of(0)));
+  t.check(engine, tolerance(k));
+}
+
+void check_tile(RegionCheck& t, const Case& k, const cuda::GemmTile& tile, int splits) {
+  const cuda::Target target = cuda::target_of(0);
+  const test::CardEngine engine(cuda::native_contraction_engine(target),
+                                [&](const Region& region, std::span<const Value> values, int) {
+                                  return cuda::prepare_contraction(region, values, target, tile,
+                                                                   splits);
+                                });
+  CAPTURE(tile.m);
+  CAPTURE(tile.n);
+  CAPTURE(splits);
+  t.check(engine, tolerance(k));
+}
+
+}  // namespace
+
+TEST_CASE("native contraction: matrices, plain and transposed, with and without epilogue") {
+  if (!test::have_card()) return;
+  for (const auto& [m, n, k] : {std::tuple<int, int, int>{1, 1, 1},
+                                {64, 10, 84},
+                                {33, 130, 65},
+                                {5, 3, 0},
+                                {0, 4, 3},
+                                {8, 16, 5000}})
+    for (int mode = 0; mode < 4; ++mode) {
+      const Case c = product(m, n, k);
+      RegionCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
+                                  (mode & 1) != 0 ? natural(c.b) : transposed(c.b), mode != 2);
+      if (mode >= 2) add_epilogue(t, {1, m, n}, mode == 3);
+      check(t, c);
+    }
+}
+
+TEST_CASE("native contraction: every tile, split and whole") {
+  if (!test::have_card()) return;
+  for (const auto& [dtype, compute, tf32] : {std::tuple<DType, DType, bool>{F, F, false},
+                                             {F, F, true},
+                                             {F, BF, false},
+                                             {BF, BF, false},
+                                             {H, H, false}}) {
+    Case c = product(70, 92, 200, dtype, compute);
+    c.tf32 = tf32;
+    const cuda::GemmMath math = tf32           ? cuda::GemmMath::Tf32
+                                : compute == F ? cuda::GemmMath::Fp32
+                                               : cuda::GemmMath::Bf16;
+    int mode = 0;
+    for (const cuda::GemmTile& tile : cuda::gemm_tiles(math)) {
+      RegionCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
+                                  (mode & 2) != 0 ? transposed(c.b) : natural(c.b));
+      check_tile(t, c, tile, mode % 3 == 1 ? 3 : 1);
+      ++mode;
+    }
+  }
+}
+
+TEST_CASE("native contraction: mixed dtypes, odd sizes") {
+  if (!test::have_card()) return;
+  for (const auto& [a, b, compute] :
+       {std::tuple<DType, DType, DType>{F, BF, BF}, {H, F, F}, {BF, BF, F}, {F, F, H}, {BF, H, BF}})
+    for (int mode = 0; mode < 2; ++mode) {
+      Case c = product(37, 45, 51, F, compute);
+      c.dtype_a = a;
+      c.dtype_b = b;
+      RegionCheck t = contraction(c, mode == 1 ? transposed(c.a) : natural(c.a),
+                                  mode == 1 ? natural(c.b) : transposed(c.b));
+      check(t, c);
+    }
+}
+
+TEST_CASE("native contraction: 16-bit, float64 and integer results") {
+  if (!test::have_card()) return;
+  for (const DType dtype : {BF, H, DType::Float64, DType::Int32, DType::Int64, DType::UInt8}) {
+    const DType compute = dtype;
+    const Case c{{2, 33, 40}, {2, 40, 68}, {2, 33, 68}, dtype, dtype, dtype, compute};
+    RegionCheck t = contraction(c, natural(c.a), natural(c.b));
+    check(t, c);
+  }
+}
+
+TEST_CASE("native contraction: batches: even, broadcast, uneven") {
+  if (!test::have_card()) return;
+  for (const DType dtype : {F, DType::Float64})
+    for (int mode = 0; mode < 5; ++mode) {
+      const Case c{{3, 4, 9, 20}, {3, 4, 20, 31}, {3, 4, 9, 31}, dtype, dtype, dtype, dtype};
+      View a = natural(c.a), b = natural(c.b);
+      if (mode == 1) b.stride[0] = b.stride[1] = 0;  // one matrix for all: batches become rows
+      if (mode == 2) b.stride[0] = 0;
+      if (mode == 3) {  // stored [4, 9, 3, 20]
+        a.stride[0] = 20, a.stride[1] = 9 * 60, a.stride[2] = 60;
+      }
+      if (mode == 4) {  // rows from the last to the first
+        a.offset = 8 * 20;
+        a.stride[2] = -20;
+      }
+      RegionCheck t = contraction(c, a, b, mode != 1);
+      add_epilogue(t, {12, 9, 31}, mode == 3);
+      check(t, c);
+    }
+}
+
+TEST_CASE("native contraction: an update of a weight in the epilogue of its gradient") {
+  if (!test::have_card()) return;
+  const Case c{{70, 130}, {130, 32}, {70, 32}};
+  RegionCheck t = contraction(c, natural(c.a), natural(c.b), false);
+  t.region.contraction.has_epilogue = true;
+  t.region.map.space = {1, 70, 32};
+  const ValueId w = t.leaf(F, {1, 70, 32});
+  t.overwritten(w);
+  const int step = t.compute(Op::Mul, F, t.accumulator(), t.load(t.leaf(F, {1, 1, 1})));
+  t.store_to(t.compute(Op::Sub, F, t.load(w), step), t.broadcast(w), w);
+  check(t, c);
+}
+
+TEST_CASE("native contraction: convolutions and their gradients") {
+  if (!test::have_card()) return;
+  struct Conv {
+    std::int64_t n, c, h, w, k, r, s;
+    ConvAttrs v;
+  };
+  int turn = 0;
+  for (const Conv& g : {Conv{2, 3, 9, 11, 8, 3, 3, {1, 1, 1, 1, 1, 1, 1}},
+                        Conv{1, 4, 13, 8, 6, 5, 3, {2, 3, 2, 0, 1, 2, 2}},
+                        Conv{3, 16, 7, 7, 32, 1, 1, {1, 1, 0, 0, 1, 1, 1}},
+                        Conv{5, 6, 4, 4, 10, 4, 4, {1, 1, 0, 0, 1, 1, 1}},
+                        Conv{7, 1, 28, 28, 6, 5, 5, {1, 1, 2, 2, 1, 1, 1}}}) {
+    const std::int64_t p = (g.h + 2 * g.v.pad_h - g.v.dil_h * (g.r - 1) - 1) / g.v.stride_h + 1;
+    const std::int64_t q = (g.w + 2 * g.v.pad_w - g.v.dil_w * (g.s - 1) - 1) / g.v.stride_w + 1;
+    const Shape x{g.n, g.c, g.h, g.w}, w{g.k, g.c / g.v.groups, g.r, g.s}, y{g.n, g.k, p, q};
+    for (const auto& [dtype, tf32] : {std::pair<DType, bool>{F, false}, {F, true}, {BF, false}}) {
+      for (const auto& [c, space] :
+           {std::pair<Case, Shape>{{x, w, y, dtype, dtype, F, dtype, Op::Conv2d, tf32},
+                                   {g.n, g.k, p * q}},
+            {{y, w, x, dtype, dtype, F, dtype, Op::Conv2dInputGrad, tf32}, {g.n, g.c, g.h * g.w}},
+            {{x, y, w, dtype, dtype, F, dtype, Op::Conv2dWeightGrad, tf32},
+             {1, g.k, g.c / g.v.groups * g.r * g.s}}}) {
+        const int mode = turn++ % 3;
+        RegionCheck t = contraction(c, natural(c.a), natural(c.b), mode != 1);
+        g.v.store(t.region.contraction.attrs);
+        if (mode != 0) add_epilogue(t, space, mode == 1);
+        CAPTURE(static_cast<int>(c.op));
+        CAPTURE(g.h);
+        check(t, c);
+      }
+    }
+  }
+}
+
+TEST_CASE("native contraction: a convolution of a picture that lies channels last") {
+  if (!test::have_card()) return;
+  const Shape x{2, 8, 6, 5}, w{12, 8, 3, 3}, y{2, 12, 6, 5};
+  const Case c{x, w, y, F, F, F, F, Op::Conv2d};
+  View a;
+  a.stride[0] = 240, a.stride[1] = 1, a.stride[2] = 40, a.stride[3] = 8;
+  RegionCheck t = contraction(c, a, natural(w));
+  ConvAttrs{1, 1, 1, 1, 1, 1, 1}.store(t.region.contraction.attrs);
+  check(t, c);
+}
