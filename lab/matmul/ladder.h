@@ -1,0 +1,47 @@
+// The steps of the ladder as the harness sees them, and what it keeps of a measurement.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "vendor.h"
+
+namespace lab {
+
+/// One way to multiply. run() queues C = A · B (or Bᵀ) on the stream.
+struct Way {
+  std::string name;
+  bool trans_b = false;
+  std::function<bool(const void* a, const void* b, void* c, cudaStream_t stream)> run;
+};
+
+struct Step {
+  const char* name;
+  const char* idea;
+  bool float32;  // bfloat16 is every step's
+  int multiple;  // extents of k and n must be multiples of it
+};
+
+constexpr Step kSteps[] = {
+    {"thread", "one thread an element", true, 1},
+    {"shared", "tiles in shared memory", true, 1},
+    {"registers", "tiles in registers, 16-byte accesses", true, 8},
+    {"mma", "tensor cores: mma.sync, ldmatrix, cp.async", false, 8},
+    {"wgmma", "TMA and wgmma, warps with roles", false, 8},
+};
+constexpr int kStepCount = 5;
+
+/// The ways of a step for a product: the one it would choose, or with `all` every one.
+std::vector<Way> ways_of(int step, const Product& product, bool all);
+
+/// Rates of a card's multipliers alone, in FLOP/s: float32 multiply-adds in registers, and wgmma on
+/// random bfloat16 tiles that stay in shared memory.
+struct Peaks {
+  double float32 = 0, bfloat16 = 0;
+};
+Peaks measure_peaks();
+
+}  // namespace lab
