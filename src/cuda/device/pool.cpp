@@ -134,6 +134,7 @@ void Pool::trim() {
 void Pool::set_limit(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_ = bytes;
+  if (limit_ != 0 && stats_.in_use + stats_.cached > limit_) trim_locked();
 }
 
 std::int64_t Pool::limit() const {

@@ -1,0 +1,293 @@
+// Loading the driver, the pool of card memory, and card memory through whatever card there is (the
+// emulated one under ctest).
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+
+#include "cuda/cuda.h"
+#include "cuda/device/card.h"
+#include "cuda/device/driver.h"
+#include "cuda/device/memory.h"
+#include "cuda/device/pool.h"
+#include "cuda/device/staging.h"
+
+using namespace tenon;
+using namespace tenon::cuda;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A card of `room` bytes for the pool, which remembers what was taken.
+struct FakeCard {
+  explicit FakeCard(std::size_t bytes) : room(bytes) {}
+  RawMemory raw() {
+    return {[this](std::size_t bytes) -> void* {
+              if (bytes > room) return nullptr;
+              room -= bytes;
+              void* memory = std::aligned_alloc(256, bytes);
+              taken[memory] = bytes;
+              return memory;
+            },
+            [this](void* memory) {
+              room += taken.at(memory);
+              taken.erase(memory);
+              std::free(memory);
+            }};
+  }
+  std::size_t room;
+  std::map<void*, std::size_t> taken;
+};
+
+bool no_card() {
+  if (card_count() > 0) return false;
+  MESSAGE("skipped: " << why_no_card());
+  return true;
+}
+
+std::vector<std::uint8_t> random_bytes(std::size_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::vector<std::uint8_t> bytes(count);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(engine());
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("driver: one that is missing, switched off or no driver is told in a sentence") {
+  const LoadedDriver missing = load_driver("/no/such/libcuda.so.1");
+  CHECK(contains(missing.problem, "no NVIDIA driver can be loaded"));
+  CHECK(contains(missing.problem, "/no/such/libcuda.so.1"));
+  CHECK(contains(missing.problem, "--device cpu"));
+  CHECK(contains(load_driver("off").problem, "switched off"));
+  // A library that is not a driver.
+  const LoadedDriver foreign = load_driver("libm.so.6");
+  CHECK(contains(foreign.problem, "lacks cuInit"));
+}
+
+TEST_CASE("driver: errors carry name, text, what was done and what to do") {
+  CHECK_NOTHROW(check(CUDA_SUCCESS, "anything"));
+  try {
+    check(CUDA_ERROR_ILLEGAL_ADDRESS, "launching ", "softmax", " on cuda:", 1);
+    FAIL("no error");
+  } catch (const DeviceError& error) {
+    CHECK(contains(error.what(), "launching softmax on cuda:1"));
+    CHECK(contains(error.what(), "compute-sanitizer"));
+  }
+  CHECK_THROWS_AS(check(CUDA_ERROR_OUT_OF_MEMORY, "allocating"), MemoryError);
+}
+
+TEST_CASE("driver: a machine without a card says why") {
+  if (card_count() > 0) {
+    CHECK(why_no_card().empty());
+    CHECK_THROWS_AS(target_of(card_count()), DeviceError);
+    CHECK_THROWS_AS(target_of(-1), DeviceError);
+    return;
+  }
+  CHECK(!why_no_card().empty());
+  CHECK_THROWS_AS(target_of(0), DeviceError);
+  CHECK_THROWS_AS(stream(0), DeviceError);
+  CHECK(facts().why_none == why_no_card());
+}
+
+TEST_CASE("pool: sizes, reuse and statistics") {
+  FakeCard card(std::size_t{64} << 20);
+  {
+    Pool pool(card.raw());
+    CHECK(Pool::rounded(1) == 256);
+    CHECK(Pool::rounded(257) == 512);
+    CHECK(Pool::rounded(700) == 768);
+    CHECK(Pool::rounded(Pool::kLargestSmall) == Pool::kLargestSmall);
+    CHECK(Pool::rounded(Pool::kLargestSmall + 1) == Pool::kSlab);
+    void* first = pool.allocate(1000);
+    CHECK(reinterpret_cast<std::uintptr_t>(first) % 256 == 0);
+    CHECK(pool.stats().system_allocations == 1);
+    std::vector<void*> more;
+    for (int i = 0; i < 1000; ++i) more.push_back(pool.allocate(1000));
+    CHECK(pool.stats().system_allocations == 1);  // one slab of 2048 blocks
+    CHECK(pool.stats().in_use == 1001 * 1024);
+    for (void* block : more) pool.release(block, 1000);
+    CHECK(pool.stats().in_use == 1024);
+    CHECK(pool.stats().peak == 1001 * 1024);
+    void* large = pool.allocate(5 << 20);
+    pool.release(large, 5 << 20);
+    CHECK(pool.allocate(6 << 20) == large);  // the same 6 MiB
+    pool.release(large, 6 << 20);
+    pool.trim();
+    CHECK(pool.stats().cached == (2 << 20) - 1024);  // the slab that is in use stays
+    CHECK(card.taken.size() == 1);
+    pool.release(first, 1000);
+    pool.trim();
+    CHECK(card.taken.empty());
+    CHECK(pool.stats().cached == 0);
+    CHECK(pool.stats().in_use == 0);
+  }
+}
+
+TEST_CASE("pool: trims before it gives up, and keeps to the limit") {
+  FakeCard card(std::size_t{16} << 20);
+  Pool pool(card.raw());
+  void* a = pool.allocate(8 << 20);
+  pool.release(a, 8 << 20);
+  void* b = pool.allocate(12 << 20);  // only when the 8 MiB go back first
+  CHECK(b != nullptr);
+  CHECK(pool.allocate(8 << 20) == nullptr);
+  CHECK(pool.allocate(100) != nullptr);
+  pool.release(b, 12 << 20);
+  pool.set_limit(10 << 20);
+  CHECK(pool.allocate(12 << 20) == nullptr);
+  CHECK(pool.allocate(4 << 20) != nullptr);
+  CHECK(pool.stats().in_use + pool.stats().cached <= (10 << 20));
+}
+
+TEST_CASE("pool: random use never hands out memory twice") {
+  FakeCard card(std::size_t{256} << 20);
+  Pool pool(card.raw());
+  std::mt19937 engine(7);
+  struct Block {
+    unsigned char* memory;
+    std::size_t bytes;
+    unsigned char mark;
+  };
+  std::vector<Block> live;
+  for (int step = 0; step < 4000; ++step) {
+    if (live.size() < 40 && engine() % 2 == 0) {
+      const std::size_t bytes = 1 + engine() % (std::size_t{1} << (engine() % 22));
+      auto* memory = static_cast<unsigned char*>(pool.allocate(bytes));
+      REQUIRE(memory != nullptr);
+      const auto mark = static_cast<unsigned char>(engine());
+      memory[0] = memory[bytes - 1] = mark;
+      live.push_back({memory, bytes, mark});
+    } else if (!live.empty()) {
+      const std::size_t at = engine() % live.size();
+      CHECK(live[at].memory[0] == live[at].mark);
+      CHECK(live[at].memory[live[at].bytes - 1] == live[at].mark);
+      pool.release(live[at].memory, live[at].bytes);
+      live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    if (step % 500 == 499) pool.trim();
+  }
+  for (const Block& block : live) pool.release(block.memory, block.bytes);
+  pool.trim();
+  CHECK(card.taken.empty());
+}
+
+TEST_CASE("driver: sizes for people") {
+  CHECK(size_text(12) == "12 bytes");
+  CHECK(size_text(1536) == "1.5 KiB");
+  CHECK(size_text(std::int64_t{3} << 30) == "3 GiB");
+}
+
+TEST_CASE("card memory: copies of every size come back as they went") {
+  if (no_card()) return;
+  DeviceMemory& card = memory();
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{4096}, Staging::kSegment - 1,
+        Staging::kSegment, Staging::kSegment + 1, 9 * Staging::kSegment + 17}) {
+    CAPTURE(bytes);
+    const std::vector<std::uint8_t> sent = random_bytes(bytes, static_cast<unsigned>(bytes));
+    std::vector<std::uint8_t> back(bytes, 0xcd);
+    const std::size_t room = std::max<std::size_t>(bytes, 1);
+    void* a = card.allocate(room, 0);
+    void* b = card.allocate(room, 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(a) % 256 == 0);
+    card.from_host(a, sent.data(), bytes, 0);
+    card.copy(b, 0, a, 0, bytes);
+    card.to_host(back.data(), b, bytes, 0);
+    CHECK(back == sent);
+    card.release(a, room, 0);
+    card.release(b, room, 0);
+  }
+}
+
+TEST_CASE("card memory: many small copies keep their order") {
+  if (no_card()) return;
+  DeviceMemory& card = memory();
+  constexpr int kCount = 3000;
+  void* block = card.allocate(sizeof(int), 0);
+  void* all = card.allocate(kCount * sizeof(int), 0);
+  for (int i = 0; i < kCount; ++i) {
+    card.from_host(block, &i, sizeof i, 0);
+    card.copy(static_cast<char*>(all) + sizeof(int) * static_cast<unsigned>(i), 0, block, 0,
+              sizeof i);
+  }
+  std::vector<int> back(kCount, -1);
+  card.to_host(back.data(), all, kCount * sizeof(int), 0);
+  for (int i = 0; i < kCount; ++i) CHECK(back[static_cast<std::size_t>(i)] == i);
+  card.release(block, sizeof(int), 0);
+  card.release(all, kCount * sizeof(int), 0);
+}
+
+TEST_CASE("card memory: a copy beside the work arrives before later work") {
+  if (no_card()) return;
+  DeviceMemory& card = memory();
+  const std::vector<std::uint8_t> sent = random_bytes(5 << 20, 3);
+  void* a = card.allocate(sent.size(), 0);
+  const Event ready = copy_async(a, sent.data(), sent.size(), 0);
+  work_after(ready, 0);
+  std::vector<std::uint8_t> back(sent.size(), 0xcd);
+  card.to_host(back.data(), a, back.size(), 0);
+  CHECK(back == sent);
+  card.release(a, sent.size(), 0);
+  synchronize(0);
+}
+
+TEST_CASE("card memory: tensors move between cards") {
+  if (no_card()) return;
+  if (card_count() < 2) {
+    MESSAGE("skipped: one card");
+    return;
+  }
+  DeviceMemory& card = memory();
+  const std::vector<std::uint8_t> sent = random_bytes(3 << 20, 5);
+  void* a = card.allocate(sent.size(), 0);
+  void* b = card.allocate(sent.size(), 1);
+  card.from_host(a, sent.data(), sent.size(), 0);
+  card.copy(b, 1, a, 0, sent.size());
+  std::vector<std::uint8_t> back(sent.size(), 0xcd);
+  card.to_host(back.data(), b, back.size(), 1);
+  CHECK(back == sent);
+  card.release(a, sent.size(), 0);
+  card.release(b, sent.size(), 1);
+}
+
+TEST_CASE("card memory: more than there is names the size, what is in use and the card") {
+  if (no_card()) return;
+  DeviceMemory& card = memory();
+  void* held = card.allocate(3 << 20, 0);
+  try {
+    card.allocate(std::size_t{1} << 45, 0);
+    FAIL("no error");
+  } catch (const MemoryError& error) {
+    CHECK(contains(error.what(), "32 TiB"));
+    CHECK(contains(error.what(), "cuda:0 ("));
+    CHECK(contains(error.what(), "in use"));
+  }
+  card.set_limit(8 << 20, 0);
+  CHECK_THROWS_AS(card.allocate(64 << 20, 0), MemoryError);
+  card.set_limit(0, 0);
+  card.release(held, 3 << 20, 0);
+  card.trim(0);
+}
+
+TEST_CASE("facts: libraries and cards are told") {
+  const Facts all = facts();
+  REQUIRE(all.libraries.size() == 4);
+  for (const LibraryFact& fact : all.libraries) CHECK(!fact.version.empty());
+  CHECK(static_cast<int>(all.cards.size()) == card_count());
+  for (const CardFact& fact : all.cards) {
+    CHECK(!fact.name.empty());
+    CHECK(fact.target.arch >= 80);
+    CHECK(fact.memory_free <= fact.memory_total);
+  }
+}

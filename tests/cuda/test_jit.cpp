@@ -1,0 +1,306 @@
+// Keys, the kernel cache, embedded headers and, where NVRTC or a card (the emulated one under
+// ctest) is there, compiling and launching.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cuda/cuda.h"
+#include "cuda/device/card.h"
+#include "cuda/jit/build.h"
+#include "cuda/jit/digest.h"
+#include "cuda/jit/embedded.h"
+#include "cuda/jit/jit.h"
+#include "cuda/jit/kernel_cache.h"
+#include "cuda/jit/nvrtc.h"
+
+using namespace tenon;
+using namespace tenon::cuda;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A folder that is removed at the end.
+struct TemporaryFolder {
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "tenon-jit-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    fs::permissions(path, fs::perms::owner_all, error);
+    fs::remove_all(path, error);
+  }
+  std::string path;
+};
+
+Digest key(const std::string& text) {
+  Digester digester;
+  digester.add(text);
+  return digester.result();
+}
+
+std::string image_of(const std::string& text, std::size_t bytes = 5000) {
+  std::string image;
+  while (image.size() < bytes) image += text + '\0';
+  return image;
+}
+
+std::string add_text(const std::string& entry, int amount) {
+  return cat(
+      "#include \"scalar/config.h\"\nextern \"C\" __global__ void ", entry,
+      "(float* x, long long n) {\n"
+      "  const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;\n"
+      "  if (i < n) x[i] = tenon::scalar::fused(x[i], 1.0f, ",
+      amount, ".0f);\n}\n");
+}
+
+// NVRTC of a toolkit or wheel, whatever TENON_NVRTC says.
+const Nvrtc& real_nvrtc() {
+  static const Nvrtc found = [] {
+    LibraryName name = nvrtc_name();
+    name.variable = "TENON_TEST_NO_SUCH_VARIABLE";
+    for (const std::string& path : library_candidates(name)) {
+      Nvrtc next = load_nvrtc(path);
+      if (next.problem.empty()) return next;
+    }
+    Nvrtc none;
+    none.problem = missing_text(name);
+    return none;
+  }();
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("digest: texts, their borders and their order count") {
+  std::set<Digest> seen;
+  for (int i = 0; i < 2000; ++i) seen.insert(key(std::string(static_cast<std::size_t>(i), 'a')));
+  for (int i = 0; i < 2000; ++i) seen.insert(key(cat("text ", i)));
+  CHECK(seen.size() == 4000);
+  const auto pair = [](const char* a, const char* b) {
+    Digester digester;
+    digester.add(a);
+    digester.add(b);
+    return digester.result();
+  };
+  CHECK(pair("ab", "c") != pair("a", "bc"));
+  CHECK(pair("a", "b") != pair("b", "a"));
+  CHECK(pair("a", "b") == pair("a", "b"));
+  CHECK(key("x").hex().size() == 32);
+  CHECK(checksum("abc") != checksum("abd"));
+}
+
+TEST_CASE("kernel cache: keeps what is written, ignores what is damaged") {
+  const TemporaryFolder folder;
+  const KernelCache cache(folder.path + "/kernels");
+  const std::string image = image_of("kernel");
+  CHECK(cache.read(key("a")).empty());
+  cache.write(key("a"), image);
+  CHECK(cache.read(key("a")) == image);
+  CHECK(cache.read(key("b")).empty());
+
+  const std::string file = cache.file_of(key("a"));
+  const auto size = fs::file_size(file);
+  for (const std::uintmax_t length : {std::uintmax_t{0}, std::uintmax_t{10}, size / 2, size - 1}) {
+    fs::resize_file(file, length);
+    CHECK(cache.read(key("a")).empty());
+    cache.write(key("a"), image);
+    CHECK(cache.read(key("a")) == image);
+  }
+  for (const int at : {0, 9, 30, 38, 41, 3000}) {
+    std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(at).put('?');
+    CHECK(cache.read(key("a")).empty());
+    cache.write(key("a"), image);
+  }
+  // A file under another kernel's name is not taken for it.
+  fs::copy_file(file, cache.file_of(key("b")));
+  CHECK(cache.read(key("b")).empty());
+}
+
+TEST_CASE("kernel cache: a folder that cannot be written is read") {
+  const TemporaryFolder folder;
+  const KernelCache cache(folder.path);
+  cache.write(key("a"), image_of("a"));
+  fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec);
+  cache.write(key("b"), image_of("b"));
+  CHECK(cache.read(key("a")) == image_of("a"));
+  if (geteuid() != 0) CHECK(cache.read(key("b")).empty());
+  // Not even a folder.
+  const KernelCache nowhere("/dev/null/kernels");
+  nowhere.write(key("a"), image_of("a"));
+  CHECK(nowhere.read(key("a")).empty());
+}
+
+TEST_CASE("kernel cache: stays within its size, oldest first") {
+  const TemporaryFolder folder;
+  const KernelCache cache(folder.path, 64 << 10);
+  for (int i = 0; i < 20; ++i) {
+    cache.write(key(cat(i)), image_of(cat(i)));
+    fs::last_write_time(cache.file_of(key(cat(i))),
+                        fs::file_time_type::clock::now() - std::chrono::minutes(100 - i));
+  }
+  cache.shrink();
+  std::uintmax_t total = 0;
+  for (const auto& entry : fs::directory_iterator(folder.path)) total += entry.file_size();
+  CHECK(total <= (64 << 10));
+  CHECK(!cache.read(key("19")).empty());
+  CHECK(cache.read(key("0")).empty());
+}
+
+TEST_CASE("kernel cache: processes that write at once leave whole files") {
+  const TemporaryFolder folder;
+  const KernelCache cache(folder.path);
+  std::vector<pid_t> children;
+  for (int child = 0; child < 4; ++child) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      bool good = true;
+      for (int i = 0; i < 200; ++i) {
+        const std::string name = cat(i % 5);
+        cache.write(key(name), image_of(name, 40000));
+        const std::string read = cache.read(key(name));
+        good = good && (read.empty() || read == image_of(name, 40000));
+      }
+      _exit(good ? 0 : 1);
+    }
+    children.push_back(pid);
+  }
+  for (const pid_t pid : children) {
+    int status = 1;
+    waitpid(pid, &status, 0);
+    CHECK(status == 0);
+  }
+  for (int i = 0; i < 5; ++i) CHECK(cache.read(key(cat(i))) == image_of(cat(i), 40000));
+}
+
+TEST_CASE("embedded headers: the files of the tree, and which of them a text needs") {
+  const std::string* config = embedded_header("scalar/config.h");
+  REQUIRE(config != nullptr);
+  std::ifstream file("src/scalar/config.h", std::ios::binary);
+  CHECK(*config == std::string(std::istreambuf_iterator<char>(file), {}));
+  REQUIRE(embedded_header("cuda/kernels/intrinsics.cuh") != nullptr);
+  CHECK(embedded_header("scalar/none.h") == nullptr);
+
+  std::vector<std::string> names;
+  for (const auto& [name, text] :
+       headers_of("  #  include \"scalar/exp.h\"\n// #include \"scalar/log.h\"\nint x;"))
+    names.push_back(name);
+  CHECK(std::find(names.begin(), names.end(), "scalar/exp.h") != names.end());
+  CHECK(std::find(names.begin(), names.end(), "scalar/config.h") != names.end());
+  CHECK(std::find(names.begin(), names.end(), "scalar/log.h") == names.end());
+  for (std::size_t i = 0; i < embedded_file_count; ++i)
+    for (const auto& [name, text] : headers_of(*embedded_header(embedded_files[i].name)))
+      CHECK(!text->empty());
+}
+
+TEST_CASE("nvrtc: every device header compiles alone for sm_80 and sm_90a") {
+  const Nvrtc& compiler = real_nvrtc();
+  if (!compiler.problem.empty()) {
+    MESSAGE("skipped: " << compiler.problem);
+    return;
+  }
+  CHECK(compiler.choose_arch(90).option == "--gpu-architecture=sm_90a");
+  CHECK(compiler.choose_arch(80).cubin);
+  CHECK(!compiler.choose_arch(999).cubin);
+  for (std::size_t i = 0; i < embedded_file_count; ++i) {
+    const std::string name = embedded_files[i].name;
+    const std::string text =
+        cat("#include \"", name, "\"\nextern \"C\" __global__ void k(int* x) { *x = 1; }\n");
+    for (const int arch : {80, 90}) {
+      const CompileResult result = compiler.compile(text, "k.cu", headers_of(text), arch);
+      CHECK_MESSAGE(!result.image.empty(), name, " for sm_", arch, ": ", result.log);
+    }
+  }
+}
+
+TEST_CASE("jit: a kernel made for no card can be read, not launched") {
+  const Source source{"tenon_add", add_text("tenon_add", 1)};
+  const auto kernel = compile(Target{}, source);
+  CHECK(kernel->source().text == source.text);
+  CHECK(kernel == compile(Target{}, source));
+  CHECK_THROWS_AS(kernel->launch(nullptr, {}, {}, 0, nullptr), DeviceError);
+}
+
+TEST_CASE("jit: compiles side by side, launches, and finds kernels again") {
+  if (card_count() == 0) {
+    MESSAGE("skipped: " << why_no_card());
+    return;
+  }
+  const Target target = target_of(0);
+  const JitStats before = jit_stats();
+  std::vector<std::shared_ptr<const CompiledKernel>> kernels;
+  for (int i = 0; i < 4; ++i) {
+    const std::string entry = cat("tenon_test_add", i);
+    kernels.push_back(compile(target, {entry, add_text(entry, 1 << i)}));
+  }
+  CHECK(compile(target, kernels[0]->source()) == kernels[0]);
+  constexpr std::int64_t kCount = 1000;
+  std::vector<float> x(kCount, 0.5f);
+  void* memory_block = memory().allocate(kCount * sizeof(float), 0);
+  memory().from_host(memory_block, x.data(), kCount * sizeof(float), 0);
+  std::int64_t count = kCount;
+  void* params[] = {&memory_block, &count};
+  for (const auto& kernel : kernels) kernel->launch(stream(0), {4}, {256}, 0, params);
+  kernels[0]->launch(stream(0), {0}, {256}, 0, params);  // no blocks: nothing to do
+  memory().to_host(x.data(), memory_block, kCount * sizeof(float), 0);
+  for (const float value : x) CHECK(value == 15.5f);
+  memory().release(memory_block, kCount * sizeof(float), 0);
+  const JitStats after = jit_stats();
+  CHECK(after.compiled + after.from_disk == before.compiled + before.from_disk + 4);
+  CHECK(after.from_memory == before.from_memory + 1);
+}
+
+TEST_CASE("jit: a source that does not compile brings the compiler's words") {
+  if (card_count() == 0) {
+    MESSAGE("skipped: " << why_no_card());
+    return;
+  }
+  const auto kernel =
+      compile(target_of(0),
+              {"tenon_bad", "extern \"C\" __global__ void tenon_bad() { no_such_name(); }\n"});
+  for (int i = 0; i < 2; ++i) {
+    try {
+      kernel->wait();
+      FAIL("no error");
+    } catch (const NotSupported& error) {
+      CHECK(contains(error.what(), "tenon_bad"));
+      CHECK(contains(error.what(), "no_such_name"));
+    }
+  }
+}
+
+TEST_CASE("build: the second time comes from disk, and headers count") {
+  if (!nvrtc().problem.empty()) {
+    MESSAGE("skipped: " << nvrtc().problem);
+    return;
+  }
+  const TemporaryFolder folder;
+  const KernelCache cache(folder.path);
+  const Source source{"tenon_add", add_text("tenon_add", 3)};
+  const Image first = build_image(source, 90, cache);
+  CHECK(!first.from_disk);
+  const Image second = build_image(source, 90, cache);
+  CHECK(second.from_disk);
+  CHECK(second.bytes == first.bytes);
+  CHECK(key_of(source, 80) != key_of(source, 90));
+  Source other = source;
+  other.text += "#include \"scalar/log.h\"\n";
+  CHECK(key_of(other, 90) != key_of(source, 90));
+}
