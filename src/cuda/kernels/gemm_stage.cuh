@@ -58,7 +58,7 @@ struct Side {
 };
 
 template <class Offset>
-struct Place {
+struct alignas(16) Place {
   Offset offset;
   int u, v;
 };
