@@ -212,7 +212,7 @@ class RegionCheck {
     return result;
   }
 
- private:
+ protected:
   ValueId add(DType dtype, const Shape& shape) {
     Value value;
     value.kind = Value::Kind::Leaf;

@@ -167,14 +167,21 @@ const char* memory_type(DType dtype) {
     case DType::Int64:
       return "long long";
     case DType::Float16:
-      return "Float16";
+      return "F16";
     case DType::BFloat16:
-      return "BFloat16";
+      return "BF16";
     case DType::Float32:
       return "float";
     default:
       return "double";
   }
+}
+
+std::string zero_of(DType dtype) {
+  const std::string type = compute_type(dtype);
+  if (type == "float") return "0.0f";
+  if (type == "double") return "0.0";
+  return type == "int" ? "0" : "0ll";
 }
 
 bool needs_rounding(DType dtype) {
@@ -203,7 +210,7 @@ std::string print_compute(const MapInstr& instr, std::span<const std::string> ar
 std::string print_cast(const std::string& expression, DType from, DType to) {
   if (from == to) return expression;
   const std::string source = compute_type(from), target = compute_type(to);
-  if (is_bool(to)) return cat("static_cast<int>(", expression, " != ", source, "(0))");
+  if (is_bool(to)) return cat("static_cast<int>(", expression, " != ", zero_of(from), ")");
   std::string text = expression;
   if (is_floating(from) && !is_floating(to)) {
     text = cat("scalar::to_int64(", text, ")");

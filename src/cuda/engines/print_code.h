@@ -19,9 +19,11 @@ constexpr std::int64_t divide_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit;
 }
 
-/// The type of an element in registers ("float") and in memory ("BFloat16").
+/// The type of an element in registers ("float") and in memory ("BF16").
 const char* compute_type(DType dtype);
 const char* memory_type(DType dtype);
+/// "0.0f" and its like.
+std::string zero_of(DType dtype);
 /// Whether a register's number may be one that memory of this dtype cannot hold.
 bool needs_rounding(DType dtype);
 

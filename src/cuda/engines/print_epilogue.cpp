@@ -98,9 +98,7 @@ class EpiloguePrinter {
           text = printer_.affine(instr, lane);
           break;
         case MapCode::Random:
-          text = printer_.random_element(
-              i, cat("random_block(", InstrPrinter::name('r', i), ", position)"),
-              "static_cast<int>(position & 3)");
+          text = printer_.random_element(i, cat("random_row<1>(r", i, ", position)"), "0");
           break;
         case MapCode::Compute:
           out.line(printer_.compute(i));
@@ -144,48 +142,6 @@ class EpiloguePrinter {
     return out.text();
   }
 
-  void load_neighbours(CodeWriter& out, int i) {
-    const View& view = map_.instrs[at(i)].view;
-    const std::string x = InstrPrinter::name('x', i), type = printer_.type(i);
-    printer_.set(i, x + "[i]");
-    switch (printer_.inner_step(view)) {
-      case InnerStep::None:
-        out.line(cat("const ", type, " ", x, " = load(", printer_.address(view, true), ");"));
-        printer_.set(i, x);
-        break;
-      case InnerStep::One:
-        out.line(cat(type, " ", x, "[N];"));
-        out.line(cat("load_row<", printer_.alignment(view), ">(", x, ", ",
-                     printer_.address(view, true), ");"));
-        break;
-      case InnerStep::Other:
-        out.line(cat(type, " ", x, "[N];"));
-        out.line("#pragma unroll");
-        out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = load(", printer_.address(view, true),
-                     " + i * ", printer_.inner_stride(view), ");"));
-        break;
-    }
-  }
-
-  void save_neighbours(CodeWriter& out, std::size_t s) {
-    const View& view = map_.stores[s].view;
-    const std::string y = InstrPrinter::name('y', static_cast<int>(s));
-    switch (printer_.inner_step(view)) {
-      case InnerStep::None:
-        out.line(cat("save(", printer_.address(view, true), ", ", y, "[N - 1]);"));
-        break;
-      case InnerStep::One:
-        out.line(cat("save_row<", printer_.alignment(view), ">(", printer_.address(view, true),
-                     ", ", y, ");"));
-        break;
-      case InnerStep::Other:
-        out.line("#pragma unroll");
-        out.line(cat("for (int i = 0; i < N; ++i) save(", printer_.address(view, true), " + i * ",
-                     printer_.inner_stride(view), ", ", y, "[i]);"));
-        break;
-    }
-  }
-
   std::string print_store_row() {
     CodeWriter out(1);
     out.line("template <int N>");
@@ -195,7 +151,7 @@ class EpiloguePrinter {
             compute_type(accumulator_), " (&acc)[N]) const {"));
     random_draws(out);
     for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
-      if (map_.instrs[at(i)].code == MapCode::Load) load_neighbours(out, i);
+      if (map_.instrs[at(i)].code == MapCode::Load) printer_.load_row(out, i);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat(printer_.type(map_.stores[s].source), " ",
                    InstrPrinter::name('y', static_cast<int>(s)), "[N];"));
@@ -207,7 +163,7 @@ class EpiloguePrinter {
       out.line(cat(InstrPrinter::name('y', static_cast<int>(s)),
                    "[i] = ", printer_.get(map_.stores[s].source), ";"));
     out.line("}");
-    for (std::size_t s = 0; s < map_.stores.size(); ++s) save_neighbours(out, s);
+    for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);
     out.line("}");
     return out.text();
   }

@@ -16,13 +16,6 @@ enum RandomKind { kUniform = 0, kNormal = 1, kBits = 2 };
 
 }  // namespace
 
-std::string zero_of(DType dtype) {
-  const std::string type = compute_type(dtype);
-  if (type == "float") return "0.0f";
-  if (type == "double") return "0.0";
-  return type == "int" ? "0" : "0ll";
-}
-
 InstrPrinter::InstrPrinter(const MapProgram& map, std::span<const Value> values,
                            Coordinates coordinates, Arguments& arguments, std::string prefix,
                            std::string index)
@@ -120,6 +113,37 @@ void InstrPrinter::set_numbers() {
     const std::string word_name = name('n', i);
     arguments_.word(cat("Word<", compute_type(instr.dtype), ">"), word_name, word);
     set(i, cat(prefix_, word_name, ".value"));
+  }
+}
+
+void InstrPrinter::load_row(CodeWriter& out, int instr) {
+  const View& view = map_.instrs[at(instr)].view;
+  const std::string x = name('x', instr);
+  if (inner_step(view) == InnerStep::None) {
+    out.line(cat("const ", type(instr), " ", x, " = load(", address(view, true), ");"));
+    return set(instr, x);
+  }
+  set(instr, x + "[i]");
+  out.line(cat(type(instr), " ", x, "[N];"));
+  if (inner_step(view) == InnerStep::One)
+    return out.line(cat("load_row<", alignment(view), ">(", x, ", ", address(view, true), ");"));
+  out.line("#pragma unroll");
+  out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = load(", address(view, true), " + i * ",
+               inner_stride(view), ");"));
+}
+
+void InstrPrinter::save_row(CodeWriter& out, std::size_t store) {
+  const View& view = map_.stores[store].view;
+  const std::string y = name('y', static_cast<int>(store));
+  switch (inner_step(view)) {
+    case InnerStep::None:
+      return out.line(cat("save(", address(view, true), ", ", y, "[N - 1]);"));
+    case InnerStep::One:
+      return out.line(cat("save_row<", alignment(view), ">(", address(view, true), ", ", y, ");"));
+    case InnerStep::Other:
+      out.line("#pragma unroll");
+      return out.line(cat("for (int i = 0; i < N; ++i) save(", address(view, true), " + i * ",
+                          inner_stride(view), ", ", y, "[i]);"));
   }
 }
 

@@ -53,6 +53,11 @@ class InstrPrinter {
 
   /// Sets expressions of Number instructions; they are members, or 0 itself.
   void set_numbers();
+  /// Declares and loads what a Load gives to N neighbours along the last axis: x4[N], or one x4 for
+  /// all; sets it for neighbour i.
+  void load_row(CodeWriter& out, int instr);
+  /// Stores y0[N], the N results of store 0.
+  void save_row(CodeWriter& out, std::size_t store);
   /// "const float t4 = …;" for a Compute, whose arguments are set; sets it.
   std::string compute(int instr);
   /// The coordinate's function as the instruction's dtype; `step` is added to the last coordinate.
@@ -86,8 +91,5 @@ class InstrPrinter {
   std::map<ValueId, std::string> pointers_;
   std::map<std::vector<std::int64_t>, std::string> layouts_;
 };
-
-/// "0.0f" and its like.
-std::string zero_of(DType dtype);
 
 }  // namespace tenon::cuda

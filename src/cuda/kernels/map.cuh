@@ -12,10 +12,10 @@
 namespace tenon::cuda {
 
 /// An element in memory that C++ has no type for.
-struct Float16 {
+struct F16 {
   unsigned short bits;
 };
-struct BFloat16 {
+struct BF16 {
   unsigned short bits;
 };
 
@@ -30,8 +30,8 @@ __device__ __forceinline__ int widen(unsigned char x) { return x; }
 __device__ __forceinline__ int widen(signed char x) { return x; }
 __device__ __forceinline__ int widen(int x) { return x; }
 __device__ __forceinline__ long long widen(long long x) { return x; }
-__device__ __forceinline__ float widen(Float16 x) { return f16_to_float(x.bits); }
-__device__ __forceinline__ float widen(BFloat16 x) { return bf16_to_float(x.bits); }
+__device__ __forceinline__ float widen(F16 x) { return f16_to_float(x.bits); }
+__device__ __forceinline__ float widen(BF16 x) { return bf16_to_float(x.bits); }
 __device__ __forceinline__ float widen(float x) { return x; }
 __device__ __forceinline__ double widen(double x) { return x; }
 
@@ -48,12 +48,12 @@ struct Narrow<bool> {
   static __device__ __forceinline__ bool from(int x) { return x != 0; }
 };
 template <>
-struct Narrow<Float16> {
-  static __device__ __forceinline__ Float16 from(float x) { return {float_to_f16(x)}; }
+struct Narrow<F16> {
+  static __device__ __forceinline__ F16 from(float x) { return {float_to_f16(x)}; }
 };
 template <>
-struct Narrow<BFloat16> {
-  static __device__ __forceinline__ BFloat16 from(float x) { return {float_to_bf16(x)}; }
+struct Narrow<BF16> {
+  static __device__ __forceinline__ BF16 from(float x) { return {float_to_bf16(x)}; }
 };
 
 /// The register's number as memory of type M would give it back.

@@ -33,7 +33,6 @@ __device__ __forceinline__ PhiloxBlock philox(unsigned long long key, unsigned l
   return {{c[0], c[1], c[2], c[3]}};
 }
 
-/// In [0, 1), 24 random bits.
 __device__ __forceinline__ float unit_float(unsigned word) {
   return static_cast<float>(word >> 8) * 5.9604644775390625e-8f;
 }
@@ -47,23 +46,53 @@ __device__ __forceinline__ RandomDraw random_draw(const long long* state, long l
   return {static_cast<unsigned long long>(state[0]),
           static_cast<unsigned long long>(state[1]) + static_cast<unsigned long long>(offset)};
 }
-__device__ __forceinline__ PhiloxBlock random_block(RandomDraw d, long long element) {
-  return philox(d.key, static_cast<unsigned long long>(element) >> 2, d.draw);
+
+/// By selects: an index into registers would put them into memory.
+__device__ __forceinline__ unsigned pick(const PhiloxBlock& block, int word) {
+  const unsigned even = (word & 2) != 0 ? block.word[2] : block.word[0];
+  const unsigned odd = (word & 2) != 0 ? block.word[3] : block.word[1];
+  return (word & 1) != 0 ? odd : even;
 }
 
-__device__ __forceinline__ float uniform_of(const PhiloxBlock& block, int word) {
-  return unit_float(block.word[word]);
+/// The blocks of N neighbouring elements, the first of which is a multiple of N (1, 2, 4 or 8).
+template <int N>
+struct RandomRow {
+  PhiloxBlock block[(N + 3) / 4];
+  int first;  // word of the first element
+};
+template <int N>
+__device__ __forceinline__ RandomRow<N> random_row(RandomDraw d, long long element) {
+  RandomRow<N> row;
+  row.first = static_cast<int>(element & 3);
+#pragma unroll
+  for (int k = 0; k < (N + 3) / 4; ++k)
+    row.block[k] = philox(d.key, (static_cast<unsigned long long>(element) >> 2) + k, d.draw);
+  return row;
+}
+template <int N>
+__device__ __forceinline__ int word_of(const RandomRow<N>& row, int i) {
+  return N >= 4 ? i & 3 : row.first + i;
+}
+
+/// In [0, 1), 24 random bits.
+template <int N>
+__device__ __forceinline__ float uniform_of(const RandomRow<N>& row, int i) {
+  return unit_float(pick(row.block[i / 4], word_of(row, i)));
 }
 /// Box-Muller on the word pairs (0, 1) and (2, 3).
-__device__ __forceinline__ float normal_of(const PhiloxBlock& block, int word) {
-  const float first = unit_float(block.word[word & 2]), second = unit_float(block.word[word | 1]);
+template <int N>
+__device__ __forceinline__ float normal_of(const RandomRow<N>& row, int i) {
+  const int word = word_of(row, i);
+  const float first = unit_float(pick(row.block[i / 4], word & 2));
+  const float second = unit_float(pick(row.block[i / 4], word | 1));
   const float radius = scalar::sqrt(-2.0f * scalar::log(1.0f - first));
   const double angle = 6.283185307179586476925 * static_cast<double>(second);
-  const double turned = scalar::sin_quadrant(angle, (word & 1) == 0 ? 1 : 0);
+  const double turned = scalar::sin_quadrant(angle, (word & 1) == 0 ? 1u : 0u);
   return static_cast<float>(static_cast<double>(radius) * turned);
 }
-__device__ __forceinline__ long long bits_of_word(const PhiloxBlock& block, int word) {
-  return static_cast<long long>(block.word[word]);
+template <int N>
+__device__ __forceinline__ long long bits_of_word(const RandomRow<N>& row, int i) {
+  return static_cast<long long>(pick(row.block[i / 4], word_of(row, i)));
 }
 
 }  // namespace tenon::cuda

@@ -1,0 +1,109 @@
+#include "cuda/engines/map_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/map_kernel.h"
+#include "cuda/jit/jit.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::size_t kMostWords = 512;
+constexpr std::uint64_t kAlignment = 16;  // of what wide accesses start from
+
+class MapKernel final : public Kernel {
+ public:
+  MapKernel(PrintedMap printed, std::size_t own_values, const Target& target)
+      : own_values_(own_values), temporaries_(std::move(printed.temporaries)) {
+    workspace_bytes = static_cast<std::size_t>(printed.workspace_bytes);
+    for (PrintedLaunch& launch : printed.launches)
+      launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
+                           static_cast<std::uint32_t>(launch.threads),
+                           static_cast<std::uint32_t>(launch.blocks)});
+  }
+
+  void run(const Binding& binding) const override {
+    for (const Launch& launch : launches_) {
+      alignas(16) std::array<std::uint64_t, kMostWords> words;
+      std::copy(launch.arguments.words.begin(), launch.arguments.words.end(), words.begin());
+      for (const auto& [word, value] : launch.arguments.pointers)
+        words[static_cast<std::size_t>(word)] = address(binding, value);
+      void* params[] = {words.data()};
+      launch.kernel->launch(binding.stream, {launch.blocks, 1, 1}, {launch.threads, 1, 1}, 0,
+                            params);
+    }
+  }
+
+  std::string source() const override {
+    std::string text;
+    for (const Launch& launch : launches_)
+      text += cat(text.empty() ? "" : "\n", launch.kernel->source().text);
+    return text;
+  }
+
+ private:
+  struct Launch {
+    std::shared_ptr<const CompiledKernel> kernel;
+    ArgumentBlock arguments;
+    std::uint32_t threads, blocks;
+  };
+
+  std::uint64_t address(const Binding& binding, ValueId value) const {
+    const auto id = static_cast<std::size_t>(value);
+    const std::byte* at =
+        id < own_values_ ? binding.values[id] : binding.workspace + temporaries_[id - own_values_];
+    const auto number = reinterpret_cast<std::uint64_t>(at);
+    if (number % kAlignment != 0)
+      throw InternalError(
+          cat("value ", value, " starts at an address that is no multiple of ", kAlignment));
+    return number;
+  }
+
+  const std::size_t own_values_;
+  const std::vector<std::int64_t> temporaries_;
+  std::vector<Launch> launches_;
+};
+
+class MapEngine final : public Engine {
+ public:
+  explicit MapEngine(const Target& target) : target_(target) {}
+  const char* name() const override { return "generated"; }
+  bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
+    if (region.kind == RegionKind::Map) return true;
+    *why = "not a map";
+    return false;
+  }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return std::make_unique<MapKernel>(print_map(region, values), values.size(), target_);
+  }
+
+ private:
+  const Target target_;
+};
+
+}  // namespace
+
+const Engine& map_engine(const Target& target) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, int>, MapEngine> engines;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return engines.try_emplace({target.ordinal, target.arch}, target).first->second;
+}
+
+std::unique_ptr<Kernel> prepare_together(std::span<const Region* const> regions,
+                                         std::span<const Value> values, const Target& target) {
+  return std::make_unique<MapKernel>(print_together(regions, values), values.size(), target);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,209 @@
+#include "cuda/engines/map_kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/print_sweep.h"
+#include "plan/program.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose sweeps one block can do
+constexpr int kOneBlockThreads = 1024;
+constexpr std::int64_t kJoinedElements = 1 << 16;
+constexpr int kJoinedThreads = 256;
+constexpr std::size_t kMostWords = 500;  // of 4096 bytes that a launch may take
+
+/// "rows_max_sub_exp": what a profiler shows.
+std::string entry_name(const char* kind, const MapProgram& map) {
+  std::string name = kind;
+  Op last = Op::Data;
+  int shown = 0;
+  const auto add = [&](Op op) {
+    if (op == last || shown == 5) return;
+    name += cat('_', op_name(op));
+    last = op;
+    ++shown;
+  };
+  for (const MapInstr& instr : map.instrs)
+    if (instr.code == MapCode::Compute || instr.code == MapCode::RowReduce ||
+        instr.code == MapCode::Random)
+      add(instr.op);
+  for (const MapReduce& reduce : map.reduces) add(reduce.op);
+  return shown == 0 ? name + "_copy" : name;
+}
+
+const char* kind_name(const Sweep& sweep) {
+  switch (sweep.kind) {
+    case SweepKind::Elements:
+      return "map";
+    case SweepKind::Rows:
+      return "rows";
+    case SweepKind::Columns:
+      break;
+  }
+  return "columns";
+}
+
+/// Include lines, each once.
+std::string includes_of(std::span<const Part> parts) {
+  std::set<std::string> lines;
+  for (const Part& part : parts) {
+    std::istringstream stream(part.includes);
+    for (std::string line; std::getline(stream, line);) lines.insert(line);
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+std::string in_namespace(const Part& part, std::size_t number) {
+  return cat("namespace part", number, " {\n\n", part.code, "\n}  // namespace part", number,
+             "\n\n");
+}
+
+void append(ArgumentBlock& to, const ArgumentBlock& from) {
+  const int first = static_cast<int>(to.words.size());
+  to.words.insert(to.words.end(), from.words.begin(), from.words.end());
+  for (const auto& [word, value] : from.pointers) to.pointers.emplace_back(first + word, value);
+}
+
+void check_size(const ArgumentBlock& arguments, const std::string& title) {
+  if (arguments.words.size() > kMostWords)
+    throw NotSupported(cat("the fused region ", title, " takes ", arguments.words.size(),
+                           " arguments as one device kernel, more than ", kMostWords,
+                           ": switch the pass fuse off"));
+}
+
+std::string head(const std::string& entry, int threads) {
+  return cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", entry,
+             "(const __grid_constant__ tenon::cuda::Arguments a) {\n");
+}
+
+/// Sweeps one after another, in one block where there are several.
+PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
+                        const std::string& title) {
+  PrintedLaunch launch;
+  launch.source.entry = entry;
+  launch.threads = parts[0].threads;
+  launch.blocks = parts.size() == 1 ? parts[0].blocks : 1;
+  std::string code, members, calls;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    code += in_namespace(parts[k], k);
+    members += cat("  part", k, "::Arguments part", k, ";\n");
+    if (k != 0) calls += "  __syncthreads();\n";
+    calls += cat("  tenon::cuda::part", k, "::sweep(a.part", k, ", ",
+                 parts.size() == 1 ? "blockIdx.x, gridDim.x" : "0, 1", ");\n");
+    append(launch.arguments, parts[k].arguments);
+  }
+  launch.source.text =
+      cat("// ", title, "\n", includes_of(parts), "\nnamespace tenon::cuda {\n\n", code,
+          "struct Arguments {\n", members, "};\n\n}  // namespace tenon::cuda\n\n",
+          head(entry, launch.threads), calls, "}\n");
+  check_size(launch.arguments, title);
+  return launch;
+}
+
+PrintedMap finished(std::vector<PrintedLaunch> launches, const Sweeps& sweeps) {
+  PrintedMap out;
+  for (PrintedLaunch& launch : launches)
+    if (launch.blocks > 0) out.launches.push_back(std::move(launch));
+  for (std::size_t v = sweeps.own_values; v < sweeps.values.size(); ++v)
+    out.temporaries.push_back(sweeps.values[v].offset);
+  out.workspace_bytes = sweeps.temporary_bytes;
+  return out;
+}
+
+}  // namespace
+
+PrintedMap print_map(const Region& region, std::span<const Value> values) {
+  Sweeps sweeps = cut_into_sweeps(region.map, values);
+  const bool one_block = sweeps.sweeps.size() > 1 && region.map.space.numel() <= kOneBlockElements;
+  PartOptions options;
+  if (one_block) options = {kOneBlockThreads, true};
+  std::vector<Part> parts;
+  std::vector<PrintedLaunch> launches;
+  for (const Sweep& sweep : sweeps.sweeps) {
+    parts.push_back(print_part(sweep, sweeps, options));
+    if (!one_block)
+      launches.push_back(
+          launch_of({&parts.back(), 1}, entry_name(kind_name(sweep), sweep.map), region.title));
+  }
+  if (one_block)
+    launches.push_back(
+        launch_of(parts, entry_name(kind_name(sweeps.sweeps[0]), region.map), region.title));
+  return finished(std::move(launches), sweeps);
+}
+
+bool can_join(const Region& region, std::span<const Value> values) {
+  if (region.kind != RegionKind::Map || region.map.space.numel() > kJoinedElements) return false;
+  Sweeps sweeps = cut_into_sweeps(region.map, values);
+  if (sweeps.sweeps.size() != 1) return false;
+  const Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
+  return part.threads == kJoinedThreads && !part.shares_tickets &&
+         part.arguments.words.size() <= kMostWords / 4;
+}
+
+PrintedMap print_together(std::span<const Region* const> regions, std::span<const Value> values) {
+  if (regions.size() == 1) return print_map(*regions[0], values);
+  struct Group {
+    Part part;
+    std::string title;
+    std::vector<Part> members;
+  };
+  std::vector<Group> groups;
+  std::map<std::string, std::size_t> group_of;
+  Sweeps none;
+  none.values.assign(values.begin(), values.end());
+  none.own_values = values.size();
+  for (const Region* region : regions) {
+    if (!can_join(*region, values))
+      throw InternalError(cat(region->title, " cannot share a launch"));
+    Sweeps sweeps = cut_into_sweeps(region->map, values);
+    Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
+    if (part.blocks == 0) continue;
+    const auto [found, fresh] = group_of.try_emplace(part.code, groups.size());
+    if (fresh) groups.push_back({part, region->title, {}});
+    groups[found->second].members.push_back(std::move(part));
+  }
+  PrintedLaunch launch;
+  launch.threads = kJoinedThreads;
+  launch.blocks = 0;
+  launch.source.entry = cat("together_", groups.size());
+  std::string code, members, calls;
+  std::vector<Part> parts;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::size_t count = groups[g].members.size();
+    code += cat("// ", groups[g].title, "\n", in_namespace(groups[g].part, g));
+    members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long end", g, "[",
+                   count, "];\n");
+    for (const Part& part : groups[g].members) append(launch.arguments, part.arguments);
+    for (const Part& part : groups[g].members) {
+      launch.blocks += part.blocks;
+      launch.arguments.words.push_back(static_cast<std::uint64_t>(launch.blocks));
+    }
+    calls +=
+        cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
+            "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g,
+            "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g, "::sweep(a.part",
+            g, "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
+    parts.push_back(groups[g].part);
+  }
+  launch.source.text =
+      cat("// Regions that do not depend on one another.\n", includes_of(parts),
+          "\nnamespace tenon::cuda {\n\n", code, "struct Arguments {\n", members,
+          "};\n\n}  // namespace tenon::cuda\n\n", head(launch.source.entry, launch.threads),
+          "  unsigned start = 0;\n", calls, "}\n");
+  check_size(launch.arguments, cat(regions.size(), " regions in one launch"));
+  return finished({std::move(launch)}, none);
+}
+
+}  // namespace tenon::cuda

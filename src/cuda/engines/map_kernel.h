@@ -1,0 +1,39 @@
+// Whole kernels of map regions: parts put together as CUDA C++ text, and their launches. Nothing
+// here needs a card.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/engines/map_sweeps.h"
+#include "cuda/engines/print_map.h"
+#include "cuda/jit/jit.h"
+#include "plan/region.h"
+
+namespace tenon::cuda {
+
+/// One launch: the source, and what it is launched with. Values from `own_values` on are
+/// temporaries, at their Value::offset in the workspace.
+struct PrintedLaunch {
+  Source source;
+  ArgumentBlock arguments;
+  int threads = 256;
+  std::int64_t blocks = 1;
+};
+
+struct PrintedMap {
+  std::vector<PrintedLaunch> launches;    // in order; none for a region without elements
+  std::vector<std::int64_t> temporaries;  // offsets in the workspace
+  std::int64_t workspace_bytes = 0;
+};
+
+PrintedMap print_map(const Region& region, std::span<const Value> values);
+
+/// Whether the region may share a launch with others: little work, one sweep.
+bool can_join(const Region& region, std::span<const Value> values);
+/// Regions that can join and do not depend on one another, as one launch.
+PrintedMap print_together(std::span<const Region* const> regions, std::span<const Value> values);
+
+}  // namespace tenon::cuda

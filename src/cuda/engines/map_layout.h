@@ -1,0 +1,39 @@
+// Rewriting map programs for printing: fewer axes, only the instructions that are needed, and what
+// each value varies with.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/region.h"
+
+namespace tenon::cuda {
+
+/// What a value depends on: nothing, coordinates other than the last, the last one.
+enum class Level : std::uint8_t { Run, Row, Element };
+
+/// The same program over as few axes as its views and reductions allow; at least one. The row axis
+/// stays apart when the program has rows. Views of per-row instructions have no last stride.
+MapProgram with_merged_axes(const MapProgram& map);
+
+/// The instructions that the stores and reductions of `map` need, renumbered.
+MapProgram without_unused(const MapProgram& map);
+
+std::vector<Level> levels_of(const MapProgram& map);
+/// Row reductions that each instruction waits for.
+std::vector<int> depths_of(const MapProgram& map);
+
+/// Row-major strides over all of the space.
+bool is_contiguous(const View& view, const Shape& space);
+/// Whether the region loads a value that it stores (element by element).
+bool loads(const MapProgram& map, ValueId value);
+bool stores(const MapProgram& map, ValueId value);
+/// Whether every offset of every view, in elements, and every element's number fit in 31 bits.
+bool fits_int(const MapProgram& map);
+
+inline bool has_view(const MapInstr& instr) {
+  return instr.code == MapCode::Load || instr.code == MapCode::Affine;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,134 @@
+// Reductions of generated kernels: along the lanes of a warp, over the threads of a block, and over
+// blocks by the last one to finish.
+//
+// The shape of every tree is fixed by template numbers, so results depend on sizes alone and repeat
+// bit for bit. Every thread of the block must reach these functions.
+#pragma once
+
+#include "cuda/kernels/intrinsics.cuh"
+#include "scalar/arithmetic.h"
+
+namespace tenon::cuda {
+
+struct SumOf {
+  template <class T>
+  static __device__ __forceinline__ T combine(T a, T b) {
+    return scalar::add(a, b);
+  }
+};
+struct ProdOf {
+  template <class T>
+  static __device__ __forceinline__ T combine(T a, T b) {
+    return scalar::mul(a, b);
+  }
+};
+/// NaN wins.
+struct MaxOf {
+  template <class T>
+  static __device__ __forceinline__ T combine(T a, T b) {
+    return scalar::maximum(a, b);
+  }
+};
+struct MinOf {
+  template <class T>
+  static __device__ __forceinline__ T combine(T a, T b) {
+    return scalar::minimum(a, b);
+  }
+};
+
+/// A number and its place in the row; no place yet is beyond every place.
+template <class T>
+struct Placed {
+  T value;
+  long long place;
+};
+inline constexpr long long kNoPlace = 0x7fffffffffffffffll;
+
+/// The first of the largest; NaN is larger than all numbers.
+struct ArgMaxOf {
+  template <class T>
+  static __device__ __forceinline__ Placed<T> combine(Placed<T> a, Placed<T> b) {
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool more = b_nan ? !a_nan : (!a_nan && b.value > a.value);
+    const bool same = (a_nan && b_nan) || a.value == b.value;
+    return more || (same && b.place < a.place) || a.place == kNoPlace ? b : a;
+  }
+};
+struct ArgMinOf {
+  template <class T>
+  static __device__ __forceinline__ Placed<T> combine(Placed<T> a, Placed<T> b) {
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool more = b_nan ? !a_nan : (!a_nan && b.value < a.value);
+    const bool same = (a_nan && b_nan) || a.value == b.value;
+    return more || (same && b.place < a.place) || a.place == kNoPlace ? b : a;
+  }
+};
+template <class T>
+__device__ __forceinline__ long long place_of(Placed<T> x) {
+  return x.place == kNoPlace ? 0 : x.place;
+}
+
+template <class T>
+__device__ __forceinline__ T exchange(T x, int mask) {
+  return shuffle_xor(x, mask);
+}
+template <class T>
+__device__ __forceinline__ Placed<T> exchange(Placed<T> x, int mask) {
+  return {shuffle_xor(x.value, mask), shuffle_xor(x.place, mask)};
+}
+
+/// Over groups of `Lanes` (a power of two, at most 32) neighbouring lanes; all get the result.
+template <class Op, int Lanes, class T>
+__device__ __forceinline__ T reduce_lanes(T x) {
+#pragma unroll
+  for (int mask = 1; mask < Lanes; mask *= 2) x = Op::combine(x, exchange(x, mask));
+  return x;
+}
+
+/// Over all `Threads` of the block; all get the result.
+template <class Op, int Threads, class T>
+__device__ __forceinline__ T reduce_block(T x) {
+  __shared__ T of_warp[Threads / 32];
+  x = reduce_lanes<Op, 32>(x);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = of_warp[0];
+#pragma unroll
+  for (int w = 1; w < Threads / 32; ++w) x = Op::combine(x, of_warp[w]);
+  __syncthreads();
+  return x;
+}
+
+/// Over threads t, t + Stride, t + 2 Stride, …: threads below Stride get the result.
+template <class Op, int Threads, int Stride, class T>
+__device__ __forceinline__ T reduce_strided(T x) {
+  __shared__ T partial[Threads];
+  const int t = static_cast<int>(threadIdx.x);
+  partial[t] = x;
+  __syncthreads();
+#pragma unroll
+  for (int half = Threads / 2; half >= Stride; half /= 2) {
+    if (t < half) partial[t] = Op::combine(partial[t], partial[t + half]);
+    __syncthreads();
+  }
+  x = partial[t % Stride];
+  __syncthreads();
+  return x;
+}
+
+/// Takes a ticket for each block; true in all threads of the last of `blocks`, which sees what the
+/// others wrote before and leaves the counter at zero for the next launch.
+__device__ __forceinline__ bool is_last_block(unsigned* counter, unsigned blocks) {
+  __shared__ bool last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = take_ticket(counter) == blocks - 1;
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  const bool result = last;
+  __syncthreads();
+  return result;
+}
+
+}  // namespace tenon::cuda

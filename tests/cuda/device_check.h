@@ -1,0 +1,69 @@
+// Builds regions by hand and compares a CUDA engine with the reference engine on them. Without a
+// card, or the emulator in its place, nothing is compared.
+#pragma once
+
+#include <tenon/error.h>
+
+#include "../cpu/region_check.h"
+#include "cuda/cuda.h"
+
+namespace tenon::test {
+
+class DeviceCheck : public RegionCheck {
+ public:
+  /// Whether there is a card to run on; says so once when there is none.
+  static bool can_run() {
+    static const bool found = [] {
+      if (cuda::card_count() > 0) return true;
+      MESSAGE("skipped: no card");
+      return false;
+    }();
+    return found;
+  }
+
+  void check_device(const Engine& engine, double tolerance = 2e-6) {
+    std::string why;
+    const bool claimed = engine.claims(region, values, &why);
+    CHECK_MESSAGE(claimed, why);
+    if (!claimed || !can_run()) return;
+    const auto kernel = engine.prepare(region, values, 1);
+    const auto expected = run(cpu::reference_engine(), 1);
+    const auto got = run_on_card(*kernel);
+    for (std::size_t k = 0; k < outputs_.size(); ++k)
+      compare(outputs_[k], expected[k], got[k], tolerance);
+    CHECK(run_on_card(*kernel) == got);
+  }
+
+  /// Bytes of the outputs after a run on card 0.
+  std::vector<std::vector<std::byte>> run_on_card(const Kernel& kernel) const {
+    DeviceMemory& memory = cuda::memory();
+    std::vector<std::byte*> pointers;
+    for (const auto& bytes : initial_) {
+      pointers.push_back(static_cast<std::byte*>(memory.allocate(bytes.size() + 1, 0)));
+      memory.from_host(pointers.back(), bytes.data(), bytes.size(), 0);
+    }
+    const std::size_t workspace_bytes = kernel.workspace_bytes + 64;
+    auto* workspace = static_cast<std::byte*>(memory.allocate(workspace_bytes, 0));
+    std::vector<std::byte> poison(workspace_bytes, std::byte{0xCD});
+    memory.from_host(workspace, poison.data(), workspace_bytes, 0);
+    kernel.run({pointers.data(), workspace, cuda::stream(0)});
+    cuda::synchronize(0);
+    memory.to_host(poison.data(), workspace, workspace_bytes, 0);
+    bool guard = true;
+    for (std::size_t i = kernel.workspace_bytes; i < workspace_bytes; ++i)
+      guard = guard && poison[i] == std::byte{0xCD};
+    CHECK(guard);
+    std::vector<std::vector<std::byte>> result;
+    for (const ValueId id : outputs_) {
+      const auto k = static_cast<std::size_t>(id);
+      result.emplace_back(initial_[k].size());
+      memory.to_host(result.back().data(), pointers[k], result.back().size(), 0);
+    }
+    for (std::size_t k = 0; k < pointers.size(); ++k)
+      memory.release(pointers[k], initial_[k].size() + 1, 0);
+    memory.release(workspace, workspace_bytes, 0);
+    return result;
+  }
+};
+
+}  // namespace tenon::test

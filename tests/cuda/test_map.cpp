@@ -1,0 +1,281 @@
+// Generated kernels of map regions against the reference engine.
+#include <doctest/doctest.h>
+
+#include "cuda/engines/map_engine.h"
+#include "device_check.h"
+
+using namespace tenon;
+using test::DeviceCheck;
+
+namespace {
+
+constexpr DType F = DType::Float32;
+
+DeviceCheck with_space(const Shape& space, bool rows = false) {
+  DeviceCheck t;
+  t.region.map.space = space;
+  t.region.map.has_rows = rows;
+  t.region.title = "test";
+  return t;
+}
+
+void check(DeviceCheck& t, double tolerance = 2e-6) {
+  const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
+  t.check_device(cuda::map_engine(target), tolerance);
+}
+
+}  // namespace
+
+TEST_CASE("cuda map: element-wise over many sizes") {
+  for (const std::int64_t n : {0, 1, 3, 4, 10, 255, 256, 1025, 5000, 70001}) {
+    CAPTURE(n);
+    DeviceCheck t = with_space({n});
+    const int x = t.load(t.leaf(F, {n})), y = t.load(t.leaf(F, {n}));
+    const int s = t.load(t.leaf(F, {1}));
+    const int product = t.compute(Op::Mul, F, x, y);
+    t.store(t.compute(Op::Tanh, F, t.compute(Op::Add, F, product, s)));
+    t.store(t.compute(Op::Sub, F, t.number(2), product));
+    check(t);
+  }
+}
+
+TEST_CASE("cuda map: scalar space") {
+  DeviceCheck t = with_space({});
+  t.store(t.compute(Op::Exp, F, t.load(t.leaf(F, {}))));
+  check(t);
+}
+
+TEST_CASE("cuda map: broadcasts along every axis") {
+  for (const Shape& space : {Shape{4, 6, 10}, Shape{70, 3, 33}, Shape{2, 1, 9}, Shape{5, 20, 1},
+                             Shape{0, 3, 4}, Shape{4, 6, 16}}) {
+    for (const bool rows : {false, true}) {
+      CAPTURE(space.str());
+      CAPTURE(rows);
+      DeviceCheck t = with_space(space, rows);
+      const std::int64_t a = space[0], b = space[1], c = space[2];
+      int sum = t.load(t.leaf(F, space));
+      for (const Shape& shape : {Shape{1, b, 1}, Shape{a, 1, 1}, Shape{1, 1, c}, Shape{a, 1, c},
+                                 Shape{1, b, c}, Shape{1, 1, 1}})
+        sum = t.compute(Op::Add, F, sum, t.load(t.leaf(F, shape)));
+      const int row = t.compute(Op::Square, F, t.load(t.leaf(F, {a, b, 1})));
+      t.store(t.compute(Op::Mul, F, sum, row));
+      t.store(sum);
+      t.store(t.compute(Op::Add, F, row, t.number(1)));
+      check(t);
+    }
+  }
+}
+
+TEST_CASE("cuda map: strided, flipped and transposed loads and stores") {
+  for (const Shape& space : {Shape{7, 11}, Shape{40, 300}}) {
+    DeviceCheck t = with_space(space);
+    const std::int64_t a = space[0], b = space[1];
+    View transposed;
+    transposed.stride[0] = 1;
+    transposed.stride[1] = a;
+    View flipped;
+    flipped.offset = a * b - 1;
+    flipped.stride[0] = -b;
+    flipped.stride[1] = -1;
+    View stepped;
+    stepped.offset = 1;
+    stepped.stride[0] = 3 * b;
+    stepped.stride[1] = 2;
+    const int x = t.load(t.leaf(F, {b, a}), &transposed);
+    const int y = t.load(t.leaf(DType::Int64, {a, b}), &flipped);
+    const int z = t.load(t.leaf(DType::BFloat16, {a, 3 * b}), &stepped);
+    const int sum = t.compute(Op::Add, F, x, t.compute(Op::Cast, F, z));
+    const ValueId out = t.output(F, {b, a});
+    t.store_to(t.compute(Op::Mul, F, sum, t.compute(Op::Cast, F, y)), transposed, out);
+    const ValueId copy = t.output(DType::Int64, {a, 3 * b});
+    t.store_to(y, stepped, copy);
+    check(t);
+  }
+}
+
+TEST_CASE("cuda map: in-place updates") {
+  for (const std::int64_t n : {1, 10, 1030, 40000}) {
+    DeviceCheck t = with_space({n});
+    const ValueId p = t.leaf(F, {n}), v = t.leaf(F, {n}), w = t.leaf(F, {n});
+    t.overwritten(p);
+    t.overwritten(v);
+    t.overwritten(w);
+    const int old_p = t.load(p), old_v = t.load(v);
+    const int rate = t.load(t.leaf(F, {}));
+    const int gradient = t.load(t.leaf(F, {n}));
+    const int new_v = t.compute(Op::Add, F, t.compute(Op::Mul, F, old_v, t.number(0.9)), gradient);
+    const int new_p = t.compute(Op::Sub, F, old_p, t.compute(Op::Mul, F, new_v, rate));
+    t.store_to(new_v, t.broadcast(v), v);
+    t.store_to(new_p, t.broadcast(p), p);
+    t.store_to(old_p, t.broadcast(w), w);  // a swap: what w takes is the old p
+    t.store(t.compute(Op::Add, F, old_p, old_v));
+    check(t);
+  }
+}
+
+TEST_CASE("cuda map: softmax cross-entropy and its gradient") {
+  for (const Shape& space : {Shape{64, 10}, Shape{5, 1}, Shape{3, 1000}, Shape{4, 1025},
+                             Shape{6, 30000}, Shape{2, 70000}, Shape{0, 5}, Shape{700, 10}}) {
+    CAPTURE(space.str());
+    DeviceCheck t = with_space(space, true);
+    const std::int64_t n = space[0], c = space[1];
+    const int x = t.load(t.leaf(F, {n, c}));
+    const int target =
+        t.load(t.leaf(DType::Int64, {n, 1}, 0, static_cast<double>(std::min<std::int64_t>(c, 100))),
+               nullptr, true);
+    View columns;
+    columns.stride[1] = 1;
+    const int hit = t.compute(Op::Eq, DType::Bool, t.affine(columns, DType::Int64), target);
+    const int top = t.row_reduce(Op::Max, x, F);
+    const int shifted = t.compute(Op::Sub, F, x, top);
+    const int e = t.compute(Op::Exp, F, shifted);
+    const int total = t.row_reduce(Op::Sum, e, F);
+    const int log_p = t.compute(Op::Sub, F, shifted, t.compute(Op::Log, F, total));
+    const int picked = t.row_reduce(Op::Sum, t.compute(Op::Where, F, hit, log_p, t.number(0)), F);
+    t.store(t.compute(Op::Neg, F, picked));
+    t.reduce(picked, Op::Sum, 3, F);
+    const int gradient =
+        t.compute(Op::Sub, F, t.compute(Op::Div, F, e, total), t.compute(Op::Cast, F, hit));
+    t.store(gradient);
+    t.reduce(gradient, Op::Sum, 1, F);
+    if (space[1] < 70000) t.store(t.row_reduce(Op::ArgMax, x, DType::Int64));
+    check(t, 1e-5);
+  }
+}
+
+TEST_CASE("cuda map: row reductions of every kind and dtype") {
+  for (const std::int64_t length : {0, 1, 5, 64, 777, 3000})
+    for (const DType dtype :
+         {F, DType::Float64, DType::Int32, DType::Int64, DType::UInt8, DType::BFloat16}) {
+      CAPTURE(length);
+      CAPTURE(std::string(name(dtype)));
+      DeviceCheck t = with_space({9, length}, true);
+      const int x = t.load(t.leaf(dtype, {9, length}, 1, 3));
+      const DType sums = is_floating(dtype) ? dtype : DType::Int64;
+      t.store(t.row_reduce(Op::Sum, x, sums));
+      t.store(t.row_reduce(Op::Prod, t.compute(Op::Minimum, dtype, x, t.number(1, dtype)), sums));
+      t.store(t.row_reduce(Op::Max, x, dtype));
+      t.store(t.row_reduce(Op::Min, x, dtype));
+      t.store(t.row_reduce(Op::ArgMax, x, DType::Int64));
+      t.store(t.row_reduce(Op::ArgMin, x, DType::Int64));
+      check(t);
+    }
+}
+
+TEST_CASE("cuda map: NaN wins in extrema, and its first place is the index") {
+  const double nan = std::nan("");
+  for (const std::int64_t length : {7, 100, 2500}) {
+    DeviceCheck t = with_space({2, length}, true);
+    std::vector<double> numbers(static_cast<std::size_t>(2 * length), 1.0);
+    numbers[static_cast<std::size_t>(length - 2)] = nan;
+    numbers[static_cast<std::size_t>(length - 1)] = nan;
+    numbers[static_cast<std::size_t>(length + 3)] = -2;
+    const int x = t.load(t.leaf_of(F, {2, length}, numbers));
+    for (const Op op : {Op::Max, Op::Min}) {
+      t.store(t.row_reduce(op, x, F));
+      t.reduce(x, op, 1, F);
+      t.reduce(x, op, 2, F);
+    }
+    t.store(t.row_reduce(Op::ArgMax, x, DType::Int64));
+    t.store(t.row_reduce(Op::ArgMin, x, DType::Int64));
+    check(t);
+  }
+}
+
+TEST_CASE("cuda map: reductions over any axes") {
+  for (const Shape& space : {Shape{4, 3, 5}, Shape{64, 16, 49}, Shape{3, 70, 600}, Shape{1, 1, 7},
+                             Shape{0, 3, 4}, Shape{3, 0, 2}, Shape{2, 3, 9000}, Shape{900, 2, 40}})
+    for (std::uint32_t axes = 0; axes < 8; ++axes) {
+      CAPTURE(space.str());
+      CAPTURE(axes);
+      DeviceCheck t = with_space(space);
+      const int x = t.load(t.leaf(F, space)), y = t.load(t.leaf(F, {1, space[1], 1}));
+      const int product = t.compute(Op::Mul, F, x, y);
+      t.reduce(x, Op::Sum, axes, F);
+      t.reduce(product, Op::Sum, axes, DType::Float64);
+      t.reduce(product, Op::Max, axes, F);
+      t.reduce(t.load(t.leaf(DType::Bool, space)), Op::Sum, axes, DType::Int64);
+      if (axes % 3 == 1) t.reduce(x, Op::Sum, 7u & ~axes, F);
+      t.store(product);
+      check(t);
+    }
+}
+
+TEST_CASE("cuda map: one-axis reductions of large and small arrays") {
+  for (const std::int64_t n : {0, 1, 10, 1500, 300000}) {
+    DeviceCheck t = with_space({n});
+    const int x = t.load(t.leaf(F, {n}));
+    t.reduce(x, Op::Sum, 1, F);
+    t.reduce(t.compute(Op::Square, F, x), Op::Sum, 1, F);
+    t.reduce(t.load(t.leaf(DType::Int32, {n})), Op::Sum, 1, DType::Int64);
+    t.reduce(t.number(1), Op::Sum, 1, F);
+    check(t);
+  }
+}
+
+TEST_CASE("cuda map: random numbers are the reference's") {
+  for (const Shape& space : {Shape{5}, Shape{257}, Shape{33, 41}, Shape{50001}}) {
+    DeviceCheck t = with_space(space);
+    const ValueId state = t.leaf_of(DType::Int64, {2}, {1234567, 89});
+    t.store(t.random(state, 0, F, 0));
+    t.store(t.random(state, 1, F, 3));
+    t.store(t.random(state, 2, DType::Int64, 1));
+    check(t);
+  }
+}
+
+TEST_CASE("cuda map: every op in every dtype") {
+  const auto floating_only = [](Op op) {
+    return op == Op::Exp || op == Op::Expm1 || op == Op::Log || op == Op::Log1p || op == Op::Sqrt ||
+           op == Op::Rsqrt || op == Op::Reciprocal || op == Op::Sin || op == Op::Cos ||
+           op == Op::Tanh || op == Op::Sigmoid || op == Op::Erf;
+  };
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    CAPTURE(std::string(name(dtype)));
+    const std::int64_t n = 131;
+    DeviceCheck t = with_space({n});
+    const int a = t.load(t.leaf(dtype, {n})), b = t.load(t.leaf(dtype, {n}));
+    const int s = t.load(t.leaf(dtype, {1}));
+    const int condition = t.load(t.leaf(DType::Bool, {n}));
+    for (int o = static_cast<int>(Op::Neg); o <= static_cast<int>(Op::StopGradient); ++o) {
+      const auto op = static_cast<Op>(o);
+      if (op == Op::Cast || (!is_floating(dtype) && floating_only(op))) continue;
+      const bool predicate = op == Op::LogicalNot || op == Op::IsNan || op == Op::IsInf;
+      const bool positive = op == Op::Log || op == Op::Sqrt || op == Op::Rsqrt || op == Op::Log1p;
+      t.store(t.compute(op, predicate ? DType::Bool : dtype,
+                        positive ? t.compute(Op::Abs, dtype, a) : a));
+    }
+    for (int o = static_cast<int>(Op::Add); o <= static_cast<int>(Op::LogicalXor); ++o) {
+      const auto op = static_cast<Op>(o);
+      const DType result = op >= Op::Eq ? DType::Bool : dtype;
+      t.store(t.compute(op, result, a, b));
+      t.store(t.compute(op, result, s, b));
+      t.store(t.compute(op, result, a, t.number(2, dtype)));
+    }
+    t.store(t.compute(Op::Where, dtype, condition, a, b));
+    for (int to = 0; to < kDTypeCount; ++to)
+      t.store(t.compute(Op::Cast, static_cast<DType>(to), a));
+    check(t, dtype == DType::Float64 ? 1e-12 : 2e-6);
+  }
+}
+
+TEST_CASE("cuda map: a value used before and after a row's result, in rows of every length") {
+  for (const std::int64_t length : {30, 900, 2500, 50000, 100000}) {
+    CAPTURE(length);
+    DeviceCheck t = with_space({3, length}, true);
+    const ValueId p = t.leaf(F, {3, length});
+    t.overwritten(p);
+    const int x = t.load(p);
+    const int doubled = t.compute(Op::Mul, F, x, t.number(2));  // needed only after the reduction
+    const int squares = t.row_reduce(Op::Sum, t.compute(Op::Square, F, x), F);
+    const int scale = t.compute(Op::Rsqrt, F, squares);
+    const int scaled = t.compute(Op::Mul, F, doubled, scale);
+    const int second = t.row_reduce(Op::Max, scaled, F);
+    t.store(t.compute(Op::Sub, F, scaled, second));
+    t.store(squares);
+    t.store(t.compute(Op::Exp, F, x));
+    t.store_to(t.compute(Op::Add, F, x, squares), t.broadcast(p), p);
+    check(t, 1e-5);
+  }
+}
