@@ -11,7 +11,7 @@
 
 #include "base/philox.h"
 #include "base/str.h"
-#include "cases/cases.h"
+#include "cases/modes.h"
 #include "grad/numeric.h"
 #include "ops/table.h"
 
@@ -35,12 +35,14 @@ namespace {
 /// Restores the settings that a mode changes.
 struct Settings {
   ~Settings() {
+    set_device("cpu");
     set_engine("fast");
     set_precision(Precision::Fp32);
     set_pass_enabled("fuse", true);
   }
 };
 
+/// Made on the CPU and copied to the current device, so that every device sees the same bits.
 Tensor random_input(const In& in, DType dtype, std::uint64_t seed) {
   std::vector<double> values(static_cast<std::size_t>(in.shape.numel()));
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -50,8 +52,11 @@ Tensor random_input(const In& in, DType dtype, std::uint64_t seed) {
     if (in.whole) values[k] = std::floor(values[k]);
   }
   // A leaf of the dtype itself, so that no cast is part of the case.
+  const Device device = current_device();
+  set_device("cpu");
   const Tensor t = cast(Tensor::from(values, in.shape), in.whole ? in.dtype : dtype);
   t.eval();
+  set_device(device);
   return Tensor::from_data(t.data(), t.shape(), t.dtype());
 }
 
@@ -74,9 +79,13 @@ Tensor weighted(const Tensor& y, std::uint64_t seed) {
   return sum(y * random_input({y.shape(), 0.5, 1.5}, y.dtype(), seed));
 }
 
+/// Widened on the CPU, whatever device computed them.
 std::vector<double> numbers(const Tensor& t) {
-  const Tensor wide = cast(t, DType::Float64);
-  return wide.to_vector<double>();
+  const Device device = current_device();
+  set_device("cpu");
+  const Tensor here = Tensor::from_data(t.data(), t.shape(), t.dtype());
+  set_device(device);
+  return cast(here, DType::Float64).to_vector<double>();
 }
 
 /// Distance relative to the norm; infinite when one has a NaN or infinity that the other has not.
@@ -94,20 +103,20 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-3);
 }
 
-/// The output, and the gradients of a weighted sum of it.
-std::vector<std::vector<double>> values(const Case& c, DType dtype) {
+}  // namespace
+
+Values values(const Case& c, DType dtype) {
   const Tensors inputs = make_inputs(c, dtype), targets = floating_only(inputs);
   std::vector<Tensor> wanted{c.build(inputs)};
   if (c.grad && is_floating(wanted[0].dtype()))
     for (const Tensor& g : grad(weighted(wanted[0], 5), targets)) wanted.push_back(g);
   eval(wanted);
-  std::vector<std::vector<double>> out;
+  Values out;
   for (const Tensor& t : wanted) out.push_back(numbers(t));
   return out;
 }
 
-void compare(const Case& c, const std::vector<std::vector<double>>& got,
-             const std::vector<std::vector<double>>& wanted, double tolerance) {
+void compare(const Case& c, const Values& got, const Values& wanted, double tolerance) {
   REQUIRE(got.size() == wanted.size());
   for (std::size_t k = 0; k < got.size(); ++k) {
     INFO(c.name << (k == 0 ? std::string(", output") : cat(", gradient of input ", k - 1)));
@@ -115,7 +124,6 @@ void compare(const Case& c, const std::vector<std::vector<double>>& got,
   }
 }
 
-/// Runs `mode` on every case; what one throws is that case's failure and not the end of the others.
 void each_case(const std::function<void(const Case&)>& mode) {
   const Settings restore;
   for (const Case& c : all_cases()) {
@@ -127,6 +135,8 @@ void each_case(const std::function<void(const Case&)>& mode) {
     }
   }
 }
+
+namespace {
 
 void check_dtype(DType dtype, double factor) {
   each_case([&](const Case& c) {
