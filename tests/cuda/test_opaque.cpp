@@ -1,0 +1,257 @@
+// The opaque engine of the CUDA backend against the reference engine, on the emulated card or a
+// real one.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/engines/opaque_engine.h"
+#include "device_check.h"
+
+using namespace tenon;
+using test::DeviceCheck;
+
+namespace {
+
+using Inputs = std::vector<std::pair<DType, Shape>>;
+
+DeviceCheck opaque(Op op, const Inputs& inputs, DType dtype, const Shape& out, double high = 11) {
+  DeviceCheck t;
+  t.region.kind = RegionKind::Opaque;
+  t.region.opaque.op = op;
+  for (const auto& [type, shape] : inputs) {
+    t.region.opaque.inputs.push_back(t.leaf(type, shape, 0, high));
+    t.region.opaque.shapes.push_back(shape);
+  }
+  t.region.opaque.out = t.output(dtype, out);
+  return t;
+}
+
+const Engine& engine() {
+  return cuda::opaque_engine(DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target{});
+}
+
+void check(DeviceCheck& t, double tolerance = 1e-5) { t.check_device(engine(), tolerance); }
+
+constexpr DType kOfEachSize[] = {DType::Bool, DType::BFloat16, DType::Float32, DType::Int64};
+constexpr DType kFloating[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
+
+}  // namespace
+
+TEST_CASE("cuda opaque: concat along every axis, empty parts included") {
+  for (const DType dtype : kOfEachSize)
+    for (int axis = 0; axis < 3; ++axis) {
+      Shape a{3, 4, 5}, b{3, 4, 5}, c{3, 4, 5}, out{3, 4, 5};
+      b[axis] = 0;
+      c[axis] = 16;
+      out[axis] += 16;
+      DeviceCheck t = opaque(Op::Concat, {{dtype, a}, {dtype, b}, {dtype, c}}, dtype, out);
+      t.region.opaque.attrs.i[0] = axis;
+      check(t);
+    }
+  DeviceCheck empty = opaque(Op::Concat, {{DType::Float32, {0, 3}}, {DType::Float32, {0, 2}}},
+                             DType::Float32, {0, 5});
+  empty.region.opaque.attrs.i[0] = 1;
+  check(empty);
+}
+
+TEST_CASE("cuda opaque: concat of many") {
+  Inputs inputs;
+  std::int64_t total = 0;
+  for (int k = 0; k < 128; ++k) {
+    inputs.push_back({DType::Float32, {2, k % 5}});
+    total += k % 5;
+  }
+  DeviceCheck t = opaque(Op::Concat, inputs, DType::Float32, {2, total});
+  t.region.opaque.attrs.i[0] = 1;
+  check(t);
+}
+
+TEST_CASE("cuda opaque: padding of any axes, merged or not") {
+  const std::vector<std::vector<std::int64_t>> margins = {{0, 0, 0, 0, 1, 2},
+                                                          {2, 1, 0, 0, 0, 0},
+                                                          {0, 0, 3, 0, 0, 0},
+                                                          {1, 1, 1, 1, 1, 1},
+                                                          {0, 0, 0, 0, 0, 0}};
+  for (const DType dtype : kOfEachSize)
+    for (const auto& margin : margins) {
+      const Shape in{3, 4, 8};
+      Shape out = in;
+      for (int d = 0; d < 3; ++d)
+        out[d] +=
+            margin[static_cast<std::size_t>(2 * d)] + margin[static_cast<std::size_t>(2 * d + 1)];
+      DeviceCheck t = opaque(Op::Pad, {{dtype, in}}, dtype, out);
+      for (int d = 0; d < 6; ++d) t.region.opaque.attrs.i[d] = margin[static_cast<std::size_t>(d)];
+      t.region.opaque.attrs.f = 1;
+      check(t);
+    }
+  DeviceCheck number = opaque(Op::Pad, {{DType::Float32, {}}}, DType::Float32, {});
+  check(number);
+  DeviceCheck negative = opaque(Op::Pad, {{DType::Int8, {5}}}, DType::Int8, {8});
+  negative.region.opaque.attrs.i[1] = 3;
+  negative.region.opaque.attrs.f = -2;
+  check(negative);
+  DeviceCheck empty = opaque(Op::Pad, {{DType::Float32, {2, 0}}}, DType::Float32, {2, 3});
+  empty.region.opaque.attrs.i[2] = 1;
+  empty.region.opaque.attrs.i[3] = 2;
+  check(empty);
+}
+
+TEST_CASE("cuda opaque: gather and scatter-add by an index an element") {
+  for (const DType dtype : {DType::UInt8, DType::BFloat16, DType::Float32, DType::Int64})
+    for (const DType index : {DType::Int32, DType::Int64})
+      for (int axis = 0; axis < 3; ++axis) {
+        Shape x{3, 4, 7}, picked = x;
+        picked[axis] = 6;
+        DeviceCheck t = opaque(Op::Gather, {{dtype, x}, {index, picked}}, dtype, picked,
+                               static_cast<double>(x[axis]));
+        t.region.opaque.attrs.i[0] = axis;
+        check(t);
+        DeviceCheck s = opaque(Op::ScatterAdd, {{dtype, x}, {index, picked}, {dtype, picked}},
+                               dtype, x, static_cast<double>(x[axis]));
+        s.region.opaque.attrs.i[0] = axis;
+        check(s);
+      }
+}
+
+TEST_CASE("cuda opaque: rows by a vector of indices") {
+  struct Sizes {
+    Shape x;
+    int axis;
+    std::int64_t count;
+  };
+  const Sizes sizes[] = {{{60, 1, 28, 28}, 0, 17}, {{5, 300}, 0, 1500}, {{7, 4, 5}, 1, 9},
+                         {{2, 3, 4}, 2, 5},        {{5000}, 0, 2500},   {{4, 3}, 0, 0}};
+  for (const DType dtype : {DType::UInt8, DType::Float16, DType::Float32})
+    for (const Sizes& s : sizes)
+      for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+        Shape picked = s.x;
+        picked[s.axis] = s.count;
+        Inputs inputs = {{dtype, s.x}, {DType::Int64, {s.count}}};
+        if (op == Op::ScatterAdd) inputs.push_back({dtype, picked});
+        DeviceCheck t = opaque(op, inputs, dtype, op == Op::Gather ? picked : s.x,
+                               static_cast<double>(s.x[s.axis]));
+        t.region.opaque.attrs.i[0] = s.axis;
+        check(t);
+      }
+}
+
+TEST_CASE("cuda opaque: an index outside gives NaN and adds nowhere") {
+  if (!DeviceCheck::can_run()) return;
+  for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+    DeviceCheck t;
+    t.region.kind = RegionKind::Opaque;
+    Opaque& o = t.region.opaque;
+    o.op = op;
+    o.inputs = {t.leaf_of(DType::Float32, {2}, {1, 2}), t.leaf_of(DType::Int64, {3}, {1, -1, 2})};
+    if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf_of(DType::Float32, {3}, {10, 20, 40}));
+    for (const ValueId id : o.inputs)
+      o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
+    o.out = t.output(DType::Float32, op == Op::Gather ? Shape{3} : Shape{2});
+    const auto bytes = t.run_on_card(*engine().prepare(t.region, t.values, 1))[0];
+    float got[3] = {};
+    std::memcpy(got, bytes.data(), bytes.size());
+    if (op == Op::Gather) {
+      CHECK(got[0] == 2);
+      CHECK(std::isnan(got[1]));
+      CHECK(std::isnan(got[2]));
+    } else {
+      CHECK(got[0] == 1);
+      CHECK(got[1] == 12);
+    }
+  }
+}
+
+namespace {
+
+struct PoolCase {
+  Shape x;
+  PoolAttrs v;
+};
+
+std::int64_t pooled(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                    std::int64_t dil, bool ceil_mode) {
+  const std::int64_t room = in + 2 * pad - (dil * (kernel - 1) + 1);
+  std::int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if (ceil_mode && (out - 1) * stride >= in + pad) --out;
+  return out;
+}
+
+void check_pools(const PoolCase& c, DType dtype) {
+  const PoolAttrs& v = c.v;
+  const bool ceil_mode = v.ceil_mode != 0;
+  const Shape y{c.x[0], c.x[1], pooled(c.x[2], v.kernel_h, v.stride_h, v.pad_h, v.dil_h, ceil_mode),
+                pooled(c.x[3], v.kernel_w, v.stride_w, v.pad_w, v.dil_w, ceil_mode)};
+  const auto run = [&](Op op, const Inputs& inputs, const Shape& out) {
+    DeviceCheck t = opaque(op, inputs, dtype, out);
+    v.store(t.region.opaque.attrs);
+    check(t);
+  };
+  run(Op::MaxPool2d, {{dtype, c.x}}, y);
+  run(Op::MaxPool2dGather, {{dtype, c.x}, {dtype, c.x}}, y);
+  run(Op::MaxPool2dGrad, {{dtype, c.x}, {dtype, y}}, c.x);
+  if (v.dil_h != 1 || v.dil_w != 1) return;
+  run(Op::AvgPool2d, {{dtype, c.x}}, y);
+  run(Op::AvgPool2dGrad, {{dtype, y}}, c.x);
+}
+
+}  // namespace
+
+TEST_CASE("cuda opaque: pooling and its gradients") {
+  const PoolCase cases[] = {{{2, 3, 8, 8}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}},
+                            {{2, 3, 7, 9}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}},
+                            {{1, 2, 7, 9}, {3, 3, 2, 2, 1, 1, 1, 1, 0, 1}},
+                            {{1, 2, 8, 10}, {3, 2, 2, 3, 1, 1, 1, 1, 1, 0}},
+                            {{2, 1, 9, 11}, {3, 2, 1, 2, 1, 0, 2, 3, 1, 1}},
+                            {{1, 1, 6, 7}, {2, 3, 3, 4, 0, 1, 1, 1, 0, 0}},
+                            {{1, 2, 5, 5}, {5, 5, 1, 1, 2, 2, 1, 1, 0, 0}},
+                            {{3, 2, 1, 1}, {1, 1, 1, 1, 0, 0, 1, 1, 0, 1}},
+                            {{0, 2, 4, 4}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}}};
+  for (const PoolCase& c : cases) check_pools(c, DType::Float32);
+  for (const DType dtype : kFloating) check_pools(cases[3], dtype);
+}
+
+TEST_CASE("cuda opaque: a maximum is the first of equals, and a NaN") {
+  DeviceCheck t;
+  t.region.kind = RegionKind::Opaque;
+  Opaque& o = t.region.opaque;
+  o.op = Op::MaxPool2dGrad;
+  PoolAttrs{2, 2, 2, 2, 0, 0, 1, 1, 0, 1}.store(o.attrs);
+  o.shapes = {{1, 1, 2, 4}, {1, 1, 1, 2}};
+  o.inputs = {t.leaf_of(DType::Float32, o.shapes[0], {1, 1, 3, NAN, 1, 1, NAN, 4}),
+              t.leaf_of(DType::Float32, o.shapes[1], {5, 7})};
+  o.out = t.output(DType::Float32, o.shapes[0]);
+  check(t);
+}
+
+TEST_CASE("cuda opaque: softmax that was not decomposed") {
+  for (const DType dtype : kFloating)
+    for (const Op op : {Op::Softmax, Op::LogSoftmax})
+      for (const Shape& shape : {Shape{5, 10}, Shape{2, 3, 700}, Shape{4, 1}, Shape{0, 3}}) {
+        DeviceCheck t = opaque(op, {{dtype, shape}}, dtype, shape);
+        check(t);
+      }
+}
+
+TEST_CASE("cuda opaque: what is not claimed, and why") {
+  std::string why;
+  DeviceCheck pool =
+      opaque(Op::MaxPool2d, {{DType::Int32, {1, 1, 2, 2}}}, DType::Int32, {1, 1, 1, 1});
+  CHECK_FALSE(engine().claims(pool.region, pool.values, &why));
+  CHECK(why == "pooling and softmax of whole numbers");
+  DeviceCheck map;
+  CHECK_FALSE(engine().claims(map.region, map.values, &why));
+  CHECK(why == "it is no opaque region");
+}
+
+TEST_CASE("cuda opaque: a new batch size is the same source") {
+  const auto source = [](std::int64_t batch) {
+    DeviceCheck t = opaque(Op::MaxPool2d, {{DType::Float32, {batch, 6, 28, 28}}}, DType::Float32,
+                           {batch, 6, 14, 14});
+    PoolAttrs{2, 2, 2, 2, 0, 0, 1, 1, 0, 1}.store(t.region.opaque.attrs);
+    return cuda::opaque_engine(cuda::Target{}).prepare(t.region, t.values, 1)->source();
+  };
+  CHECK(source(64) == source(7));
+  CHECK_FALSE(source(64).empty());
+}
