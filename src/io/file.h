@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,26 @@ void write_pieces(const std::string& path, std::span<const std::string_view> pie
 
 /// True when the bytes start as a gzip file does.
 bool is_gzip(std::string_view bytes) noexcept;
+/// The most bytes that `packed` bytes of gzip unpack to: deflate packs to no less than 1/1032.
+constexpr std::uint64_t most_unpacked(std::uint64_t packed) { return packed * 1032; }
+
+/// Unpacks a gzip file of one or more members piece by piece. Bytes and name must outlive it.
+class GunzipStream {
+ public:
+  GunzipStream(std::string_view bytes, const std::string& name);
+  ~GunzipStream();
+  GunzipStream(const GunzipStream&) = delete;
+  GunzipStream& operator=(const GunzipStream&) = delete;
+
+  /// Unpacks the next `room` bytes; fewer only at the end. Throws FormatError for corrupt or
+  /// truncated bytes, and for trailing ones when it comes to them.
+  std::size_t read(void* out, std::size_t room);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 /// Unpacks a gzip file of one or more members. Throws FormatError for corrupt or truncated bytes,
 /// trailing ones, or more than `limit` bytes unpacked.
 std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_t limit = kMaxFile);

@@ -1,14 +1,18 @@
 // The IDX reader: nothing is allocated before the sizes of the header have been found to agree with
-// the file's length.
+// the file's length, or with what a compressed file of its length can hold. Values are unpacked
+// straight into the tensor: a training run's first step waits for them.
 #include "io/idx.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/pointer.h>
 
 #include "base/str.h"
+#include "graph/node.h"
 #include "io/byte_order.h"
 #include "io/file.h"
 #include "io/sizes.h"
@@ -41,34 +45,77 @@ IdxType idx_type(int code, const std::string& name) {
   }
 }
 
-Shape idx_shape(std::string_view bytes, std::size_t item, const std::string& name) {
-  const int rank = static_cast<unsigned char>(bytes[3]);
-  if (rank < 1 || rank > kMaxRank)
-    throw FormatError(cat(name, ": IDX rank ", rank, " at byte 3 is outside 1 to ", kMaxRank));
-  const std::size_t header = 4 + 4 * static_cast<std::size_t>(rank);
-  if (bytes.size() < header)
-    throw FormatError(cat(name, ": ends inside its IDX header (", bytes.size(), " of ", header,
-                          " bytes): fetch the file again"));
-  const std::uint64_t available = bytes.size() - header;
-  std::int64_t sizes[kMaxRank];
-  for (int i = 0; i < rank; ++i) sizes[i] = read_big<std::uint32_t>(bytes.data() + 4 + 4 * i);
-  std::uint64_t count = 0;
-  const bool sane =
-      count_elements(std::span<const std::int64_t>(sizes, static_cast<std::size_t>(rank)), count);
-  if (!sane || count * item != available) {
-    std::string text;
-    for (int i = 0; i < rank; ++i) text += cat(i > 0 ? " x " : "", sizes[i]);
-    throw FormatError(cat(name, ": the IDX header says ", text, " elements of ", item,
-                          " bytes, but ", available,
-                          " bytes follow it: the file is truncated or damaged, fetch it again"));
-  }
-  return Shape(sizes, rank);
+// What stands before the values.
+struct Header {
+  IdxType type;
+  std::vector<std::int64_t> sizes;
+  std::uint64_t bytes = 0;  // of values
+};
+
+std::string sizes_text(const std::vector<std::int64_t>& sizes) {
+  std::string text;
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += cat(i > 0 ? " x " : "", sizes[i]);
+  return text;
 }
 
-Tensor widen_int16(const char* at, const Shape& shape) {
-  std::vector<std::int32_t> values(static_cast<std::size_t>(shape.numel()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = read_big<std::int16_t>(at + 2 * i);
-  return Tensor::from(values, shape);
+[[noreturn]] void sizes_disagree(const Header& h, const std::string& name,
+                                 const std::string& available) {
+  throw FormatError(cat(name, ": the IDX header says ", sizes_text(h.sizes), " elements of ",
+                        h.type.size, " bytes, but ", available,
+                        " bytes follow it: the file is truncated or damaged, fetch it again"));
+}
+
+// `read` fills room with the next bytes of the file and returns how many there were.
+using NextBytes = Function<std::size_t(void* out, std::size_t room)>;
+
+Header read_header(const NextBytes& read, const std::string& name) {
+  char magic[4] = {};
+  const std::size_t got = read(magic, 4);
+  if (is_gzip({magic, got}))
+    throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
+  if (got < 4 || magic[0] != 0 || magic[1] != 0)
+    throw FormatError(
+        cat(name, ": not an IDX file: it does not start with two zero bytes, a type and a rank"));
+  Header h{idx_type(static_cast<unsigned char>(magic[2]), name), {}};
+  const int rank = static_cast<unsigned char>(magic[3]);
+  if (rank < 1 || rank > kMaxRank)
+    throw FormatError(cat(name, ": IDX rank ", rank, " at byte 3 is outside 1 to ", kMaxRank));
+  char packed[4 * kMaxRank];
+  const std::size_t wanted = 4 * static_cast<std::size_t>(rank), there = read(packed, wanted);
+  if (there < wanted)
+    throw FormatError(cat(name, ": ends inside its IDX header (", 4 + there, " of ", 4 + wanted,
+                          " bytes): fetch the file again"));
+  std::int64_t sizes[kMaxRank];
+  for (int i = 0; i < rank; ++i) sizes[i] = read_big<std::uint32_t>(packed + 4 * i);
+  h.sizes = {sizes, sizes + rank};
+  std::uint64_t count = 0;
+  if (!count_elements(std::span<const std::int64_t>(h.sizes), count))
+    sizes_disagree(h, name, "fewer");
+  h.bytes = count * h.type.size;
+  return h;
+}
+
+Tensor read_values(const Header& h, const NextBytes& read, const std::string& name,
+                   const IdxOptions& options) {
+  const std::size_t count = static_cast<std::size_t>(h.bytes) / h.type.size;
+  auto buffer = Buffer::allocate(count * item_size(h.type.dtype));
+  // int16 becomes int32 in place, from the last one backwards.
+  char* values = static_cast<char*>(buffer->data());
+  const std::size_t got = h.bytes == 0 ? 0 : read(values, static_cast<std::size_t>(h.bytes));
+  char beyond = 0;
+  if (got < h.bytes) sizes_disagree(h, name, cat(got));
+  if (read(&beyond, 1) != 0) sizes_disagree(h, name, "more");
+  if (h.type.size == 2) {
+    for (std::size_t i = count; i-- > 0;) {
+      const std::int32_t wide = read_big<std::int16_t>(values + 2 * i);
+      std::memcpy(values + 4 * i, &wide, sizeof wide);
+    }
+  } else if (h.type.size > 1 && std::endian::native == std::endian::little) {
+    swap_bytes(values, h.type.size, count);
+  }
+  Shape shape(h.sizes.data(), static_cast<int>(h.sizes.size()));
+  if (options.channel_axis && shape.rank() == 3) shape = {shape[0], 1, shape[1], shape[2]};
+  return make_data(std::move(buffer), shape, h.type.dtype);
 }
 
 }  // namespace
@@ -80,24 +127,27 @@ bool is_idx(std::string_view bytes) noexcept {
 
 Tensor parse_idx(std::string_view bytes, const std::string& name, const IdxOptions& options) {
   if (is_gzip(bytes)) {
-    const std::string unpacked = gunzip(bytes, name, options.limit);
-    if (is_gzip(unpacked))
-      throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
-    return parse_idx(unpacked, name, options);
+    GunzipStream stream(bytes, name);
+    const NextBytes read = [&stream](void* out, std::size_t room) {
+      return stream.read(out, room);
+    };
+    const Header h = read_header(read, name);
+    if (h.bytes > options.limit)
+      throw FormatError(
+          cat(name, ": unpacks to more than the ", options.limit, " bytes that are allowed"));
+    if (h.bytes > most_unpacked(bytes.size())) sizes_disagree(h, name, "fewer");
+    return read_values(h, read, name, options);
   }
-  if (bytes.size() < 4 || bytes[0] != 0 || bytes[1] != 0)
-    throw FormatError(
-        cat(name, ": not an IDX file: it does not start with two zero bytes, a type and a rank"));
-  const IdxType type = idx_type(static_cast<unsigned char>(bytes[2]), name);
-  Shape shape = idx_shape(bytes, type.size, name);
-  const char* values = bytes.data() + 4 + 4 * static_cast<std::size_t>(shape.rank());
-  if (options.channel_axis && shape.rank() == 3) shape = {shape[0], 1, shape[1], shape[2]};
-  if (type.size == 1) return Tensor::from_data(values, shape, type.dtype);
-  if (type.size == 2) return widen_int16(values, shape);
-  std::string native(values, static_cast<std::size_t>(shape.numel()) * type.size);
-  if constexpr (std::endian::native == std::endian::little)
-    swap_bytes(native.data(), type.size, static_cast<std::size_t>(shape.numel()));
-  return Tensor::from_data(native.data(), shape, type.dtype);
+  std::string_view rest = bytes;
+  const NextBytes read = [&rest](void* out, std::size_t room) {
+    const std::size_t taken = std::min(room, rest.size());
+    if (taken != 0) std::memcpy(out, rest.data(), taken);
+    rest.remove_prefix(taken);
+    return taken;
+  };
+  const Header h = read_header(read, name);
+  if (h.bytes != rest.size()) sizes_disagree(h, name, cat(rest.size()));
+  return read_values(h, read, name, options);
 }
 
 Tensor load_idx(const std::string& path) { return parse_idx(read_file(path), path); }

@@ -4,6 +4,7 @@ The binary is named by TENON_COMMAND. Every test class gets an empty folder, in 
 own, so that nothing on the machine plays a part.
 """
 import fcntl
+import gzip
 import json
 import os
 import pathlib
@@ -109,5 +110,13 @@ def write_png(path, rows, channels=1):
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b""))
 
 
+def idx(shape, values):
+    return bytes([0, 0, 8, len(shape)]) + b"".join(struct.pack(">I", n) for n in shape) + bytes(values)
+
+
 def write_idx(path, shape, values):
-    path.write_bytes(bytes([0, 0, 8, len(shape)]) + b"".join(struct.pack(">I", n) for n in shape) + bytes(values))
+    path.write_bytes(idx(shape, values))
+
+
+def write_packed_idx(path, shape, values):
+    path.write_bytes(gzip.compress(idx(shape, values), 1))

@@ -2,11 +2,13 @@
 import gzip
 import json
 import pathlib
+import random
 import re
+import tempfile
 import time
 import unittest
 
-from command import CommandTest, write_idx
+from command import CommandTest, write_idx, write_packed_idx
 
 MNIST = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]
 
@@ -60,14 +62,35 @@ class Looking(CommandTest):
         best = min(self.timed("--version") for _ in range(5))
         self.assertLess(best, 0.15, "starting the command is slow")
 
-    def test_first_step_is_soon(self):
-        def first_step(number):
-            out = self.ok("train", "lenet5", "--set", "max_steps=1", "--out", f"first{number}").out
-            amount, unit = re.search(r"first step +([\d.]+) (ms|s) after", out).groups()
-            return float(amount) * (0.001 if unit == "ms" else 1)
+    def first_step(self, data):
+        """Seconds from the command's begin to the end of the first step."""
+        run = tempfile.mkdtemp(dir=self.folder)
+        out = self.ok("train", "lenet5", "--data", data, "--set", "max_steps=1", "--out", run).out
+        amount, unit = re.search(r"first step +([\d.]+) (ms|s) after", out).groups()
+        return float(amount) * (0.001 if unit == "ms" else 1)
 
-        # 0.3 s is the promise on an idle machine; the best of a few on a busy one may take twice that.
-        self.assertLess(min(first_step(number) for number in range(4)), 0.6)
+    def test_first_step_is_soon(self):
+        # The promise is 0.3 s, of which drawn digits need a fifth: the best of a few keeps it on a busy machine too.
+        self.assertLess(min(self.first_step("digits:6400,64") for _ in range(4)), 0.3)
+
+    def test_first_step_of_a_packed_set_is_soon(self):
+        # As many pictures as MNIST has, which pack about as well. Half of the 0.3 s goes into unpacking them; how long that
+        # takes here and now is measured beside each try, so that other work on the machine does not count as ours.
+        draw = random.Random(3)
+        rows = (bytes(28) if draw.random() < 0.4 else bytes(10) + draw.randbytes(8) + bytes(10) for _ in range(28 * 1000))
+        pictures = b"".join(rows)
+        write_packed_idx(self.folder / (MNIST[0] + ".gz"), [60000, 28, 28], pictures * 60)
+        write_packed_idx(self.folder / (MNIST[1] + ".gz"), [60000], bytes(range(10)) * 6000)
+        write_packed_idx(self.folder / (MNIST[2] + ".gz"), [100, 28, 28], pictures[:78400])
+        write_packed_idx(self.folder / (MNIST[3] + ".gz"), [100], bytes(range(10)) * 10)
+        packed = (self.folder / (MNIST[0] + ".gz")).read_bytes()
+        best = 9
+        for _ in range(5):
+            start = time.perf_counter()
+            gzip.decompress(packed)
+            unpacking = time.perf_counter() - start
+            best = min(best, self.first_step(f"mnist:{self.folder}") - max(0, unpacking - 0.15))
+        self.assertLess(best, 0.3)
 
     def timed(self, *words):
         start = time.perf_counter()
