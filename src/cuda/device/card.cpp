@@ -1,6 +1,8 @@
 // Listing cards and opening them.
 #include "cuda/device/card.h"
 
+#include <atomic>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,6 +22,7 @@ struct Slot {
   Card card;
   std::once_flag once;
   Context context;
+  std::atomic<bool> opened{false};
 };
 
 struct Cards {
@@ -82,6 +85,8 @@ void list_cards(Cards& cards) {
 const Cards& cards() {
   static const Cards* const instance = [] {
     auto* made = new Cards;
+    // Starting the driver and reading the compiler take some tenths of a second each.
+    const std::future<void> early = std::async(std::launch::async, [] { nvrtc(); });
     try {
       list_cards(*made);
       if (made->problem.empty() && !nvrtc().problem.empty())
@@ -139,11 +144,14 @@ const Context& context_of(int index) {
   std::call_once(slot.once, [&] {
     open(slot);
     fresh = true;
+    slot.opened = true;
   });
   if (!fresh)
     check(driver().cuCtxSetCurrent(slot.context.context), "choosing ", slot.context.title());
   return slot.context;
 }
+
+bool is_open(int index) { return slot_of(index).opened; }
 
 OutsideCapture::OutsideCapture() noexcept {
   loaded_driver().table.cuThreadExchangeStreamCaptureMode(&mode_);

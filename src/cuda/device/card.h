@@ -37,6 +37,8 @@ int usable_cards() noexcept;
 const Card& card_at(int index);
 /// Opens the card when it is not yet and makes its context current in this thread.
 const Context& context_of(int index);
+/// Whether it has been opened.
+bool is_open(int index);
 /// Why no card can be used: no driver, no card, all too old, no NVRTC; empty when one can.
 const std::string& why_no_card();
 

@@ -1,17 +1,45 @@
 // The part of cuda.h that is about cards and their streams.
+#include <array>
+#include <atomic>
+
+#include <tenon/error.h>
+
 #include "cuda/cuda.h"
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/jit/workers.h"
 
 namespace tenon::cuda {
+namespace {
+
+// Opening a card takes some tenths of a second, in which the caller builds and plans.
+void open_early(int index) {
+  static std::array<std::atomic<bool>, 64> begun;
+  if (index >= static_cast<int>(begun.size()) ||
+      begun[static_cast<std::size_t>(index)].exchange(true))
+    return;
+  run_on_worker([index] {
+    try {
+      context_of(index);
+    } catch (const Error&) {  // whoever needs the card tries again and is told
+    }
+  });
+}
+
+}  // namespace
 
 int card_count() noexcept { return usable_cards(); }
 
-Target target_of(int index) { return card_at(index).target; }
+Target target_of(int index) {
+  const Target& target = card_at(index).target;
+  open_early(index);
+  return target;
+}
 
 void* stream(int index) { return context_of(index).work; }
 
 void synchronize(int index) {
+  if (!is_open(index)) return;  // nothing was queued
   const Context& context = context_of(index);
   check(driver().cuStreamSynchronize(context.work), "waiting for ", context.title());
 }
