@@ -7,6 +7,7 @@
 #include "cuda/cuda.h"
 #include "cuda/engines/contraction_engine.h"
 #include "cuda/engines/cublaslt_engine.h"
+#include "cuda/engines/cudnn_engine.h"
 #include "cuda/engines/map_engine.h"
 #include "cuda/engines/opaque_engine.h"
 
@@ -18,8 +19,8 @@ std::span<const Engine* const> engines(const Target& target) {
   const std::lock_guard<std::mutex> lock(mutex);
   std::vector<const Engine*>& list = lists[{target.ordinal, target.arch}];
   if (list.empty())
-    list = {&native_contraction_engine(target), &cublaslt_engine(target), &map_engine(target),
-            &opaque_engine(target)};
+    list = {&native_contraction_engine(target), &cublaslt_engine(target), &cudnn_engine(target),
+            &map_engine(target), &opaque_engine(target)};
   return list;
 }
 

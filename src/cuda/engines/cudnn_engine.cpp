@@ -1,0 +1,198 @@
+// Convolutions by cuDNN: operands converted before it where they are asked for in 16 bits, bias and
+// ReLU fused by it where it can, any other epilogue after it.
+#include "cuda/engines/cudnn_engine.h"
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/cudnn_graph.h"
+#include "cuda/engines/vendor_parts.h"
+
+namespace tenon::cuda {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+bool is_short(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
+
+CudnnConvolution convolution_of(const Contraction& c) {
+  CudnnConvolution v;
+  v.op = c.op;
+  v.attrs = ConvAttrs::from(c.attrs);
+  v.operands = c.compute;
+  v.result = c.dtype;
+  v.tf32 = c.tf32;
+  if (c.op == Op::Conv2d) {
+    v.x = c.a_shape, v.w = c.b_shape, v.y = c.out_shape;
+  } else if (c.op == Op::Conv2dInputGrad) {
+    v.y = c.a_shape, v.w = c.b_shape, v.x = c.out_shape;
+  } else {
+    v.x = c.a_shape, v.y = c.b_shape, v.w = c.out_shape;
+  }
+  return v;
+}
+
+/// One of the two operands: where it lies, and its conversion.
+class Operand {
+ public:
+  Operand(const Target& target, const View& view, const Shape& shape, DType wanted,
+          std::span<const Value> values)
+      : value_(view.value) {
+    const DType dtype = values[at(view.value)].dtype;
+    offset_ = at(view.offset) * item_size(dtype);
+    if (dtype == wanted) return;
+    VendorRows rows;
+    rows.offset = view.offset;
+    rows.inner = rows.outer_stride = shape.numel();
+    cast_.emplace(target, rows, dtype, wanted);
+  }
+  std::size_t bytes() const { return cast_ ? cast_->bytes() : 0; }
+  /// `place` moves past what the conversion takes.
+  const std::byte* run(const Binding& binding, std::byte*& place) const {
+    const std::byte* memory = binding.values[at(value_)];
+    if (!cast_) return memory + offset_;
+    std::byte* converted = place;
+    cast_->run(binding.stream, memory, converted);
+    place += cast_->bytes();
+    return converted;
+  }
+  std::string source() const { return cast_ ? cast_->source() : std::string(); }
+
+ private:
+  ValueId value_;
+  std::size_t offset_ = 0;
+  std::optional<VendorCast> cast_;
+};
+
+class CudnnKernel final : public Kernel {
+ public:
+  CudnnKernel(const Target& target, const Region& region, std::span<const Value> values)
+      : c_(region.contraction),
+        a_(target, c_.a, c_.a_shape, c_.compute, values),
+        b_(target, c_.b, c_.b_shape, c_.compute, values) {
+    if (!plan_fused(target, region, values)) plan_plain(target, region, values);
+    workspace_bytes =
+        a_.bytes() + b_.bytes() + product_bytes_ + vendor_round_up(plan_->workspace_bytes());
+    if (workspace_bytes > 0) workspace_bytes += kVendorAlignment;
+  }
+
+  void run(const Binding& binding) const override {
+    std::byte* place = vendor_align(binding.workspace);
+    const std::byte* a = a_.run(binding, place);
+    const std::byte* b = b_.run(binding, place);
+    std::byte* out = place;
+    if (out_ != kNoValue) {
+      out = binding.values[at(out_)];
+    } else {
+      place += product_bytes_;
+    }
+    const std::byte* bias = bias_ == kNoValue ? nullptr : binding.values[at(bias_)] + bias_offset_;
+    const std::byte* x = c_.op == Op::Conv2dInputGrad ? out : a;
+    const std::byte* w = c_.op == Op::Conv2dWeightGrad ? out : b;
+    const std::byte* y = c_.op == Op::Conv2d ? out : c_.op == Op::Conv2dInputGrad ? a : b;
+    plan_->run(binding.stream, x, w, y, bias, place);
+    if (epilogue_) epilogue_->run(binding, out);
+  }
+
+  std::string source() const override {
+    return a_.source() + b_.source() + (epilogue_ ? epilogue_->source() : std::string());
+  }
+
+ private:
+  bool plan_fused(const Target& target, const Region& region, std::span<const Value> values) {
+    if (c_.op != Op::Conv2d) return false;
+    const std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
+    if (!simple ||
+        (simple->bias != kNoValue && (simple->bias_axis != 1 || simple->bias_offset % 4 != 0)))
+      return false;
+    CudnnConvolution v = convolution_of(c_);
+    v.bias = simple->bias != kNoValue;
+    v.relu = simple->relu;
+    try {
+      plan_.emplace(target, v);
+    } catch (const NotSupported&) {
+      return false;  // the library fuses only some shapes and types
+    }
+    out_ = simple->out;
+    bias_ = simple->bias;
+    bias_offset_ = at(simple->bias_offset) * sizeof(float);
+    return true;
+  }
+
+  void plan_plain(const Target& target, const Region& region, std::span<const Value> values) {
+    CudnnConvolution v = convolution_of(c_);
+    if (c_.has_epilogue) {
+      if (is_short(v.result)) v.result = DType::Float32;
+      epilogue_.emplace(target, region, values, region.map.space);
+      product_bytes_ = vendor_round_up(at(c_.out_shape.numel()) * item_size(v.result));
+    } else {
+      out_ = c_.out;
+    }
+    plan_.emplace(target, v);
+  }
+
+  const Contraction c_;
+  const Operand a_, b_;
+  std::optional<CudnnPlan> plan_;
+  std::optional<VendorEpilogue> epilogue_;
+  ValueId out_ = kNoValue, bias_ = kNoValue;
+  std::size_t bias_offset_ = 0, product_bytes_ = 0;
+};
+
+class CudnnEngine final : public Engine {
+ public:
+  explicit CudnnEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "cudnn"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = refusal(region, values);
+    if (reason != nullptr && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return std::make_unique<CudnnKernel>(target_, region, values);
+  }
+
+ private:
+  const char* refusal(const Region& region, std::span<const Value> values) const {
+    if (!target_.cudnn) return "cuDNN was not found";
+    const Contraction& c = region.contraction;
+    if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
+    for (const View* view : {&c.a, &c.b}) {
+      const DType dtype = values[at(view->value)].dtype;
+      if (!is_floating(dtype)) return "whole numbers";
+      if (dtype != c.compute && !is_short(c.compute)) return "operands of several types";
+      if (view->offset * static_cast<std::int64_t>(item_size(dtype)) % 16 != 0)
+        return "an operand that is not aligned to 16 bytes";
+    }
+    if (!is_floating(c.dtype)) return "whole numbers";
+    const bool wide = c.compute == DType::Float64;
+    if (wide != (c.dtype == DType::Float64)) return "a result of another precision";
+    if (is_short(c.dtype) && c.dtype != c.compute) return "a result of another precision";
+    if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
+      return "an empty convolution";
+    return nullptr;
+  }
+
+  const Target target_;
+};
+
+}  // namespace
+
+const Engine& cudnn_engine(const Target& target) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, bool>, std::unique_ptr<CudnnEngine>> engines;
+  const std::lock_guard lock(mutex);
+  auto& engine = engines[{target.ordinal, target.cudnn}];
+  if (engine == nullptr) engine = std::make_unique<CudnnEngine>(target);
+  return *engine;
+}
+
+}  // namespace tenon::cuda
