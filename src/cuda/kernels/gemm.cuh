@@ -112,24 +112,15 @@ class GemmBlock {
     const int k_all = static_cast<int>(p_.k);
     const int k_end = !C::kSplit || k_all - k0 < p_.k_per_split ? k_all : k0 + p_.k_per_split;
     const int tiles = k_end > k0 ? (k_end - k0 + C::kK - 1) / C::kK : 0;
-    for (int t = 0; t < C::kStages - 1; ++t) {
-      if (t < tiles) {
-        stage_a.copy(tile_a(t), k0 + t * C::kK, k_end);
-        stage_b.copy(tile_b(t), k0 + t * C::kK, k_end);
-        stage_a.fetch(k0 + t * C::kK, k_end);
-        stage_b.fetch(k0 + t * C::kK, k_end);
-        stage_a.put(tile_a(t));
-        stage_b.put(tile_b(t));
-      }
-      copy_async_commit();
-    }
-
     Tile tile;
     const int group = static_cast<int>(threadIdx.x) / Tile::kGroupThreads;
-    int now = 0, ahead = C::kStages - 1;
-    for (int t = 0; t < tiles; ++t) {
-      copy_async_wait<C::kStages - 2>();
-      __syncthreads();  // also: everybody is done with the stage that is filled next
+    int now = 0, ahead = 0;
+#pragma unroll 1
+    for (int t = 1 - C::kStages; t < tiles; ++t) {  // before 0 the first stages are only filled
+      if (t >= 0) {
+        copy_async_wait<C::kStages - 2>();
+        __syncthreads();  // also: everybody is done with the stage that is filled next
+      }
       const bool more = t + C::kStages - 1 < tiles;
       const int k = k0 + (t + C::kStages - 1) * C::kK;
       if (more) {
@@ -139,14 +130,16 @@ class GemmBlock {
         stage_b.fetch(k, k_end);
       }
       copy_async_commit();
+      if (t >= 0) {
 #pragma unroll
-      for (int slice = 0; slice < C::kK / Tile::kStep / kGroups; ++slice)
-        tile.multiply(tile_a(now), tile_b(now), (slice * kGroups + group) * Tile::kStep);
+        for (int slice = 0; slice < C::kK / Tile::kStep / kGroups; ++slice)
+          tile.multiply(tile_a(now), tile_b(now), (slice * kGroups + group) * Tile::kStep);
+        now = now + 1 == C::kStages ? 0 : now + 1;
+      }
       if (more) {
         stage_a.put(tile_a(ahead));
         stage_b.put(tile_b(ahead));
       }
-      now = now + 1 == C::kStages ? 0 : now + 1;
       ahead = ahead + 1 == C::kStages ? 0 : ahead + 1;
     }
     copy_async_wait<0>();
@@ -167,12 +160,26 @@ class GemmBlock {
   static TENON_DEVICE void group_sum(const float* sums, int item, float (&x)[kVector]) {
     constexpr int kRow = C::kN / kVector;
     const float* from = sums + item / kRow * kPitch + item % kRow * kVector;
+    load(from, x);
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) x[v] = from[v];
+    for (int g = 1; g < kGroups; ++g) add(from + g * C::kM * kPitch, x);
+  }
+
+  static TENON_DEVICE void load(const float* from, float (&x)[kVector]) {
+    const auto all = *reinterpret_cast<const Floats<kVector>*>(from);
 #pragma unroll
-    for (int g = 1; g < kGroups; ++g)
+    for (int v = 0; v < kVector; ++v) x[v] = all.v[v];
+  }
+  static TENON_DEVICE void add(const float* from, float (&x)[kVector]) {
+    const auto all = *reinterpret_cast<const Floats<kVector>*>(from);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) x[v] += from[g * C::kM * kPitch + v];
+    for (int v = 0; v < kVector; ++v) x[v] += all.v[v];
+  }
+  static TENON_DEVICE void save(float* to, const float (&x)[kVector]) {
+    Floats<kVector> all;
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) all.v[v] = x[v];
+    *reinterpret_cast<Floats<kVector>*>(to) = all;
   }
 
   TENON_DEVICE void output(int item, const float (&x)[kVector]) const {
@@ -207,8 +214,7 @@ class GemmBlock {
       if (m0_ + i / kRow >= p_.m || n0_ + i % kRow * kVector >= p_.n) continue;
       float x[kVector];
       group_sum(sums, i, x);
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) to[i * kVector + v] = x[v];
+      save(to + i * kVector, x);
     }
   }
 
@@ -238,31 +244,23 @@ class GemmBlock {
     const int runs = items >= C::kThreads ? 1 : C::kThreads / items;
     const int run = runs == 1 ? 0 : t / items;
     const int from = run * p_.splits / runs, to = (run + 1) * p_.splits / runs;
-    for (int i = runs == 1 ? t : t % items; i < items; i += C::kThreads) {
+#pragma unroll 1
+    for (int first = 0; first < items; first += C::kThreads) {  // once when threads share items
+      const int i = runs == 1 ? first + t : t % items;
       const int item = i / columns * kRow + i % columns;
       float x[kVector] = {};
-      if (run < runs) {
-#pragma unroll 8
-        for (int s = from; s < to; ++s)
-#pragma unroll
-          for (int v = 0; v < kVector; ++v) x[v] += partial(s)[item * kVector + v];
+      if (i < items && run < runs) {
+#pragma unroll 4
+        for (int s = from; s < to; ++s) add(partial(s) + item * kVector, x);
       }
-      if (runs == 1) {
-        output(item, x);
-        continue;
+      if (runs > 1) {
+        if (run < runs) save(sums + t * kVector, x);
+        __syncthreads();
+        if (run == 0)
+          for (int r = 1; r < runs; ++r) add(sums + (r * items + i) * kVector, x);
       }
-      if (run < runs)
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) sums[(run * items + i) * kVector + v] = x[v];
+      if (i < items && run == 0) output(item, x);
     }
-    if (runs == 1) return;
-    __syncthreads();
-    if (t >= items) return;
-    float x[kVector] = {};
-    for (int r = 0; r < runs; ++r)
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) x[v] += sums[(r * items + t) * kVector + v];
-    output(t / columns * kRow + t % columns, x);
   }
 
   const GemmProblem& p_;

@@ -12,11 +12,9 @@ namespace tenon::cuda {
 
 enum class Math { Fp32, Tf32, Bf16, F16 };
 
-struct alignas(16) Vec4 {
-  float v[4];
-};
-struct alignas(8) Vec2 {
-  float v[2];
+template <int N>
+struct alignas(4 * N) Floats {
+  float v[N];
 };
 
 /// Element (outer, k) of a staged tile.
@@ -74,7 +72,7 @@ class FmaTile {
     if constexpr (along_k) {
 #pragma unroll
       for (int i = 0; i < count; ++i) {
-        const Vec4 x = *reinterpret_cast<const Vec4*>(
+        const Floats<4> x = *reinterpret_cast<const Floats<4>*>(
             staged<along_k, pitch>(tile, index<along_k, threads>(thread, i), k));
 #pragma unroll
         for (int j = 0; j < 4; ++j) f[i][j] = x.v[j];
@@ -85,7 +83,7 @@ class FmaTile {
       for (int j = 0; j < 4; ++j)
 #pragma unroll
         for (int i = 0; i < count; i += 4) {
-          const Vec4 x = *reinterpret_cast<const Vec4*>(
+          const Floats<4> x = *reinterpret_cast<const Floats<4>*>(
               staged<along_k, pitch>(tile, index<along_k, threads>(thread, i), k + j));
 #pragma unroll
           for (int e = 0; e < 4; ++e) f[i + e][j] = x.v[e];
@@ -142,8 +140,8 @@ class MmaTile {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int row = m0_ + m * 16 + h * 8 + lane_ / 4, column = n0_ + n * 8 + lane_ % 4 * 2;
-          *reinterpret_cast<Vec2*>(tile + row * (C::kN + 8) + column) =
-              Vec2{{acc_[m][n][2 * h], acc_[m][n][2 * h + 1]}};
+          *reinterpret_cast<Floats<2>*>(tile + row * (C::kN + 8) + column) =
+              Floats<2>{{acc_[m][n][2 * h], acc_[m][n][2 * h + 1]}};
         }
   }
 
@@ -157,7 +155,7 @@ class MmaTile {
   template <bool along_k, int pitch>
   static TENON_DEVICE unsigned pair(const float* tile, int outer, int k) {
     if constexpr (along_k) {
-      const Vec2 x = *reinterpret_cast<const Vec2*>(staged<true, pitch>(tile, outer, k));
+      const Floats<2> x = *reinterpret_cast<const Floats<2>*>(staged<true, pitch>(tile, outer, k));
       return pack(x.v[0], x.v[1]);
     } else {
       return pack(*staged<false, pitch>(tile, outer, k), *staged<false, pitch>(tile, outer, k + 1));

@@ -1,0 +1,119 @@
+// The texts of contraction kernels: every tile compiles for the oldest and for the newest card, and
+// another batch size is the same text. Needs a compiler (NVRTC), no card.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "cpu/region_check.h"
+#include "cuda/engines/contraction_engine.h"
+#include "cuda/jit/embedded.h"
+#include "cuda/jit/nvrtc.h"
+
+using namespace tenon;
+
+namespace {
+
+struct Conv {
+  std::int64_t n, c, h, k, r, pad, stride;
+};
+
+test::RegionCheck product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype,
+                          DType compute, bool tf32) {
+  test::RegionCheck t;
+  t.region.kind = RegionKind::Contraction;
+  Contraction& c = t.region.contraction;
+  c.compute = compute;
+  c.tf32 = tf32;
+  c.a_shape = {m, k};
+  c.b_shape = {k, n};
+  c.out_shape = {m, n};
+  c.a.value = t.leaf(dtype, c.a_shape);
+  c.b.value = t.leaf(dtype, c.b_shape);
+  c.a.stride[0] = k, c.a.stride[1] = 1;
+  c.b.stride[0] = n, c.b.stride[1] = 1;
+  c.out = t.output(DType::Float32, c.out_shape);
+  return t;
+}
+
+test::RegionCheck convolution(const Conv& g, Op op) {
+  const std::int64_t p = (g.h + 2 * g.pad - g.r) / g.stride + 1;
+  const Shape x{g.n, g.c, g.h, g.h}, w{g.k, g.c, g.r, g.r}, y{g.n, g.k, p, p};
+  test::RegionCheck t;
+  t.region.kind = RegionKind::Contraction;
+  Contraction& c = t.region.contraction;
+  c.op = op;
+  c.a_shape = op == Op::Conv2dInputGrad ? y : x;
+  c.b_shape = op == Op::Conv2dWeightGrad ? y : w;
+  c.out_shape = op == Op::Conv2d ? y : op == Op::Conv2dInputGrad ? x : w;
+  ConvAttrs{g.stride, g.stride, g.pad, g.pad, 1, 1, 1}.store(c.attrs);
+  for (auto [view, shape] : {std::pair{&c.a, c.a_shape}, std::pair{&c.b, c.b_shape}}) {
+    view->value = t.leaf(DType::Float32, shape);
+    std::int64_t stride = 1;
+    for (int d = 3; d >= 0; --d) {
+      view->stride[d] = stride;
+      stride *= shape[d];
+    }
+  }
+  c.out = t.output(DType::Float32, c.out_shape);
+  return t;
+}
+
+std::string chosen(const test::RegionCheck& t) {
+  return cuda::native_contraction_engine({}).prepare(t.region, t.values, 1)->source();
+}
+
+void check_compiles(const std::string& text, const std::string& what) {
+  for (const int arch : {80, 90}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const cuda::CompileResult result =
+        cuda::nvrtc().compile(text, "contraction.cu", cuda::headers_of(text), arch);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    CHECK_MESSAGE(!result.image.empty(), what << ": " << result.log);
+    if (std::getenv("TENON_TEST_TIMES") != nullptr)
+      MESSAGE(what << " for " << arch << ": " << time.count() << " ms");
+  }
+}
+
+bool have_compiler() {
+  if (cuda::nvrtc().problem.empty()) return true;
+  MESSAGE("skipped: " << cuda::nvrtc().problem);
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("contraction source: every tile compiles") {
+  if (!have_compiler()) return;
+  constexpr DType F = DType::Float32, BF = DType::BFloat16;
+  for (const auto& [math, dtype, compute] : {std::tuple{cuda::GemmMath::Fp32, F, F},
+                                             {cuda::GemmMath::Tf32, F, F},
+                                             {cuda::GemmMath::Bf16, F, BF},
+                                             {cuda::GemmMath::Bf16, BF, BF}}) {
+    int turn = 0;
+    for (const cuda::GemmTile& tile : cuda::gemm_tiles(math)) {
+      const test::RegionCheck t = product(64, 64, 64, dtype, compute, math == cuda::GemmMath::Tf32);
+      const int splits = turn++ % 2 + 1;
+      const auto kernel = cuda::prepare_contraction(t.region, t.values, {}, tile, splits);
+      check_compiles(kernel->source(), std::to_string(static_cast<int>(math)) + ": " +
+                                           std::to_string(tile.m) + " x " + std::to_string(tile.n) +
+                                           " x " + std::to_string(splits));
+    }
+  }
+}
+
+TEST_CASE("contraction source: convolutions compile") {
+  if (!have_compiler()) return;
+  for (const Op op : {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
+    for (const Conv& g :
+         {Conv{64, 6, 14, 16, 5, 0, 1}, {64, 1, 28, 6, 5, 2, 1}, {2, 8, 13, 16, 3, 1, 2}})
+      check_compiles(chosen(convolution(g, op)), "convolution " + std::to_string(g.stride));
+}
+
+TEST_CASE("contraction source: another batch size is the same text") {
+  for (const Op op : {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
+    CHECK(chosen(convolution({64, 6, 14, 16, 5, 0, 1}, op)) ==
+          chosen(convolution({57, 6, 14, 16, 5, 0, 1}, op)));
+  CHECK(chosen(product(64, 120, 400, DType::Float32, DType::Float32, false)) ==
+        chosen(product(37, 120, 400, DType::Float32, DType::Float32, false)));
+}
