@@ -70,13 +70,19 @@ void report(const Options& options, const std::string& label, double flop,
               best * 1e6, median * 1e6, flop / best * 1e-9, 100 * flop / best / options.peak);
 }
 
+// Operands are float32, as a training step has them, or bfloat16.
 void time_gemm(const Options& o, const char* label, std::int64_t m, std::int64_t n, std::int64_t k,
-               bool a_t, bool b_t) {
+               bool a_t, bool b_t, DType dtype = DType::Float32) {
   Buffer a(m * k), b(k * n), c(m * n);
+  if (dtype == DType::BFloat16) {
+    std::vector<bfloat16> values(static_cast<std::size_t>(std::max(m, n) * k), bfloat16(0.25f));
+    std::memcpy(a.data, values.data(), static_cast<std::size_t>(m * k) * 2);
+    std::memcpy(b.data, values.data(), static_cast<std::size_t>(k * n) * 2);
+  }
   const GemmShape shape{1, m, n, k};
   Buffer workspace(static_cast<std::int64_t>(gemm_workspace(shape, o.math, o.threads, false) / 4));
-  const Operand left{a.data, DType::Float32, a_t ? 1 : k, a_t ? m : 1, 0, nullptr};
-  const Operand right{b.data, DType::Float32, b_t ? 1 : n, b_t ? k : 1, 0, nullptr};
+  const Operand left{a.data, dtype, a_t ? 1 : k, a_t ? m : 1, 0, nullptr};
+  const Operand right{b.data, dtype, b_t ? 1 : n, b_t ? k : 1, 0, nullptr};
   char text[128];
   std::snprintf(text, sizeof text, "%s %lldx%lldx%lld%s%s", label, static_cast<long long>(m),
                 static_cast<long long>(n), static_cast<long long>(k), a_t ? " At" : "",
@@ -170,6 +176,8 @@ int main(int argc, char** argv) {
   });
   for (const std::int64_t size : {64, 128, 256, 512, 1024, 2048})
     time_gemm(o, "square", size, size, size, false, false);
+  for (const std::int64_t size : {1024, 2048})
+    time_gemm(o, "square of bf16", size, size, size, false, false, DType::BFloat16);
   time_conv(o, "lenet conv1", conv_shape(64, 1, 28, 6, 5, 2, 1), false);
   time_conv(o, "lenet conv2", conv_shape(64, 6, 14, 16, 5, 0, 1));
   time_conv(o, "lenet conv3", conv_shape(64, 16, 5, 120, 5, 0, 1));

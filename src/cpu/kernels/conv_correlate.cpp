@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "cpu/kernels/conv_blocks.h"
 
 namespace tenon::cpu {
 namespace {
@@ -459,6 +460,8 @@ Correlation correlation_of(const ConvShape& s, bool input_grad) {
 
 void correlate(const Correlation& pass, ConvOperand in, ConvOperand w, float* out, Math math,
                const Epilogue& epilogue, void* workspace) {
+  if (const KernelSet* blocks = block_correlation(pass, math))
+    return correlate_blocks(pass, *blocks, in, w, out, epilogue, workspace);
   const KernelSet& kernels = kernel_set();
   const Plan plan = plan_correlation(pass, math, kernels);
   Correlator correlator(pass, plan, kernels, math, workspace);
@@ -467,6 +470,7 @@ void correlate(const Correlation& pass, ConvOperand in, ConvOperand w, float* ou
 }
 
 std::size_t correlate_workspace(const Correlation& pass, Math math, int threads) {
+  if (block_correlation(pass, math) != nullptr) return correlate_blocks_workspace(pass, threads);
   const Plan plan = plan_correlation(pass, math, kernel_set());
   const std::int64_t floats =
       plan.table_floats() + pass.groups * plan.filter_floats() + threads * plan.worker_floats();

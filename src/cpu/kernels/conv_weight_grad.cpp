@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "cpu/kernels/conv_blocks.h"
 
 namespace tenon::cpu {
 namespace {
@@ -393,6 +394,8 @@ PassAxis col_axis(const ConvShape& s) {
 
 void correlate_weights(const ConvShape& shape, ConvOperand x, ConvOperand dy, float* dw, Math math,
                        const Epilogue& epilogue, void* workspace) {
+  if (const KernelSet* blocks = block_weights(shape, math))
+    return weights_in_blocks(shape, *blocks, x, dy, dw, epilogue, workspace);
   const KernelSet& kernels = kernel_set();
   const Plan plan = plan_weights(shape, row_axis(shape), col_axis(shape), math, kernels);
   WeightGrad pass(shape, plan, kernels, math, workspace);
@@ -401,6 +404,7 @@ void correlate_weights(const ConvShape& shape, ConvOperand x, ConvOperand dy, fl
 }
 
 std::size_t correlate_weights_workspace(const ConvShape& shape, Math math, int threads) {
+  if (block_weights(shape, math) != nullptr) return weights_in_blocks_workspace(shape, threads);
   const Plan plan = plan_weights(shape, row_axis(shape), col_axis(shape), math, kernel_set());
   const std::int64_t floats = round_up(plan.pixels(shape.q), 16) + plan.parts * plan.part_floats() +
                               threads * Scratch(plan, shape.q).total;

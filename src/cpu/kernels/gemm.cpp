@@ -77,6 +77,14 @@ class Product {
  private:
   bool in_place(std::int64_t cols_left) const { return plan_.b_in_place && cols_left >= plan_.nr; }
 
+  // Pairs that stand as a block tile reads them: whole blocks of rows of an even pitch, and of the
+  // reduction.
+  bool a_in_place(std::int64_t rows_left) const {
+    return plan_.blocks && rows_left >= kBlockEdge && a_.dtype == DType::BFloat16 &&
+           a_.k_stride == 1 && a_.line_stride % 2 == 0 && k_ % (2 * kBlockWords) == 0 &&
+           plan_.kb % (2 * kBlockWords) == 0 && reinterpret_cast<std::uintptr_t>(a_.data) % 4 == 0;
+  }
+
   void pack(const Block& block, bool with_b) {
     const std::int64_t words = plan_.words(block.k);
     const std::int64_t a_panels = div_up(block.rows, plan_.mr);
@@ -106,6 +114,7 @@ class Product {
 
   void pack_a(const Block& block, std::int64_t panel) {
     const std::int64_t row = block.row0 + panel * plan_.mr;
+    if (a_in_place(block.row0 + block.rows - row)) return;
     PanelSource source = a_;
     source.data = element(a_.data, a_.dtype, row * a_.line_stride + block.k0 * a_.k_stride);
     const int lines =
@@ -148,7 +157,7 @@ class Product {
       float* c =
           c_ != nullptr ? c_ + part.row0 * ldc_ + part.col0 : scratch_ + worker * plan_.scratch();
       const std::int64_t ldc = c_ != nullptr ? ldc_ : part.cols;
-      compute_chunk(part, pa, pb, c, ldc);
+      plan_.blocks ? compute_blocks(part, pa, pb, c, ldc) : compute_chunk(part, pa, pb, c, ldc);
       if (epilogue.fn != nullptr && block.k0 + block.k == k_) {
         epilogue.fn(epilogue.ctx, worker, batch_, part.row0, part.row0 + part.rows, part.col0,
                     part.col0 + part.cols, c, ldc);
@@ -164,7 +173,6 @@ class Product {
     TileArgs args;
     args.ldc = ldc;
     args.a_step = plan_.mr;
-    if (plan_.blocks) kernels_.block_begin();
     for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
       args.steps = std::min(plan_.kc, words - k0);
       args.accumulate = part.k0 + k0 > 0;
@@ -180,17 +188,68 @@ class Product {
           args.b = packed_b_ + panel * b_panel_size(part) + k0 * plan_.nr;
           args.b_step = plan_.nr;
         }
+        const std::int64_t ahead = fetch_next_panel(part, left, args);
         const int vectors = static_cast<int>(div_up(args.cols, plan_.lanes));
         const TileFn* tiles = kernels_.strided[plan_.pairs][vectors > 2 ? 4 : vectors];
         for (std::int64_t i = 0; i < part.rows; i += plan_.mr) {
           args.a = packed_a_ + (pa + i / plan_.mr) * a_panel_size(part) + k0 * plan_.mr;
           args.c = c + i * ldc + j;
-          args.rows = static_cast<int>(std::min<std::int64_t>(plan_.mr, part.rows - i));
-          (plan_.blocks ? kernels_.block_tile : tiles[args.rows])(args);
+          tiles[std::min<std::int64_t>(plan_.mr, part.rows - i)](args);
+          args.ahead += ahead;
         }
       }
     }
-    if (plan_.blocks) kernels_.block_end();
+  }
+
+  // While A's panels pass by this panel of B, the next one is fetched: of its bytes, how many with
+  // each panel of A.
+  std::int64_t fetch_next_panel(const Block& part, std::int64_t left, TileArgs& args) const {
+    args.ahead = reinterpret_cast<const char*>(args.b);
+    args.ahead_step = 0;
+    if (left <= plan_.nr || plan_.b_in_place) return 0;
+    args.ahead = reinterpret_cast<const char*>(args.b + b_panel_size(part));
+    args.ahead_step = plan_.nr * 4 / div_up(part.rows, plan_.mr);
+    return args.ahead_step * args.steps;
+  }
+
+  // The same with block tiles.
+  void compute_blocks(const Block& part, std::int64_t pa, std::int64_t pb, float* c,
+                      std::int64_t ldc) {
+    const std::int64_t words = plan_.words(part.k);
+    BlockArgs args;
+    args.ldc = ldc;
+    args.b_row = kBlockEdge;
+    args.b_step = kBlockWords * kBlockEdge;
+    kernels_.block_begin(kBlockWords);
+    for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
+      args.steps = std::min(plan_.kc, words - k0) / kBlockWords;
+      args.accumulate = part.k0 + k0 > 0;
+      for (std::int64_t j = 0; j < part.cols; j += kBlockEdge) {
+        args.cols = static_cast<int>(std::min<std::int64_t>(kBlockEdge, part.cols - j));
+        args.b = packed_b_ + (pb + j / kBlockEdge) * b_panel_size(part) + k0 * kBlockEdge;
+        for (std::int64_t i = 0; i < part.rows; i += kBlockEdge) {
+          args.rows = static_cast<int>(std::min<std::int64_t>(kBlockEdge, part.rows - i));
+          reach_a(part, pa, i, k0, args);
+          args.c = c + i * ldc + j;
+          kernels_.block_tile(args);
+        }
+      }
+    }
+    kernels_.block_end();
+  }
+
+  void reach_a(const Block& part, std::int64_t pa, std::int64_t row, std::int64_t k0,
+               BlockArgs& args) const {
+    if (a_in_place(part.rows - row)) {
+      const std::int64_t at = (part.row0 + row) * a_.line_stride + part.k0 + 2 * k0;
+      args.a = static_cast<const float*>(element(a_.data, a_.dtype, at));
+      args.a_row = a_.line_stride / 2;
+      args.a_step = kBlockWords;
+    } else {
+      args.a = packed_a_ + (pa + row / kBlockEdge) * a_panel_size(part) + k0 * kBlockEdge;
+      args.a_row = kBlockWords;
+      args.a_step = kBlockWords * kBlockEdge;
+    }
   }
 
   const GemmPlan& plan_;

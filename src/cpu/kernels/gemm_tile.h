@@ -28,9 +28,10 @@ struct TileArgs {
   const std::int32_t* table = nullptr;  // offset of each step (table B, window A)
   float* c = nullptr;
   std::int64_t ldc = 0;
-  int rows = 0;             // stored by a block tile; other tiles have their own number
-  std::int64_t cols = 0;    // columns stored; the tile computes nv * lanes
-  bool accumulate = false;  // add to c instead of overwriting it
+  std::int64_t cols = 0;        // columns stored; the tile computes nv * lanes
+  bool accumulate = false;      // add to c instead of overwriting it
+  const char* ahead = nullptr;  // strided tiles fetch what stands here into the second-level cache
+  std::int64_t ahead_step = 0;  // bytes of it a step
 };
 
 /// c (mr x cols) = or += sum over steps of A(i, step) * B(step, j), with one of these ways to reach
@@ -54,10 +55,29 @@ struct DotArgs {
 };
 using DotFn = void (*)(const DotArgs&);
 
-/// A block tile computes kBlockEdge x kBlockEdge from packed words: B as strided with b_step =
-/// kBlockEdge, A as [kBlockWords steps][kBlockEdge rows][kBlockWords]; steps is a multiple of
-/// kBlockWords.
+/// A block tile: c (rows x cols, at most kBlockEdge x kBlockEdge) = or += the sum over steps of
+/// A(i, word) * B(word, j) for kBlockWords words a step (or as many as block_begin was told), pairs
+/// of bfloat16:
+///   a[a_table[step] + i * a_row + word]                 b[b_table[step] + word * b_row + j]
+/// Where there is no table, steps are a_step or b_step words apart. Whole halves of the tile are
+/// read, so what stands beyond rows and cols must be readable; it does not matter.
+struct BlockArgs {
+  std::int64_t steps = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  const std::int32_t* a_table = nullptr;
+  const std::int32_t* b_table = nullptr;
+  std::int64_t a_step = 0, b_step = 0;
+  std::int64_t a_row = 0, b_row = 0;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  int rows = 0, cols = 0;
+  bool accumulate = false;
+};
+using BlockFn = void (*)(const BlockArgs&);
+
 constexpr int kBlockEdge = 32;
+constexpr int kBlockHalf = 16;
 constexpr int kBlockWords = 16;
 
 constexpr int kMaxDotRows = 6;
@@ -91,8 +111,8 @@ struct KernelSet {
   TileFn window[2][5][kMaxWindowRows + 1][kMaxMr + 1] = {};
 
   /// Matrix registers for pairs, where there are any: between begin and end on the same thread.
-  TileFn block_tile = nullptr;
-  void (*block_begin)() = nullptr;
+  BlockFn block_tile = nullptr;
+  void (*block_begin)(int words) = nullptr;
   void (*block_end)() = nullptr;
 
   /// dst[step * width + i] = word of row i for i < count, zero up to width. k elements of the

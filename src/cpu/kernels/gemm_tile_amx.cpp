@@ -1,9 +1,9 @@
-// Tiles for AMX: 32 x 32 results from bfloat16 pairs in four accumulator registers of 16 x 16.
+// Block tiles for AMX: 32 x 32 results from bfloat16 pairs in four accumulator registers of 16
+// x 16.
 //
-// B is packed as for other tiles, 32 columns wide, which is the order that TDPBF16PS reads. A is
-// packed in blocks of 16 words of the reduction, [block][32 rows][16 words], so that each of its
-// registers is one contiguous kibibyte. The reduction is a multiple of 16 words, zero beyond its
-// end. Everything else of the set is AVX-512's.
+// A product of two registers takes 16 cycles and each load 8 where its rows are whole cache lines,
+// so that two halves of A by two of B keep the multipliers busy from the first-level cache.
+// Everything else of the set is AVX-512's.
 #include <immintrin.h>
 
 #include "cpu/kernels/gemm_tile.h"
@@ -11,9 +11,8 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr int kEdge = 32, kWords = 16;
-
-// All eight tile registers: 16 rows of 64 bytes.
+// Registers 0 to 3 hold sums (16 x 16), 4 and 5 halves of A (16 rows of words), 6 and 7 halves of B
+// (a row a word).
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -22,45 +21,58 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {};
 };
 
-constexpr TileConfig whole_tiles() {
-  TileConfig config;
-  for (int i = 0; i < 8; ++i) {
-    config.row_bytes[i] = 64;
-    config.rows[i] = 16;
+struct TileConfigs {
+  TileConfig of_words[kBlockWords + 1];
+  constexpr TileConfigs() {
+    for (int words = 1; words <= kBlockWords; ++words) {
+      for (int i = 0; i < 8; ++i) {
+        const bool is_a = i == 4 || i == 5, is_b = i >= 6;
+        of_words[words].row_bytes[i] = static_cast<std::uint16_t>(is_a ? 4 * words : 64);
+        of_words[words].rows[i] = static_cast<std::uint8_t>(is_b ? words : kBlockHalf);
+      }
+    }
   }
-  return config;
-}
+};
 
 // In static memory: GCC's intrinsic tells the compiler that it reads only the first word of it.
-constexpr TileConfig kConfig = whole_tiles();
+constexpr TileConfigs kConfigs;
 
-void begin_tiles() { _tile_loadconfig(&kConfig); }
+void begin_tiles(int words) { _tile_loadconfig(&kConfigs.of_words[words]); }
 
 void end_tiles() { _tile_release(); }
 
-void multiply(const TileArgs& t) {
+// Halves of 16 rows and columns: only those that have results are multiplied.
+template <bool TwoA, bool TwoB>
+void multiply(const BlockArgs& t) {
   const float* a = t.a;
   const float* b = t.b;
-  for (std::int64_t step = 0; step < t.steps; step += kWords) {
-    _tile_loadd(4, a, 64);
-    _tile_loadd(6, b, kEdge * 4);
-    _tile_loadd(7, b + 16, kEdge * 4);
+  const std::int64_t a_bytes = 4 * t.a_row, b_bytes = 4 * t.b_row, a_half = kBlockHalf * t.a_row;
+  for (std::int64_t step = 0; step < t.steps; ++step) {
+    const float* pa = t.a_table != nullptr ? a + t.a_table[step] : a;
+    const float* pb = t.b_table != nullptr ? b + t.b_table[step] : b;
+    _tile_loadd(4, pa, a_bytes);
+    _tile_loadd(6, pb, b_bytes);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + 16 * kWords, 64);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-    a += kEdge * kWords;
-    b += kEdge * kWords;
+    if constexpr (TwoB) {
+      _tile_loadd(7, pb + kBlockHalf, b_bytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (TwoA) {
+      _tile_loadd(5, pa + a_half, a_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (TwoB) _tile_dpbf16ps(3, 5, 7);
+    }
+    a += t.a_step;
+    b += t.b_step;
   }
 }
 
 void store_all(float* c, std::int64_t ldc) {
   const std::int64_t bytes = ldc * 4;
   _tile_stored(0, c, bytes);
-  _tile_stored(1, c + 16, bytes);
-  _tile_stored(2, c + 16 * ldc, bytes);
-  _tile_stored(3, c + 16 * ldc + 16, bytes);
+  _tile_stored(1, c + kBlockHalf, bytes);
+  _tile_stored(2, c + kBlockHalf * ldc, bytes);
+  _tile_stored(3, c + kBlockHalf * ldc + kBlockHalf, bytes);
 }
 
 void zero_all() {
@@ -70,30 +82,35 @@ void zero_all() {
   _tile_zero(3);
 }
 
-void amx_tile(const TileArgs& t) {
-  const bool whole = t.rows == kEdge && t.cols == kEdge;
+void amx_tile(const BlockArgs& t) {
+  const bool whole = t.rows == kBlockEdge && t.cols == kBlockEdge;
   if (whole && t.accumulate) {
     const std::int64_t bytes = t.ldc * 4;
     _tile_loadd(0, t.c, bytes);
-    _tile_loadd(1, t.c + 16, bytes);
-    _tile_loadd(2, t.c + 16 * t.ldc, bytes);
-    _tile_loadd(3, t.c + 16 * t.ldc + 16, bytes);
+    _tile_loadd(1, t.c + kBlockHalf, bytes);
+    _tile_loadd(2, t.c + kBlockHalf * t.ldc, bytes);
+    _tile_loadd(3, t.c + kBlockHalf * t.ldc + kBlockHalf, bytes);
   } else {
     zero_all();
   }
-  multiply(t);
+  const bool two_a = t.rows > kBlockHalf, two_b = t.cols > kBlockHalf;
+  if (two_a) {
+    two_b ? multiply<true, true>(t) : multiply<true, false>(t);
+  } else {
+    two_b ? multiply<false, true>(t) : multiply<false, false>(t);
+  }
   if (whole) return store_all(t.c, t.ldc);
-  alignas(64) float edge[kEdge * kEdge];
-  store_all(edge, kEdge);
-  for (std::int64_t i = 0; i < t.rows; ++i) {
+  alignas(64) float edge[kBlockEdge * kBlockEdge];
+  store_all(edge, kBlockEdge);
+  for (int i = 0; i < t.rows; ++i) {
     float* row = t.c + i * t.ldc;
-    const float* from = edge + i * kEdge;
-    for (std::int64_t j = 0; j < t.cols; ++j) row[j] = t.accumulate ? row[j] + from[j] : from[j];
+    const float* from = edge + i * kBlockEdge;
+    for (int j = 0; j < t.cols; ++j) row[j] = t.accumulate ? row[j] + from[j] : from[j];
   }
 }
 
 double amx_burn(std::int64_t rounds) {
-  begin_tiles();
+  begin_tiles(kBlockWords);
   zero_all();
   _tile_zero(4);
   _tile_zero(5);

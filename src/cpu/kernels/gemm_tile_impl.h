@@ -37,11 +37,24 @@ void tile(const TileArgs& t) {
   const float* b = t.b;
   const std::int32_t* table = t.table;
   const std::int64_t a_row = t.a_row, b_vector = t.b_vector;
+  const char* ahead = t.ahead;
+  if constexpr (R == Reach::Strided) {
+    const float* row = t.c;
+    TENON_UNROLL
+    for (int i = 0; i < MR; ++i, row += t.ldc) {
+      __builtin_prefetch(row);
+      if constexpr (NV * V::lanes > 16) __builtin_prefetch(row + NV * V::lanes - 1);
+    }
+  }
   for (std::int64_t step = t.steps; step > 0; --step) {
     const float* ak = a;
     const float* bk = b;
     if constexpr (R == Reach::Window) ak += *table++;
     if constexpr (R == Reach::TableB) bk += *table++;
+    if constexpr (R == Reach::Strided) {
+      __builtin_prefetch(ahead, 0, 2);
+      ahead += t.ahead_step;
+    }
     reg bv[NV];
     TENON_UNROLL
     for (int v = 0; v < NV; ++v) {
