@@ -74,8 +74,8 @@ class ColumnsPrinter {
     } else {
       const int lanes =
           pow2(std::min<std::int64_t>(divide_up(reduced_size_, wide_), options_.threads));
-      // Lanes of one warp, or the whole block.
-      tile_ = lanes > 32 && reduced_size_ > 1024 ? 1 : options_.threads / std::min(lanes, 32);
+      // Lanes of one warp, or the whole block where these would take many steps.
+      tile_ = lanes > kFewestSteps * 32 ? 1 : options_.threads / std::min(lanes, 32);
     }
     tiles_ = divide_up(kept_size_, std::int64_t{tile_} * kept_wide());
   }

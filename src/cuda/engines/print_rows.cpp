@@ -105,8 +105,8 @@ class RowsPrinter {
     };
     threads_ = options_.threads;
     lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
-    const bool alone = map_.space.rank() == 1 && units > 128;  // the only row
-    if (alone || length_ > kWarpRow || !keepable(lanes_)) {
+    // The only row is a whole block's, however short: its length may well be the batch.
+    if (map_.space.rank() == 1 || length_ > kWarpRow || !keepable(lanes_)) {
       // The smallest block that keeps a row in registers; else one that walks along it.
       while (!options_.one_block && threads_ < kWidestBlock && !keepable(threads_)) threads_ *= 2;
       lanes_ = threads_;

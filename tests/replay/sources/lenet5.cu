@@ -1,0 +1,1349 @@
+// add+assign
+#include "cuda/kernels/map.cuh"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256;
+using Index = int;
+
+struct Arguments {
+  Word<double> n1;
+  double* p0;
+  long long whole;
+  long long rest;
+};
+
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
+  const double x0 = load(a.p0);
+  const double t2 = x0 + a.n1.value;
+  double y0[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    y0[i] = t2;
+  }
+  save(a.p0, y0[N - 1]);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<2>(a, e * 2);
+    } else {
+      const Index first = e + Index(a.whole) * 1;
+      elements<1>(a, first);
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) map_add(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// conv2d+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    const float x1 = load(p0 + row);
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + x1;
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// conv2d+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    const float x1 = load(p0 + row);
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + x1;
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// matmul+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<8>(x1, p0 + column);
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + x1[i];
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + row * s1_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// matmul+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<8>(x1, p0 + column);
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + x1[i];
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + row * s1_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+// ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+#include "scalar/exp.h"
+#include "scalar/log.h"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 1024, kLanes = 8, N = 2, kSteps = 1;
+using Index = int;
+
+struct Arguments {
+  Word<long long> n3;
+  Word<float> n22;
+  Word<float> n24;
+  long long rows;
+  long long length;
+  const long long* p0;
+  long long s1_0;
+  const float* p1;
+  const float* p2;
+  float* p3;
+  float* p4;
+};
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index rows = Index(a.rows), length = Index(a.length);
+  const Index lane = Index(threadIdx.x) % kLanes;
+  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
+       first += Index(blocks) * (kThreads / kLanes)) {
+    const Index row = first + Index(threadIdx.x) / kLanes;
+    const bool active = row < rows;
+    const Index c0 = row;
+    const long long x0 = !active ? 0ll : load(a.p0 + c0);
+    const int t2 = scalar::ge(x0, 0ll);
+    const int t4 = scalar::lt(x0, a.n3.value);
+    const int t5 = scalar::logical_and(t2, t4);
+    const long long x6 = !active ? 0ll : load(a.p0 + c0);
+    const float t26 = t5 != 0 ? a.n24.value : 0.0f;
+    const float t27 = scalar::neg(t26);
+    float g12 = scalar::float_of(0xff800000u);
+    float g30 = 0;
+    int k8[kSteps][N];
+    float x9[kSteps][N];
+    float x10[kSteps][N];
+    float k11[kSteps][N];
+    float k28[kSteps][N];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (active && j < length) {
+        load_row<2>(x9[s], a.p1 + c0 * Index(a.s1_0) + j);
+        load_row<8>(x10[s], a.p2 + j);
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (active && j < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          const long long t7 = static_cast<long long>(static_cast<long long>(j + i));
+          const int t8 = scalar::eq(x6, t7);
+          k8[s][i] = t8;
+          const float t11 = x9[s][i] + x10[s][i];
+          k11[s][i] = t11;
+          const float t28 = t8 != 0 ? t27 : 0.0f;
+          k28[s][i] = t28;
+          g12 = MaxOf::combine(g12, t11);
+          g30 = SumOf::combine(g30, t28);
+        }
+      }
+    }
+    g12 = reduce_lanes<MaxOf, kLanes>(g12);
+    const float t12 = g12;
+    g30 = reduce_lanes<SumOf, kLanes>(g30);
+    const float t30 = g30;
+    float g15 = 0;
+    float k13[kSteps][N];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (active && j < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          const float t13 = k11[s][i] - t12;
+          k13[s][i] = t13;
+          const float t14 = scalar::exp(t13);
+          g15 = SumOf::combine(g15, t14);
+        }
+      }
+    }
+    g15 = reduce_lanes<SumOf, kLanes>(g15);
+    const float t15 = g15;
+    const float t16 = scalar::log(t15);
+    float g20 = 0;
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (active && j < length) {
+        float y1[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          const float t17 = k13[s][i] - t16;
+          const float t19 = k8[s][i] != 0 ? t17 : 0.0f;
+          const float t29 = scalar::exp(t17);
+          const float t31 = t29 * t30;
+          const float t32 = k28[s][i] - t31;
+          g20 = SumOf::combine(g20, t19);
+          y1[i] = t32;
+        }
+        save_row<2>(a.p3 + c0 * Index(a.s1_0) + j, y1);
+      }
+    }
+    g20 = reduce_lanes<SumOf, kLanes>(g20);
+    const float t20 = g20;
+    const float t21 = scalar::neg(t20);
+    const float t23 = t5 != 0 ? t21 : a.n22.value;
+    if (active && lane == 0) {
+      save(a.p4 + c0, t23);
+    }
+  }
+}
+
+}  // namespace part0
+
+namespace part1 {
+
+constexpr int kThreads = 1024, kKept = 16, kReduced = 64;
+using Index = int;
+__device__ unsigned tickets[1024];
+
+struct Arguments {
+  long long s0_0;
+  const float* p0;
+  long long kept;
+  long long reduced;
+  long long tiles;
+  Divider by_tiles;
+  long long chunk;
+  long long chunks;
+  float* p1;
+  float* partial0;
+};
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
+  float x0[N];
+  load_row<2>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+  }
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
+  const Index result = thread % kKept, lane = thread / kKept;
+  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
+       tile += Index(blocks)) {
+    const Index part = quotient(tile, a.by_tiles, a.tiles);
+    const Index column = tile - part * Index(a.tiles);
+    const Index k_step = column * kKept + result, k = k_step;
+    const bool active = k < kept, leads = active && lane == 0;
+    float g0[1];
+    for (int v = 0; v < 1; ++v) g0[v] = 0;
+    if (active) {
+      const Index c1 = k_step;
+      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
+      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+      for (Index r = start + lane; r < end; r += kReduced) {
+        const Index c0 = r;
+        elements<1, 1>(a, c0, c1, g0);
+      }
+    }
+    for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+    if (Index(a.chunks) == 1) {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+      }
+    } else {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+      }
+      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+        for (int v = 0; v < 1; ++v) g0[v] = 0;
+        if (active) {
+          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+          }
+        }
+        for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+        if (leads) {
+          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace part1
+
+struct Arguments {
+  part0::Arguments part0;
+  part1::Arguments part1;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, 0, 1);
+  __syncthreads();
+  tenon::cuda::part1::sweep(a.part1, 0, 1);
+}
+
+// ---- next launch ----
+
+// sum+div
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
+using Index = int;
+
+struct Arguments {
+  Word<float> n2;
+  long long rows;
+  long long length;
+  const float* p0;
+  float* p1;
+};
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index rows = Index(a.rows), length = Index(a.length);
+  const Index lane = Index(threadIdx.x) % kLanes;
+  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
+       first += Index(blocks) * (kThreads / kLanes)) {
+    const Index row = first;
+    float g1 = 0;
+    float x0[kSteps][N];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+        load_row<8>(x0[s], a.p0 + j);
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          g1 = SumOf::combine(g1, x0[s][i]);
+        }
+      }
+    }
+    g1 = reduce_block<SumOf, kThreads>(g1);
+    const float t1 = g1;
+    const float t3 = t1 / a.n2.value;
+    if (lane == 0) {
+      save(a.p1, t3);
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) rows_sum_div(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+// mul+add+assign+mul+sub+assign
+#include "cuda/kernels/map.cuh"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256;
+using Index = int;
+
+struct Arguments {
+  Word<float> n1;
+  float* p0;
+  const float* p1;
+  const float* p2;
+  float* p3;
+  long long whole;
+  long long rest;
+};
+
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
+  float x0[N];
+  load_row<8>(x0, a.p0 + c0);
+  float x3[N];
+  load_row<8>(x3, a.p1 + c0);
+  const float x5 = load(a.p2);
+  float x7[N];
+  load_row<8>(x7, a.p3 + c0);
+  float y0[N];
+  float y1[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float t2 = x0[i] * a.n1.value;
+    const float t4 = t2 + x3[i];
+    const float t6 = x5 * t4;
+    const float t8 = x7[i] - t6;
+    y0[i] = t4;
+    y1[i] = t8;
+  }
+  save_row<8>(a.p0 + c0, y0);
+  save_row<8>(a.p3 + c0, y1);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<4>(a, e * 4);
+    } else {
+      const Index first = e + Index(a.whole) * 3;
+      elements<1>(a, first);
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) map_mul_add_mul_sub(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+square+sub+mul
+struct Epilogue {
+  Word<float> n3;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = scalar::square(x1);
+    const float t4 = n3.value - t2;
+    const float t5 = t0 * t4;
+    save(p1 + row * s0_1 + column, t5);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<4>(x1, p0 + row * s0_1 + column);
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = scalar::square(x1[i]);
+      const float t4 = n3.value - t2;
+      const float t5 = t0 * t4;
+      y0[i] = t5;
+    }
+    save_row<4>(p1 + row * s0_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<4>(x1, p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    float x7[N];
+    load_row<4>(x7, p2 + row * s0_1 + column);
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = x5 * t4;
+      const float t8 = x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<4>(p0 + row * s0_1 + column, y0);
+    save_row<4>(p2 + row * s0_1 + column, y1);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+// sum
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256, kKept = 32, kReduced = 8;
+using Index = int;
+__device__ unsigned tickets[1024];
+
+struct Arguments {
+  long long s0_0;
+  const float* p0;
+  long long kept;
+  long long reduced;
+  long long tiles;
+  Divider by_tiles;
+  long long chunk;
+  long long chunks;
+  float* p1;
+  float* partial0;
+};
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
+  float x0[N];
+  load_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+  }
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
+  const Index result = thread % kKept, lane = thread / kKept;
+  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
+       tile += Index(blocks)) {
+    const Index part = quotient(tile, a.by_tiles, a.tiles);
+    const Index column = tile - part * Index(a.tiles);
+    const Index k_step = column * kKept + result, k = k_step;
+    const bool active = k < kept, leads = active && lane == 0;
+    float g0[1];
+    for (int v = 0; v < 1; ++v) g0[v] = 0;
+    if (active) {
+      const Index c1 = k_step;
+      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
+      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+      for (Index r = start + lane; r < end; r += kReduced) {
+        const Index c0 = r;
+        elements<1, 1>(a, c0, c1, g0);
+      }
+    }
+    for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+    if (Index(a.chunks) == 1) {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+      }
+    } else {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+      }
+      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+        for (int v = 0; v < 1; ++v) g0[v] = 0;
+        if (active) {
+          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+          }
+        }
+        for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+        if (leads) {
+          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+square+sub+mul
+struct Epilogue {
+  Word<float> n3;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = scalar::square(x1);
+    const float t4 = n3.value - t2;
+    const float t5 = t0 * t4;
+    save(p1 + row * s0_1 + column, t5);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<8>(x1, p0 + row * s0_1 + column);
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = scalar::square(x1[i]);
+      const float t4 = n3.value - t2;
+      const float t5 = t0 * t4;
+      y0[i] = t5;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<8>(x1, p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    float x7[N];
+    load_row<8>(x7, p2 + row * s0_1 + column);
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = x5 * t4;
+      const float t8 = x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+// sum
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256, kKept = 32, kReduced = 8;
+using Index = int;
+__device__ unsigned tickets[1024];
+
+struct Arguments {
+  long long s0_0;
+  const float* p0;
+  long long kept;
+  long long reduced;
+  long long tiles;
+  Divider by_tiles;
+  long long chunk;
+  long long chunks;
+  float* p1;
+  float* partial0;
+};
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
+  float x0[N];
+  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+  }
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
+  const Index result = thread % kKept, lane = thread / kKept;
+  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
+       tile += Index(blocks)) {
+    const Index part = quotient(tile, a.by_tiles, a.tiles);
+    const Index column = tile - part * Index(a.tiles);
+    const Index k_step = column * kKept + result, k = k_step;
+    const bool active = k < kept, leads = active && lane == 0;
+    float g0[1];
+    for (int v = 0; v < 1; ++v) g0[v] = 0;
+    if (active) {
+      const Index c1 = k_step;
+      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
+      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+      for (Index r = start + lane; r < end; r += kReduced) {
+        const Index c0 = r;
+        elements<1, 1>(a, c0, c1, g0);
+      }
+    }
+    for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+    if (Index(a.chunks) == 1) {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+      }
+    } else {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+      }
+      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+        for (int v = 0; v < 1; ++v) g0[v] = 0;
+        if (active) {
+          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+          }
+        }
+        for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+        if (leads) {
+          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+// square+sub+mul+sum
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256, kKept = 1, kReduced = 256;
+using Index = int;
+__device__ unsigned tickets[1024];
+
+struct Arguments {
+  Word<float> n2;
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  const float* p1;
+  float* p2;
+  long long kept;
+  long long reduced;
+  long long tiles;
+  Divider by_tiles;
+  long long chunk;
+  long long chunks;
+  long long size2;
+  Divider by2;
+  float* p3;
+  float* partial0;
+};
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
+  float x0[N];
+  load_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  float x4[N];
+  load_row<4>(x4, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  float y0[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float t1 = scalar::square(x0[i]);
+    const float t3 = a.n2.value - t1;
+    const float t5 = x4[i] * t3;
+    y0[i] = t5;
+    g0[i % kResults] = SumOf::combine(g0[i % kResults], t5);
+  }
+  save_row<4>(a.p2 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2, y0);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
+  const Index result = thread / kReduced, lane = thread % kReduced;
+  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
+       tile += Index(blocks)) {
+    const Index part = quotient(tile, a.by_tiles, a.tiles);
+    const Index column = tile - part * Index(a.tiles);
+    const Index k_step = column * kKept + result, k = k_step;
+    const bool active = k < kept, leads = active && lane == 0;
+    float g0[1];
+    for (int v = 0; v < 1; ++v) g0[v] = 0;
+    if (active) {
+      const Index c1 = k_step;
+      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
+      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
+      for (Index r = start / 4 + lane; r < end; r += kReduced) {
+        const Index r_2 = quotient(r, a.by2, a.size2);
+        const Index c2 = (r - r_2 * Index(a.size2)) * 4;
+        const Index c0 = r_2;
+        elements<4, 1>(a, c0, c1, c2, g0);
+      }
+    }
+    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+    if (Index(a.chunks) == 1) {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
+      }
+    } else {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+      }
+      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+        for (int v = 0; v < 1; ++v) g0[v] = 0;
+        if (active) {
+          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+          }
+        }
+        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+        if (leads) {
+          for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) columns_square_sub_mul_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_input_grad
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + batch * s0_0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<4>(p0 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<2>(x1, p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    float x7[N];
+    load_row<2>(x7, p2 + row * s0_1 + column);
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = x5 * t4;
+      const float t8 = x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+    save_row<2>(p2 + row * s0_1 + column, y1);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+
+// square+sub+mul+sum
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256, kKept = 1, kReduced = 256;
+using Index = int;
+__device__ unsigned tickets[1024];
+
+struct Arguments {
+  Word<float> n2;
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  const float* p1;
+  float* p2;
+  long long kept;
+  long long reduced;
+  long long tiles;
+  Divider by_tiles;
+  long long chunk;
+  long long chunks;
+  long long size2;
+  Divider by2;
+  float* p3;
+  float* partial0;
+};
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
+  float x0[N];
+  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  float x4[N];
+  load_row<8>(x4, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  float y0[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float t1 = scalar::square(x0[i]);
+    const float t3 = a.n2.value - t1;
+    const float t5 = x4[i] * t3;
+    y0[i] = t5;
+    g0[i % kResults] = SumOf::combine(g0[i % kResults], t5);
+  }
+  save_row<8>(a.p2 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2, y0);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
+  const Index result = thread / kReduced, lane = thread % kReduced;
+  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
+       tile += Index(blocks)) {
+    const Index part = quotient(tile, a.by_tiles, a.tiles);
+    const Index column = tile - part * Index(a.tiles);
+    const Index k_step = column * kKept + result, k = k_step;
+    const bool active = k < kept, leads = active && lane == 0;
+    float g0[1];
+    for (int v = 0; v < 1; ++v) g0[v] = 0;
+    if (active) {
+      const Index c1 = k_step;
+      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
+      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
+      for (Index r = start / 4 + lane; r < end; r += kReduced) {
+        const Index r_2 = quotient(r, a.by2, a.size2);
+        const Index c2 = (r - r_2 * Index(a.size2)) * 4;
+        const Index c0 = r_2;
+        elements<4, 1>(a, c0, c1, c2, g0);
+      }
+    }
+    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+    if (Index(a.chunks) == 1) {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
+      }
+    } else {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+      }
+      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+        for (int v = 0; v < 1; ++v) g0[v] = 0;
+        if (active) {
+          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+          }
+        }
+        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+        if (leads) {
+          for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) columns_square_sub_mul_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    float x1[N];
+    load_row<1>(x1, p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    float x7[N];
+    load_row<1>(x7, p2 + row * s0_1 + column);
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = x5 * t4;
+      const float t8 = x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p2 + row * s0_1 + column, y1);
+  }
+};
+
+}  // namespace tenon::cuda
+
+// ---- next launch ----
+

@@ -1,0 +1,155 @@
+// The kernels that the CUDA backend prints for training steps, compared with the committed ones; no
+// card is needed.
+//
+// When a kernel is meant to change, run the tests with TENON_REPLAY=write and commit the
+// difference.
+#include <doctest/doctest.h>
+
+#include <tenon/grad.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/optim.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "cuda/cuda.h"
+#include "cuda/engines/print_map.h"
+#include "cuda/jit/embedded.h"
+#include "cuda/jit/nvrtc.h"
+#include "graph/node.h"
+#include "plan/program.h"
+
+using namespace tenon;
+
+namespace {
+
+struct Recorded {
+  const char* file;
+  const char* model;
+  const char* optimizer;
+  std::int64_t batch;
+};
+
+// fcn_s with narrower hidden layers: its kernels depend on the sizes' patterns alone.
+const Recorded kRecorded[] = {
+    {"lenet5", "lenet5", "sgd", 64},
+    {"keras_cnn", "keras_cnn", "adam", 128},
+    {"fcn_r", "mlp:784-64-128-32-10", "sgd", 1024},
+    {"fcn_s", "mlp:26752-16-16-16-26752", "sgd", 64},
+};
+
+/// Claims what no engine of the card does: this test is about those that do.
+class Rest final : public Engine {
+ public:
+  const char* name() const override { return "none"; }
+  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+  std::unique_ptr<Kernel> prepare(const Region&, std::span<const Value>, int) const override {
+    return std::make_unique<Nothing>();
+  }
+
+ private:
+  struct Nothing final : Kernel {
+    void run(const Binding&) const override {}
+  };
+};
+
+std::shared_ptr<const Program> training_step(const Recorded& r, std::int64_t batch) {
+  const nn::AnyModule net = models::create(r.model);
+  optim::OptimizerOptions options;
+  if (std::string(r.optimizer) == "sgd") options.momentum = 0.9;
+  const auto optimizer = optim::create(r.optimizer, net, options);
+  const std::string model = r.model;
+  const std::int64_t width = model.rfind("mlp:", 0) == 0 ? std::stoll(model.substr(4)) : 784;
+  const auto pixels = static_cast<std::size_t>(batch * width);
+  const Shape images = width == 784 ? Shape{batch, 1, 28, 28} : Shape{batch, width};
+  const Tensor x = Tensor::from(std::vector<float>(pixels), images);
+  const Tensor y =
+      Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(batch)), {batch});
+  const Tensor loss = cross_entropy(net(x), y);
+  std::vector<Tensor> roots = optimizer->updates(grad(loss, optimizer->parameters()));
+  roots.insert(roots.begin(), loss);
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  static const Rest rest;
+  const auto of_card = cuda::engines(cuda::Target());
+  std::vector<const Engine*> engines(of_card.begin(), of_card.end());
+  engines.push_back(&rest);
+  PlanOptions plan;
+  plan.engines = engines;
+  return plan_program(roots, leaves, plan);
+}
+
+/// Between the sources of a kernel that takes several launches.
+const std::string kBetween = "\n// ---- next launch ----\n\n";
+
+/// What is printed for a step's map regions and epilogues, each once, in order of their first step.
+std::vector<std::string> sources_of(const Program& program) {
+  std::vector<std::string> sources;
+  for (const Step& step : program.steps) {
+    std::string rest = step.region.kind == RegionKind::Map ? step.kernel->source() : "";
+    if (step.region.kind == RegionKind::Contraction)
+      rest = cuda::print_epilogue(step.region, program.values, cuda::Target()).code;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(kBetween), rest.size());
+      const std::string text = rest.substr(0, end);
+      rest.erase(0, end + kBetween.size());
+      if (std::find(sources.begin(), sources.end(), text) == sources.end()) sources.push_back(text);
+    }
+  }
+  return sources;
+}
+
+std::string joined(const std::vector<std::string>& sources) {
+  std::string text;
+  for (const std::string& source : sources) text += source + kBetween;
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("replay: the kernels of training steps are the recorded ones") {
+  const char* mode = std::getenv("TENON_REPLAY");
+  const bool write = mode != nullptr && std::string(mode) == "write";
+  for (const Recorded& r : kRecorded) {
+    const std::string text = joined(sources_of(*training_step(r, r.batch)));
+    const std::string path = std::string("tests/replay/sources/") + r.file + ".cu";
+    if (write) {
+      io::write_file(path, text);
+    } else {
+      const bool same = io::read_file(path) == text;
+      CHECK_MESSAGE(same, path << " differs: TENON_REPLAY=write records the new kernels");
+    }
+  }
+}
+
+TEST_CASE("replay: another batch size has the same kernels") {
+  for (const Recorded& r : kRecorded) {
+    CAPTURE(std::string(r.file));
+    const auto whole = sources_of(*training_step(r, r.batch));
+    for (const std::string& text : sources_of(*training_step(r, r.batch / 2))) {
+      const bool known = std::find(whole.begin(), whole.end(), text) != whole.end();
+      CHECK_MESSAGE(known, text);
+    }
+  }
+}
+
+TEST_CASE("replay: NVRTC takes the kernels of training steps") {
+  if (!cuda::nvrtc().problem.empty()) {
+    MESSAGE("skipped: " << cuda::nvrtc().problem);
+    return;
+  }
+  std::vector<std::string> done;
+  for (const Recorded& r : kRecorded)
+    for (const std::string& text : sources_of(*training_step(r, r.batch))) {
+      if (std::find(done.begin(), done.end(), text) != done.end()) continue;
+      done.push_back(text);
+      for (const int arch : {80, 90}) {
+        const auto result = cuda::nvrtc().compile(text, "kernel.cu", cuda::headers_of(text), arch);
+        CHECK_MESSAGE(!result.image.empty(), result.log << "\n" << text);
+      }
+    }
+}
