@@ -1,0 +1,426 @@
+// The engines of vendor libraries: what they claim and how they describe it, without a card; the
+// kernels around their calls, on the emulated card; the calls themselves, on a real one only.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "cuda/engines/cublaslt_engine.h"
+#include "cuda/engines/cublaslt_shape.h"
+#include "cuda/engines/cudnn_engine.h"
+#include "cuda/engines/vendor_parts.h"
+#include "device_check.h"
+
+using namespace tenon;
+using test::DeviceCheck;
+
+namespace {
+
+constexpr DType F = DType::Float32, BF = DType::BFloat16, H = DType::Float16, D = DType::Float64;
+
+cuda::Target with_libraries() {
+  cuda::Target target;
+  target.cublaslt = target.cudnn = true;
+  return target;
+}
+
+View natural(const Shape& shape) {
+  View view;
+  std::int64_t stride = 1;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    view.stride[d] = stride;
+    stride *= shape[d];
+  }
+  return view;
+}
+
+/// The last two axes exchanged in memory.
+View transposed(const Shape& shape) {
+  const int r = shape.rank();
+  Shape stored = shape;
+  std::swap(stored[r - 1], stored[r - 2]);
+  View view = natural(stored);
+  std::swap(view.stride[r - 1], view.stride[r - 2]);
+  return view;
+}
+
+struct Precision {
+  DType memory, compute, result;
+  bool tf32;
+  double tolerance;
+};
+
+DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& b,
+                        const View& b_view, const Shape& out, const Precision& k,
+                        bool keep_result = true) {
+  DeviceCheck t;
+  t.region.kind = RegionKind::Contraction;
+  t.region.title = "test";
+  Contraction& c = t.region.contraction;
+  c.op = op;
+  c.dtype = k.result, c.compute = k.compute, c.tf32 = k.tf32;
+  c.a = a_view, c.b = b_view;
+  c.a_shape = a, c.b_shape = b, c.out_shape = out;
+  c.a.value = t.leaf(k.memory, a);
+  c.b.value = t.leaf(k.memory, b);
+  if (keep_result) c.out = t.output(k.result, out);
+  return t;
+}
+
+constexpr Precision kFp32{F, F, F, false, 2e-5};
+
+DeviceCheck product(std::int64_t m, std::int64_t n, std::int64_t k, const Precision& how = kFp32,
+                    bool keep_result = true) {
+  return contraction(Op::Matmul, {m, k}, natural({m, k}), {k, n}, natural({k, n}), {m, n}, how,
+                     keep_result);
+}
+
+/// result + bias along an axis of [batch, rows, columns], then ReLU.
+void add_bias_relu(DeviceCheck& t, const Shape& space, int axis, bool relu) {
+  t.region.contraction.has_epilogue = true;
+  t.region.map.space = space;
+  Shape bias{1, 1, 1};
+  bias[axis] = space[axis];
+  const int sum = t.compute(Op::Add, F, t.accumulator(), t.load(t.leaf(F, bias)));
+  t.store(relu ? t.compute(Op::Relu, F, sum) : sum);
+}
+
+/// Several results and a residual: nothing that a library fuses.
+void add_epilogue(DeviceCheck& t, const Shape& space) {
+  t.region.contraction.has_epilogue = true;
+  t.region.map.space = space;
+  const int acc = t.accumulator(), bias = t.load(t.leaf(F, {1, 1, space[2]}));
+  const int sum = t.compute(Op::Add, F, acc, bias);
+  t.store(t.compute(Op::Tanh, F, sum));
+  t.store(t.compute(Op::Mul, F, sum, t.load(t.leaf(F, space))));
+}
+
+}  // namespace
+
+// ---- Without a card ---------------------------------------------------------------------------
+
+TEST_CASE("vendor: cuBLASLt takes strides with one contiguous axis") {
+  cuda::LtShape s;
+  std::string why;
+  DeviceCheck t = product(5, 6, 7);
+  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(s.m == 5);
+  CHECK(s.n == 6);
+  CHECK(s.k == 7);
+  CHECK(s.a.plain);
+  CHECK(s.a.rows.inner == 7);
+  CHECK(s.b.rows.outer_stride == 6);
+
+  t.region.contraction.a = transposed({5, 7});
+  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK_FALSE(s.a.plain);
+  CHECK(s.a.rows.inner == 5);
+  CHECK(s.a.rows.outer_stride == 5);
+
+  t.region.contraction.a.stride[0] = 2;
+  t.region.contraction.a.stride[1] = 14;
+  CHECK_FALSE(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(why == "an operand without a contiguous axis");
+  CHECK_FALSE(cuda::lt_shape(product(5, 6, 0).region.contraction, s, &why));
+  CHECK(why == "an empty product");
+}
+
+TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
+  cuda::LtShape s;
+  std::string why;
+  const Shape a{2, 3, 4, 5}, b{2, 3, 5, 6}, out{2, 3, 4, 6};
+  DeviceCheck t = contraction(Op::Matmul, a, natural(a), b, natural(b), out, kFp32);
+  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(s.batch == 6);
+  CHECK(s.a.rows.batch_stride == 20);
+  CHECK(s.b.rows.batch_stride == 30);
+
+  View& right = t.region.contraction.b;  // the same matrix for all
+  right.stride[0] = right.stride[1] = 0;
+  s = {};
+  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(s.batch == 1);
+  CHECK(s.m == 24);
+
+  right.stride[1] = 30;
+  s = {};
+  CHECK_FALSE(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(why == "several batch axes");
+}
+
+TEST_CASE("vendor: which epilogues a library fuses") {
+  const auto fuses = [](DeviceCheck& t) {
+    return cuda::simple_epilogue(t.region, t.values).has_value();
+  };
+  for (const bool relu : {false, true})
+    for (const int axis : {1, 2}) {
+      DeviceCheck t = product(5, 6, 7, kFp32, false);
+      add_bias_relu(t, {1, 5, 6}, axis, relu);
+      const auto e = cuda::simple_epilogue(t.region, t.values);
+      REQUIRE(e.has_value());
+      CHECK(e->relu == relu);
+      CHECK(e->bias_axis == axis);
+    }
+  DeviceCheck more = product(5, 6, 7, kFp32, false);
+  add_epilogue(more, {1, 5, 6});
+  CHECK_FALSE(fuses(more));
+
+  DeviceCheck twice = product(5, 6, 7, kFp32, false);
+  twice.region.contraction.has_epilogue = true;
+  twice.region.map.space = {1, 5, 6};
+  const int bias = twice.load(twice.leaf(F, {1, 1, 6}));
+  const int sum = twice.compute(Op::Add, F, twice.accumulator(), bias);
+  twice.store(twice.compute(Op::Add, F, sum, bias));
+  CHECK_FALSE(fuses(twice));
+
+  DeviceCheck kept = product(5, 6, 7);
+  add_bias_relu(kept, {1, 5, 6}, 2, true);
+  CHECK_FALSE(fuses(kept));
+}
+
+TEST_CASE("vendor: what is not claimed, and why") {
+  std::string why;
+  const auto refused = [&](const Engine& engine, const DeviceCheck& t) {
+    return engine.claims(t.region, t.values, &why) ? std::string("claimed") : why;
+  };
+  const Engine& lt = cuda::cublaslt_engine(with_libraries());
+  const Engine& dnn = cuda::cudnn_engine(with_libraries());
+  CHECK(refused(lt, product(5, 6, 7)) == "claimed");
+  CHECK(refused(lt, product(5, 6, 7, {F, BF, F, false, 0})) == "claimed");
+  CHECK(refused(lt, product(5, 6, 7, {DType::Int32, DType::Int32, DType::Int32, false, 0})) ==
+        "whole numbers");
+  CHECK(refused(cuda::cublaslt_engine(cuda::Target{}), product(5, 6, 7)) ==
+        "cuBLASLt was not found");
+  CHECK(refused(dnn, product(5, 6, 7)) == "it is no convolution");
+  CHECK(refused(cuda::cudnn_engine(cuda::Target{}), product(5, 6, 7)) == "cuDNN was not found");
+}
+
+// ---- On the emulated card ---------------------------------------------------------------------
+
+namespace {
+
+/// The engine of a library that multiplies on the host: what remains are the kernels of our own.
+class HostProduct final : public Engine {
+ public:
+  explicit HostProduct(const DeviceCheck& test) : test_(test) {}
+  const char* name() const override { return "host product"; }
+  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    DeviceCheck bare = test_;
+    bare.region.contraction.has_epilogue = false;
+    bare.region.map = {};
+    bare.region.contraction.out =
+        bare.output(region.contraction.dtype, region.contraction.out_shape);
+    return std::make_unique<Applied>(region, values, bare.run(cpu::reference_engine(), 1).back());
+  }
+
+ private:
+  class Applied final : public Kernel {
+   public:
+    Applied(const Region& region, std::span<const Value> values, std::vector<std::byte> result)
+        : result_(std::move(result)),
+          epilogue_(cuda::target_of(0), region, values, region.map.space) {
+      workspace_bytes = result_.size();
+    }
+    void run(const Binding& binding) const override {
+      cuda::memory().from_host(binding.workspace, result_.data(), result_.size(), 0);
+      epilogue_.run(binding, binding.workspace);
+    }
+
+   private:
+    std::vector<std::byte> result_;
+    cuda::VendorEpilogue epilogue_;
+  };
+  const DeviceCheck& test_;
+};
+
+}  // namespace
+
+TEST_CASE("vendor: an epilogue after the call") {
+  if (!DeviceCheck::can_run()) return;
+  for (const std::int64_t n : {1, 2, 6, 12, 33})
+    for (const bool keep_result : {false, true}) {
+      DeviceCheck t = product(9, n, 3, kFp32, keep_result);
+      add_epilogue(t, {1, 9, n});
+      t.check_device(HostProduct(t));
+    }
+  const Shape a{4, 5, 3}, b{4, 3, 6};
+  DeviceCheck batches =
+      contraction(Op::Matmul, a, natural(a), b, natural(b), {4, 5, 6}, kFp32, false);
+  add_epilogue(batches, {4, 5, 6});
+  batches.check_device(HostProduct(batches));
+}
+
+TEST_CASE("vendor: operands converted before the call") {
+  if (!DeviceCheck::can_run()) return;
+  const auto check = [](cuda::VendorRows rows, std::int64_t elements, DType from, DType to) {
+    DeviceCheck t;
+    const ValueId x = t.leaf(from, {elements});
+    const cuda::VendorCast cast(cuda::target_of(0), rows, from, to);
+    const auto item = static_cast<std::int64_t>(item_size(to));
+    const ValueId y = t.output(to, {static_cast<std::int64_t>(cast.bytes()) / item});
+    struct Run final : Kernel {
+      Run(const cuda::VendorCast& c, ValueId from_id, ValueId to_id)
+          : cast(c), in(from_id), out(to_id) {}
+      void run(const Binding& binding) const override {
+        cast.run(binding.stream, binding.values[in], binding.values[out]);
+      }
+      const cuda::VendorCast& cast;
+      ValueId in, out;
+    };
+    const auto bytes = t.run_on_card(Run(cast, x, y))[0];
+    const auto element = [](const std::byte* memory, DType dtype, std::int64_t i) {
+      if (dtype == F) return reinterpret_cast<const float*>(memory)[i];
+      if (dtype == BF) return static_cast<float>(reinterpret_cast<const bfloat16*>(memory)[i]);
+      return static_cast<float>(reinterpret_cast<const float16*>(memory)[i]);
+    };
+    int wrong = 0;
+    const cuda::VendorRows& to_rows = cast.result();
+    for (std::int64_t z = 0; z < rows.batch; ++z)
+      for (std::int64_t o = 0; o < rows.outer; ++o)
+        for (std::int64_t i = 0; i < rows.inner; ++i) {
+          const float value = element(
+              t.initial(x), from, rows.offset + z * rows.batch_stride + o * rows.outer_stride + i);
+          const float got =
+              element(bytes.data(), to, z * to_rows.batch_stride + o * to_rows.outer_stride + i);
+          wrong += got != (to == BF ? static_cast<float>(bfloat16(value))
+                                    : static_cast<float>(float16(value)));
+        }
+    CHECK(wrong == 0);
+  };
+  for (const DType to : {BF, H}) {
+    check({0, 1, 1, 1000, 0, 1000}, 1000, F, to);
+    check({0, 1, 7, 13, 0, 13}, 91, F, to);
+    check({5, 3, 4, 16, 96, 24}, 300, F, to);
+    check({0, 2, 8, 24, 192, 24}, 400, F, to);
+    check({0, 5, 3, 10, 0, 10}, 30, F, to);
+  }
+  check({0, 1, 4, 40, 0, 40}, 160, H, BF);
+}
+
+// ---- On a real card with the libraries --------------------------------------------------------
+
+namespace {
+
+/// The target of a card whose vendor libraries work; the emulated one has none.
+const cuda::Target* real_card(bool cuda::Target::*library) {
+  if (!DeviceCheck::can_run()) return nullptr;
+  static const cuda::Target target = cuda::target_of(0);
+  if (!(target.*library)) {
+    MESSAGE("skipped: no vendor library");
+    return nullptr;
+  }
+  return &target;
+}
+
+constexpr Precision kAll[] = {kFp32,
+                              {F, F, F, true, 2e-3},
+                              {F, BF, F, false, 2e-5},
+                              {F, H, F, false, 2e-3},
+                              {BF, BF, F, false, 2e-5},
+                              {H, H, H, false, 2e-3},
+                              {D, D, D, false, 1e-12}};
+
+}  // namespace
+
+TEST_CASE("vendor: cuBLASLt against the reference engine") {
+  const cuda::Target* target = real_card(&cuda::Target::cublaslt);
+  if (target == nullptr) return;
+  const Engine& engine = cuda::cublaslt_engine(*target);
+  const std::int64_t sizes[][3] = {{1, 1, 1}, {64, 10, 84}, {33, 17, 65}, {256, 128, 512}};
+  for (const Precision& how : kAll)
+    for (const auto& [m, n, k] : sizes)
+      for (const bool turn_a : {false, true})
+        for (const bool turn_b : {false, true}) {
+          CAPTURE(m);
+          CAPTURE(static_cast<int>(how.compute));
+          DeviceCheck t =
+              contraction(Op::Matmul, {m, k}, turn_a ? transposed({m, k}) : natural({m, k}), {k, n},
+                          turn_b ? transposed({k, n}) : natural({k, n}), {m, n}, how);
+          t.check_device(engine, how.tolerance);
+        }
+}
+
+TEST_CASE("vendor: cuBLASLt's batches and epilogues") {
+  const cuda::Target* target = real_card(&cuda::Target::cublaslt);
+  if (target == nullptr) return;
+  const Engine& engine = cuda::cublaslt_engine(*target);
+  const Shape a{3, 20, 24}, b{3, 24, 40}, out{3, 20, 40};
+  for (const Precision& how : {kFp32, kAll[2]}) {
+    DeviceCheck batches = contraction(Op::Matmul, a, natural(a), b, natural(b), out, how);
+    batches.check_device(engine, how.tolerance);
+    View same = natural(b);
+    same.stride[0] = 0;
+    DeviceCheck rows = contraction(Op::Matmul, a, natural(a), b, same, out, how);
+    rows.check_device(engine, how.tolerance);
+    for (const bool relu : {false, true})
+      for (const int axis : {1, 2}) {
+        DeviceCheck t = product(50, 36, 70, how, false);
+        add_bias_relu(t, {1, 50, 36}, axis, relu);
+        t.check_device(engine, how.tolerance);
+      }
+    DeviceCheck t = product(50, 36, 70, how);
+    add_epilogue(t, {1, 50, 36});
+    t.check_device(engine, how.tolerance);
+  }
+}
+
+TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
+  const cuda::Target* target = real_card(&cuda::Target::cublaslt);
+  if (target == nullptr) return;
+  DeviceCheck t = product(8, 8, 8, kFp32, false);
+  add_bias_relu(t, {1, 8, 8}, 2, true);
+  const float nan = NAN;
+  std::memcpy(t.initial(t.region.contraction.a.value), &nan, sizeof nan);
+  t.check_device(cuda::cublaslt_engine(*target));
+}
+
+TEST_CASE("vendor: cuDNN against the reference engine") {
+  const cuda::Target* target = real_card(&cuda::Target::cudnn);
+  if (target == nullptr) return;
+  const Engine& engine = cuda::cudnn_engine(*target);
+  struct Sizes {
+    Shape x, w, y;
+    ConvAttrs v;
+  };
+  const Sizes sizes[] = {{{4, 1, 28, 28}, {6, 1, 5, 5}, {4, 6, 28, 28}, {1, 1, 2, 2, 1, 1, 1}},
+                         {{2, 8, 9, 11}, {16, 8, 3, 3}, {2, 16, 5, 6}, {2, 2, 1, 1, 1, 1, 1}},
+                         {{2, 8, 9, 11}, {8, 4, 3, 3}, {2, 8, 5, 7}, {1, 1, 0, 0, 2, 2, 2}},
+                         {{3, 32, 14, 14}, {64, 32, 1, 1}, {3, 64, 14, 14}, {}}};
+  int planned = 0;
+  const auto check = [&](DeviceCheck& t, const ConvAttrs& v, const Precision& how) {
+    v.store(t.region.contraction.attrs);
+    try {
+      engine.prepare(t.region, t.values, 1);
+    } catch (const NotSupported& e) {
+      MESSAGE("no plan for compute ", name(how.compute), ": ", e.what());
+      return;
+    }
+    ++planned;
+    t.check_device(engine, how.tolerance);
+  };
+  for (const Precision& how : kAll)
+    for (const Sizes& s : sizes) {
+      DeviceCheck y = contraction(Op::Conv2d, s.x, natural(s.x), s.w, natural(s.w), s.y, how);
+      check(y, s.v, how);
+      DeviceCheck x =
+          contraction(Op::Conv2dInputGrad, s.y, natural(s.y), s.w, natural(s.w), s.x, how);
+      check(x, s.v, how);
+      DeviceCheck w =
+          contraction(Op::Conv2dWeightGrad, s.x, natural(s.x), s.y, natural(s.y), s.w, how);
+      check(w, s.v, how);
+      if (how.result != F) continue;
+      DeviceCheck fused =
+          contraction(Op::Conv2d, s.x, natural(s.x), s.w, natural(s.w), s.y, how, false);
+      add_bias_relu(fused, {s.y[0], s.y[1], s.y[2] * s.y[3]}, 1, true);
+      check(fused, s.v, how);
+    }
+  CHECK(planned > 0);
+}
