@@ -206,10 +206,16 @@ TEST_CASE("cuda opaque: pooling and its gradients") {
                             {{2, 1, 9, 11}, {3, 2, 1, 2, 1, 0, 2, 3, 1, 1}},
                             {{1, 1, 6, 7}, {2, 3, 3, 4, 0, 1, 1, 1, 0, 0}},
                             {{1, 2, 5, 5}, {5, 5, 1, 1, 2, 2, 1, 1, 0, 0}},
+                            {{1, 2, 8, 11}, {2, 1, 3, 3, 0, 0, 1, 1, 0, 1}},
+                            {{2, 1, 6, 10}, {1, 1, 2, 2, 0, 0, 1, 1, 0, 1}},
+                            {{1, 3, 5, 8}, {2, 2, 3, 2, 0, 0, 2, 1, 0, 1}},
                             {{3, 2, 1, 1}, {1, 1, 1, 1, 0, 0, 1, 1, 0, 1}},
                             {{0, 2, 4, 4}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}}};
   for (const PoolCase& c : cases) check_pools(c, DType::Float32);
-  for (const DType dtype : kFloating) check_pools(cases[3], dtype);
+  for (const DType dtype : kFloating) {
+    check_pools(cases[0], dtype);
+    check_pools(cases[3], dtype);
+  }
 }
 
 TEST_CASE("cuda opaque: a maximum is the first of equals, and a NaN") {

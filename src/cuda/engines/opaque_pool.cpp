@@ -13,13 +13,21 @@ bool inside(std::int64_t size, std::int64_t windows, std::int64_t kernel, std::i
   return pad == 0 && (windows - 1) * stride + (kernel - 1) * dil < size;
 }
 
+bool all_inside(const PoolAttrs& v, const PoolArgs& args) {
+  return inside(args.height, args.windows_h, v.kernel_h, v.stride_h, v.pad_h, v.dil_h) &&
+         inside(args.width, args.windows_w, v.kernel_w, v.stride_w, v.pad_w, v.dil_w);
+}
+
+/// Whether no element is in two windows, and a thread's cell is small.
+bool is_disjoint(const PoolAttrs& v, const PoolArgs& args) {
+  return all_inside(v, args) && (v.kernel_h - 1) * v.dil_h < v.stride_h &&
+         (v.kernel_w - 1) * v.dil_w < v.stride_w && v.stride_h * v.stride_w <= 16;
+}
+
 std::string window_type(const PoolAttrs& v, const PoolArgs& args) {
-  const bool all_inside =
-      inside(args.height, args.windows_h, v.kernel_h, v.stride_h, v.pad_h, v.dil_h) &&
-      inside(args.width, args.windows_w, v.kernel_w, v.stride_w, v.pad_w, v.dil_w);
   return cat("Window<", v.kernel_h, ", ", v.kernel_w, ", ", v.stride_h, ", ", v.stride_w, ", ",
              v.pad_h, ", ", v.pad_w, ", ", v.dil_h, ", ", v.dil_w, ", ",
-             truth(v.count_include_pad != 0), ", ", truth(all_inside), ">");
+             truth(v.count_include_pad != 0), ", ", truth(all_inside(v, args)), ">");
 }
 
 struct Name {
@@ -52,15 +60,21 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
                        : op == Op::AvgPool2dGrad ? call.op.shapes[0]
                                                  : out;
   PoolArgs args;
-  args.count = out.numel();
-  args.rows = make_divisor(out[2]);
-  args.columns = make_divisor(out[3]);
   args.height = large[2], args.width = large[3];
   args.windows_h = small[2], args.windows_w = small[3];
+  const bool by_window = op == Op::MaxPool2dGrad && is_disjoint(v, args);
+  const Shape& threads = by_window ? small : out;
+  args.count = threads.numel();
+  args.rows = make_divisor(threads[2]);
+  args.columns = make_divisor(threads[3]);
   auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid_over(args.count));
   if (args.count == 0) return kernel;
   const bool wide = needs_wide(args.count);
-  const Name name = name_of(op);
+  Name name = name_of(op);
+  if (by_window) {
+    const bool pairs = v.stride_w == 2 && args.width % 2 == 0;
+    name = {"max_pool_grad_disjoint", pairs ? ", true" : ", false"};
+  }
   kernel->compile_body(call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
                        cat(name.function, "<", element_name(call.out().dtype), ", ",
                            window_type(v, args), ", ", truth(wide), name.more, ">(a)"));

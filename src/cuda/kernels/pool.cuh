@@ -1,5 +1,5 @@
-// Pooling over [planes, height, width], one thread an element of the result, neighbours along a
-// row.
+// Pooling over [planes, height, width]: one thread an element of the result (for some gradients a
+// window), neighbours along a row.
 //
 // Arrays are contiguous and do not overlap; results are overwritten. Gradients gather: each input
 // element adds up its windows in ascending order, so there are no atomics and the same bits every
@@ -17,6 +17,7 @@ namespace tenon::cuda {
 template <int KernelH, int KernelW, int StrideH, int StrideW, int PadH, int PadW, int DilH,
           int DilW, bool CountPad, bool Inside>
 struct Window {
+  static constexpr int kStrideH = StrideH, kStrideW = StrideW;
   static constexpr int kUnroll = KernelH * KernelW <= 16 ? 16 : 1;
 
   int h0, w0;  // of the first element, may lie in the padding
@@ -92,6 +93,11 @@ struct Window {
   }
 };
 
+template <class Storage>
+struct alignas(2 * sizeof(Storage)) Pair {
+  Storage at[2];
+};
+
 /// Where this thread works: column, row and plane of `out`.
 template <bool Wide>
 struct Place {
@@ -136,6 +142,35 @@ __device__ __forceinline__ void max_pool_grad(const PoolArgs& a) {
       sum += E::load(a.in[1], pooled + p * a.windows_w + q);
   });
   E::store(a.out, at.element, sum);
+}
+
+/// The same where windows are disjoint and lie inside: one thread a window and what is left of its
+/// stride (the last ones up to the edge), so that each maximum is found once. Pairs: cells are two
+/// columns wide and begin at even ones.
+template <class E, class W, bool Wide, bool Pairs>
+__device__ __forceinline__ void max_pool_grad_disjoint(const PoolArgs& a) {
+  const Place<Wide> at(a);
+  if (!at.inside) return;
+  const long long plane = at.plane * a.height * a.width;
+  const W window(at.row, at.column, a);
+  const int where = window.template largest<E>(a.in[0], plane);
+  const typename E::Value g = E::load(a.in[1], at.element);
+  const int i_end = at.row + 1 == a.windows_h ? window.height : window.h0 + W::kStrideH;
+  [[maybe_unused]] const int j_end =
+      at.column + 1 == a.windows_w ? window.width : window.w0 + W::kStrideW;
+  for (int i = window.h0; i < i_end; ++i) {
+    const int row = i * window.width;
+    if constexpr (Pairs) {
+      Pair<typename E::Storage> pair;
+      E::store(pair.at, 0, row + window.w0 == where ? g : 0);
+      E::store(pair.at, 1, row + window.w0 + 1 == where ? g : 0);
+      *reinterpret_cast<Pair<typename E::Storage>*>(static_cast<typename E::Storage*>(a.out) +
+                                                    plane + row + window.w0) = pair;
+    } else {
+      for (int j = window.w0; j < j_end; ++j)
+        E::store(a.out, plane + row + j, row + j == where ? g : 0);
+    }
+  }
 }
 
 template <class E, class W, bool Wide>
