@@ -86,6 +86,13 @@ TEST_CASE("plans: views cost nothing where a stride can express them") {
   CHECK(plan_of({matmul(transpose(x), x)}).step_count() == 1);
 }
 
+TEST_CASE("plans: rows are picked by a vector of indices, which is not written out") {
+  const Tensor index = Tensor::from<std::int64_t>({3, 0, 7}, {3});
+  const Plan p = plan_of({index_select(leaf({8, 5, 6}), 0, index)});
+  CHECK(p.step_count() == 1);
+  CHECK(p.arena_bytes() == 0);
+}
+
 TEST_CASE("plans: what is asked for twice is computed once, numbers are folded, no-ops vanish") {
   const Tensor x = leaf({8, 8});
   CHECK(plan_of({exp(x) * exp(x)}).node_count() < plan_of({exp(x) * exp(x + 1.0)}).node_count());
