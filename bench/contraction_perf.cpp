@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/error.h>
+
 #include "cuda/cuda.h"
 #include "cuda/engines/contraction_engine.h"
 
@@ -153,7 +155,13 @@ std::vector<Candidate> candidates(const Problem& p, const cuda::Target& target) 
   for (const Engine* engine : cuda::engines(target)) {
     std::string why;
     if (!engine->claims(p.region, p.values, &why)) continue;
-    Candidate one{engine->name(), engine->prepare(p.region, p.values, 1)};
+    Candidate one{engine->name(), nullptr};
+    try {
+      one.kernel = engine->prepare(p.region, p.values, 1);
+    } catch (const NotSupported& e) {
+      std::printf("%-40s %s: %s\n", p.name.c_str(), engine->name(), e.what());
+      continue;
+    }
     if (one.name == "native") {
       const auto form = cuda::contraction_form(p.region.contraction, p.values);
       const auto config = cuda::choose_config(p.region.contraction, form);
