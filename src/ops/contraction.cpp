@@ -70,6 +70,17 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return reshape(y, sizes);
 }
 
+namespace {
+
+// Operands that autocast has rounded give sums of float32; otherwise the result has their dtype.
+DType product_dtype(const Node& node, std::int64_t compute) {
+  const DType dtype = node.input(0)->dtype;
+  const bool rounded = dtype == DType::BFloat16 || dtype == DType::Float16;
+  return compute != 0 && rounded ? DType::Float32 : dtype;
+}
+
+}  // namespace
+
 Inferred infer_matmul(const Node& node) {
   require_floating(node, "cast it first");
   require_same_dtype(node);
@@ -79,7 +90,7 @@ Inferred infer_matmul(const Node& node) {
   if (!fits) throw ShapeError(cat(where(node), ": ", a, " and ", b, " do not multiply"));
   Shape shape = a;
   shape[a.rank() - 1] = b.at(-1);
-  return {node.input(0)->dtype, Shape(shape.begin(), shape.rank())};
+  return {product_dtype(node, node.attrs.i[0]), Shape(shape.begin(), shape.rank())};
 }
 
 Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
@@ -161,7 +172,8 @@ Tensor conv(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const T
 Inferred infer_conv2d(const Node& node) {
   require_floating(node, "cast it first");
   require_same_dtype(node);
-  return {node.input(0)->dtype, conv_shape(node, node.input(0)->shape, node.input(1)->shape)};
+  return {product_dtype(node, node.attrs.i[8]),
+          conv_shape(node, node.input(0)->shape, node.input(1)->shape)};
 }
 
 // Inputs (dy, weight); the node's own shape is the input's.
@@ -169,7 +181,7 @@ Inferred infer_conv2d_input_grad(const Node& node) {
   require_floating(node, "cast it first");
   require_same_dtype(node);
   require_output(node, node.input(0)->shape, conv_shape(node, node.shape, node.input(1)->shape));
-  return {node.input(0)->dtype, node.shape};
+  return {product_dtype(node, node.attrs.i[8]), node.shape};
 }
 
 // Inputs (x, dy); the node's own shape is the weight's.
@@ -177,7 +189,7 @@ Inferred infer_conv2d_weight_grad(const Node& node) {
   require_floating(node, "cast it first");
   require_same_dtype(node);
   require_output(node, node.input(1)->shape, conv_shape(node, node.input(0)->shape, node.shape));
-  return {node.input(0)->dtype, node.shape};
+  return {product_dtype(node, node.attrs.i[8]), node.shape};
 }
 
 // The three are one trilinear form <conv(x, w), dy> seen from its three sides: each one's gradients

@@ -40,6 +40,9 @@ class Engine {
   /// Whether it can run the region; if not, *why says so in a few words.
   virtual bool claims(const Region& region, std::span<const Value> values,
                       std::string* why) const = 0;
+  /// Among the engines that claim a region the one that expects most of itself there is chosen; of
+  /// equal ones the first. Pure, as claims().
+  virtual int preference(const Region&) const { return 0; }
   /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it
   /// was planned; a pool that has grown since makes the runner plan anew).
   virtual std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

@@ -3,6 +3,7 @@
 #include "plan/graph_passes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <unordered_map>
@@ -230,6 +231,31 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
   return {};
 }
 
+// Rows, columns and inner length of a product, or of the product that a convolution is.
+std::array<std::int64_t, 3> product_sizes(const Node& node, const Shape& a, const Shape& b) {
+  switch (node.op) {
+    case Op::Matmul:
+      return {a.at(-2), b.at(-1), a.at(-1)};
+    case Op::Conv2d:
+      return {b[0], node.shape.numel() / std::max<std::int64_t>(node.shape[1], 1),
+              b[1] * b[2] * b[3]};
+    case Op::Conv2dInputGrad:
+      return {b[1], node.shape.numel() / std::max<std::int64_t>(node.shape[1], 1),
+              b[0] * b[2] * b[3]};
+    default:
+      return {b[1], node.shape.numel() / std::max<std::int64_t>(node.shape[0], 1),
+              b.numel() / std::max<std::int64_t>(b[1], 1)};
+  }
+}
+
+// Operands of large products are rounded once, by whoever makes them, and read many times over.
+// Those of small ones are rounded where they are loaded, which saves a sweep.
+bool worth_rounding_first(const Node& node, std::span<const Tensor> inputs) {
+  constexpr std::int64_t kLarge = 256;
+  const auto sizes = product_sizes(node, inputs[0].shape(), inputs[1].shape());
+  return std::all_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n >= kLarge; });
+}
+
 std::int64_t compute_code(Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::Tf32:
@@ -318,16 +344,35 @@ Roots share(Roots roots, const PlanOptions&) {
   });
 }
 
+namespace {
+
+// Views go on top of the cast, so that a product and its transpose share one.
+Tensor narrowed(const Tensor& x, DType dtype) {
+  const Node& node = *x.node();
+  if (!node.realised() && op_info(node.op).kind == OpKind::View) {
+    const Tensor base = narrowed(Tensor(node.input(0)), dtype);
+    return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
+  }
+  return make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
+}
+
+}  // namespace
+
 Roots autocast(Roots roots, const PlanOptions& options) {
   if (options.arithmetic == Arithmetic::Fp32) return roots;
   const std::int64_t code = compute_code(options.arithmetic);
-  return rewrite(roots, [code](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  const bool card = options.device.kind == Device::Kind::Cuda;
+  return rewrite(roots, [code, card](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind != OpKind::Contraction || node.dtype != DType::Float32) return {};
     Attrs attrs = node.attrs;
     std::int64_t& compute = attrs.i[node.op == Op::Matmul ? 0 : 8];
     if (compute != 0) return {};
     compute = code;
-    return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+    if (!card || code == kTf32Compute || !worth_rounding_first(node, inputs))
+      return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+    const DType narrow = static_cast<DType>(code - 1);
+    const Tensor rounded[2] = {narrowed(inputs[0], narrow), narrowed(inputs[1], narrow)};
+    return make_node(node.op, node.dtype, node.shape, attrs, rounded);
   });
 }
 

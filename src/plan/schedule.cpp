@@ -84,13 +84,17 @@ void check_limit(const Program& p, std::int64_t limit) {
 void choose_engines(Program& program, const PlanOptions& options) {
   for (Step& step : program.steps) {
     std::string refusals;
+    int best = std::numeric_limits<int>::min();
     for (const Engine* engine : options.engines) {
+      const int preference = engine->preference(step.region);
+      if (step.engine != nullptr && preference <= best) continue;
       std::string why;
       if (engine->claims(step.region, program.values, &why)) {
         step.engine = engine;
-        break;
+        best = preference;
+      } else {
+        refusals += cat(refusals.empty() ? "" : "; ", engine->name(), ": ", why);
       }
-      refusals += cat(refusals.empty() ? "" : "; ", engine->name(), ": ", why);
     }
     if (step.engine == nullptr)
       throw NotSupported(cat("no engine runs ", step.region.title, " (",

@@ -269,6 +269,16 @@ class LtEngine final : public Engine {
     return lt_shape(region.contraction, shape, why);
   }
 
+  // Measured on an H200: below these sizes launches and epilogues of its own cost more than its
+  // faster inner loop gains.
+  int preference(const Region& region) const override {
+    LtShape shape;
+    if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul ||
+        !lt_shape(region.contraction, shape, nullptr))
+      return 0;
+    return std::min({shape.m, shape.n, shape.k}) >= 256 ? 1 : -1;
+  }
+
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
     LtShape shape;
