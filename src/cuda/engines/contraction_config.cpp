@@ -71,8 +71,9 @@ int side_bytes(const GemmConfig& config, const OperandForm& o, DType stored, int
 
 int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
   const GemmTile& t = config.tile;
-  const auto table = [](const OperandForm& o, int outer) {
-    return o.along_k && o.outer_digits > 1 ? outer * 16 : 0;
+  const auto table = [&t](const OperandForm& o, int outer) {
+    if (o.along_k) return o.outer_digits > 1 ? outer * 16 : 0;
+    return o.inner_digits > 1 ? 2 * t.k * 16 : 0;
   };
   const int lanes = config.math == GemmMath::Fp32 ? 1 : 32;
   const int groups = t.threads / (lanes * (t.m / t.thread_m) * (t.n / t.thread_n));

@@ -92,11 +92,16 @@ void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) 
       o.vector = vector;
       return;
     }
+  const std::int64_t inner = std::abs(last_stride(o.operand.inner, o.inner_digits)),
+                     outer = std::abs(last_stride(o.operand.outer, o.outer_digits));
+  // Along the longer run of neighbours; where there is none, the shorter steps.
+  const std::int64_t inner_run = inner == 1 ? o.last_inner : 0,
+                     outer_run = outer == 1 ? o.last_outer : 0;
   const auto step = [](std::int64_t stride, std::int64_t size) {
-    return size == 1 || stride == 0 ? kLimit : std::abs(stride);
+    return size == 1 || stride == 0 ? kLimit : stride;
   };
-  o.along_k = step(last_stride(o.operand.inner, o.inner_digits), o.last_inner) <=
-              step(last_stride(o.operand.outer, o.outer_digits), o.last_outer);
+  o.along_k = inner_run != outer_run ? inner_run > outer_run
+                                     : step(inner, o.last_inner) <= step(outer, o.last_outer);
 }
 
 /// The farthest that offsets of an operand reach from its first element.

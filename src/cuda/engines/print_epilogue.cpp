@@ -67,7 +67,8 @@ class EpiloguePrinter {
 
   PrintedEpilogue print(const std::string& title) {
     // One element and several take the same members: printed first, they name them.
-    const std::string one = print_store(), several = print_store_row();
+    const std::string one = print_store(), held = print_hold(),
+                      several = cat(held, "\n", print_finish(), "\n", print_store_row());
     PrintedEpilogue printed;
     printed.code =
         cat(printer_.includes(), "namespace tenon::cuda {\n\n// ", title, "\nstruct Epilogue {\n",
@@ -142,16 +143,48 @@ class EpiloguePrinter {
     return out.text();
   }
 
-  std::string print_store_row() {
+  /// What the region reads at N neighbours: members of a struct, so that a kernel can have the
+  /// loads of several elements under way before it stores any.
+  std::string print_hold() {
+    CodeWriter members(1), loads(2);
+    members.line("template <int N>");
+    members.line("struct Held {");
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
+      if (map_.instrs[at(i)].code == MapCode::Load) hold(members, loads, i);
+    members.line("};");
     CodeWriter out(1);
     out.line("template <int N>");
     out.line(
-        cat("__device__ __forceinline__ void store_row(long long batch, long long row, "
+        "__device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) "
+        "const {");
+    out.line("Held<N> held;");
+    return cat(members.text(), out.text(), loads.text(), "    return held;\n  }\n");
+  }
+
+  void hold(CodeWriter& members, CodeWriter& loads, int i) {
+    const View& view = map_.instrs[at(i)].view;
+    const std::string x = InstrPrinter::name('x', i), type = printer_.type(i),
+                      address = printer_.address(view, true);
+    const InnerStep step = printer_.inner_step(view);
+    members.line(cat(type, " ", x, step == InnerStep::None ? ";" : "[N];"));
+    printer_.set(i, cat("held.", x, step == InnerStep::None ? "" : "[i]"));
+    if (step == InnerStep::None) return loads.line(cat("held.", x, " = load(", address, ");"));
+    if (step == InnerStep::One)
+      return loads.line(
+          cat("load_row<", printer_.alignment(view), ">(held.", x, ", ", address, ");"));
+    loads.line("#pragma unroll");
+    loads.line(cat("for (int i = 0; i < N; ++i) held.", x, "[i] = load(", address, " + i * ",
+                   printer_.inner_stride(view), ");"));
+  }
+
+  std::string print_finish() {
+    CodeWriter out(1);
+    out.line("template <int N>");
+    out.line(
+        cat("__device__ __forceinline__ void finish(long long batch, long long row, "
             "long long column, const ",
-            compute_type(accumulator_), " (&acc)[N]) const {"));
+            compute_type(accumulator_), " (&acc)[N], const Held<N>& held) const {"));
     random_draws(out);
-    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
-      if (map_.instrs[at(i)].code == MapCode::Load) printer_.load_row(out, i);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat(printer_.type(map_.stores[s].source), " ",
                    InstrPrinter::name('y', static_cast<int>(s)), "[N];"));
@@ -166,6 +199,16 @@ class EpiloguePrinter {
     for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);
     out.line("}");
     return out.text();
+  }
+
+  std::string print_store_row() const {
+    return cat(
+        "  template <int N>\n  __device__ __forceinline__ void store_row(long long batch, long "
+        "long "
+        "row, long long column, const ",
+        compute_type(accumulator_),
+        " (&acc)[N]) const {\n    finish(batch, row, column, acc, hold<N>(batch, row, column));\n  "
+        "}\n");
   }
 
   const MapProgram map_;

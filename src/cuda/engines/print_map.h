@@ -29,7 +29,14 @@ struct ArgumentBlock {
 ///   template <int N>  // N in {2, 4, 8}: neighbours in a row, all inside, column a multiple of N
 ///   __device__ void store_row(long long batch, long long row, long long column,
 ///                             const float (&acc)[N]) const;
-/// which load what the region reads there, compute, and store every result. store_row uses wide
+///   template <int N> struct Held;
+///   template <int N>  // N in {1, 2, 4, 8}
+///   __device__ Held<N> hold(long long batch, long long row, long long column) const;
+///   template <int N>
+///   __device__ void finish(long long batch, long long row, long long column,
+///                          const float (&acc)[N], const Held<N>& held) const;
+/// hold() loads what the region reads there, finish() computes and stores every result; the other
+/// two do both. Those on rows use wide
 /// accesses where strides and alignment allow. Output dtypes other than float32 are converted.
 /// `acc` is double when region.contraction.dtype is Float64, long long when that is an integer.
 /// Base addresses of values are 16-byte aligned.

@@ -44,6 +44,8 @@ class GemmBlock {
   static constexpr int kPitch = C::kN + 8;  // of the accumulators in shared memory
   static constexpr int kVector = C::kStoreVector;
   static constexpr int kItems = C::kM * C::kN / kVector;
+  // Items of a thread whose epilogues overlap.
+  static constexpr int kAtOnce = kItems >= 4 * C::kThreads ? 4 : kItems >= 2 * C::kThreads ? 2 : 1;
   static constexpr int kTables = StageA::kTableBytes + StageB::kTableBytes;
   static constexpr int kStageBytes = StageA::kBytes + StageB::kBytes;
   static_assert(C::kK % (kGroups * Tile::kStep) == 0, "every group takes whole slices");
@@ -83,10 +85,16 @@ class GemmBlock {
       add_partials(sums);
     } else {
 #pragma unroll 1
-      for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads) {
-        float x[kVector];
-        group_sum(sums, i, x);
-        output(i, x);
+      for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads * kAtOnce) {
+        Spot spots[kAtOnce];
+#pragma unroll
+        for (int u = 0; u < kAtOnce; ++u) spots[u] = spot(i + u * C::kThreads, kItems);
+#pragma unroll
+        for (int u = 0; u < kAtOnce; ++u) {
+          float x[kVector];
+          group_sum(sums, i + u * C::kThreads, x);
+          finish(spots[u], x);
+        }
       }
     }
   }
@@ -106,24 +114,31 @@ class GemmBlock {
                    static_cast<int>(p_.m), tables_);
     StageB stage_b(b, static_cast<const typename C::B::Memory*>(b.data) + offset_b, n0_,
                    static_cast<int>(p_.n), tables_ + StageA::kTableBytes);
-    if constexpr (kTables > 0) __syncthreads();
 
     const int k0 = C::kSplit ? static_cast<int>(blockIdx.y) * p_.k_per_split : 0;
     const int k_all = static_cast<int>(p_.k);
     const int k_end = !C::kSplit || k_all - k0 < p_.k_per_split ? k_all : k0 + p_.k_per_split;
     const int tiles = k_end > k0 ? (k_end - k0 + C::kK - 1) / C::kK : 0;
+    stage_a.prepare(0, k0);
+    stage_b.prepare(0, k0);
+    constexpr bool every_turn = StageA::kInnerTable || StageB::kInnerTable;
+    if constexpr (kTables > 0 && !every_turn) __syncthreads();
+
     Tile tile;
     const int group = static_cast<int>(threadIdx.x) / Tile::kGroupThreads;
     int now = 0, ahead = 0;
 #pragma unroll 1
     for (int t = 1 - C::kStages; t < tiles; ++t) {  // before 0 the first stages are only filled
-      if (t >= 0) {
-        copy_async_wait<C::kStages - 2>();
-        __syncthreads();  // also: everybody is done with the stage that is filled next
-      }
-      const bool more = t + C::kStages - 1 < tiles;
-      const int k = k0 + (t + C::kStages - 1) * C::kK;
+      if (t >= 0) copy_async_wait<C::kStages - 2>();
+      // Also: everybody is done with the stage that is filled next.
+      if (t >= 0 || every_turn) __syncthreads();
+      const int next = t + C::kStages - 1, k = k0 + next * C::kK;
+      const bool more = next < tiles;
       if (more) {
+        stage_a.turn_to(next);
+        stage_b.turn_to(next);
+        stage_a.prepare(next + 1, k + C::kK);
+        stage_b.prepare(next + 1, k + C::kK);
         stage_a.copy(tile_a(ahead), k, k_end);
         stage_b.copy(tile_b(ahead), k, k_end);
         stage_a.fetch(k, k_end);
@@ -182,24 +197,35 @@ class GemmBlock {
     *reinterpret_cast<Floats<kVector>*>(to) = all;
   }
 
-  TENON_DEVICE void output(int item, const float (&x)[kVector]) const {
+  /// Where neighbours of the result stand, and what the epilogue has read there.
+  struct Spot {
+    bool inside;
+    long long batch, row, column;
+    typename E::template Held<kVector> held;
+  };
+
+  TENON_DEVICE Spot spot(int item, int items) const {
     constexpr int kRow = C::kN / kVector;
     const int m = m0_ + item / kRow, n = n0_ + item % kRow * kVector;
-    if (m >= p_.m || n >= p_.n) return;
-    long long batch = batch_ * p_.batch_step, row = m + batch_ * p_.row_step, column = n;
+    Spot s;
+    s.inside = item < items && m < p_.m && n < p_.n;
+    s.batch = batch_ * p_.batch_step;
+    s.row = m + batch_ * p_.row_step;
+    s.column = n;
     if constexpr (C::kInnerAxis == 1) {  // m holds (batch, row)
       unsigned rest = static_cast<unsigned>(m);
-      batch = split<false>(rest, p_.inner_size);
-      row = rest;
+      s.batch = split<false>(rest, p_.inner_size);
+      s.row = rest;
     } else if constexpr (C::kInnerAxis == 2) {  // n holds (batch, column)
       unsigned rest = static_cast<unsigned>(n);
-      batch = split<false>(rest, p_.inner_size);
-      column = rest;
+      s.batch = split<false>(rest, p_.inner_size);
+      s.column = rest;
     }
-    if constexpr (kVector == 1)
-      epilogue_.store(batch, row, column, x[0]);
-    else
-      epilogue_.store_row(batch, row, column, x);
+    if (s.inside) s.held = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
+    return s;
+  }
+  TENON_DEVICE void finish(const Spot& s, const float (&x)[kVector]) const {
+    if (s.inside) epilogue_.template finish<kVector>(s.batch, s.row, s.column, x, s.held);
   }
 
   TENON_DEVICE float* partial(int split_index) const {
@@ -245,21 +271,29 @@ class GemmBlock {
     const int run = runs == 1 ? 0 : t / items;
     const int from = run * p_.splits / runs, to = (run + 1) * p_.splits / runs;
 #pragma unroll 1
-    for (int first = 0; first < items; first += C::kThreads) {  // once when threads share items
-      const int i = runs == 1 ? first + t : t % items;
-      const int item = i / columns * kRow + i % columns;
-      float x[kVector] = {};
-      if (i < items && run < runs) {
-#pragma unroll 4
-        for (int s = from; s < to; ++s) add(partial(s) + item * kVector, x);
+    for (int first = 0; first < items; first += C::kThreads * kAtOnce) {
+      float x[kAtOnce][kVector] = {};
+      Spot spots[kAtOnce];
+      int item[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int i = runs == 1 ? first + u * C::kThreads + t : u == 0 ? t % items : items;
+        item[u] = i < items && run < runs ? i / columns * kRow + i % columns : kItems;
+        spots[u] = spot(run == 0 ? item[u] : kItems, kItems);
       }
+#pragma unroll 4
+      for (int s = from; s < to; ++s)
+#pragma unroll
+        for (int u = 0; u < kAtOnce; ++u)
+          if (item[u] < kItems) add(partial(s) + item[u] * kVector, x[u]);
       if (runs > 1) {
-        if (run < runs) save(sums + t * kVector, x);
+        if (run < runs) save(sums + t * kVector, x[0]);
         __syncthreads();
         if (run == 0)
-          for (int r = 1; r < runs; ++r) add(sums + (r * items + i) * kVector, x);
+          for (int r = 1; r < runs; ++r) add(sums + (r * items + t) * kVector, x[0]);
       }
-      if (i < items && run == 0) output(item, x);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) finish(spots[u], x[u]);
     }
   }
 

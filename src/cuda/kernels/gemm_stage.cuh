@@ -88,24 +88,36 @@ class Stager {
   static constexpr int kPitch = kLine + kPad;
   static constexpr int kElements = kLines * kPitch;
   static constexpr int kBytes = kElements * static_cast<int>(sizeof(Stored));
-  static constexpr int kTableBytes = S::kAlongK && S::kOuterDigits > 1
-                                         ? kOuter* static_cast<int>(sizeof(Place<Offset>))
-                                         : 0;
+  /// Places that many threads need: of all lines, or of all k of this tile and the next.
+  static constexpr bool kOuterTable = S::kAlongK && S::kOuterDigits > 1,
+                        kInnerTable = !S::kAlongK && S::kInnerDigits > 1;
+  static constexpr int kPlaces = kOuterTable ? kOuter : kInnerTable ? 2 * kDepth : 0;
+  static constexpr int kTableBytes = kPlaces * static_cast<int>(sizeof(Place<Offset>));
 
   /// `table`: kTableBytes of shared memory; a barrier must follow.
   TENON_DEVICE Stager(const GemmOperand& operand, const typename S::Memory* data, int outer0,
                       int outer_end, void* table)
       : o_(operand), data_(data), outer0_(outer0), outer_end_(outer_end) {
-    table_ = static_cast<const Place<Offset>*>(table);
-    if constexpr (kTableBytes > 0) {
-      auto* places = static_cast<Place<Offset>*>(table);
+    table_ = static_cast<Place<Offset>*>(table);
+    if constexpr (kOuterTable) {
       for (int i = static_cast<int>(threadIdx.x); i < kOuter; i += kThreads)
-        places[i] = place<S::kOuterDigits, Offset>(o_.outer, outer0 + i);
+        table_[i] = place<S::kOuterDigits, Offset>(o_.outer, outer0 + i);
     }
     if constexpr (!S::kAlongK)
       if constexpr (kThreads % kAcross == 0)
         fixed_ = place<S::kOuterDigits, Offset>(o_.outer, outer0 + across(0));
   }
+
+  /// Before a barrier: prepares for the tile at k0, the `number`th.
+  TENON_DEVICE void prepare(int number, int k0) {
+    if constexpr (kInnerTable) {
+      const int i = static_cast<int>(threadIdx.x);
+      if (i < kDepth)
+        table_[number % 2 * kDepth + i] = place<S::kInnerDigits, Offset>(o_.inner, k0 + i);
+    }
+  }
+  /// After it: the next calls are about that tile.
+  TENON_DEVICE void turn_to(int number) { turn_ = number % 2 * kDepth; }
 
   /// Starts the copies of the tile at k0 (elements from k_end on are 0).
   TENON_DEVICE void copy(Stored* tile, int k0, int k_end) {
@@ -155,7 +167,7 @@ class Stager {
   }
 
   TENON_DEVICE Place<Offset> outer_place(int i) const {
-    if constexpr (kTableBytes > 0) return table_[down(i)];
+    if constexpr (kOuterTable) return table_[down(i)];
     if constexpr (!S::kAlongK && kThreads % kAcross == 0) return fixed_;
     return place<S::kOuterDigits, Offset>(o_.outer, outer0_ + (S::kAlongK ? down(i) : across(i)));
   }
@@ -188,7 +200,10 @@ class Stager {
       if (!counts(i)) continue;
       const int outer_index = outer0_ + (S::kAlongK ? down(i) : across(i));
       const int k = k0 + (S::kAlongK ? across(i) : down(i));
-      if constexpr (!one_k) inner = place<S::kInnerDigits, Offset>(o_.inner, k);
+      if constexpr (kInnerTable)
+        inner = table_[turn_ + down(i)];
+      else if constexpr (!one_k)
+        inner = place<S::kInnerDigits, Offset>(o_.inner, k);
       const Place<Offset> outer = outer_place(i);
       Offset offset = outer.offset + inner.offset;
       bool inside = outer_index < outer_end_ && k < k_end;
@@ -199,7 +214,8 @@ class Stager {
 
   const GemmOperand& o_;
   const typename S::Memory* data_;
-  const Place<Offset>* table_;
+  Place<Offset>* table_;
+  int turn_ = 0;
   int outer0_, outer_end_;
   Place<Offset> fixed_{};
   typename S::Memory held_[S::kAsync ? 1 : kCount];
