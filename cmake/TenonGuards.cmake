@@ -5,6 +5,7 @@ set(python ${Python3_EXECUTABLE})
 tenon_add_test(guard.layers 60 ${python} ${PROJECT_SOURCE_DIR}/tools/layers.py)
 tenon_add_test(guard.layers_selftest 60 ${python} ${PROJECT_SOURCE_DIR}/tools/layers.py --self-test)
 tenon_add_test(guard.rules 60 ${python} ${guards}/rules.py)
+tenon_add_test(guard.op_cost 60 ${python} ${guards}/op_cost.py)
 tenon_add_test(guard.header_time 120 ${python} ${guards}/header_time.py --compiler ${CMAKE_CXX_COMPILER} --limit 0.4)
 tenon_add_test(guard.scalar_headers 120 ${python} ${guards}/scalar_headers.py --compiler ${CMAKE_CXX_COMPILER})
 # Timed, so nothing may run beside it.

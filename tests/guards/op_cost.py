@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Adding an op costs the files that docs/architecture.md promises: three ops of each kind are looked for in the whole source,
+and must be named in those files and nowhere else.
+
+An op that turns up in another file means that something above or beside it began to treat it specially. Move that knowledge into
+its row, its attributes or its region; if the price of an op really has changed, change the promise first.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
+
+# Layers that wrap an op are welcome in nn, and the names of activations in the settings that choose among them.
+OPTIONAL = {"include/tenon/nn.h", "src/nn/layers.cpp", "src/train/settings.cpp"}
+
+# kind, op, word it is looked for by, folders that are searched, the files that name it
+CPU_TABLES = ["src/cpu/engines/tile_compile.cpp", "src/cpu/engines/reference_compute.cpp", "src/cpu/kernels/tile_loops.inc"]
+LANGUAGE = ["src/graph/op.h", "src/ops/table.cpp"]
+LIBRARY = ["include", "src"]
+
+
+def composite(name, family):
+    return "composite", name, rf"\b{name}\b", LIBRARY, ["include/tenon/ops.h", f"src/ops/{family}.cpp"]
+
+
+def element_wise(name, family):
+    return ("element-wise primitive", name, rf"\b{name}\b", LIBRARY,
+            [*LANGUAGE, f"src/ops/{family}.cpp", *CPU_TABLES, "src/cuda/engines/print_code.cpp"])
+
+
+def heavy(name, family, *engines):
+    return ("op with kernels of its own", name, rf"\bOp::{name}\b|^ *{name},", LIBRARY,
+            [*LANGUAGE, f"src/ops/{family}.cpp", "src/cpu/engines/opaque_engine.cpp", *engines])
+
+
+def engine(name):
+    # The CUDA backend has engines of the same names; its own entry lists them.
+    return ("engine", name, rf"\b{name}\b(?!\.h)", ["src/cpu", "src/run", "src/plan"],
+            ["src/cpu/cpu.h", f"src/cpu/engines/{name}.cpp", "src/run/settings.cpp"])
+
+
+CLAIMS = [
+    composite("mish", "activations"),
+    composite("huber_loss", "loss"),
+    composite("logsumexp", "reduce"),
+    element_wise("Expm1", "unary"),
+    element_wise("Log1p", "unary"),
+    element_wise("Erf", "unary"),
+    heavy("MaxPool2d", "pool", "src/cpu/engines/reference_opaque.cpp", "src/cpu/engines/reference_pool.cpp",
+          "src/cuda/engines/opaque_engine.cpp", "src/cuda/engines/opaque_pool.cpp"),
+    heavy("AvgPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque_pool.cpp"),
+    heavy("Pad", "movement", "src/cpu/engines/reference_opaque.cpp", "src/cuda/engines/opaque_movement.cpp"),
+    engine("contraction_engine"),
+    engine("map_engine"),
+    engine("opaque_engine"),
+]
+
+
+def code(path):
+    """Without comments, which may speak of any op."""
+    return "\n".join(line.split("//")[0] for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def main():
+    texts = {path.relative_to(ROOT).as_posix(): code(path) for folder in [*LIBRARY, "tests/cases"]
+             for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES}
+    cases = "\n".join(text for name, text in texts.items() if name.startswith("tests/cases/"))
+    problems = []
+    for kind, name, pattern, folders, promised in CLAIMS:
+        word = re.compile(pattern, re.MULTILINE)
+        found = {path for path, text in texts.items() if path.startswith(tuple(f + "/" for f in folders)) and word.search(text)}
+        for path in sorted(found - set(promised) - OPTIONAL):
+            problems.append(f"{name} ({kind}) is named in {path}, which adding one must not touch")
+        for path in sorted(set(promised) - found):
+            problems.append(f"{name} ({kind}) is not named in {path} any more: correct the promise here and in"
+                            " docs/architecture.md")
+        if kind != "engine" and not re.search(rf"\b{re.sub('(?<!^)(?=[A-Z])', '_', name).lower()}\b", cases):
+            problems.append(f"{name} ({kind}) has no case in tests/cases")
+    for problem in problems:
+        print(f"op_cost: {problem}", file=sys.stderr)
+    if problems:
+        sys.exit(f"op_cost: {len(problems)} problem(s)")
+    print(f"op_cost: {len(CLAIMS)} ops and engines cost what docs/architecture.md says")
+
+
+if __name__ == "__main__":
+    main()
