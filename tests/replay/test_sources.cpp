@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "cuda/cuda.h"
-#include "cuda/engines/print_map.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 #include "graph/node.h"
@@ -86,13 +85,11 @@ std::shared_ptr<const Program> training_step(const Recorded& r, std::int64_t bat
 /// Between the sources of a kernel that takes several launches.
 const std::string kBetween = "\n// ---- next launch ----\n\n";
 
-/// What is printed for a step's map regions and epilogues, each once, in order of their first step.
+/// What is printed for a program's map regions, each once, in order of their first step.
 std::vector<std::string> sources_of(const Program& program) {
   std::vector<std::string> sources;
   for (const Step& step : program.steps) {
     std::string rest = step.region.kind == RegionKind::Map ? step.kernel->source() : "";
-    if (step.region.kind == RegionKind::Contraction)
-      rest = cuda::print_epilogue(step.region, program.values, cuda::Target()).code;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(kBetween), rest.size());
       const std::string text = rest.substr(0, end);

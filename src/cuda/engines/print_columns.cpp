@@ -37,6 +37,7 @@ class ColumnsPrinter {
     if (across_ && kept_size_ < kWideAcross) wide_ = 1;
     choose_tile();
     choose_chunks();
+    if (!options.one_block) printer_.allow_constant_loads();
     for (const MapReduce& reduce : map_.reduces)
       reductions_.push_back(
           {reduce.op, map_.instrs[at(reduce.source)].dtype, sweeps.values[at(reduce.value)].dtype});
@@ -224,6 +225,7 @@ class ColumnsPrinter {
     out.line(cat("const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);"));
     out.line(
         cat("const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced))", step, ";"));
+    out.line("#pragma unroll 4");
     out.line(cat("for (Index r = start", step, " + lane; r < end; r += kReduced) {"));
     print_coordinates(out, arguments_, map_, "r", reduced_, reduced_wide());
     std::string arguments, gathered_arguments;

@@ -116,20 +116,26 @@ void InstrPrinter::set_numbers() {
   }
 }
 
+std::string InstrPrinter::load_function(const View& view) const {
+  return constant_loads_ && written_.count(view.value) == 0 ? "load_constant" : "load";
+}
+
 void InstrPrinter::load_row(CodeWriter& out, int instr) {
   const View& view = map_.instrs[at(instr)].view;
   const std::string x = name('x', instr);
   if (inner_step(view) == InnerStep::None) {
-    out.line(cat("const ", type(instr), " ", x, " = load(", address(view, true), ");"));
+    out.line(cat("const ", type(instr), " ", x, " = ", load_function(view), "(",
+                 address(view, true), ");"));
     return set(instr, x);
   }
   set(instr, x + "[i]");
   out.line(cat(type(instr), " ", x, "[N];"));
   if (inner_step(view) == InnerStep::One)
-    return out.line(cat("load_row<", alignment(view), ">(", x, ", ", address(view, true), ");"));
+    return out.line(cat(load_function(view), "_row<", alignment(view), ">(", x, ", ",
+                        address(view, true), ");"));
   out.line("#pragma unroll");
-  out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = load(", address(view, true), " + i * ",
-               inner_stride(view), ");"));
+  out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = ", load_function(view), "(",
+               address(view, true), " + i * ", inner_stride(view), ");"));
 }
 
 void InstrPrinter::save_row(CodeWriter& out, std::size_t store) {
@@ -168,6 +174,7 @@ std::string InstrPrinter::affine(const MapInstr& instr, const std::string& step)
   // In 64 bits whatever the index type: an iota may start anywhere.
   const std::string number = sum(instr.view, coordinates_.rank(), "long long", step);
   if (is_bool(instr.dtype)) return cat("static_cast<int>((", number, ") != 0)");
+  if (instr.dtype == DType::Int64) return number;
   const std::string text = cat("static_cast<", compute_type(instr.dtype), ">(", number, ")");
   return needs_rounding(instr.dtype) ? cat("rounded<", memory_type(instr.dtype), ">(", text, ")")
                                      : text;

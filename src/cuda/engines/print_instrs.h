@@ -42,6 +42,11 @@ class InstrPrinter {
   std::string inner_stride(const View& view);
   /// Largest power of two up to 8 that divides the offset and every stride but the last axis'.
   int alignment(const View& view) const;
+  /// From now on, values that the program does not write are loaded as constant memory: nothing
+  /// else in the launch may write them.
+  void allow_constant_loads() { constant_loads_ = true; }
+  /// "load" or "load_constant".
+  std::string load_function(const View& view) const;
   /// Pointer plus offset.
   std::string address(const View& view, bool inner);
 
@@ -86,6 +91,7 @@ class InstrPrinter {
   Coordinates coordinates_;
   Arguments& arguments_;
   std::string prefix_, index_;
+  bool constant_loads_ = false;
   std::vector<std::string> expressions_;
   std::set<ValueId> written_;
   std::map<ValueId, std::string> pointers_;

@@ -39,6 +39,7 @@ class RowsPrinter {
       else
         reductions_.push_back({});
     choose_lanes();
+    if (!options.one_block) printer_.allow_constant_loads();
   }
 
   Part print() {
@@ -133,11 +134,12 @@ class RowsPrinter {
     const View& view = instr(i).view;
     const std::string address = printer_.address(view, true), x = kept_row('x', i);
     if (printer_.inner_step(view) == InnerStep::One) {
-      out.line(cat("load_row<", printer_.alignment(view), ">(", x, ", ", address, ");"));
+      out.line(cat(printer_.load_function(view), "_row<", printer_.alignment(view), ">(", x, ", ",
+                   address, ");"));
     } else {
       out.line("#pragma unroll");
-      out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = load(", address, " + i * ",
-                   printer_.inner_stride(view), ");"));
+      out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = ", printer_.load_function(view), "(",
+                   address, " + i * ", printer_.inner_stride(view), ");"));
     }
     printer_.set(i, kept_element('x', i));
   }
@@ -149,6 +151,7 @@ class RowsPrinter {
       out.line("const Index j = (s * kLanes + lane) * N;");
       out.line(cat("if (", guard, ") {"));
     } else {
+      out.line("#pragma unroll 4");
       out.line("for (Index j = lane * N; j < length; j += kLanes * N) {");
       if (!guard.empty()) out.line(cat("if (", guard, ") {"));
     }

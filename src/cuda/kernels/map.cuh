@@ -108,6 +108,57 @@ __device__ __forceinline__ void save_row(M* at, const T (&x)[N]) {
   }
 }
 
+/// Words of a card's widest access of so many bytes.
+template <int Bytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using type = unsigned char;
+};
+template <>
+struct WordOf<2> {
+  using type = unsigned short;
+};
+template <>
+struct WordOf<4> {
+  using type = unsigned;
+};
+template <>
+struct WordOf<8> {
+  using type = uint2;
+};
+template <>
+struct WordOf<16> {
+  using type = uint4;
+};
+
+/// The same for memory that nothing writes while the kernel runs: such loads may pass stores, so
+/// that several iterations' are under way together.
+template <class P>
+__device__ __forceinline__ P fetch(const P* at) {
+  using Raw = typename WordOf<sizeof(P)>::type;
+  union {
+    Raw raw;
+    P element;
+  } x;
+  x.raw = __ldg(reinterpret_cast<const Raw*>(at));
+  return x.element;
+}
+template <class M>
+__device__ __forceinline__ auto load_constant(const M* at) {
+  return widen(fetch(at));
+}
+template <int W, class T, class M, int N>
+__device__ __forceinline__ void load_constant_row(T (&x)[N], const M* at) {
+  constexpr int width = access_width<M, N, W>();
+#pragma unroll
+  for (int i = 0; i < N; i += width) {
+    const auto packed = fetch(reinterpret_cast<const Packed<M, width>*>(at + i));
+#pragma unroll
+    for (int j = 0; j < width; ++j) x[i + j] = widen(packed.element[j]);
+  }
+}
+
 /// n / divisor for 0 <= n < 2^31 by a multiplication (Granlund and Montgomery, "Division by
 /// invariant integers using multiplication", PLDI 1994). The host fills it in.
 struct Divider {

@@ -54,72 +54,6 @@ extern "C" __global__ void __launch_bounds__(256) map_add(const __grid_constant_
 
 // ---- next launch ----
 
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul+add+relu
-struct Epilogue {
-  const float* p0;
-  long long s1_1;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + column);
-    const float t0 = acc;
-    const float t2 = t0 + x1;
-    const float t3 = scalar::relu(t2);
-    save(p1 + row * s1_1 + column, t3);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + column);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 + x1[i];
-      const float t3 = scalar::relu(t2);
-      y0[i] = t3;
-    }
-    save_row<8>(p1 + row * s1_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul
-struct Epilogue {
-  long long s0_1;
-  float* p0;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float t0 = acc;
-    save(p0 + row * s0_1 + column, t0);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      y0[i] = t0;
-    }
-    save_row<2>(p0 + row * s0_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
 // ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -173,8 +107,8 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (active && j < length) {
-        load_row<2>(x9[s], a.p1 + c0 * Index(a.s1_0) + j);
-        load_row<8>(x10[s], a.p2 + j);
+        load_constant_row<2>(x9[s], a.p1 + c0 * Index(a.s1_0) + j);
+        load_constant_row<8>(x10[s], a.p2 + j);
       }
     }
 #pragma unroll
@@ -183,7 +117,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (active && j < length) {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          const long long t7 = static_cast<long long>(static_cast<long long>(j + i));
+          const long long t7 = static_cast<long long>(j + i);
           const int t8 = scalar::eq(x6, t7);
           k8[s][i] = t8;
           const float t11 = x9[s][i] + x10[s][i];
@@ -288,7 +222,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<2>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<2>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -310,6 +244,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index c0 = r;
         elements<1, 1>(a, c0, c1, g0);
@@ -385,7 +320,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (j < length) {
-        load_row<8>(x0[s], a.p0 + j);
+        load_constant_row<8>(x0[s], a.p0 + j);
       }
     }
 #pragma unroll
@@ -492,95 +427,6 @@ extern "C" __global__ void __launch_bounds__(256) map_mul_add_mul_sub(const __gr
 
 // ---- next launch ----
 
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// gt+matmul+where
-struct Epilogue {
-  long long s0_1;
-  const float* p0;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
-    save(p1 + row * s0_1 + column, t4);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + row * s0_1 + column);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const int t3 = scalar::gt(x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
-      y0[i] = t4;
-    }
-    save_row<8>(p1 + row * s0_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    float x7[N];
-    load_row<8>(x7, p2 + row * s0_1 + column);
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = x5 * t4;
-      const float t8 = x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
 // sum
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -609,7 +455,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -631,6 +477,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index c0 = r;
         elements<1, 1>(a, c0, c1, g0);

@@ -54,78 +54,6 @@ extern "C" __global__ void __launch_bounds__(256) map_add(const __grid_constant_
 
 // ---- next launch ----
 
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul+add+relu
-struct Epilogue {
-  const float* p0;
-  long long s1_1;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + column);
-    const float t0 = acc;
-    const float t2 = t0 + x1;
-    const float t3 = scalar::relu(t2);
-    save(p1 + row * s1_1 + column, t3);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + column);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 + x1[i];
-      const float t3 = scalar::relu(t2);
-      y0[i] = t3;
-    }
-    save_row<8>(p1 + row * s1_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul+add
-struct Epilogue {
-  const float* p0;
-  long long s1_1;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + column);
-    const float t0 = acc;
-    const float t2 = t0 + x1;
-    save(p1 + row * s1_1 + column, t2);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + column);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 + x1[i];
-      y0[i] = t2;
-    }
-    save_row<8>(p1 + row * s1_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
 // amax
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -154,7 +82,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = MaxOf::combine(g0[i % kResults], x0[i]);
@@ -176,6 +104,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c0 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
+#pragma unroll 4
       for (Index r = start / 4 + lane; r < end; r += kReduced) {
         const Index c1 = r * 4;
         elements<4, 1>(a, c0, c1, g0);
@@ -251,8 +180,8 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
-  const float x1 = load(a.p1 + c0);
+  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  const float x1 = load_constant(a.p1 + c0);
   float y0[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -279,6 +208,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c0 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
+#pragma unroll 4
       for (Index r = start / 4 + lane; r < end; r += kReduced) {
         const Index c1 = r * 4;
         elements<4, 1>(a, c0, c1, g0);
@@ -413,15 +343,15 @@ struct Arguments {
 
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
-  const long long x0 = load(a.p0 + c0);
+  const long long x0 = load_constant(a.p0 + c0);
   float x3[N];
-  load_row<8>(x3, a.p1 + c0 * Index(a.s1_0) + c1);
-  const float x4 = load(a.p2 + c0);
+  load_constant_row<8>(x3, a.p1 + c0 * Index(a.s1_0) + c1);
+  const float x4 = load_constant(a.p2 + c0);
   int y0[N];
   float y1[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const long long t1 = static_cast<long long>(static_cast<long long>(c1 + i));
+    const long long t1 = static_cast<long long>(c1 + i);
     const int t2 = scalar::eq(x0, t1);
     const float t5 = x3[i] - x4;
     const float t7 = t2 != 0 ? t5 : 0.0f;
@@ -449,6 +379,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c0 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 8;
+#pragma unroll 4
       for (Index r = start / 8 + lane; r < end; r += kReduced) {
         const Index c1 = r * 8;
         elements<8, 1>(a, c0, c1, g0);
@@ -530,8 +461,8 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (j < length) {
-        load_row<8>(x0[s], a.p0 + j);
-        load_row<8>(x6[s], a.p1 + j);
+        load_constant_row<8>(x0[s], a.p0 + j);
+        load_constant_row<8>(x6[s], a.p1 + j);
       }
     }
 #pragma unroll
@@ -607,8 +538,8 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   int x0[N];
-  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
-  const float x1 = load(a.p1 + c0);
+  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  const float x1 = load_constant(a.p1 + c0);
   float y0[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -634,6 +565,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c0 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 8;
+#pragma unroll 4
       for (Index r = start / 8 + lane; r < end; r += kReduced) {
         const Index c1 = r * 8;
         elements<8, 1>(a, c0, c1, g0);
@@ -709,10 +641,10 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
-  const float x1 = load(a.p1 + c0);
+  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  const float x1 = load_constant(a.p1 + c0);
   float x3[N];
-  load_row<8>(x3, a.p2 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<8>(x3, a.p2 + c0 * Index(a.s0_0) + c1);
   float y0[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -739,6 +671,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step * 4;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index c0 = r;
         elements<4, 4>(a, c0, c1, g0);
@@ -854,95 +787,6 @@ extern "C" __global__ void __launch_bounds__(256) map_mul_add_mul_sub(const __gr
 
 // ---- next launch ----
 
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// gt+matmul+where
-struct Epilogue {
-  long long s0_1;
-  const float* p0;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
-    save(p1 + row * s0_1 + column, t4);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + row * s0_1 + column);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const int t3 = scalar::gt(x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
-      y0[i] = t4;
-    }
-    save_row<8>(p1 + row * s0_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    float x7[N];
-    load_row<8>(x7, p2 + row * s0_1 + column);
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = x5 * t4;
-      const float t8 = x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
 // sum
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -971,7 +815,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -993,6 +837,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index c0 = r;
         elements<1, 1>(a, c0, c1, g0);

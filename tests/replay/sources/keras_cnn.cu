@@ -76,146 +76,6 @@ extern "C" __global__ void __launch_bounds__(256) map_cast_add_pow_sub_div(const
 
 // ---- next launch ----
 
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d+add+relu
-struct Epilogue {
-  const float* p0;
-  long long s1_0;
-  long long s1_1;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row);
-    const float t0 = acc;
-    const float t2 = t0 + x1;
-    const float t3 = scalar::relu(t2);
-    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    const float x1 = load(p0 + row);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 + x1;
-      const float t3 = scalar::relu(t2);
-      y0[i] = t3;
-    }
-    save_row<4>(p1 + batch * s1_0 + row * s1_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d+add+relu
-struct Epilogue {
-  const float* p0;
-  long long s1_0;
-  long long s1_1;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row);
-    const float t0 = acc;
-    const float t2 = t0 + x1;
-    const float t3 = scalar::relu(t2);
-    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    const float x1 = load(p0 + row);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 + x1;
-      const float t3 = scalar::relu(t2);
-      y0[i] = t3;
-    }
-    save_row<1>(p1 + batch * s1_0 + row * s1_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul+add+relu
-struct Epilogue {
-  const float* p0;
-  long long s1_1;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + column);
-    const float t0 = acc;
-    const float t2 = t0 + x1;
-    const float t3 = scalar::relu(t2);
-    save(p1 + row * s1_1 + column, t3);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + column);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 + x1[i];
-      const float t3 = scalar::relu(t2);
-      y0[i] = t3;
-    }
-    save_row<8>(p1 + row * s1_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul
-struct Epilogue {
-  long long s0_1;
-  float* p0;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float t0 = acc;
-    save(p0 + row * s0_1 + column, t0);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      y0[i] = t0;
-    }
-    save_row<2>(p0 + row * s0_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
 // ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -279,7 +139,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (active && j < length) {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          const long long t7 = static_cast<long long>(static_cast<long long>(j + i));
+          const long long t7 = static_cast<long long>(j + i);
           const int t8 = scalar::eq(x6, t7);
           k8[s][i] = t8;
           const float t11 = x9[s][i] + x10[s][i];
@@ -388,6 +248,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index c0 = r;
         elements<1, 1>(a, c0, c1, g0);
@@ -466,7 +327,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (j < length) {
-        load_row<8>(x0[s], a.p0 + j);
+        load_constant_row<8>(x0[s], a.p0 + j);
       }
     }
 #pragma unroll
@@ -593,127 +454,6 @@ extern "C" __global__ void __launch_bounds__(256) map_sub_mul_add_mul_square(con
 
 // ---- next launch ----
 
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// gt+matmul+where
-struct Epilogue {
-  long long s0_1;
-  const float* p0;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
-    save(p1 + row * s0_1 + column, t4);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + row * s0_1 + column);
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const int t3 = scalar::gt(x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
-      y0[i] = t4;
-    }
-    save_row<8>(p1 + row * s0_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + row * s0_1 + column);
-    float x6[N];
-    load_row<8>(x6, p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    float x21[N];
-    load_row<8>(x21, p4 + row * s0_1 + column);
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = x1[i] + t4;
-      const float t8 = x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = x19 * t18;
-      const float t22 = x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p1 + row * s0_1 + column, y1);
-    save_row<8>(p4 + row * s0_1 + column, y2);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
 // sum
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -742,7 +482,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -764,6 +504,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index c0 = r;
         elements<1, 1>(a, c0, c1, g0);
@@ -839,7 +580,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
   float x0[N];
-  load_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -861,6 +602,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index r_2 = quotient(r, a.by2, a.size2);
         const Index c2 = (r - r_2 * Index(a.size2));
@@ -907,120 +649,6 @@ extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_const
 
 // ---- next launch ----
 
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d_input_grad
-struct Epilogue {
-  long long s0_0;
-  long long s0_1;
-  float* p0;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float t0 = acc;
-    save(p0 + batch * s0_0 + row * s0_1 + column, t0);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      y0[i] = t0;
-    }
-    save_row<1>(p0 + batch * s0_0 + row * s0_1 + column, y0);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<8>(x1, p0 + row * s0_1 + column);
-    float x6[N];
-    load_row<8>(x6, p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    float x21[N];
-    load_row<8>(x21, p4 + row * s0_1 + column);
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = x1[i] + t4;
-      const float t8 = x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = x19 * t18;
-      const float t22 = x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p1 + row * s0_1 + column, y1);
-    save_row<8>(p4 + row * s0_1 + column, y2);
-  }
-};
-
-}  // namespace tenon::cuda
-
-// ---- next launch ----
-
 // gt+where+sum
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -1054,9 +682,9 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
   float x0[N];
-  load_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
   float x3[N];
-  load_row<1>(x3, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  load_constant_row<1>(x3, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
   float y0[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -1083,6 +711,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
       for (Index r = start + lane; r < end; r += kReduced) {
         const Index r_2 = quotient(r, a.by2, a.size2);
         const Index c2 = (r - r_2 * Index(a.size2));
@@ -1162,9 +791,9 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
   float x0[N];
-  load_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  load_constant_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
   float x3[N];
-  load_row<4>(x3, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  load_constant_row<4>(x3, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
   float y0[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -1191,6 +820,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
+#pragma unroll 4
       for (Index r = start / 4 + lane; r < end; r += kReduced) {
         const Index r_2 = quotient(r, a.by2, a.size2);
         const Index c2 = (r - r_2 * Index(a.size2)) * 4;
@@ -1234,90 +864,6 @@ struct Arguments {
 extern "C" __global__ void __launch_bounds__(256) columns_gt_where_sum(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
-
-// ---- next launch ----
-
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    float x1[N];
-    load_row<1>(x1, p0 + row * s0_1 + column);
-    float x6[N];
-    load_row<1>(x6, p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    float x21[N];
-    load_row<1>(x21, p4 + row * s0_1 + column);
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = x1[i] + t4;
-      const float t8 = x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = x19 * t18;
-      const float t22 = x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<1>(p0 + row * s0_1 + column, y0);
-    save_row<1>(p1 + row * s0_1 + column, y1);
-    save_row<1>(p4 + row * s0_1 + column, y2);
-  }
-};
-
-}  // namespace tenon::cuda
 
 // ---- next launch ----
 
