@@ -84,11 +84,11 @@ std::unique_ptr<Kernel> concat(const OpaqueCall& call) {
     together |= shape[axis] * unit;  // the lowest bit set bounds the word
   const std::int64_t word = word_of(together);
   ConcatArgs args;
+  args.outer = outer;
   args.pitch = out[axis] * unit / word;
   for (std::size_t k = 0; k < call.op.shapes.size(); ++k) {
     const std::int64_t run = call.op.shapes[k][axis] * unit / word;
-    args.run[k] = make_divisor(run);
-    args.count[k] = outer * run;
+    args.run[k] = run;
     args.before[k] = before;
     before += run;
     longest = std::max(longest, outer * run);

@@ -30,10 +30,11 @@ template <class Word, bool Wide>
 __device__ __forceinline__ void concat(const ConcatArgs& a) {
   const int k = static_cast<int>(blockIdx.y);
   typename Counter<Wide>::type n = thread_number<Wide>();
-  if (n >= static_cast<typename Counter<Wide>::type>(a.count[k])) return;
-  const Word value = static_cast<const Word*>(a.in[k])[n];
-  const long long outer = split<Wide>(n, a.run[k]);
-  static_cast<Word*>(a.out)[outer * a.pitch + a.before[k] + n] = value;
+  const auto run = static_cast<typename Counter<Wide>::type>(a.run[k]);
+  if (n >= static_cast<typename Counter<Wide>::type>(a.outer) * run) return;
+  const long long outer = n / run;
+  static_cast<Word*>(a.out)[outer * a.pitch + a.before[k] + n % run] =
+      static_cast<const Word*>(a.in[k])[n];
 }
 
 template <class Word, int Rank, bool Wide>
@@ -86,11 +87,11 @@ struct ScatterTile {
 
   __device__ __forceinline__ ScatterTile(const ScatterArgs& a, typename E::Value* memory)
       : sums(memory) {
-    unsigned long long n = blockIdx.x;
-    const unsigned long long rest = split<true>(n, a.column_tiles);
+    unsigned n = blockIdx.x;  // below 2^31
+    const unsigned rest = split<false>(n, a.column_tiles);
     column0 = static_cast<long long>(n) * a.columns;
     n = rest;
-    outer = static_cast<long long>(split<true>(n, a.row_tiles));
+    outer = split<false>(n, a.row_tiles);
     row0 = static_cast<long long>(n) * a.rows;
     rows = static_cast<int>(min(a.rows, a.size - row0));
     columns = static_cast<int>(min(a.columns, a.inner - column0));

@@ -9,14 +9,14 @@ namespace tenon::cuda {
 constexpr int kConcatInputs = 128;  // as many as a node of the graph takes
 constexpr int kPadAxes = 8;
 
-/// out[outer, before + 0 … run) = in[k][outer, 0 … run), in words; blockIdx.y is k.
+/// out[outer, before + 0 … run) = in[k][outer, 0 … run), in words; blockIdx.y is k. Below the 4 KiB
+/// that a kernel's parameters may take everywhere.
 struct ConcatArgs {
   const void* in[kConcatInputs] = {};
   void* out = nullptr;
-  long long count[kConcatInputs] = {};   // words of the input
-  long long before[kConcatInputs] = {};  // where its run starts in a run of out
-  long long pitch = 0;                   // words in a run of out
-  Divisor run[kConcatInputs];
+  long long run[kConcatInputs] = {};     // words
+  long long before[kConcatInputs] = {};  // where the run starts in one of out
+  long long outer = 0, pitch = 0;        // pitch: words in a run of out
 };
 
 /// Axes are merged where nothing is padded; sizes in words along the last one.
