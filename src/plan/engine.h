@@ -44,7 +44,8 @@ class Engine {
   /// equal ones the first. Pure, as claims().
   virtual int preference(const Region&) const { return 0; }
   /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it
-  /// was planned; a pool that has grown since makes the runner plan anew).
+  /// was planned; a pool that has grown since makes the runner plan anew). May throw NotSupported
+  /// where only a device's library knows: the next engine is asked then.
   virtual std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                           int threads) const = 0;
 };

@@ -82,25 +82,32 @@ void check_limit(const Program& p, std::int64_t limit) {
 }  // namespace
 
 void choose_engines(Program& program, const PlanOptions& options) {
+  std::vector<const Engine*> asked;
   for (Step& step : program.steps) {
-    std::string refusals;
-    int best = std::numeric_limits<int>::min();
-    for (const Engine* engine : options.engines) {
-      const int preference = engine->preference(step.region);
-      if (step.engine != nullptr && preference <= best) continue;
+    asked.assign(options.engines.begin(), options.engines.end());
+    std::stable_sort(asked.begin(), asked.end(), [&](const Engine* a, const Engine* b) {
+      return a->preference(step.region) > b->preference(step.region);
+    });
+    const auto pass_over = [&](const Engine& engine, const std::string& why) {
+      step.passed_over += cat(step.passed_over.empty() ? "" : "; ", engine.name(), ": ", why);
+    };
+    for (const Engine* engine : asked) {
       std::string why;
-      if (engine->claims(step.region, program.values, &why)) {
+      if (!engine->claims(step.region, program.values, &why)) {
+        pass_over(*engine, why);
+        continue;
+      }
+      try {
+        step.kernel = engine->prepare(step.region, program.values, options.threads);
         step.engine = engine;
-        best = preference;
-      } else {
-        refusals += cat(refusals.empty() ? "" : "; ", engine->name(), ": ", why);
+        break;
+      } catch (const NotSupported& e) {  // a library that turned out to have nothing for it
+        pass_over(*engine, e.what());
       }
     }
     if (step.engine == nullptr)
       throw NotSupported(cat("no engine runs ", step.region.title, " (",
-                             label_text(step.region.label), "): ", refusals));
-    step.passed_over = refusals;
-    step.kernel = step.engine->prepare(step.region, program.values, options.threads);
+                             label_text(step.region.label), "): ", step.passed_over));
   }
 }
 

@@ -5,7 +5,8 @@
 
 namespace tenon {
 
-/// Gives every step the first engine that claims its region. Throws NotSupported, naming the step
+/// Gives every step the engine that claims its region with the highest preference (the first of
+/// equal ones) and can prepare it. Throws NotSupported, naming the step
 /// and every engine's reason, when none does.
 void choose_engines(Program& program, const PlanOptions& options);
 /// Reorders steps: among those that are ready, the one that leaves the least memory live. `before`

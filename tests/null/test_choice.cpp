@@ -1,0 +1,67 @@
+// How an engine is chosen for a step: claims, preferences, and libraries that turn out to have
+// nothing for it.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "plan/schedule.h"
+
+using namespace tenon;
+
+namespace {
+
+class Nothing final : public Kernel {
+ public:
+  void run(const Binding&) const override {}
+};
+
+struct FakeEngine final : Engine {
+  FakeEngine(const char* its_name, int its_preference, bool claims_all, bool has_kernel)
+      : title(its_name), wish(its_preference), claiming(claims_all), able(has_kernel) {}
+  const char* name() const override { return title; }
+  bool claims(const Region&, std::span<const Value>, std::string* why) const override {
+    *why = "not mine";
+    return claiming;
+  }
+  int preference(const Region&) const override { return wish; }
+  std::unique_ptr<Kernel> prepare(const Region&, std::span<const Value>, int) const override {
+    if (!able) throw NotSupported("no algorithm");
+    return std::make_unique<Nothing>();
+  }
+
+  const char* title;
+  int wish;
+  bool claiming, able;
+};
+
+/// Name of the engine that a step gets.
+std::string chosen(const std::vector<const Engine*>& engines, std::string* passed_over = nullptr) {
+  Program program;
+  program.steps.emplace_back();
+  PlanOptions options;
+  options.engines = engines;
+  choose_engines(program, options);
+  if (passed_over != nullptr) *passed_over = program.steps[0].passed_over;
+  CHECK(program.steps[0].kernel != nullptr);
+  return program.steps[0].engine->name();
+}
+
+}  // namespace
+
+TEST_CASE("choice: preference first, then order; who cannot prepare is passed over") {
+  const FakeEngine native("native", 0, true, true), map("map", 0, false, true);
+  const FakeEngine fast("fast", 1, true, true), slow("slow", -1, true, true);
+  const FakeEngine empty("empty", 1, true, false);
+  CHECK(chosen({&map, &native, &slow}) == "native");
+  CHECK(chosen({&slow, &native}) == "native");
+  CHECK(chosen({&native, &fast}) == "fast");
+  std::string passed_over;
+  CHECK(chosen({&native, &empty, &map}, &passed_over) == "native");
+  CHECK(passed_over == "empty: no algorithm");
+  CHECK_THROWS_WITH_AS(chosen({&map, &empty}),
+                       doctest::Contains("empty: no algorithm; map: not mine"), NotSupported);
+}
