@@ -118,8 +118,11 @@ class TENON_API Loader {
   /// examples; 0 at the end of the epoch, after which the next call begins the next epoch. What the
   /// set throws, in whichever thread, is thrown here.
   std::int64_t next(void* input, void* target);
-  /// The same as tensors; false at the end of the epoch.
+  /// The same as tensors, on the default device; false at the end of the epoch.
   bool next(Batch& batch);
+  /// Only the numbers of the next batch's examples, for callers that hold the set themselves. Empty
+  /// at the end of the epoch.
+  std::vector<std::int64_t> next_numbers();
 
   const Dataset& dataset() const noexcept;
   const LoaderOptions& options() const noexcept;

@@ -31,6 +31,8 @@ class TENON_API Optimizer {
 
   /// All parameters, group after group: the order in which updates() expects gradients.
   const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// In the order of parameters().
+  const std::vector<std::string>& parameter_names() const { return names_; }
   /// Assignments that take one step with these gradients, when evaluated. With `guard` (a bool
   /// scalar) nothing changes where it is false: updates(grads, isfinite(loss)) never lets a NaN
   /// into the weights.
@@ -208,7 +210,7 @@ TENON_API Owned<Schedule> warmup(std::int64_t steps, Owned<Schedule> after);
 TENON_API Owned<Schedule> plateau(double gamma = 0.1, int patience = 10, double threshold = 1e-4,
                                   double minimum = 0);
 /// From 1/div up to 1 (cosine) over the first `rise` of `total` steps, then down to
-/// 1/(div·final_div).
+/// 1/(div·final_div). The learning rate only: PyTorch's OneCycleLR with cycle_momentum = false.
 TENON_API Owned<Schedule> one_cycle(std::int64_t total, double rise = 0.3, double div = 25,
                                     double final_div = 1e4);
 

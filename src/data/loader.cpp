@@ -97,6 +97,19 @@ struct Loader::Impl {
     return count;
   }
 
+  std::vector<std::int64_t> next_numbers() {
+    if (state.position >= usable) {
+      move_to({state.seed, state.epoch + 1, 0});
+      return {};
+    }
+    prepare_order();
+    prefetcher.reset();  // it counts batches by itself
+    const std::int64_t count = std::min(options.batch, usable - state.position);
+    const auto first = order.begin() + state.position;
+    state.position += count;
+    return {first, first + count};
+  }
+
   void take(std::int64_t count, void* input, void* target) {
     const auto n = static_cast<std::size_t>(count);
     try {
@@ -146,6 +159,8 @@ Loader::Loader(Shared<const Dataset> dataset, const LoaderOptions& options)
 Loader::~Loader() = default;
 
 std::int64_t Loader::next(void* input, void* target) { return impl_->next(input, target); }
+
+std::vector<std::int64_t> Loader::next_numbers() { return impl_->next_numbers(); }
 
 // The batch is written where the tensors will hold it: nothing is copied afterwards.
 namespace {

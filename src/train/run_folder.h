@@ -28,6 +28,7 @@ struct Checkpoint {
   StateDict model_state() const { return part(kModelPrefix); }
   StateDict optimizer_state() const { return part(kOptimizerPrefix); }
   static constexpr char kModelPrefix[] = "model.", kOptimizerPrefix[] = "optimizer.";
+  static constexpr char kLossScale[] = "trainer.loss_scale", kGoodSteps[] = "trainer.good_steps";
 };
 
 /// The newest checkpoint of a run folder that can be read: the one `latest` names, or failing that

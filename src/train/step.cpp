@@ -24,33 +24,103 @@ void check_loss(const Tensor& loss) {
                          ", must be a scalar: reduce it with mean() or sum()"));
 }
 
+// All that the host wants to know of a step, in one piece: one read.
+Tensor in_one(const std::vector<Tensor>& figures) {
+  std::vector<Tensor> parts;
+  for (const Tensor& f : figures) parts.push_back(reshape(cast(f, DType::Float64), {1}));
+  return concat(parts, 0);
+}
+
+Tensor number(double value) { return variable(scalar(value)); }
+
 }  // namespace
+
+LossScale::LossScale() : scale(number(kStart)), good_steps(number(0)) {}
 
 TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Optimizer& optimizer,
                      const TrainOptions& options)
-    : function_(compile([net, loss, &optimizer, clip_norm = options.clip_norm,
-                         clip_value = options.clip_value, guarded = options.guard,
-                         classes = options.classes](const std::vector<Tensor>& in) {
-        net.train();
-        const Tensor scores = net(in[0]);
-        const Tensor value = loss(scores, in[1]);
-        check_loss(value);
-        std::vector<Tensor> grads = grad(value, optimizer.parameters());
-        Tensor guard = guarded ? isfinite(value) : Tensor();
-        if (clip_value > 0) grads = optim::clip_grad_value(grads, clip_value);
-        if (clip_norm > 0) {
-          optim::ClippedGrads clipped = optim::clip_grad_norm(grads, clip_norm);
-          grads = std::move(clipped.grads);
-          if (guarded) guard = logical_and(guard, isfinite(clipped.norm));
-        }
-        std::vector<Tensor> out{value, count_correct(scores, in[1], classes)};
-        for (Tensor& update : optimizer.updates(grads, guard)) out.push_back(std::move(update));
-        return out;
-      })) {}
+    : net_(net),
+      loss_(loss),
+      optimizer_(optimizer),
+      clip_norm_(options.clip_norm),
+      clip_value_(options.clip_value),
+      guarded_(options.guard),
+      classes_(options.classes),
+      open_(variable(ones({}, DType::Bool), "guard")) {
+  if (precision() == Precision::Fp16) scale_.emplace();
+  on_batch_ = compile([this](const std::vector<Tensor>& in) { return trace(in[0], in[1]); });
+  on_numbers_ = compile([this](const std::vector<Tensor>& in) {
+    return trace(set_->input(in[0]), set_->target(in[0]));
+  });
+}
 
-StepOutcome TrainStep::operator()(const data::Batch& batch) {
-  const std::vector<Tensor>& out = function_({batch.input, batch.target});
-  return {out[0].item(), static_cast<std::int64_t>(out[1].item())};
+void TrainStep::use(std::optional<ResidentSet> set) { set_ = std::move(set); }
+
+// The gradients of the scaled loss are scaled back; where one is not finite the step is left out
+// and the scale halved.
+void TrainStep::scale_gradients(std::vector<Tensor>& grads, Tensor& guard,
+                                std::vector<Tensor>& figures, std::vector<Tensor>& updates) {
+  const Tensor back = reciprocal(scale_->scale);
+  Tensor fine = scalar(true, DType::Bool);
+  for (Tensor& g : grads) {
+    const Tensor finite = all(isfinite(g));
+    figures.push_back(finite);
+    fine = logical_and(fine, finite);
+    g = g * back;
+  }
+  const Tensor good = scale_->good_steps + 1, grow = ge(good, LossScale::kGrowth);
+  const Tensor raised = minimum(scale_->scale * 2, scalar(LossScale::kMost));
+  updates.push_back(assign(scale_->scale, where(fine, where(grow, raised, scale_->scale),
+                                                maximum(scale_->scale * 0.5, scalar(1.0)))));
+  updates.push_back(assign(scale_->good_steps,
+                           where(logical_and(fine, logical_not(grow)), good, zeros_like(good))));
+  guard = guard.defined() ? logical_and(guard, fine) : fine;
+}
+
+std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target) {
+  net_.train();
+  const Tensor scores = net_(input);
+  const Tensor value = loss_(scores, target);
+  check_loss(value);
+  const Tensor differentiated = scale_ ? value * scale_->scale : value;
+  std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
+  const bool queued = current_device().kind != Device::Kind::Cpu;
+  std::vector<Tensor> figures{value, count_correct(scores, target, classes_)}, updates;
+  Tensor guard = guarded_ ? isfinite(value) : Tensor();
+  if (guarded_ && queued) {
+    guard = logical_and(open_, guard);
+    updates.push_back(assign(open_, guard));
+  }
+  if (scale_) scale_gradients(grads, guard, figures, updates);
+  if (clip_value_ > 0) grads = optim::clip_grad_value(grads, clip_value_);
+  if (clip_norm_ > 0) {
+    optim::ClippedGrads clipped = optim::clip_grad_norm(grads, clip_norm_);
+    grads = std::move(clipped.grads);
+    if (guard.defined()) guard = logical_and(guard, isfinite(clipped.norm));
+  }
+  std::vector<Tensor> out{in_one(figures)};
+  for (Tensor& update : optimizer_.updates(grads, guard)) out.push_back(std::move(update));
+  for (Tensor& update : updates) out.push_back(std::move(update));
+  return out;
+}
+
+Tensor TrainStep::begin(const Tensor& input, const Tensor& target) {
+  return on_batch_({input, target})[0];
+}
+Tensor TrainStep::begin(const Tensor& numbers) { return on_numbers_({numbers})[0]; }
+
+StepOutcome TrainStep::read(const Tensor& figures) const {
+  const double* values = figures.data_as<double>();
+  StepOutcome out{values[0], static_cast<std::int64_t>(values[1]), {}};
+  for (std::int64_t k = 2; k < figures.numel(); ++k)
+    if (values[k] == 0 && out.overflow.empty())
+      out.overflow = optimizer_.parameter_names()[static_cast<std::size_t>(k - 2)];
+  return out;
+}
+
+void TrainStep::reopen() {
+  const bool yes = true;
+  set_value(open_, &yes, sizeof yes);
 }
 
 EvalStep::EvalStep(const nn::AnyModule& net, const nn::Loss& loss)

@@ -1,8 +1,13 @@
 // The two programs of training: one step (forward, loss, correct answers, gradients, guarded
 // update) and one evaluation batch.
+//
+// A step is begun and read apart: on a card steps are queued ahead and their figures read later,
+// many at a time. So that nothing follows a step that went wrong, the guard of the updates stays
+// shut after the first loss that is not finite.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <tenon/data.h>
 #include <tenon/eval.h>
@@ -10,21 +15,62 @@
 #include <tenon/optim.h>
 #include <tenon/train.h>
 
+#include "train/resident.h"
+
 namespace tenon::train {
 
 struct StepOutcome {
   double loss = 0;
   std::int64_t correct = 0;
+  /// With a scaled loss: the first parameter whose gradient overflowed, and so left the step
+  /// without an update; "" when none did.
+  std::string overflow;
+};
+
+/// Multiplies the loss, so that small gradients survive float16: doubled after kGrowth steps that
+/// went well, halved by one that overflowed (Micikevicius et al., "Mixed precision training", ICLR
+/// 2018).
+struct LossScale {
+  static constexpr double kStart = 65536, kMost = 16777216;
+  static constexpr int kGrowth = 2000;
+  Tensor scale, good_steps;  // float32 variables
+  LossScale();
 };
 
 class TrainStep {
  public:
   TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Optimizer& optimizer,
             const TrainOptions& options);
-  StepOutcome operator()(const data::Batch& batch);
+  TrainStep(const TrainStep&) = delete;
+  TrainStep& operator=(const TrainStep&) = delete;
+
+  /// Takes batches from a set on the card; none: from what begin() is given.
+  void use(std::optional<ResidentSet> set);
+  const std::optional<ResidentSet>& set() const { return set_; }
+  /// Queues a step on a batch (input, target), or on examples of the set by their numbers. The
+  /// figures are for read().
+  Tensor begin(const Tensor& input, const Tensor& target);
+  Tensor begin(const Tensor& numbers);
+  StepOutcome read(const Tensor& figures) const;
+  /// Opens the guard that a loss which was not finite has shut.
+  void reopen();
+  /// Null unless the precision is fp16.
+  const LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
 
  private:
-  CompiledFunction function_;
+  std::vector<Tensor> trace(const Tensor& input, const Tensor& target);
+  void scale_gradients(std::vector<Tensor>& grads, Tensor& guard, std::vector<Tensor>& figures,
+                       std::vector<Tensor>& updates);
+
+  nn::AnyModule net_;
+  nn::Loss loss_;
+  optim::Optimizer& optimizer_;
+  double clip_norm_, clip_value_;
+  bool guarded_, classes_;
+  std::optional<ResidentSet> set_;
+  std::optional<LossScale> scale_;
+  Tensor open_;  // bool variable: no loss so far was anything but finite
+  CompiledFunction on_batch_, on_numbers_;
 };
 
 struct EvalOutcome {

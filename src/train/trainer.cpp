@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <limits>
 
@@ -33,6 +35,12 @@ double seconds_since(Clock::time_point start) {
 constexpr std::int64_t kDenseLogSteps =
     100;  // the first steps are logged one by one: `verify` compares them
 constexpr std::int64_t kLogEvery = 50;
+
+std::string short_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
 
 StateDict copy(const StateDict& state) {
   StateDict out;
@@ -121,12 +129,24 @@ class Fit {
   void prepare();
   void restore(Checkpoint checkpoint);
   bool epoch();
-  void step(const data::Batch& batch);
-  [[noreturn]] void not_finite(const data::Batch& batch, double loss, std::uint64_t seed,
-                               std::uint64_t counter);
-  void report_step(std::int64_t items, double loss);
+  // A step that has been begun and whose figures have not been read.
+  struct Queued {
+    Tensor input, target;  // or the numbers of its examples, and nothing
+    Tensor figures;
+    std::int64_t items;
+    double lr;
+    std::uint64_t seed, counter;  // of the generator, before it
+  };
+  bool begin_step();
+  void drain();
+  void account(const Queued& step);
+  /// Steps begun, read or not.
+  std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
+  [[noreturn]] void not_finite(const Queued& step, double loss);
+  void report_step(const Queued& step, double loss);
   void end_epoch();
   void note_best(EpochReport& report);
+  io::Metadata metadata(io::Metadata more) const;
   void checkpoint();
   bool due() const;
   bool finished() const { return p_.step >= total_ || early_stop(); }
@@ -143,6 +163,9 @@ class Fit {
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
+  std::deque<Queued> queue_;
+  std::size_t ahead_ = 1;  // steps begun before the oldest is read
+  Clock::time_point drained_ = Clock::now();
   Speedometer speed_;
   Clock::time_point start_ = Clock::now(), epoch_start_, last_checkpoint_;
   std::int64_t last_saved_ = -1;
@@ -186,6 +209,12 @@ void Fit::restore(Checkpoint checkpoint) {
             "): resume with the data and the batch size that the run was started with"));
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer.load_state_dict(checkpoint.optimizer_state());
+  if (const LossScale* scale = t_.train_step.loss_scale()) {
+    const auto stored = checkpoint.tensors.find(Checkpoint::kLossScale),
+               good = checkpoint.tensors.find(Checkpoint::kGoodSteps);
+    if (stored != checkpoint.tensors.end()) set_value(scale->scale, stored->second);
+    if (good != checkpoint.tensors.end()) set_value(scale->good_steps, good->second);
+  }
   schedule_->load_state(saved.schedule);
   Generator::global().set_state(saved.generator_seed, saved.generator_counter);
   p_ = std::move(checkpoint.progress);
@@ -213,7 +242,7 @@ bool Fit::early_stop() const {
 
 bool Fit::due() const {
   if (folder_ == nullptr) return false;
-  if (o_.checkpoint_steps > 0 && p_.step % o_.checkpoint_steps == 0) return true;
+  if (o_.checkpoint_steps > 0 && begun() % o_.checkpoint_steps == 0) return true;
   return o_.checkpoint_seconds > 0 && seconds_since(last_checkpoint_) >= o_.checkpoint_seconds;
 }
 
@@ -227,43 +256,92 @@ void Fit::checkpoint() {
     out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
   for (const auto& [name, tensor] : t_.optimizer.state_dict())
     out.tensors.emplace(Checkpoint::kOptimizerPrefix + name, tensor);
+  if (const LossScale* scale = t_.train_step.loss_scale()) {
+    out.tensors.emplace(Checkpoint::kLossScale, scale->scale);
+    out.tensors.emplace(Checkpoint::kGoodSteps, scale->good_steps);
+  }
   const std::string path = folder_->save(out, o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
-void Fit::not_finite(const data::Batch& batch, double loss, std::uint64_t seed,
-                     std::uint64_t counter) {
-  Generator::global().set_state(seed, counter);  // the same random draws as in the step that failed
+void Fit::not_finite(const Queued& step, double loss) {
+  const Tensor input =
+      step.target.defined() ? step.input : t_.train_step.set()->input(step.input).eval();
+  // The same random draws as in the step that failed.
+  Generator::global().set_state(step.seed, step.counter);
   t_.net.train();
-  const std::string culprit = first_non_finite(t_.net, batch.input);
+  const std::string culprit = first_non_finite(t_.net, input);
+  queue_.clear();
+  t_.train_step.reopen();
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
-  throw NumericError(
-      cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
-          culprit.empty() ? "every layer's output is finite, so the loss function made it"
-                          : cat("the first place that is not finite is ", culprit),
-          ". The weights before this step are kept. Try a smaller learning rate (it was ",
-          t_.optimizer.lr(), "), clip the gradients (clip_norm = 1), or look at the data"));
+  throw NumericError(cat(
+      "step ", p_.step + 1, ": the loss is ", loss, "; ",
+      culprit.empty() ? "every layer's output is finite, so the loss function made it"
+                      : cat("the first place that is not finite is ", culprit),
+      ". The weights before this step are kept. Try a smaller learning rate (it was ",
+      short_text(t_.optimizer.lr()), "), clip the gradients (clip_norm = 1), or look at the data"));
 }
 
-void Fit::step(const data::Batch& batch) {
-  t_.optimizer.set_lr(t_.optimizer.base_lr() * schedule_->factor(p_.step));
-  const std::uint64_t seed = Generator::global().seed(), counter = Generator::global().counter();
-  const StepOutcome outcome = t_.train_step(batch);
-  if (!std::isfinite(outcome.loss)) not_finite(batch, outcome.loss, seed, counter);
+// False at the end of the epoch's examples.
+bool Fit::begin_step() {
+  Queued q{{}, {}, {}, 0, 0, Generator::global().seed(), Generator::global().counter()};
+  t_.optimizer.set_lr(t_.optimizer.base_lr() * schedule_->factor(begun()));
+  q.lr = t_.optimizer.lr();
+  if (t_.train_step.set()) {
+    const std::vector<std::int64_t> numbers = train_.next_numbers();
+    if (numbers.empty()) return false;
+    q.items = static_cast<std::int64_t>(numbers.size());
+    q.input = Tensor::from(numbers, {q.items});
+    q.figures = t_.train_step.begin(q.input);
+  } else {
+    data::Batch batch;
+    if (!train_.next(batch)) return false;
+    q.items = batch.size;
+    q.input = std::move(batch.input);
+    q.target = std::move(batch.target);
+    q.figures = t_.train_step.begin(q.input, q.target);
+  }
+  queue_.push_back(std::move(q));
+  return true;
+}
+
+// Reads what has been begun. On a card about a tenth of a second of steps is then begun ahead, so
+// that it need not wait for the host after every one.
+void Fit::drain() {
+  const std::size_t count = queue_.size();
+  if (count == 0) return;
+  while (!queue_.empty()) {
+    account(queue_.front());
+    queue_.pop_front();
+  }
+  if (current_device().kind == Device::Kind::Cpu) return;
+  constexpr double kSecondsAhead = 0.1, kMostAhead = 128;
+  const double each = seconds_since(drained_) / static_cast<double>(count);
+  ahead_ = static_cast<std::size_t>(std::clamp(kSecondsAhead / each, 1.0, kMostAhead));
+  drained_ = Clock::now();
+}
+
+void Fit::account(const Queued& step) {
+  const StepOutcome outcome = t_.train_step.read(step.figures);
+  if (!std::isfinite(outcome.loss)) not_finite(Queued(step), outcome.loss);
   ++p_.step;
-  p_.loss_sum += outcome.loss * static_cast<double>(batch.size);
+  p_.loss_sum += outcome.loss * static_cast<double>(step.items);
   p_.correct += outcome.correct;
-  p_.items += batch.size;
+  p_.items += step.items;
   if (result_.first_step_seconds == 0) result_.first_step_seconds = seconds_since(start_);
   if (folder_ != nullptr && (p_.step <= kDenseLogSteps || p_.step % kLogEvery == 0))
-    folder_->append_json(json_step_line(p_.step, outcome.loss, t_.optimizer.lr()));
-  speed_.add(batch.size);
-  report_step(batch.size, outcome.loss);
+    folder_->append_json(json_step_line(p_.step, outcome.loss, step.lr));
+  if (folder_ != nullptr && !outcome.overflow.empty())
+    folder_->append_json(
+        json_event_line("overflow", p_.step,
+                        cat("the gradient of ", outcome.overflow, "; the loss scale is halved")));
+  speed_.add(step.items);
+  report_step(step, outcome.loss);
 }
 
-void Fit::report_step(std::int64_t items, double loss) {
+void Fit::report_step(const Queued& step, double loss) {
   if (o_.callbacks.empty()) return;
   StepReport r;
   r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
@@ -273,8 +351,8 @@ void Fit::report_step(std::int64_t items, double loss) {
   r.loss = loss;
   r.mean_loss = p_.loss_sum / static_cast<double>(p_.items);
   r.accuracy = static_cast<double>(p_.correct) / static_cast<double>(p_.items);
-  r.lr = t_.optimizer.lr();
-  r.items = items;
+  r.lr = step.lr;
+  r.items = step.items;
   r.items_per_s = speed_.speed();
   const auto steps_left = static_cast<double>(total_ - p_.step),
              per_step = static_cast<double>(p_.batch);
@@ -291,14 +369,15 @@ bool Fit::epoch() {
   epoch_start_ = Clock::now();
   speed_.restart();
   const double before = p_.seconds;
-  data::Batch batch;
-  while (p_.step < total_ && train_.next(batch)) {
-    step(batch);
+  drained_ = Clock::now();
+  while (begun() < total_ && begin_step()) {
+    const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
+    const bool stop = !whole && t_.stop_asked(), save = !whole && !stop && due();
+    if (whole || stop || save || queue_.size() >= ahead_) drain();
     p_.seconds = before + seconds_since(epoch_start_);
-    const bool whole = p_.step % p_.steps_per_epoch == 0 || p_.step == total_;
     if (whole) break;
-    if (t_.stop_asked()) return false;
-    if (due()) checkpoint();
+    if (stop) return false;
+    if (save) checkpoint();
   }
   end_epoch();
   return true;
@@ -342,9 +421,15 @@ void Fit::note_best(EpochReport& r) {
   if (!r.best || !o_.keep_best) return;
   if (folder_ != nullptr)
     io::save_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
-                         {{"epoch", cat(r.epoch)}});
+                         metadata({{"epoch", cat(r.epoch)}}));
   else
     best_weights_ = copy(t_.net.state_dict());
+}
+
+io::Metadata Fit::metadata(io::Metadata more) const {
+  more["format"] = "pt";
+  for (const auto& [key, value] : o_.model_metadata) more[key] = value;
+  return more;
 }
 
 // Leaves the best weights in the network and writes the model's file.
@@ -365,16 +450,16 @@ void Fit::finish() {
   result_.steps = p_.step;
   result_.seconds = seconds_since(start_);
   if (folder_ == nullptr) return;
-  if (ended) {
-    io::Metadata metadata{{"format", "pt"}, {"steps", cat(p_.step)}};
-    for (const auto& [key, value] : o_.model_metadata) metadata[key] = value;
-    io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(), metadata);
-  }
+  if (ended)
+    io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
+                         metadata({{"steps", cat(p_.step)}}));
   folder_->append_json(json_event_line(ended ? "end" : "interrupted", p_.step));
 }
 
 TrainResult Fit::run() {
   prepare();
+  t_.train_step.reopen();
+  t_.train_step.use(resident_set(train_));
   last_checkpoint_ = Clock::now();
   // A run that goes on has no final model yet: an older one would pass for it.
   if (folder_ != nullptr && !finished())
