@@ -273,32 +273,49 @@ class BlockCorrelator {
         args.rows = static_cast<int>(end - start);
         args.a = planes + start * plan_.words;
         kernels_.block_tile(args);
-        for (std::int64_t row = start / pitch; row * pitch < end; ++row) {
-          const std::int64_t first = std::max(start, row * pitch);
-          const std::int64_t last = std::min(end, row * pitch + cols);
-          if (first < last)
-            store_run(phase, tile + (first - start) * kBlockEdge, last - first, args.cols, to,
-                      row0 + row, first - row * pitch);
-        }
+        store_tile(phase, tile, start, end, args.cols, row0, to);
       }
     }
     kernels_.block_end();
   }
 
-  // `count` neighbouring outputs of one row, by some channels.
-  void store_run(const Phase& phase, const float* tile, std::int64_t count, int channels,
-                 float* out, std::int64_t row, std::int64_t col) {
+  // Plane positions [start, end) of a band that begins with output row row0. Where the outputs of a
+  // row are neighbours, so are the last of a row and the first of the next: rows of the tile that
+  // are no outputs are closed up, and the rest goes out as one run.
+  void store_tile(const Phase& phase, float* tile, std::int64_t start, std::int64_t end,
+                  int channels, std::int64_t row0, float* out) {
+    const std::int64_t cols = phase.cols.out_count, pitch = plan_.planes.width;
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
-    const std::int64_t y = phase.rows.out_first + row * phase.rows.out_step;
-    const std::int64_t x = phase.cols.out_first + col * phase.cols.out_step;
-    float* dst = out + y * pass_.out_w + x;
-    if (phase.cols.out_step == 1) {
-      kernels_.store_transposed(tile, kBlockEdge, static_cast<int>(count), channels, dst, pixels);
-      return;
+    const bool one_run = phase.cols.out_step == 1 && phase.rows.out_step == 1;
+    std::int64_t used = 0, first_pixel = 0;
+    for (std::int64_t row = start / pitch; row * pitch < end; ++row) {
+      const std::int64_t first = std::max(start, row * pitch);
+      const std::int64_t count = std::min(end, row * pitch + cols) - first;
+      if (count <= 0) continue;
+      const float* from = tile + (first - start) * kBlockEdge;
+      const std::int64_t y = phase.rows.out_first + (row0 + row) * phase.rows.out_step;
+      const std::int64_t x = phase.cols.out_first + (first - row * pitch) * phase.cols.out_step;
+      if (!one_run) {
+        store_apart(from, count, channels, out + y * pass_.out_w + x, phase.cols.out_step);
+        continue;
+      }
+      if (used == 0) first_pixel = y * pass_.out_w + x;
+      float* to = tile + used * kBlockEdge;
+      if (to != from) std::copy(from, from + count * kBlockEdge, to);
+      used += count;
     }
+    if (used > 0)
+      kernels_.store_transposed(tile, kBlockEdge, static_cast<int>(used), channels,
+                                out + first_pixel, pixels);
+  }
+
+  // Outputs of a row that are `step` pixels apart.
+  void store_apart(const float* tile, std::int64_t count, int channels, float* out,
+                   std::int64_t step) {
+    const std::int64_t pixels = pass_.out_h * pass_.out_w;
     for (int k = 0; k < channels; ++k) {
       for (std::int64_t j = 0; j < count; ++j)
-        dst[k * pixels + j * phase.cols.out_step] = tile[j * kBlockEdge + k];
+        out[k * pixels + j * step] = tile[j * kBlockEdge + k];
     }
   }
 

@@ -61,8 +61,12 @@ struct Scratch {
     dy = round_up(
         plan.stretch_words * plan.image_floats() + kBlockWords * plan.channels + 2 * kBlockEdge,
         16);
-    copy = dy + plan.stretch_words * plan.positions(plan.band, q) * kBlockEdge;
-    total = copy + round_up(pixel_scratch(plan.planes, plan.channels), 16);
+    // Rows of dy are copied in whole vectors: over their end, and from beyond the end of the copy.
+    copy = dy + round_up(plan.stretch_words * plan.positions(plan.band, q) * kBlockEdge +
+                             plan.planes.width + kBlockWords,
+                         16);
+    const std::int64_t rows = round_up(plan.band * q, 16) + kBlockWords;
+    total = copy + std::max(round_up(pixel_scratch(plan.planes, plan.channels), 16), rows);
   }
 };
 
@@ -179,7 +183,8 @@ class BlockWeights {
         const std::int64_t end = words * plan_.image_floats();
         std::fill(scratch + end, scratch + layout_.dy, 0.0f);
         for (std::int64_t panel = panel0; panel < panel1; ++panel) {
-          copy_dy(dy, word, words, group, panel, row, rows, scratch + layout_.dy);
+          copy_dy(dy, word, words, group, panel, row, rows, scratch + layout_.dy,
+                  scratch + layout_.copy);
           multiply(words, rows, panel, scratch, sums, !first);
         }
         first = false;
@@ -202,22 +207,32 @@ class BlockWeights {
 
   // [output channel][image word][plane position]; output channels beyond the last are not written.
   void copy_dy(ConvOperand dy, std::int64_t word0, std::int64_t words, std::int64_t group,
-               std::int64_t panel, std::int64_t row, std::int64_t rows, float* to) {
-    const std::int64_t size = s_.p * s_.q, pitch = plan_.planes.width;
-    const std::int64_t positions = plan_.positions(rows, s_.q);
+               std::int64_t panel, std::int64_t row, std::int64_t rows, float* to, float* copy) {
+    const std::int64_t size = s_.p * s_.q, positions = plan_.positions(rows, s_.q);
     for (int k = 0; k < outputs_in(panel); ++k) {
       for (std::int64_t word = word0; word < word0 + words; ++word, to += positions) {
         const std::int64_t plane = 2 * word * s_.k + group * plan_.outputs + panel * kBlockEdge + k;
-        for (std::int64_t i = 0; i < rows; ++i) {
-          const void* lo = element(dy.data, dy.dtype, plane * size + (row + i) * s_.q);
-          const bool both = 2 * word + 1 < s_.n;
-          const void* hi = both ? element(lo, dy.dtype, s_.k * size) : nullptr;
-          kernels_.convert(lo, hi, dy.dtype, s_.q, Math::Bf16, to + i * pitch);
-          const std::int64_t end = i + 1 < rows ? (i + 1) * pitch : positions;
-          std::fill(to + i * pitch + s_.q, to + end, 0.0f);
-        }
+        const void* lo = element(dy.data, dy.dtype, plane * size + row * s_.q);
+        const bool both = 2 * word + 1 < s_.n;
+        const void* hi = both ? element(lo, dy.dtype, s_.k * size) : nullptr;
+        kernels_.convert(lo, hi, dy.dtype, rows * s_.q, Math::Bf16, copy);
+        spread(copy, rows, positions, to);
       }
     }
+  }
+
+  // Rows of q words to the planes' pitch. Whole vectors are copied, each row over the end of the
+  // one before.
+  void spread(const float* from, std::int64_t rows, std::int64_t positions, float* to) const {
+    const std::int64_t q = s_.q, pitch = plan_.planes.width;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      float* row = to + i * pitch;
+      for (std::int64_t j = 0; j < q; j += kBlockWords)
+        std::copy_n(from + i * q + j, kBlockWords, row + j);
+      for (std::int64_t j = q; j < pitch; ++j) row[j] = 0.0f;
+    }
+    const std::int64_t end = (rows - 1) * pitch + q;
+    std::fill(to + end, to + positions, 0.0f);
   }
 
   int outputs_in(std::int64_t panel) const {

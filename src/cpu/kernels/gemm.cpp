@@ -16,7 +16,9 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kPackWords = 32 << 10;  // packed by one chunk of a packing loop
+constexpr std::int64_t kPackWords = 32 << 10;  // packed by one chunk of a packing loop, at least
+constexpr std::int64_t kPackPanels = 8;        // of one chunk, where there are enough
+constexpr std::int64_t kPackStretch = 64;      // of the reduction, packed at a time
 
 std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -89,19 +91,24 @@ class Product {
     const std::int64_t words = plan_.words(block.k);
     const std::int64_t a_panels = div_up(block.rows, plan_.mr);
     const std::int64_t b_panels = with_b ? div_up(block.cols, plan_.nr) : 0;
-    const std::int64_t a_group = std::max<std::int64_t>(1, kPackWords / (words * plan_.mr));
-    const std::int64_t b_group = std::max<std::int64_t>(1, kPackWords / (words * plan_.nr));
+    const std::int64_t a_group = pack_group(a_panels, words * plan_.mr),
+                       b_group = pack_group(b_panels, words * plan_.nr);
     const std::int64_t a_chunks = div_up(a_panels, a_group);
     const bool small =
         words * (block.rows + (with_b && !plan_.b_in_place ? block.cols : 0)) <= kPackWords;
     const auto pack_chunk = [&](std::int64_t chunk, int) {
       if (chunk < a_chunks) {
         const std::int64_t end = std::min(a_panels, (chunk + 1) * a_group);
-        for (std::int64_t panel = chunk * a_group; panel < end; ++panel) pack_a(block, panel);
+        for_stretches(block.k, a_, [&](std::int64_t k0, std::int64_t k) {
+          for (std::int64_t panel = chunk * a_group; panel < end; ++panel)
+            pack_a(block, panel, k0, k);
+        });
       } else {
         const std::int64_t first = (chunk - a_chunks) * b_group;
-        for (std::int64_t panel = first; panel < std::min(b_panels, first + b_group); ++panel)
-          pack_b(block, panel);
+        const std::int64_t end = std::min(b_panels, first + b_group);
+        for_stretches(block.k, b_, [&](std::int64_t k0, std::int64_t k) {
+          for (std::int64_t panel = first; panel < end; ++panel) pack_b(block, panel, k0, k);
+        });
       }
     };
     const std::int64_t chunks = a_chunks + div_up(b_panels, b_group);
@@ -112,26 +119,43 @@ class Product {
     }
   }
 
-  void pack_a(const Block& block, std::int64_t panel) {
+  // Neighbouring panels lie in the same pages where the source is not contiguous along the
+  // reduction: a stretch of all of them at a time. Elsewhere panel follows panel.
+  template <class F>
+  static void for_stretches(std::int64_t k, const PanelSource& source, F f) {
+    const std::int64_t stretch = source.k_stride == 1 ? k : kPackStretch;
+    for (std::int64_t k0 = 0; k0 < k; k0 += stretch) f(k0, std::min(stretch, k - k0));
+  }
+
+  // Panels of one chunk of the packing loop.
+  static std::int64_t pack_group(std::int64_t panels, std::int64_t panel_words) {
+    const std::int64_t several = std::min(kPackPanels, div_up(panels, kPackPanels));
+    return std::max(several, std::max<std::int64_t>(1, kPackWords / panel_words));
+  }
+
+  // The stretch [k0, k0 + k) of one panel.
+  void pack_a(const Block& block, std::int64_t panel, std::int64_t k0, std::int64_t k) {
     const std::int64_t row = block.row0 + panel * plan_.mr;
     if (a_in_place(block.row0 + block.rows - row)) return;
     PanelSource source = a_;
-    source.data = element(a_.data, a_.dtype, row * a_.line_stride + block.k0 * a_.k_stride);
+    source.data = element(a_.data, a_.dtype, row * a_.line_stride + (block.k0 + k0) * a_.k_stride);
     const int lines =
         static_cast<int>(std::min<std::int64_t>(plan_.mr, block.row0 + block.rows - row));
-    float* to = packed_a_ + panel * a_panel_size(block);
-    if (plan_.blocks) return pack_block_panel(kernels_, source, lines, block.k, math_, to);
-    pack_panel(kernels_, source, lines, block.k, math_, to, plan_.mr);
+    float* to = packed_a_ + panel * a_panel_size(block) + words_of(k0, plan_.pairs) * plan_.mr;
+    if (plan_.blocks) return pack_block_panel(kernels_, source, lines, k, math_, to);
+    pack_panel(kernels_, source, lines, k, math_, to, plan_.mr);
   }
 
-  void pack_b(const Block& block, std::int64_t panel) {
+  void pack_b(const Block& block, std::int64_t panel, std::int64_t k0, std::int64_t k) {
     const std::int64_t col = block.col0 + panel * plan_.nr, left = block.col0 + block.cols - col;
     if (in_place(left)) return;
     PanelSource source = b_;
-    source.data = element(b_.data, b_.dtype, col * b_.line_stride + block.k0 * b_.k_stride);
+    source.data = element(b_.data, b_.dtype, col * b_.line_stride + (block.k0 + k0) * b_.k_stride);
     const int lines = static_cast<int>(std::min<std::int64_t>(plan_.nr, left));
     float* to = packed_b_ + (plan_.b_in_place ? 0 : panel * b_panel_size(block));
-    pack_panel(kernels_, source, lines, block.k, math_, to, plan_.nr);
+    pack_panel(kernels_, source, lines, k, math_, to + words_of(k0, plan_.pairs) * plan_.nr,
+               plan_.nr);
+    if (k0 + k < block.k) return;
     const std::int64_t filled = words_of(block.k, plan_.pairs) * plan_.nr;
     std::fill(to + filled, to + b_panel_size(block), 0.0f);
   }
