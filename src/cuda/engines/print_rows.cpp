@@ -5,6 +5,7 @@
 // pass; long ones are loaded and computed again, each value in the pass that needs it.
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "base/str.h"
 #include "cuda/engines/print_reduction.h"
@@ -38,7 +39,11 @@ class RowsPrinter {
         reductions_.push_back({instr(i).op, instr(instr(i).args[0]).dtype, instr(i).dtype});
       else
         reductions_.push_back({});
+    for (const MapInstr& one : map_.instrs)
+      uses_random_ = uses_random_ || one.code == MapCode::Random;
+    choose_kept();
     choose_lanes();
+    if (!keeps_) kept_.assign(map_.instrs.size(), false);
     if (!options.one_block) printer_.allow_constant_loads();
   }
 
@@ -72,15 +77,49 @@ class RowsPrinter {
     return out;
   }
 
-  /// Whether a later pass than its own needs an element's value.
+  /// One step of arithmetic: making it again costs less than a register for each element.
+  bool is_cheap(int i) const {
+    const Op op = instr(i).op;
+    if (instr(i).code == MapCode::Affine) return true;
+    if (instr(i).code != MapCode::Compute) return false;
+    return op == Op::Neg || op == Op::Abs || op == Op::Sign || op == Op::Square || op == Op::Relu ||
+           (op >= Op::Floor && op <= Op::StopGradient) || op == Op::Add || op == Op::Sub ||
+           op == Op::Mul || (op >= Op::Maximum && op <= Op::Where && op != Op::Remainder);
+  }
   bool crosses(int i) const {
-    if (!varies(i)) return false;
     for (int u = 0; u < count(); ++u)
       for (const int arg : instr(u).args)
         if (arg == i && pass_of_use(u) > depths_[at(i)]) return true;
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (map_.stores[s].source == i && store_pass(s) > depths_[at(i)]) return true;
     return false;
+  }
+  /// What must be kept so that instruction i can be made in a later pass than its own.
+  void find_leaves(int i, std::set<int>& leaves) const {
+    if (!varies(i)) return;
+    if (kept_[at(i)] || !is_cheap(i)) {
+      leaves.insert(i);
+      return;
+    }
+    for (const int arg : instr(i).args)
+      if (arg >= 0) find_leaves(arg, leaves);
+  }
+  /// Elements that later passes need stay in registers: they themselves, or the one value that they
+  /// are cheaply made of.
+  void choose_kept() {
+    kept_.assign(map_.instrs.size(), false);
+    for (int i = 0; i < count(); ++i) {
+      if (!varies(i) || !crosses(i)) continue;
+      std::set<int> leaves;
+      find_leaves(i, leaves);
+      const bool there =
+          std::all_of(leaves.begin(), leaves.end(), [this](int leaf) { return kept_[at(leaf)]; });
+      if (there || leaves.size() <= 1) {
+        for (const int leaf : leaves) kept_[at(leaf)] = true;
+      } else {
+        kept_[at(i)] = true;
+      }
+    }
   }
   /// The pass in which an instruction reads its arguments.
   int pass_of_use(int i) const {
@@ -93,16 +132,18 @@ class RowsPrinter {
   bool once_a_row(std::size_t s) const { return instr(map_.stores[s].source).per_row; }
 
   void choose_lanes() {
-    int arrays = 0;
-    for (int i = 0; i < count(); ++i)
-      arrays += (varies(i) && instr(i).code == MapCode::Load) || crosses(i) ? 1 : 0;
+    std::int64_t loaded = 0;
+    for (int i = 0; i < count(); ++i) loaded += varies(i) && instr(i).code == MapCode::Load ? 1 : 0;
+    const std::int64_t arrays =
+        std::max<std::int64_t>(loaded, std::count(kept_.begin(), kept_.end(), true));
     const auto pow2 = [](std::int64_t n) {
       return static_cast<std::int64_t>(
           std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
     };
     const std::int64_t units = divide_up(length_, wide_);
     const auto keepable = [&](std::int64_t lanes) {
-      return pow2(divide_up(units, lanes)) * wide_ * std::max(arrays, 1) <= kKeptElements;
+      return pow2(divide_up(units, lanes)) * wide_ * std::max<std::int64_t>(arrays, 1) <=
+             kKeptElements;
     };
     threads_ = options_.threads;
     lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
@@ -188,22 +229,23 @@ class RowsPrinter {
     }
   }
 
-  /// What pass p computes for elements: the values of its depth, or (rows that are not kept) all
-  /// that its reductions and stores need.
+  /// The elements' values that pass p computes or loads: all that its reductions, its stores and
+  /// what it keeps are made of, but for what earlier passes kept.
   std::vector<bool> needed_in(int p) const {
     std::vector<bool> needed(map_.instrs.size());
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == p && !once_a_row(s)) needed[at(map_.stores[s].source)] = true;
-    for (int i = count() - 1; i >= 0; --i) {
+    for (int i = 0; i < count(); ++i) {
       if (instr(i).code == MapCode::RowReduce && depths_[at(i)] - 1 == p)
         needed[at(instr(i).args[0])] = true;
-      if (keeps_ && varies(i) && depths_[at(i)] == p) needed[at(i)] = true;
-      if (!needed[at(i)] || !varies(i)) continue;
+      if (kept_[at(i)] && depths_[at(i)] == p) needed[at(i)] = true;
+    }
+    for (int i = count() - 1; i >= 0; --i) {
+      if (!varies(i) || (kept_[at(i)] && depths_[at(i)] < p)) needed[at(i)] = false;
+      if (!needed[at(i)]) continue;
       for (const int arg : instr(i).args)
         if (arg >= 0) needed[at(arg)] = true;
     }
-    for (int i = 0; i < count(); ++i)
-      if (!varies(i) || (keeps_ && depths_[at(i)] < p)) needed[at(i)] = false;
     return needed;
   }
 
@@ -226,7 +268,7 @@ class RowsPrinter {
     const std::string result = cat("t", i);
     if (!text.empty()) out.line(cat("const ", printer_.type(i), " ", result, " = ", text, ";"));
     printer_.set(i, result);
-    if (keeps_ && crosses(i)) out.line(cat("k", i, "[s][i] = ", result, ";"));
+    if (kept_[at(i)]) out.line(cat("k", i, "[s][i] = ", result, ";"));
   }
 
   void print_pass(CodeWriter& out, int p) {
@@ -252,7 +294,7 @@ class RowsPrinter {
     for (int i = 0; keeps_ && i < count(); ++i) {
       if (!needed[at(i)]) continue;
       if (instr(i).code == MapCode::Load) declare(out, 'x', i);
-      if (instr(i).code != MapCode::Load && crosses(i)) declare(out, 'k', i);
+      if (instr(i).code != MapCode::Load && kept_[at(i)]) declare(out, 'k', i);
     }
     for (int i = 0; i < count(); ++i)
       if (needed[at(i)] && instr(i).code == MapCode::Random) out.line(printer_.random_draw(i));
@@ -295,7 +337,7 @@ class RowsPrinter {
     close_steps(out, inside());
     // From now on an element is what was kept of it.
     for (int i = 0; keeps_ && i < count(); ++i)
-      if (needed[at(i)] && instr(i).code != MapCode::Load && crosses(i))
+      if (needed[at(i)] && instr(i).code != MapCode::Load && kept_[at(i)])
         printer_.set(i, kept_element('k', i));
   }
 
@@ -337,13 +379,12 @@ class RowsPrinter {
     out.line("const Index lane = Index(threadIdx.x) % kLanes;");
     out.line("for (Index first = Index(block) * (kThreads / kLanes); first < rows;");
     out.line("     first += Index(blocks) * (kThreads / kLanes)) {");
-    if (lanes_ == threads_) {
-      out.line("const Index row = first;");
-    } else {
-      out.line("const Index row = first + Index(threadIdx.x) / kLanes;");
-      out.line("const bool active = row < rows;");
-    }
     const std::vector<int> outer = outer_axes();
+    const bool alone = lanes_ == threads_;
+    if (!alone || !outer.empty() || uses_random_)
+      out.line(alone ? "const Index row = first;"
+                     : "const Index row = first + Index(threadIdx.x) / kLanes;");
+    if (!alone) out.line("const bool active = row < rows;");
     if (!outer.empty()) print_coordinates(out, arguments_, map_, "row", outer, 1);
     for (int p = 0; p < passes_; ++p) {
       for (int i = 0; i < count(); ++i)
@@ -366,7 +407,8 @@ class RowsPrinter {
   const std::vector<int> depths_;
   int passes_ = 1;
   int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
-  bool keeps_ = true;
+  bool keeps_ = true, uses_random_ = false;
+  std::vector<bool> kept_;  // in registers, from the pass that makes it on
   Arguments arguments_;
   InstrPrinter printer_;
   std::vector<Reduction> reductions_;

@@ -453,7 +453,6 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   const Index lane = Index(threadIdx.x) % kLanes;
   for (Index first = Index(block) * (kThreads / kLanes); first < rows;
        first += Index(blocks) * (kThreads / kLanes)) {
-    const Index row = first;
     float g10 = 0;
     long long x0[kSteps][N];
     float x6[kSteps][N];

@@ -120,11 +120,9 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const float t27 = scalar::neg(t26);
     float g12 = scalar::float_of(0xff800000u);
     float g30 = 0;
-    int k8[kSteps][N];
     float x9[kSteps][N];
     float x10[kSteps][N];
     float k11[kSteps][N];
-    float k28[kSteps][N];
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
@@ -141,11 +139,9 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
         for (int i = 0; i < N; ++i) {
           const long long t7 = static_cast<long long>(j + i);
           const int t8 = scalar::eq(x6, t7);
-          k8[s][i] = t8;
           const float t11 = x9[s][i] + x10[s][i];
           k11[s][i] = t11;
           const float t28 = t8 != 0 ? t27 : 0.0f;
-          k28[s][i] = t28;
           g12 = MaxOf::combine(g12, t11);
           g30 = SumOf::combine(g30, t28);
         }
@@ -156,7 +152,6 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     g30 = reduce_lanes<SumOf, kLanes>(g30);
     const float t30 = g30;
     float g15 = 0;
-    float k13[kSteps][N];
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
@@ -164,7 +159,6 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
 #pragma unroll
         for (int i = 0; i < N; ++i) {
           const float t13 = k11[s][i] - t12;
-          k13[s][i] = t13;
           const float t14 = scalar::exp(t13);
           g15 = SumOf::combine(g15, t14);
         }
@@ -181,11 +175,15 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
         float y1[N];
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          const float t17 = k13[s][i] - t16;
-          const float t19 = k8[s][i] != 0 ? t17 : 0.0f;
+          const long long t7 = static_cast<long long>(j + i);
+          const int t8 = scalar::eq(x6, t7);
+          const float t13 = k11[s][i] - t12;
+          const float t17 = t13 - t16;
+          const float t19 = t8 != 0 ? t17 : 0.0f;
+          const float t28 = t8 != 0 ? t27 : 0.0f;
           const float t29 = scalar::exp(t17);
           const float t31 = t29 * t30;
-          const float t32 = k28[s][i] - t31;
+          const float t32 = t28 - t31;
           g20 = SumOf::combine(g20, t19);
           y1[i] = t32;
         }
@@ -320,7 +318,6 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   const Index lane = Index(threadIdx.x) % kLanes;
   for (Index first = Index(block) * (kThreads / kLanes); first < rows;
        first += Index(blocks) * (kThreads / kLanes)) {
-    const Index row = first;
     float g1 = 0;
     float x0[kSteps][N];
 #pragma unroll
