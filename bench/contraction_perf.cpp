@@ -75,16 +75,17 @@ Problem product(const std::string& name, std::int64_t m, std::int64_t n, std::in
 }
 
 Problem convolution(const std::string& name, Op op, std::int64_t n, std::int64_t channels,
-                    std::int64_t h, std::int64_t k, std::int64_t r, std::int64_t pad, bool tf32) {
+                    std::int64_t h, std::int64_t k, std::int64_t r, std::int64_t pad,
+                    DType compute) {
   const std::int64_t p = h + 2 * pad - r + 1;
   const Shape x{n, channels, h, h}, w{k, channels, r, r}, y{n, k, p, p};
   Problem problem;
-  problem.name = name + (tf32 ? " tf32" : "");
+  problem.name = name + (compute == DType::BFloat16 ? " bf16" : " fp32");
   problem.region.kind = RegionKind::Contraction;
   problem.region.title = name;
   Contraction& c = problem.region.contraction;
   c.op = op;
-  c.tf32 = tf32;
+  c.compute = compute;
   c.a_shape = op == Op::Conv2dInputGrad ? y : x;
   c.b_shape = op == Op::Conv2dWeightGrad ? y : w;
   c.out_shape = op == Op::Conv2d ? y : op == Op::Conv2dInputGrad ? x : w;
@@ -98,6 +99,49 @@ Problem convolution(const std::string& name, Op op, std::int64_t n, std::int64_t
   return problem;
 }
 
+/// The update of a weight matrix by SGD with momentum where its gradient is made.
+Problem update(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k,
+               DType dtype) {
+  Problem p = product(name, m, n, k, "tn", dtype, DType::BFloat16);
+  p.region.contraction.out = kNoValue;
+  p.region.contraction.has_epilogue = true;
+  MapProgram& map = p.region.map;
+  map.space = {1, m, n};
+  const auto push = [&](MapCode code, Op op, int a, int b, ValueId value, double f) {
+    MapInstr instr;
+    instr.code = code;
+    instr.op = op;
+    instr.args[0] = a;
+    instr.args[1] = b;
+    instr.attrs.f = f;
+    instr.view.value = value;
+    instr.view.stride[1] = n;
+    instr.view.stride[2] = 1;
+    map.instrs.push_back(instr);
+    return static_cast<int>(map.instrs.size()) - 1;
+  };
+  const auto load = [&](ValueId value) { return push(MapCode::Load, Op::Data, -1, -1, value, 0); };
+  const auto number = [&](double f) {
+    return push(MapCode::Number, Op::Data, -1, -1, kNoValue, f);
+  };
+  const ValueId velocity = p.add(DType::Float32, {m, n}), weight = p.add(DType::Float32, {m, n});
+  const auto compute = [&](Op op, int a, int b) {
+    return push(MapCode::Compute, op, a, b, kNoValue, 0);
+  };
+  const int gradient = push(MapCode::Accumulator, Op::Data, -1, -1, kNoValue, 0);
+  const int kept = compute(Op::Mul, load(velocity), number(0.9));
+  const int moved = compute(Op::Add, kept, gradient);
+  const int step = compute(Op::Mul, moved, number(0.01));
+  const int result = compute(Op::Sub, load(weight), step);
+  View view;
+  view.stride[1] = n, view.stride[2] = 1;
+  view.value = velocity;
+  map.stores.push_back({moved, view});
+  view.value = weight;
+  map.stores.push_back({result, view});
+  return p;
+}
+
 std::vector<Problem> problems() {
   constexpr DType F = DType::Float32, BF = DType::BFloat16;
   std::vector<Problem> all;
@@ -106,13 +150,13 @@ std::vector<Problem> problems() {
   all.push_back(product("lenet5 64x10x84", 64, 10, 84));
   all.push_back(product("lenet5 120x400x64 tn", 120, 400, 64, "tn"));
   all.push_back(product("keras 128x64x576", 128, 64, 576));
-  for (const bool tf32 : {false, true}) {
+  for (const DType compute : {F, BF}) {
     const auto three = [&](const std::string& name, std::int64_t n, std::int64_t c, std::int64_t h,
                            std::int64_t k, std::int64_t r, std::int64_t pad) {
-      all.push_back(convolution(name + " forward", Op::Conv2d, n, c, h, k, r, pad, tf32));
+      all.push_back(convolution(name + " forward", Op::Conv2d, n, c, h, k, r, pad, compute));
       if (c > 1)
-        all.push_back(convolution(name + " dx", Op::Conv2dInputGrad, n, c, h, k, r, pad, tf32));
-      all.push_back(convolution(name + " dw", Op::Conv2dWeightGrad, n, c, h, k, r, pad, tf32));
+        all.push_back(convolution(name + " dx", Op::Conv2dInputGrad, n, c, h, k, r, pad, compute));
+      all.push_back(convolution(name + " dw", Op::Conv2dWeightGrad, n, c, h, k, r, pad, compute));
     };
     three("lenet5 conv1", 64, 1, 28, 6, 5, 2);
     three("lenet5 conv2", 64, 6, 14, 16, 5, 0);
@@ -124,6 +168,10 @@ std::vector<Problem> problems() {
   all.push_back(product("fcn_r 1024x2048x2048", 1024, 2048, 2048));
   all.push_back(product("fcn_r 1024x2048x2048 tf32", 1024, 2048, 2048, "nt", F, F, true));
   all.push_back(product("fcn_r 1024x2048x2048 bf16 of fp32", 1024, 2048, 2048, "nt", F, BF));
+  all.push_back(update("update 4096x2048x1024 bf16", 4096, 2048, 1024, BF));
+  all.push_back(update("update 4096x2048x1024 bf16 of fp32", 4096, 2048, 1024, F));
+  all.push_back(update("update 2048x26752x64 bf16", 2048, 26752, 64, BF));
+  all.push_back(update("update 2048x26752x64 bf16 of fp32", 2048, 26752, 64, F));
   all.push_back(product("4096 fp32", 4096, 4096, 4096, "nn"));
   all.push_back(product("4096 tf32", 4096, 4096, 4096, "nn", F, F, true));
   all.push_back(product("4096 bf16 nn", 4096, 4096, 4096, "nn", BF, BF));
@@ -174,7 +222,7 @@ std::vector<Candidate> candidates(const Problem& p, const cuda::Target& target) 
     const std::int64_t tiles =
         ((form.problem.m + tile.m - 1) / tile.m) * ((form.problem.n + tile.n - 1) / tile.n);
     if (p.large && tiles > 8192) continue;
-    for (int splits = 1; splits <= 128; splits *= 2) {
+    for (int splits = 1; splits <= 128; splits *= 4) {
       if (splits > 1 && (form.problem.k < 2ll * splits * tile.k || tiles * splits > 1024)) break;
       all.push_back({"  " + describe(tile, splits),
                      cuda::prepare_contraction(p.region, p.values, target, tile, splits)});

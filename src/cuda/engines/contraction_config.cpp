@@ -13,21 +13,25 @@ namespace {
 
 // m, n, k, threads, stages, thread_m, thread_n. Groups of threads that share a tile's k: threads /
 // (m / thread_m * n / thread_n), or warps likewise.
+// clang-format off
 constexpr GemmTile kFmaTiles[] = {
-    {16, 16, 64, 256, 3, 4, 4}, {32, 32, 32, 256, 4, 4, 4},  {8, 64, 32, 256, 4, 4, 4},
-    {16, 64, 32, 256, 4, 4, 4}, {64, 16, 32, 256, 4, 4, 4},  {8, 128, 32, 256, 3, 4, 4},
-    {64, 64, 16, 128, 4, 8, 4}, {64, 128, 16, 256, 3, 8, 4}, {128, 128, 16, 256, 3, 8, 8},
+    {16, 16, 64, 256, 3, 4, 4},   {16, 64, 32, 256, 4, 4, 4},  {64, 16, 32, 256, 4, 4, 4},
+    {32, 32, 32, 256, 4, 4, 4},   {8, 128, 32, 256, 3, 4, 4},  {32, 64, 32, 256, 3, 4, 4},
+    {64, 64, 16, 128, 4, 8, 4},   {64, 128, 16, 256, 3, 8, 4}, {128, 128, 16, 256, 3, 8, 8},
 };
 constexpr GemmTile kTf32Tiles[] = {
-    {16, 16, 64, 256, 3, 16, 16},  {32, 32, 32, 128, 4, 32, 32},   {16, 64, 32, 128, 4, 16, 64},
-    {64, 16, 32, 128, 4, 64, 16},  {16, 128, 32, 128, 3, 16, 32},  {64, 64, 32, 128, 3, 32, 32},
-    {128, 64, 32, 128, 3, 64, 32}, {128, 128, 32, 256, 3, 64, 32},
+    {16, 16, 64, 256, 3, 16, 16}, {16, 32, 64, 256, 3, 16, 32},  {32, 32, 32, 128, 4, 32, 32},
+    {16, 64, 32, 256, 4, 16, 32}, {64, 16, 32, 256, 4, 32, 16},  {32, 64, 32, 256, 4, 32, 32},
+    {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 3, 32, 32}, {64, 128, 32, 256, 3, 32, 32},
+    {128, 128, 32, 256, 3, 64, 32},
 };
 constexpr GemmTile kShortTiles[] = {
-    {16, 16, 64, 128, 4, 16, 16},  {32, 32, 64, 128, 4, 32, 32},   {16, 64, 64, 128, 4, 16, 64},
-    {64, 16, 64, 128, 4, 64, 16},  {16, 128, 32, 128, 4, 16, 32},  {64, 64, 32, 128, 4, 32, 32},
-    {128, 64, 32, 128, 4, 64, 32}, {128, 128, 32, 256, 4, 64, 32},
+    {16, 16, 128, 256, 3, 16, 16}, {16, 32, 128, 256, 3, 16, 32}, {32, 32, 64, 128, 4, 32, 32},
+    {16, 64, 64, 256, 3, 16, 32},  {64, 16, 64, 256, 3, 32, 16},  {32, 64, 64, 256, 3, 32, 32},
+    {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 4, 32, 32},  {64, 128, 32, 256, 3, 32, 32},
+    {128, 64, 32, 128, 3, 64, 32}, {128, 128, 32, 256, 4, 64, 32},
 };
+// clang-format on
 
 constexpr std::int64_t kMultiprocessors = 132;  // a number of the model, not of the card
 constexpr int kMaxSplits = 128;
@@ -97,35 +101,63 @@ class Model {
     return ceil_div(m_, t.m) * ceil_div(n_, t.n) * batch_;
   }
 
-  double cycles(const GemmTile& t, int splits) const {
-    const std::int64_t steps = ceil_div(ceil_div(k_, splits), t.k), blocks = tiles(t) * splits;
-    const double step = arithmetic(t) + staging(form_.a, base_.stored_a, t.m, t) +
-                        staging(form_.b, base_.stored_b, t.n, t) + 60;
-    // Each of a multiprocessor's blocks fills the others' waiting; a lone one waits for memory.
-    const double resident = std::min<double>(
-        static_cast<double>(ceil_div(blocks, kMultiprocessors)), 2048.0 / t.threads);
-    const double waiting = resident > 1 ? 0 : 150;
-    const double waves = static_cast<double>(ceil_div(blocks, kMultiprocessors));
-    double total = waves * (static_cast<double>(steps) * (step + waiting) +
-                            static_cast<double>(t.m * t.n) / 32) +
-                   2500;
-    if (splits > 1) total += 2500 + 20.0 * splits;
+  double cycles(const GemmConfig& config) const {
+    const GemmTile& t = config.tile;
+    const std::int64_t steps = ceil_div(ceil_div(k_, config.splits), t.k),
+                       blocks = tiles(t) * config.splits,
+                       share = ceil_div(blocks, kMultiprocessors);
+    // Blocks that a multiprocessor runs at a time fill one another's waiting.
+    const std::int64_t room = std::max<std::int64_t>(
+        1, std::min<std::int64_t>(kSharedBytes / config.shared_bytes,
+                                  (t.m * t.n >= 8192 ? 512 : 1024) / t.threads));
+    const double resident = static_cast<double>(std::min(room, share));
+    const double waves = std::ceil(static_cast<double>(share) / resident);
+    const double slots = instructions(t), warps = t.threads / 32.0;
+    const double step = std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
+                                  slots * kAlone, kLatency / (t.stages - 1)});
+    const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
+    double out = std::ceil(results / 4) * kLatency + resident * warps / 4 * results * 30;
+    double total = kStart + waves * (static_cast<double>(steps) * step + kLatency + out);
+    if (config.splits > 1)
+      total += 2 * kLatency + std::ceil(results / 4) * config.splits / 4.0 * kLatency;
     return total;
   }
 
  private:
+  static constexpr std::int64_t kSharedBytes = 220 * 1024;
+  static constexpr double kStart = 2000, kLatency = 700;  // a launch; a load from far
+  static constexpr double kIssue = 1.4, kAlone = 3;  // cycles an instruction: among many, alone
+
+  /// Instructions of a thread for one stage, the tensor cores' aside.
+  double instructions(const GemmTile& t) const {
+    return 40 + staging(form_.a, base_.stored_a, t.m, t) +
+           staging(form_.b, base_.stored_b, t.n, t) + arithmetic(t);
+  }
   double arithmetic(const GemmTile& t) const {
-    const double work = static_cast<double>(t.m) * t.n * t.k;
-    if (base_.math == GemmMath::Fp32)
-      return work / (128 * (t.thread_m * t.thread_n > 16 ? 0.75 : 0.5));
-    const bool converted = base_.stored_a == DType::Float32 || base_.stored_b == DType::Float32;
-    const double rate = base_.math == GemmMath::Tf32 ? 450 : converted ? 600 : 1200;
-    return work / (rate * (t.thread_m * t.thread_n >= 1024 ? 1 : 0.6));
+    if (base_.math == GemmMath::Fp32) {
+      const double slices =
+          static_cast<double>(t.m) * t.n * t.k / t.thread_m / t.thread_n / 4 / t.threads;
+      return slices * (4 * t.thread_m * t.thread_n + 2 * (t.thread_m + t.thread_n));
+    }
+    const bool tf32 = base_.math == GemmMath::Tf32;
+    const double slices = static_cast<double>(t.m) * t.n * t.k / t.thread_m / t.thread_n /
+                          (tf32 ? 8 : 16) / (t.threads / 32.0);
+    const auto fragments = [tf32](DType stored, int outer) {
+      return stored == DType::Float32 ? outer / (tf32 ? 2.0 : 1.3) : outer / 16.0;
+    };
+    return slices * (fragments(base_.stored_a, t.thread_m) + fragments(base_.stored_b, t.thread_n) +
+                     t.thread_m * t.thread_n / 128.0);
+  }
+  /// Cycles of the tensor cores of a multiprocessor.
+  double tensor(const GemmTile& t) const {
+    if (base_.math == GemmMath::Fp32) return 0;
+    return static_cast<double>(t.m) * t.n * t.k / (base_.math == GemmMath::Tf32 ? 700 : 1400);
   }
   static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
-    const double copies = static_cast<double>(outer) * t.k / o.vector / 32;
+    const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
-    return copies * (through_registers ? 8 : 4) * (o.window == 2 ? 2 : 1);
+    const double window = o.window == 0 ? 0 : o.window == 1 ? 4 : 24;
+    return copies * ((through_registers ? 14 : 10) + window);
   }
 
   const ContractionForm& form_;
@@ -163,7 +195,7 @@ GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {
   for (const GemmTile& t : gemm_tiles(base.math))
     for (int s = 1; s <= kMaxSplits; s *= 2) {
       if (s > 1 && (form.problem.k < 2ll * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
-      const double cycles = model.cycles(t, s);
+      const double cycles = model.cycles(config_with(c, form, t, s));
       if (cycles >= best) continue;
       best = cycles;
       tile = &t;

@@ -123,7 +123,7 @@ class Stager {
   TENON_DEVICE void copy(Stored* tile, int k0, int k_end) {
     if constexpr (S::kAsync)
       each(k0, k_end, [&](int, int position, bool inside, Offset offset) {
-        const typename S::Memory* from = data_ + (inside ? offset : Offset(0));
+        const typename S::Memory* from = data_ + offset;  // read when inside only
         if constexpr (S::kVector * sizeof(Stored) == 16)
           copy_async_16(tile + position, from, inside);
         else
