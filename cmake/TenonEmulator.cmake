@@ -15,7 +15,10 @@ add_library(tenon_fake_cuda MODULE ${TENON_DRIVER_SOURCES})
 add_library(tenon_fake_nvrtc MODULE ${TENON_NVRTC_SOURCES})
 target_compile_definitions(tenon_fake_nvrtc PRIVATE TENON_EMULATOR_COMPILER="${CMAKE_CXX_COMPILER}"
                            TENON_EMULATOR_FOLDER="${PROJECT_SOURCE_DIR}/tests/cuda/emulator")
-foreach(library tenon_fake_cuda tenon_fake_nvrtc)
+# Libraries of NVIDIA's for the emulated card: what the vendor engines describe, computed by loops.
+add_library(tenon_fake_cublaslt MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cublaslt.cpp)
+add_library(tenon_fake_cudnn MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cudnn.cpp)
+foreach(library tenon_fake_cuda tenon_fake_nvrtc tenon_fake_cublaslt tenon_fake_cudnn)
   target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${library} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${TENON_WARNINGS_AS_ERRORS}>:-Werror>
                          $<$<CONFIG:Release>:-O1>)
@@ -44,5 +47,16 @@ function(tenon_use_emulator)
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_fake_cuda>"
                  "TENON_NVRTC=$<TARGET_FILE:tenon_fake_nvrtc>" "TENON_CUBLASLT=off" "TENON_CUDNN=off"
                  "TENON_CACHE=${CMAKE_BINARY_DIR}/emulator-cache-${TENON_EMULATOR_STAMP}")
+  endforeach()
+endfunction()
+
+# The vendor engines on the emulated card. Their libraries are off elsewhere: their calls cannot be captured there.
+function(tenon_use_fake_libraries)
+  if(TENON_TEST_CARD)
+    return()
+  endif()
+  foreach(test ${ARGN})
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "TENON_CUBLASLT=$<TARGET_FILE:tenon_fake_cublaslt>"
+                 "TENON_CUDNN=$<TARGET_FILE:tenon_fake_cudnn>")
   endforeach()
 endfunction()

@@ -30,7 +30,9 @@ list(REMOVE_DUPLICATES TENON_TEST_FOLDERS)
 foreach(folder ${TENON_TEST_FOLDERS})
   tenon_add_test(tests.${folder} 900 tenon_tests "--source-file=*/tests/${folder}/*" --no-intro)
 endforeach()
-tenon_use_emulator(tests.cuda)
+tenon_add_test(tests.vendor 300 tenon_tests "--test-case=vendor:*" --no-intro)
+tenon_use_emulator(tests.cuda tests.vendor)
+tenon_use_fake_libraries(tests.vendor)
 
 # Tests of the command are Python programs (unittest, standard library only).
 if(TARGET tenon_cli)

@@ -1,5 +1,6 @@
-// The engines of vendor libraries: what they claim and how they describe it, without a card; the
-// kernels around their calls, on the emulated card; the calls themselves, on a real one only.
+// The engines of vendor libraries: what they claim and how they describe it, without a card; then
+// the kernels around their calls, and the calls: on a real card, or on the emulated one, where
+// tests/cuda/vendor stands in for the libraries.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -305,12 +306,12 @@ TEST_CASE("vendor: operands converted before the call") {
   check({0, 1, 4, 40, 0, 40}, 160, H, BF);
 }
 
-// ---- On a real card with the libraries --------------------------------------------------------
+// ---- With the libraries -----------------------------------------------------------------------
 
 namespace {
 
-/// The target of a card whose vendor libraries work; the emulated one has none.
-const cuda::Target* real_card(bool cuda::Target::*library) {
+/// The target of a card with that library.
+const cuda::Target* card_with(bool cuda::Target::*library) {
   if (!DeviceCheck::can_run()) return nullptr;
   static const cuda::Target target = cuda::target_of(0);
   if (!(target.*library)) {
@@ -331,7 +332,7 @@ constexpr Precision kAll[] = {kFp32,
 }  // namespace
 
 TEST_CASE("vendor: cuBLASLt against the reference engine") {
-  const cuda::Target* target = real_card(&cuda::Target::cublaslt);
+  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const std::int64_t sizes[][3] = {{1, 1, 1}, {64, 10, 84}, {33, 17, 65}, {256, 128, 512}};
@@ -349,7 +350,7 @@ TEST_CASE("vendor: cuBLASLt against the reference engine") {
 }
 
 TEST_CASE("vendor: cuBLASLt's batches and epilogues") {
-  const cuda::Target* target = real_card(&cuda::Target::cublaslt);
+  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const Shape a{3, 20, 24}, b{3, 24, 40}, out{3, 20, 40};
@@ -373,7 +374,7 @@ TEST_CASE("vendor: cuBLASLt's batches and epilogues") {
 }
 
 TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
-  const cuda::Target* target = real_card(&cuda::Target::cublaslt);
+  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   DeviceCheck t = product(8, 8, 8, kFp32, false);
   add_bias_relu(t, {1, 8, 8}, 2, true);
@@ -383,7 +384,7 @@ TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
 }
 
 TEST_CASE("vendor: cuDNN against the reference engine") {
-  const cuda::Target* target = real_card(&cuda::Target::cudnn);
+  const cuda::Target* target = card_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& engine = cuda::cudnn_engine(*target);
   struct Sizes {

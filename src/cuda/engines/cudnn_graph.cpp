@@ -276,22 +276,23 @@ CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution)
     : ordinal_(target.ordinal), bias_(convolution.bias) {
   CardHandle& card = card_handle(ordinal_);
   const std::lock_guard lock(card.mutex);
-  const Operations operations(convolution);
-  CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  const auto operations = std::make_shared<const Operations>(convolution);
+  operations_ = operations;
+  graph_ = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  CudnnDescriptor& graph = *graph_;
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &card.handle);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-            static_cast<std::int64_t>(operations.list().size()), operations.list().data());
+            static_cast<std::int64_t>(operations->list().size()), operations->list().data());
   // Engines that compile their kernels at run time are slow to start: the last resort.
   if (graph.finalize() == CUDNN_STATUS_SUCCESS)
     for (const bool compile : {false, true})
       for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-        for (const CudnnDescriptor& config : proposals(graph, mode))
+        for (CudnnDescriptor& config : proposals(graph, mode))
           if (take(config, convolution, compile)) return;
   throw NotSupported("cuDNN has no deterministic plan for this convolution");
 }
 
-bool CudnnPlan::take(const CudnnDescriptor& config, const CudnnConvolution& convolution,
-                     bool compile) {
+bool CudnnPlan::take(CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile) {
   const Cudnn& dnn = cudnn();
   const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.get();
@@ -318,6 +319,7 @@ bool CudnnPlan::take(const CudnnDescriptor& config, const CudnnConvolution& conv
                                    CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS ||
       bytes > kMostWorkspace)
     return false;
+  config_ = std::make_unique<CudnnDescriptor>(std::move(config));
   plan_ = std::move(plan);
   workspace_bytes_ = static_cast<std::size_t>(bytes);
   return true;

@@ -62,11 +62,12 @@ class CudnnPlan {
            void* workspace) const;
 
  private:
-  bool take(const CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile);
+  bool take(CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile);
 
   int ordinal_;
   bool bias_;
-  std::unique_ptr<CudnnDescriptor> plan_;
+  std::shared_ptr<const void> operations_;  // what the plan was made of, as long as it lives
+  std::unique_ptr<CudnnDescriptor> graph_, config_, plan_;
   std::size_t workspace_bytes_ = 0;
 };
 
