@@ -35,14 +35,16 @@ target_link_libraries(tenon_objects PRIVATE tenon_options ${TENON_DEPENDENCIES})
 set_target_properties(tenon_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                       VISIBILITY_INLINES_HIDDEN ON)
 
-add_library(tenon STATIC $<TARGET_OBJECTS:tenon_objects>)
+include(cmake/TenonCubins.cmake)
+
+add_library(tenon STATIC $<TARGET_OBJECTS:tenon_objects> $<TARGET_OBJECTS:tenon_built_in_objects>)
 target_include_directories(tenon PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(tenon PUBLIC cxx_std_20)
 target_link_libraries(tenon PUBLIC ${TENON_DEPENDENCIES})
 set_target_properties(tenon PROPERTIES EXPORT_NAME tenon_static LINKER_LANGUAGE CXX)
 
-add_library(tenon_shared SHARED $<TARGET_OBJECTS:tenon_objects>)
+add_library(tenon_shared SHARED $<TARGET_OBJECTS:tenon_objects> $<TARGET_OBJECTS:tenon_built_in_objects>)
 target_include_directories(tenon_shared PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(tenon_shared PUBLIC cxx_std_20)

@@ -19,6 +19,7 @@
 #include "cuda/cuda.h"
 #include "cuda/device/card.h"
 #include "cuda/jit/build.h"
+#include "cuda/jit/built_in.h"
 #include "cuda/jit/digest.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/jit.h"
@@ -210,6 +211,29 @@ TEST_CASE("embedded headers: the files of the tree, and which of them a text nee
       CHECK(!text->empty());
 }
 
+TEST_CASE("built-in kernels: found by text and architecture, where the driver can load them") {
+  const Source a{"a", add_text("a", 1)}, b{"b", add_text("b", 1)}, c{"c", add_text("c", 1)};
+  const std::string store =
+      make_store(13000, {{built_in_key(a, "--gpu-architecture=sm_90a"), "hopper"},
+                         {built_in_key(a, "--gpu-architecture=sm_80"), "ampere!!"},
+                         {built_in_key(b, "--gpu-architecture=compute_80"), "ptx"}});
+  const auto found = [&](const Source& source, int arch, int driver_version, bool also_ptx) {
+    return std::string(
+        find_built_in(store, source, arch, driver_version, also_ptx).data(),
+        find_built_in(store, source, arch, driver_version, also_ptx).empty() ? 0 : 3);
+  };
+  CHECK(found(a, 90, 13000, false) == "hop");
+  CHECK(found(a, 80, 13010, false) == "amp");
+  CHECK(found(a, 89, 13010, false) == "amp");
+  CHECK(found(a, 100, 13010, true).empty());
+  CHECK(found(a, 90, 12090, false).empty());
+  CHECK(found(b, 90, 13000, false).empty());
+  CHECK(found(b, 120, 13000, true) == "ptx");
+  CHECK(found(c, 90, 13000, true).empty());
+  CHECK(find_built_in("", a, 90, 13000, true).empty());
+  CHECK(find_built_in(std::string_view(store).substr(0, 30), a, 90, 13000, true).empty());
+}
+
 TEST_CASE("nvrtc: every device header compiles alone for sm_80 and sm_90a") {
   const Nvrtc& compiler = real_nvrtc();
   if (!compiler.problem.empty()) {
@@ -263,6 +287,7 @@ TEST_CASE("jit: compiles side by side, launches, and finds kernels again") {
   for (const float value : x) CHECK(value == 15.5f);
   memory().release(memory_block, kCount * sizeof(float), 0);
   const JitStats after = jit_stats();
+  CHECK(after.built_in == before.built_in);
   CHECK(after.compiled + after.from_disk == before.compiled + before.from_disk + 4);
   CHECK(after.from_memory == before.from_memory + 1);
 }
@@ -295,9 +320,9 @@ TEST_CASE("build: the second time comes from disk, and headers count") {
   const KernelCache cache(folder.path);
   const Source source{"tenon_add", add_text("tenon_add", 3)};
   const Image first = build_image(source, 90, cache);
-  CHECK(!first.from_disk);
+  CHECK(first.origin == Image::Origin::Compiler);
   const Image second = build_image(source, 90, cache);
-  CHECK(second.from_disk);
+  CHECK(second.origin == Image::Origin::Disk);
   CHECK(second.bytes == first.bytes);
   CHECK(key_of(source, 80) != key_of(source, 90));
   Source other = source;

@@ -11,6 +11,7 @@
 
 #include "cuda/device/driver.h"
 #include "cuda/device/vendor_library.h"
+#include "cuda/jit/built_in.h"
 #include "cuda/jit/nvrtc.h"
 
 namespace tenon::cuda {
@@ -89,7 +90,7 @@ const Cards& cards() {
     const std::future<void> early = std::async(std::launch::async, [] { nvrtc(); });
     try {
       list_cards(*made);
-      if (made->problem.empty() && !nvrtc().problem.empty())
+      if (made->problem.empty() && !nvrtc().problem.empty() && built_in_store().empty())
         made->problem = cat(nvrtc().problem, "; kernels for ", made->slots.front()->card.name,
                             " are compiled with it");
     } catch (const Error& error) {

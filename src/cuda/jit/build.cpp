@@ -6,6 +6,8 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "cuda/device/driver.h"
+#include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 
@@ -25,12 +27,19 @@ Digest key_of(const Source& source, int arch) {
 }
 
 Image build_image(const Source& source, int arch, const KernelCache& cache) {
-  if (!nvrtc().problem.empty()) throw DeviceError(nvrtc().problem);
   Image image;
+  const bool no_compiler = !nvrtc().problem.empty();
+  image.origin = Image::Origin::BuiltIn;
+  image.bytes = find_built_in(built_in_store(), source, arch, loaded_driver().version, no_compiler);
+  if (!image.bytes.empty()) return image;
+  if (no_compiler) throw DeviceError(nvrtc().problem);
+
   const Digest key = key_of(source, arch);
+  image.origin = Image::Origin::Disk;
   image.bytes = cache.read(key);
-  image.from_disk = !image.bytes.empty();
-  if (image.from_disk) return image;
+  if (!image.bytes.empty()) return image;
+
+  image.origin = Image::Origin::Compiler;
 
   const auto start = std::chrono::steady_clock::now();
   CompileResult result =

@@ -1,6 +1,8 @@
-// From a source to an image: look on disk, else compile and keep. Needs no card.
+// From a source to an image: look in the library, then on disk, else compile and keep. Needs no
+// card.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cuda/jit/digest.h"
@@ -10,8 +12,9 @@
 namespace tenon::cuda {
 
 struct Image {
+  enum class Origin : std::uint8_t { BuiltIn, Disk, Compiler };
   std::string bytes;  // cubin or PTX
-  bool from_disk = false;
+  Origin origin = Origin::Compiler;
   double compile_ms = 0;
 };
 

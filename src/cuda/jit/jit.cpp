@@ -36,7 +36,17 @@ Counters& counters() {
 void count(const Image& image) {
   Counters& all = counters();
   const std::lock_guard lock(all.mutex);
-  ++(image.from_disk ? all.stats.from_disk : all.stats.compiled);
+  switch (image.origin) {
+    case Image::Origin::BuiltIn:
+      ++all.stats.built_in;
+      break;
+    case Image::Origin::Disk:
+      ++all.stats.from_disk;
+      break;
+    case Image::Origin::Compiler:
+      ++all.stats.compiled;
+      break;
+  }
   all.stats.compile_ms += image.compile_ms;
 }
 
@@ -167,6 +177,15 @@ std::shared_ptr<const CompiledKernel> compile(const Target& target, Source sourc
   }
   if (target.ordinal >= 0) run_on_worker([kernel] { kernel->build(); });
   return kernel;
+}
+
+std::vector<Source> sources_without_card(int arch) {
+  Kernels& all = kernels();
+  const std::lock_guard lock(all.mutex);
+  std::vector<Source> sources;
+  for (const auto& [key, kernel] : all.by_key)
+    if (std::get<0>(key) < 0 && std::get<1>(key) == arch) sources.push_back(kernel->source());
+  return sources;
 }
 
 JitStats jit_stats() {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cuda/target.h"
 
@@ -43,11 +44,14 @@ class CompiledKernel {
 /// source and launch() throws DeviceError. The same source for the same card gives the same kernel.
 std::shared_ptr<const CompiledKernel> compile(const Target& target, Source source);
 
+/// The sources that were asked for with targets of this architecture and no card.
+std::vector<Source> sources_without_card(int arch);
+
 /// Text of a header that travels in the library ("scalar/exp.h"); null when there is none.
 const std::string* embedded_header(const std::string& name);
 
 struct JitStats {
-  std::int64_t compiled = 0, from_disk = 0, from_memory = 0;
+  std::int64_t compiled = 0, built_in = 0, from_disk = 0, from_memory = 0;
   double compile_ms = 0;  // summed over threads
 };
 JitStats jit_stats();
