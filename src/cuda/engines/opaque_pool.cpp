@@ -62,7 +62,7 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
   PoolArgs args;
   args.height = large[2], args.width = large[3];
   args.windows_h = small[2], args.windows_w = small[3];
-  const bool by_window = op == Op::MaxPool2dGrad && is_disjoint(v, args);
+  const bool by_window = spreads(op) && is_disjoint(v, args);
   const Shape& threads = by_window ? small : out;
   args.count = threads.numel();
   args.rows = make_divisor(threads[2]);
@@ -73,7 +73,8 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
   Name name = name_of(op);
   if (by_window) {
     const bool pairs = v.stride_w == 2 && args.width % 2 == 0;
-    name = {"max_pool_grad_disjoint", pairs ? ", true" : ", false"};
+    name = {op == Op::MaxPool2dGrad ? "max_pool_grad_disjoint" : "avg_pool_grad_disjoint",
+            pairs ? ", true" : ", false"};
   }
   kernel->compile_body(call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
                        cat(name.function, "<", element_name(call.out().dtype), ", ",

@@ -17,6 +17,7 @@ namespace tenon::cuda {
 template <int KernelH, int KernelW, int StrideH, int StrideW, int PadH, int PadW, int DilH,
           int DilW, bool CountPad, bool Inside>
 struct Window {
+  static constexpr int kKernelH = KernelH, kKernelW = KernelW;
   static constexpr int kStrideH = StrideH, kStrideW = StrideW;
   static constexpr int kUnroll = KernelH * KernelW <= 16 ? 16 : 1;
 
@@ -144,33 +145,40 @@ __device__ __forceinline__ void max_pool_grad(const PoolArgs& a) {
   E::store(a.out, at.element, sum);
 }
 
-/// The same where windows are disjoint and lie inside: one thread a window and what is left of its
-/// stride (the last ones up to the edge), so that each maximum is found once. Pairs: cells are two
-/// columns wide and begin at even ones.
+/// Where windows are disjoint and lie inside, a thread that stands for a window owns what it and
+/// the rest of its stride cover (the last ones up to the edge): value(i, j) goes there. Pairs: such
+/// cells are two columns wide and begin at even ones.
+template <class E, class W, bool Pairs, class F>
+__device__ __forceinline__ void write_cell(const PoolArgs& a, int p, int q, long long plane,
+                                           F&& value) {
+  const W window(p, q, a);
+  const int i_end = p + 1 == a.windows_h ? window.height : window.h0 + W::kStrideH;
+  [[maybe_unused]] const int j_end = q + 1 == a.windows_w ? window.width : window.w0 + W::kStrideW;
+  for (int i = window.h0; i < i_end; ++i) {
+    const long long row = plane + static_cast<long long>(i) * window.width;
+    if constexpr (Pairs) {
+      Pair<typename E::Storage> pair;
+      E::store(pair.at, 0, value(i, window.w0));
+      E::store(pair.at, 1, value(i, window.w0 + 1));
+      *reinterpret_cast<Pair<typename E::Storage>*>(static_cast<typename E::Storage*>(a.out) + row +
+                                                    window.w0) = pair;
+    } else {
+      for (int j = window.w0; j < j_end; ++j) E::store(a.out, row + j, value(i, j));
+    }
+  }
+}
+
+/// One thread a window, so that each maximum is found once.
 template <class E, class W, bool Wide, bool Pairs>
 __device__ __forceinline__ void max_pool_grad_disjoint(const PoolArgs& a) {
   const Place<Wide> at(a);
   if (!at.inside) return;
   const long long plane = at.plane * a.height * a.width;
-  const W window(at.row, at.column, a);
-  const int where = window.template largest<E>(a.in[0], plane);
+  const int where = W(at.row, at.column, a).template largest<E>(a.in[0], plane);
   const typename E::Value g = E::load(a.in[1], at.element);
-  const int i_end = at.row + 1 == a.windows_h ? window.height : window.h0 + W::kStrideH;
-  [[maybe_unused]] const int j_end =
-      at.column + 1 == a.windows_w ? window.width : window.w0 + W::kStrideW;
-  for (int i = window.h0; i < i_end; ++i) {
-    const int row = i * window.width;
-    if constexpr (Pairs) {
-      Pair<typename E::Storage> pair;
-      E::store(pair.at, 0, row + window.w0 == where ? g : 0);
-      E::store(pair.at, 1, row + window.w0 + 1 == where ? g : 0);
-      *reinterpret_cast<Pair<typename E::Storage>*>(static_cast<typename E::Storage*>(a.out) +
-                                                    plane + row + window.w0) = pair;
-    } else {
-      for (int j = window.w0; j < j_end; ++j)
-        E::store(a.out, plane + row + j, row + j == where ? g : 0);
-    }
-  }
+  const int width = static_cast<int>(a.width);
+  write_cell<E, W, Pairs>(a, at.row, at.column, plane,
+                          [&](int i, int j) { return i * width + j == where ? g : 0; });
 }
 
 template <class E, class W, bool Wide>
@@ -199,6 +207,19 @@ __device__ __forceinline__ void avg_pool_grad(const PoolArgs& a) {
            static_cast<typename E::Value>(W(p, q, a).area());
   });
   E::store(a.out, at.element, sum);
+}
+
+/// One thread a window.
+template <class E, class W, bool Wide, bool Pairs>
+__device__ __forceinline__ void avg_pool_grad_disjoint(const PoolArgs& a) {
+  const Place<Wide> at(a);
+  if (!at.inside) return;
+  const W window(at.row, at.column, a);
+  const typename E::Value g =
+      E::load(a.in[0], at.element) / static_cast<typename E::Value>(window.area());
+  const int h1 = window.h0 + W::kKernelH, w1 = window.w0 + W::kKernelW;
+  write_cell<E, W, Pairs>(a, at.row, at.column, at.plane * a.height * a.width,
+                          [&](int i, int j) { return i < h1 && j < w1 ? g : 0; });
 }
 
 }  // namespace tenon::cuda
