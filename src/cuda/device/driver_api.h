@@ -206,8 +206,13 @@ inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
     (int* blocks, CUfunction function, int block_size, std::size_t shared_bytes))
 
 // Entry points that older drivers lack; null there. cuStreamGetCaptureInfo is the form of CUDA 12,
-// which newer drivers keep.
+// which newer drivers keep. cuTensorMapEncodeTiled takes its enumerations as the ints that they
+// are.
 #define TENON_DRIVER_OPTIONAL(X)                                                           \
+  X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                      \
+    (void* map, int element, unsigned rank, void* address, const std::uint64_t* extents,   \
+     const std::uint64_t* pitches, const unsigned* box, const unsigned* element_steps,     \
+     int interleave, int swizzle, int promotion, int fill))                                \
   X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph",                            \
     (CUstream stream, CUgraph graph, const CUgraphNode* dependencies,                      \
      const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode))           \

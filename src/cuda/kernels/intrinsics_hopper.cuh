@@ -1,0 +1,157 @@
+// The instructions of compute capability 9.0 that CUDA C++ has no expression for: barriers that
+// count bytes, the tensor copy engine (TMA), products by a warpgroup of four warps. Inline PTX
+// stands here and in intrinsics.cuh, and nowhere else. Not emulated by the tests: kernels that
+// include this are prepared only where the driver makes tensor maps.
+//
+// Meanings: NVIDIA, "PTX ISA", chapters mbarrier, cp.async.bulk.tensor, wgmma. Shared memory is
+// named by its 32-bit address (shared_address).
+#pragma once
+
+#include "cuda/kernels/intrinsics.cuh"
+
+namespace tenon::cuda {
+
+// ---- Barriers in shared memory, 8 bytes each ----------------------------------------------------
+
+TENON_DEVICE void barrier_init(unsigned barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+/// Makes initialised barriers visible to the copy engine and to the cluster's other blocks.
+TENON_DEVICE void barrier_init_fence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+/// Arrives once, and has the phase wait for so many bytes more.
+TENON_DEVICE void barrier_expect(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+/// Arrives at the barrier that has this address in block `rank` of the cluster.
+TENON_DEVICE void barrier_arrive(unsigned barrier, unsigned rank) {
+  asm volatile(
+      "{.reg .b32 remote;"
+      "mapa.shared::cluster.u32 remote, %0, %1;"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
+/// Waits for the end of the phase of that parity. A new barrier is in phase 0, and the phase before
+/// it (parity 1) counts as over.
+TENON_DEVICE void barrier_wait(unsigned barrier, unsigned parity) {
+  unsigned over = 0;
+  while (over == 0)
+    asm volatile(
+        "{.reg .pred p;"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;"
+        "selp.u32 %0, 1, 0, p;}"
+        : "=r"(over)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+}
+
+TENON_DEVICE unsigned cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// All threads of all blocks of the cluster.
+TENON_DEVICE void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// ---- The tensor copy engine ---------------------------------------------------------------------
+
+TENON_DEVICE void prefetch_map(const void* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+/// Brings the map's box at (x, y), zeros where it lies outside; its bytes count at the barrier.
+TENON_DEVICE void tma_load(unsigned to, const void* map, int x, int y, unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3}], [%4];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(barrier)
+      : "memory");
+}
+/// The same for every block of the cluster in `mask`, to the same addresses in each.
+TENON_DEVICE void tma_load_multicast(unsigned to, const void* map, int x, int y, unsigned barrier,
+                                     unsigned short mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(barrier), "h"(mask)
+      : "memory");
+}
+
+// ---- Products by a warpgroup --------------------------------------------------------------------
+
+/// The registers of every thread of this warpgroup, from now on.
+template <int N>
+TENON_DEVICE void registers_more() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+TENON_DEVICE void registers_fewer() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+/// Orders accesses of the sums' registers before the products that follow.
+TENON_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+TENON_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/// Waits until at most N groups of this warpgroup's products are under way.
+template <int N>
+TENON_DEVICE void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+/// Keeps the compiler from reading or moving sums across this point.
+template <int N>
+TENON_DEVICE void pin(float (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
+}
+
+/// What a product must know of a tile at a multiple of 1024 bytes whose lines of 128 bytes are
+/// swizzled in groups of eight. k along the lines: groups of eight rows follow each other. k across
+/// them: a group is eight steps of k, and 64 columns further lies the next 64 x 64 box.
+template <bool kAcross>
+TENON_DEVICE unsigned long long tile_descriptor(unsigned address) {
+  constexpr unsigned long long kSwizzle128 = 1ull << 62, kGroup = 1024 >> 4;
+  constexpr unsigned long long kNextBox = kAcross ? 64 * 128 >> 4 : 1;
+  return kSwizzle128 | kGroup << 32 | kNextBox << 16 | (address & 0x3FFFF) >> 4;
+}
+/// How far a descriptor moves for 16 steps of k: 32 bytes along a line, or sixteen lines.
+template <bool kAcross>
+inline constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
+
+// clang-format off
+#define TENON_EIGHT(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), \
+                       "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define TENON_WGMMA_128(type)                                                          \
+  asm volatile(                                                                        \
+    "{.reg .pred p; setp.ne.b32 p, %66, 0;"                                            \
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                  \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"   \
+    "}, %64, %65, p, 1, 1, %67, %68;}"                                                 \
+    : TENON_EIGHT(0), TENON_EIGHT(8), TENON_EIGHT(16), TENON_EIGHT(24),                \
+      TENON_EIGHT(32), TENON_EIGHT(40), TENON_EIGHT(48), TENON_EIGHT(56)               \
+    : "l"(a), "l"(b), "r"(add), "n"(int(kAcrossA)), "n"(int(kAcrossB)))
+// clang-format on
+
+/// d = A[64, 16] · B[16, 128], plus what d held when `add` is not 0; bfloat16 or float16 tiles in
+/// shared memory, told by descriptors. d[4j], d[4j + 1] lie at row lane / 4 of the warp's sixteen
+/// and columns 8j + lane % 4 * 2 and the next; d[4j + 2], d[4j + 3] eight rows below.
+template <bool kHalf, bool kAcrossA, bool kAcrossB>
+TENON_DEVICE void wgmma_m64n128k16(float (&d)[64], unsigned long long a, unsigned long long b,
+                                   int add) {
+  if constexpr (kHalf) {
+    TENON_WGMMA_128("f16");
+  } else {
+    TENON_WGMMA_128("bf16");
+  }
+}
+
+#undef TENON_WGMMA_128
+#undef TENON_EIGHT
+
+}  // namespace tenon::cuda

@@ -1,0 +1,151 @@
+// Large products on Hopper: what the engine claims, that its texts compile, and, on a card that has
+// the instructions, its results against the reference engine. Skipped there on the emulated card.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+
+#include "card_engine.h"
+#include "cpu/region_check.h"
+#include "cuda/engines/wgmma_engine.h"
+#include "cuda/jit/embedded.h"
+#include "cuda/jit/nvrtc.h"
+
+using namespace tenon;
+using test::RegionCheck;
+
+namespace {
+
+constexpr DType F = DType::Float32, BF = DType::BFloat16, H = DType::Float16;
+
+struct Case {
+  std::int64_t m, n, k;
+  DType dtype = F, compute = BF;
+  bool trans_a = false, trans_b = false;
+  std::int64_t batch = 0;  // of A, with one B; 0: no batch axis
+};
+
+RegionCheck product(const Case& k) {
+  RegionCheck t;
+  t.region.kind = RegionKind::Contraction;
+  Contraction& c = t.region.contraction;
+  c.compute = k.compute;
+  const int r = k.batch > 0 ? 1 : 0;
+  c.a_shape = r == 1 ? Shape{k.batch, k.m, k.k} : Shape{k.m, k.k};
+  c.b_shape = r == 1 ? Shape{k.batch, k.k, k.n} : Shape{k.k, k.n};
+  c.out_shape = r == 1 ? Shape{k.batch, k.m, k.n} : Shape{k.m, k.n};
+  c.a.value = t.leaf(k.dtype, c.a_shape);
+  c.b.value = t.leaf(k.dtype, Shape{k.k, k.n});
+  if (r == 1) c.a.stride[0] = k.m * k.k;
+  c.a.stride[r] = k.trans_a ? 1 : k.k, c.a.stride[r + 1] = k.trans_a ? k.m : 1;
+  c.b.stride[r] = k.trans_b ? 1 : k.n, c.b.stride[r + 1] = k.trans_b ? k.k : 1;
+  c.out = t.output(F, c.out_shape);
+  return t;
+}
+
+void add_bias_and_tanh(RegionCheck& t) {
+  const Contraction& c = t.region.contraction;
+  const int rank = c.out_shape.rank();
+  const Shape space{rank == 3 ? c.out_shape[0] : 1, c.out_shape[rank - 2], c.out_shape[rank - 1]};
+  t.region.contraction.has_epilogue = true;
+  t.region.map.space = space;
+  const int bias = t.load(t.leaf(F, Shape{1, 1, space[2]}));
+  const int residual = t.load(t.leaf(F, space));
+  const int sum = t.compute(Op::Add, F, t.accumulator(F), bias);
+  t.store(t.compute(Op::Tanh, F, sum));
+  t.store(t.compute(Op::Mul, F, sum, residual));
+}
+
+/// The engine without its threshold: what it prepares for products of any size.
+class AnySize final : public Engine {
+ public:
+  explicit AnySize(const cuda::Target& target) : target_(target) {}
+  const char* name() const override { return "wgmma"; }
+  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return cuda::prepare_wgmma(region, values, target_);
+  }
+
+ private:
+  const cuda::Target target_;
+};
+
+cuda::Target hopper() { return {}; }  // no card: to be printed, not run
+
+std::string refusal(const Case& k, cuda::Target target = hopper()) {
+  const RegionCheck t = product(k);
+  std::string why;
+  return cuda::wgmma_engine(target).claims(t.region, t.values, &why) ? "" : why;
+}
+
+}  // namespace
+
+TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
+  CHECK(refusal({1024, 4096, 2048}) == "");
+  CHECK(refusal({1024, 4096, 2048, BF, F}) == "");
+  CHECK(refusal({1024, 4096, 2048, F, H}) == "");
+  CHECK(refusal({512, 2048, 1024, F, BF, false, false, 4}) == "");
+  CHECK(refusal({1024, 4096, 2048, F, F}) == "it does not compute in a 16-bit type");
+  CHECK(refusal({64, 4096, 2048}) == "too small a product");
+  CHECK(refusal({1024, 4096, 64}) == "too small a product");
+  cuda::Target ampere;
+  ampere.arch = 80;
+  CHECK(refusal({1024, 4096, 2048}, ampere) == "no Hopper card");
+}
+
+TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
+  const auto text = [](const Case& k) {
+    RegionCheck t = product(k);
+    add_bias_and_tanh(t);
+    return cuda::prepare_wgmma(t.region, t.values, hopper())->source();
+  };
+  CHECK(text({1024, 4096, 2048}) == text({1000, 4000, 2000}));
+  if (!cuda::nvrtc().problem.empty()) {
+    MESSAGE("skipped: " << cuda::nvrtc().problem);
+    return;
+  }
+  for (const DType compute : {BF, H}) {
+    for (const bool trans : {false, true}) {
+      const std::string kernel = text({1024, 4095, 2048, compute, compute, trans, trans});
+      const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
+      REQUIRE(start != std::string::npos);
+      const std::string last = kernel.substr(start);
+      const cuda::CompileResult result =
+          cuda::nvrtc().compile(last, "wgmma.cu", cuda::headers_of(last), 90);
+      CHECK_MESSAGE(!result.image.empty(), result.log);
+    }
+  }
+}
+
+TEST_CASE("wgmma gives the reference's products") {
+  if (!test::have_card()) return;
+  const cuda::Target target = cuda::target_of(0);
+  if (target.arch != 90 || !cuda::has_tensor_maps()) {
+    MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
+    return;
+  }
+  const AnySize any_size(target);
+  const test::CardEngine engine(any_size);
+  const Case cases[] = {{1, 1, 1},
+                        {130, 67, 33},
+                        {257, 520, 200, BF},
+                        {257, 520, 200, BF, F, true, true},
+                        {264, 520, 200, BF, F, true, false},
+                        {384, 131, 328, H, H, false, true},
+                        {136, 264, 72, F, H, true, false},
+                        {97, 140, 130, F, BF, false, true, 5},
+                        {1544, 1800, 72, BF, BF, false, true},
+                        {1544, 1800, 328, F, BF, true, false}};
+  for (const Case& k : cases) {
+    CAPTURE(k.m);
+    CAPTURE(k.n);
+    CAPTURE(k.k);
+    const double tolerance = k.dtype == F && k.compute == H ? 2e-3 : 2e-5;
+    RegionCheck plain = product(k);
+    plain.check(engine, tolerance);
+    RegionCheck fused = product(k);
+    add_bias_and_tanh(fused);
+    fused.check(engine, tolerance);
+  }
+}
