@@ -11,10 +11,10 @@
 
 namespace lab {
 
-/// One way to multiply. run() queues C = A · B (or Bᵀ) on the stream.
+/// One way to multiply. run() queues C = A · B on the stream.
 struct Way {
   std::string name;
-  bool trans_b = false;
+  bool trans_a = false, trans_b = false;  // how it expects the operands
   std::function<bool(const void* a, const void* b, void* c, cudaStream_t stream)> run;
 };
 
@@ -34,7 +34,7 @@ constexpr Step kSteps[] = {
 };
 constexpr int kStepCount = 5;
 
-/// The ways of a step for a product: the one it would choose, or with `all` every one.
+/// The ways of a step for a product: those that it would choose, or with `all` every one.
 std::vector<Way> ways_of(int step, const Product& product, bool all);
 
 /// Rates of a card's multipliers alone, in FLOP/s: float32 multiply-adds in registers, and wgmma on

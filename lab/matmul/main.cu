@@ -49,9 +49,10 @@ struct Operands {
 struct Row {
   int step = 0, size = 0, samples = 0;
   Element element = Element::Float32;
-  bool trans_b = false, right = false;
+  bool trans_a = false, trans_b = false, right = false;
   char way[64] = {};
   double ms = 0, spread = 0, cublas_ms = 0, cublaslt_ms = 0, error = 0, cpu_ms = 0;
+  double rested_ms = 0, rested_cublas_ms = 0;
 };
 
 /// What the processes tell their parent; lies in memory that they share.
@@ -143,7 +144,8 @@ __global__ void distance_kernel(const T* x, const T* y, long long count, double*
 /// Copies of the operands on the card, enough of them that going round misses the cache.
 class OnCard {
  public:
-  OnCard(const Operands& o, int sets) : o_(o) {
+  /// Stored as `p` says; `o` has them row-major.
+  OnCard(const Operands& o, const Product& p, int sets) : o_(o) {
     const std::size_t size = o.p.element == Element::Float32 ? 4 : 2;
     bytes_a_ = o.a.size() * size, bytes_b_ = o.b.size() * size;
     bytes_c_ = static_cast<std::size_t>(o.p.m) * o.p.n * size;
@@ -151,7 +153,8 @@ class OnCard {
       sets_.push_back({make(bytes_a_), make(bytes_b_), make(bytes_c_)});
     upload(o.a, sets_[0].a);
     upload(o.b, sets_[0].b);
-    if (o.p.trans_b) transpose_first();
+    if (p.trans_a) transpose(sets_[0].a, bytes_a_, p.m, p.k);
+    if (p.trans_b) transpose(sets_[0].b, bytes_b_, p.k, p.n);
     for (int i = 1; i < sets; ++i) {
       must(cudaMemcpy(sets_[i].a, sets_[0].a, bytes_a_, cudaMemcpyDeviceToDevice), "copy");
       must(cudaMemcpy(sets_[i].b, sets_[0].b, bytes_b_, cudaMemcpyDeviceToDevice), "copy");
@@ -205,14 +208,14 @@ class OnCard {
       must(cudaMemcpy(to, narrow.data(), narrow.size() * 2, cudaMemcpyHostToDevice), "upload");
     }
   }
-  void transpose_first() {
-    void* turned = make(bytes_b_);
-    const dim3 grid((o_.p.n + 31) / 32, (o_.p.k + 7) / 8);
-    transpose_kernel<<<grid, dim3(32, 8)>>>(static_cast<const bf16*>(sets_[0].b),
-                                            static_cast<bf16*>(turned), o_.p.k, o_.p.n);
+  static void transpose(void*& data, std::size_t bytes, int rows, int columns) {
+    void* turned = make(bytes);
+    const dim3 grid((columns + 31) / 32, (rows + 7) / 8);
+    transpose_kernel<<<grid, dim3(32, 8)>>>(static_cast<const bf16*>(data),
+                                            static_cast<bf16*>(turned), rows, columns);
     must(cudaDeviceSynchronize(), "transposition");
-    cudaFree(sets_[0].b);
-    sets_[0].b = turned;
+    cudaFree(data);
+    data = turned;
   }
   double row_error() const {
     const int n = o_.p.n;
@@ -261,6 +264,7 @@ class OnCard {
 struct Timing {
   double median = NAN, spread = 0;  // ms; spread: (third quartile - first) / median
   int samples = 0;
+  double rested = 0;  // median of samples that follow a pause, ms
 };
 
 /// Launches of one way, round and round over the operands' copies, as a CUDA graph: what the host
@@ -316,10 +320,17 @@ class Sample {
   bool good_ = true;
 };
 
+double quantile(std::vector<double>& values, double share) {
+  std::sort(values.begin(), values.end());
+  const auto index = static_cast<std::size_t>(share * static_cast<double>(values.size()));
+  return values[std::min(values.size() - 1, index)];
+}
+
 /// All ways in turn, again and again: what the card's clocks do, they do to all of them. A sample
-/// is about two milliseconds of launches; at least three rounds.
-std::vector<Timing> time_in_turn(const OnCard& card, const std::vector<Way>& ways,
-                                 double budget_ms) {
+/// is about two milliseconds of launches; at least three rounds. Once more with pauses where that
+/// is asked for: a card that works at its limit of power recovers in them.
+std::vector<Timing> time_in_turn(const OnCard& card, const std::vector<Way>& ways, double budget_ms,
+                                 bool with_pauses) {
   cudaStream_t stream = nullptr;
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   std::vector<std::unique_ptr<Sample>> samples;
@@ -335,10 +346,20 @@ std::vector<Timing> time_in_turn(const OnCard& card, const std::vector<Way>& way
   }
   std::vector<Timing> out;
   for (std::vector<double>& t : times) {
-    std::sort(t.begin(), t.end());
-    const std::size_t count = t.size();
+    const double median = quantile(t, .5);
     out.push_back(
-        {t[count / 2], (t[count * 3 / 4] - t[count / 4]) / t[count / 2], static_cast<int>(count)});
+        {median, (quantile(t, .75) - quantile(t, .25)) / median, static_cast<int>(t.size())});
+  }
+  for (std::size_t i = 0; with_pauses && i < ways.size(); ++i) times[i].clear();
+  for (int round = 0; with_pauses && round < 9; ++round) {
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      usleep(25000);
+      samples[i]->run();  // wakes the clocks
+      times[i].push_back(samples[i]->run());
+    }
+  }
+  for (std::size_t i = 0; with_pauses && i < ways.size(); ++i) {
+    out[i].rested = quantile(times[i], .5);
   }
   samples.clear();
   cudaStreamDestroy(stream);
@@ -347,13 +368,23 @@ std::vector<Timing> time_in_turn(const OnCard& card, const std::vector<Way>& way
 
 double tolerance(Element element) { return element == Element::Float32 ? 2e-5 : 5e-3; }
 
-/// Every way of a step, for B as [k, n] and, where the step can, for B as [n, k].
-std::vector<Way> all_ways(int step, Product p) {
-  p.trans_b = false;
-  std::vector<Way> ways = ways_of(step, p, true);
-  p.trans_b = true;
-  if (step == 4) {
-    for (Way& way : ways_of(step, p, true)) ways.push_back(std::move(way));
+/// How step 5 can take its operands: A as [m, k] or [k, m], B as [k, n] or [n, k]. The other steps
+/// take the first only.
+constexpr struct {
+  bool trans_a, trans_b;
+} kStorage[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+
+Product stored(Product p, std::size_t storage) {
+  p.trans_a = kStorage[storage].trans_a;
+  p.trans_b = kStorage[storage].trans_b;
+  return p;
+}
+
+/// Every way of a step, for every storage that it can take.
+std::vector<Way> all_ways(int step, const Product& p) {
+  std::vector<Way> ways;
+  for (std::size_t storage = 0; storage < (step == 4 ? 4 : 1); ++storage) {
+    for (Way& way : ways_of(step, stored(p, storage), true)) ways.push_back(std::move(way));
   }
   return ways;
 }
@@ -361,14 +392,16 @@ std::vector<Way> all_ways(int step, Product p) {
 /// Sizes that no tile divides, against the whole float64 product. False when one is wrong.
 bool check_odd_sizes(int step, int index) {
   constexpr int kOdd[][3] = {{1, 1, 1}, {33, 65, 17}, {127, 129, 130}};
-  constexpr int kEven[][3] = {{1, 8, 8}, {130, 264, 72}, {257, 520, 200}, {640, 1032, 1096}};
+  constexpr int kEven[][3] = {{1, 8, 8},         {130, 264, 72},   {257, 520, 200},  {136, 264, 72},
+                              {640, 1032, 1096}, {1544, 1800, 72}, {1544, 1800, 328}};
   bool right = true;
   const auto check = [&](const int(&size)[3], Element element) {
-    Product p{size[0], size[1], size[2], element, false};
+    Product p{size[0], size[1], size[2], element};
     const Way way = all_ways(step, p)[static_cast<std::size_t>(index)];
-    p.trans_b = way.trans_b;
+    p.trans_a = way.trans_a, p.trans_b = way.trans_b;
+    if (p.trans_a && p.m % kSteps[step].multiple != 0) return;  // its lines would not be aligned
     const Operands operands = make_operands(p, true, 77);
-    const double error = OnCard(operands, 1).error(way, {});
+    const double error = OnCard(operands, p, 1).error(way, {});
     if (error <= tolerance(element)) return;
     std::printf("WRONG %s %s %s %dx%dx%d: relative error %.3g\n", kSteps[step].name,
                 way.name.c_str(), name_of(element), p.m, p.n, p.k, error);
@@ -387,16 +420,19 @@ bool check_odd_sizes(int step, int index) {
 bool is_broken(const Report& report, int step, const Product& p, const std::string& name) {
   const std::vector<Way> ways = all_ways(step, p);
   for (std::size_t i = 0; i < ways.size(); ++i) {
-    if (ways[i].name == name && report.broken[step][i]) return true;
+    if (ways[i].name == name && ways[i].trans_a == p.trans_a && ways[i].trans_b == p.trans_b &&
+        report.broken[step][i]) {
+      return true;
+    }
   }
   return false;
 }
 
-void measure(int step, const Operands& o, bool all, Vendor& vendor, Report& report) {
-  const Product& p = o.p;
+void measure(int step, const Operands& o, const Product& p, bool all, Vendor& vendor,
+             Report& report) {
   const double bytes = (o.a.size() + o.b.size() + static_cast<double>(p.m) * p.n) *
                        (p.element == Element::Float32 ? 4 : 2);
-  const OnCard card(o, std::clamp(static_cast<int>(150e6 / bytes) + 1, 1, 32));
+  const OnCard card(o, p, std::clamp(static_cast<int>(150e6 / bytes) + 1, 1, 32));
   const auto by = [&](auto method) {
     return [&vendor, p, method](const void* a, const void* b, void* c, cudaStream_t stream) {
       return (vendor.*method)(p, a, b, c, stream);
@@ -409,22 +445,27 @@ void measure(int step, const Operands& o, bool all, Vendor& vendor, Report& repo
   const std::size_t ours = ways.size();
   if (ours == 0) return;
   if (vendor.ready()) {
-    ways.push_back({"cublasGemmEx", p.trans_b, by(&Vendor::gemm)});
-    ways.push_back({"cublasLt", p.trans_b, by(&Vendor::tuned_gemm)});
+    ways.push_back({"cublasGemmEx", p.trans_a, p.trans_b, by(&Vendor::gemm)});
+    ways.push_back({"cublasLt", p.trans_a, p.trans_b, by(&Vendor::tuned_gemm)});
   }
   std::vector<double> errors;
   for (std::size_t i = 0; i < ours; ++i) {
     errors.push_back(card.error(ways[i], vendor.ready() ? ways[ours] : Way{}));
   }
-  const std::vector<Timing> times = time_in_turn(card, ways, 150.0 * ways.size());
+  const std::vector<Timing> times =
+      time_in_turn(card, ways, 120.0 * ways.size(), step >= 3 && !p.trans_a);
   for (std::size_t i = 0; i < ours && report.rows < 256; ++i) {
     Row& row = report.row[report.rows++];
-    row.step = step, row.size = p.m, row.element = p.element, row.trans_b = p.trans_b;
+    row.step = step, row.size = p.m, row.element = p.element;
+    row.trans_a = p.trans_a, row.trans_b = p.trans_b;
     std::snprintf(row.way, sizeof row.way, "%s", ways[i].name.c_str());
     row.error = errors[i], row.right = errors[i] <= tolerance(p.element);
     row.ms = times[i].median, row.spread = times[i].spread, row.samples = times[i].samples;
-    if (vendor.ready())
+    row.rested_ms = times[i].rested;
+    if (vendor.ready()) {
       row.cublas_ms = times[ours].median, row.cublaslt_ms = times[ours + 1].median;
+      row.rested_cublas_ms = std::min(times[ours].rested, times[ours + 1].rested);
+    }
     row.cpu_ms = flop(p) / o.cpu_flops * 1e3;
     if (!row.right) ++report.wrong;
   }
@@ -465,7 +506,7 @@ bool in_process(unsigned limit, const char* what, Work work) {
 /// Checks every way of a step; one that is wrong, crashes or hangs is put aside, and a new process
 /// goes on behind it.
 void check_ways(int step, const Options& options, Report& report) {
-  const std::vector<Way> ways = all_ways(step, {64, 64, 64, Element::BFloat16, false});
+  const std::vector<Way> ways = all_ways(step, {64, 64, 64, Element::BFloat16});
   const int count = static_cast<int>(ways.size());
   for (int first = 0; first < count; first = report.checking + 1) {
     report.checking = first;
@@ -487,20 +528,26 @@ double share_of_peak(const Row& row, const Peaks& peaks) {
 }
 /// Of the faster of cuBLAS's two ways in.
 double share_of_cublas(const Row& row) { return std::min(row.cublas_ms, row.cublaslt_ms) / row.ms; }
+/// Of samples that follow a pause; 0 where none were taken.
+double rested_share(const Row& row) {
+  return row.rested_ms > 0 ? row.rested_cublas_ms / row.rested_ms : 0;
+}
 
 void print_table(const Report& report) {
   std::printf("\n%s; driver %s; cuBLAS %s\n", report.card, report.driver, report.vendor);
   std::printf("multipliers alone: %.1f TFLOP/s float32, %.0f bfloat16\n\n",
               report.peaks.float32 * 1e-12, report.peaks.bfloat16 * 1e-12);
-  std::printf("%-10s %-4s %5s %10s %9s %8s %7s %9s %9s %7s  %s\n", "step", "type", "size", "ms",
-              "TFLOP/s", "cuBLAS%", "peak%", "x 1 core", "error", "spread", "way");
+  std::printf("%-10s %-4s %5s %10s %9s %8s %8s %7s %9s %9s %7s  %s\n", "step", "type", "size", "ms",
+              "TFLOP/s", "cuBLAS%", "rested%", "peak%", "x 1 core", "error", "spread",
+              "way: A and B as stored");
   for (int i = 0; i < report.rows; ++i) {
     const Row& row = report.row[i];
-    std::printf("%-10s %-4s %5d %10.4f %9.2f %8.1f %7.1f %9.0f %9.1e %6.1f%%  %s%s\n",
+    std::printf("%-10s %-4s %5d %10.4f %9.2f %8.1f %8.1f %7.1f %9.0f %9.1e %6.1f%%  %s%s %s%s\n",
                 kSteps[row.step].name, name_of(row.element), row.size, row.ms,
                 2e-9 * std::pow(row.size, 3) / row.ms, 100 * share_of_cublas(row),
-                100 * share_of_peak(row, report.peaks), row.cpu_ms / row.ms, row.error,
-                100 * row.spread, row.way, row.right ? "" : " WRONG");
+                100 * rested_share(row), 100 * share_of_peak(row, report.peaks),
+                row.cpu_ms / row.ms, row.error, 100 * row.spread, row.trans_a ? "T" : "N",
+                row.trans_b ? "T" : "N", row.way, row.right ? "" : " WRONG");
   }
 }
 
@@ -519,14 +566,17 @@ bool write_json(const Report& report, const std::string& path) {
     const Row& row = report.row[i];
     std::fprintf(file,
                  "%s\n  {\"step\": \"%s\", \"way\": \"%s\", \"dtype\": \"%s\", \"size\": %d, "
-                 "\"b_stored\": \"%s\", \"ms\": %.5f, \"spread\": %.4f, \"samples\": %d, "
+                 "\"a_stored\": \"%s\", \"b_stored\": \"%s\", \"ms\": %.5f, \"spread\": %.4f, "
+                 "\"samples\": %d, "
                  "\"tflops\": %.3f, \"cublas_ms\": %.5f, \"cublaslt_ms\": %.5f, "
-                 "\"share_of_cublas\": %.4f, \"share_of_peak\": %.4f, \"one_core_ms\": %.1f, "
+                 "\"share_of_cublas\": %.4f, \"rested_ms\": %.5f, \"rested_share_of_cublas\": "
+                 "%.4f, \"share_of_peak\": %.4f, \"one_core_ms\": %.1f, "
                  "\"relative_error\": %.3g, \"right\": %s}",
                  i == 0 ? "" : ",", kSteps[row.step].name, row.way, name_of(row.element), row.size,
-                 row.trans_b ? "n,k" : "k,n", row.ms, row.spread, row.samples,
-                 2e-9 * std::pow(row.size, 3) / row.ms, row.cublas_ms, row.cublaslt_ms,
-                 share_of_cublas(row), share_of_peak(row, report.peaks), row.cpu_ms, row.error,
+                 row.trans_a ? "k,m" : "m,k", row.trans_b ? "n,k" : "k,n", row.ms, row.spread,
+                 row.samples, 2e-9 * std::pow(row.size, 3) / row.ms, row.cublas_ms, row.cublaslt_ms,
+                 share_of_cublas(row), row.rested_ms, rested_share(row),
+                 share_of_peak(row, report.peaks), row.cpu_ms, row.error,
                  row.right ? "true" : "false");
   }
   std::fprintf(file, "\n ]\n}\n");
@@ -572,7 +622,7 @@ int main(int count, char** words) {
   std::vector<Operands> operands;
   for (const int size : options.sizes) {
     for (const Element element : {Element::Float32, Element::BFloat16}) {
-      operands.push_back(make_operands({size, size, size, element, false}, false, size + 5));
+      operands.push_back(make_operands({size, size, size, element}, false, size + 5));
       operands.back().cpu_flops = element == Element::Float32
                                       ? time_one_core(operands.back())
                                       : operands[operands.size() - 2].cpu_flops;
@@ -592,11 +642,8 @@ int main(int count, char** words) {
       Vendor vendor;
       for (const Operands& o : operands) {
         if (o.p.element == Element::Float32 && !kSteps[step].float32) continue;
-        measure(step, o, options.all, vendor, report);
-        if (step == 4) {
-          Operands turned = o;
-          turned.p.trans_b = true;
-          measure(step, turned, options.all, vendor, report);
+        for (std::size_t storage = 0; storage < (step == 4 ? 4 : 1); ++storage) {
+          measure(step, o, stored(o.p, storage), options.all, vendor, report);
         }
       }
     });

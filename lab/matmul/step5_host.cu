@@ -1,50 +1,14 @@
-// Host side of step 5: tensor maps, choice of tiles, launch. cuTensorMapEncodeTiled is asked of the
-// driver through the runtime, so that nothing links to libcuda.
+// Host side of step 5: choice of tiles, launch.
 #include "step5_host.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "step5_wgmma.cuh"
+#include "tensor_map.h"
 
 namespace lab {
 namespace {
-
-using Encode = decltype(&cuTensorMapEncodeTiled);
-
-Encode encoder() {
-  static const Encode found = [] {
-    void* address = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &address,
-                                                                12000, cudaEnableDefault, &result);
-    const bool good = status == cudaSuccess && result == cudaDriverEntryPointSuccess;
-    return good ? reinterpret_cast<Encode>(address) : nullptr;
-  }();
-  return found;
-}
-
-/// A row-major matrix in boxes of box_rows rows of 64 elements (128 bytes, swizzled).
-bool make_map(CUtensorMap* map, const bf16* base, int rows, int columns, int box_rows) {
-  const cuuint64_t extent[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(columns) * sizeof(bf16)};
-  const cuuint32_t box[] = {64, static_cast<cuuint32_t>(box_rows)}, step[] = {1, 1};
-  return encoder() != nullptr &&
-         encoder()(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<bf16*>(base), extent, pitch,
-                   box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-int multiprocessors() {
-  static const int count = [] {
-    int device = 0, found = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, device);
-    return found;
-  }();
-  return count;
-}
 
 template <class Tiles>
 bool launch(const WgmmaChoice& choice, const bf16* a, const bf16* b, bf16* c, int m, int n, int k,
@@ -75,9 +39,9 @@ constexpr WgmmaChoice kChoices[] = {
     {"128x128 6 stages cluster 2 band 8", 128, 6, 2, false, 8},
     {"128x128 6 stages no cluster band 16", 128, 6, 1, false, 16},
     {"128x64 8 stages no cluster band 16", 64, 8, 1, false, 16},
-    {"128x256 4 stages cluster 2 band 8, B as [n, k]", 256, 4, 2, true, 8},
-    {"128x128 6 stages cluster 2 band 8, B as [n, k]", 128, 6, 2, true, 8},
-    {"128x64 8 stages no cluster band 16, B as [n, k]", 64, 8, 1, true, 16},
+    {"128x256 4 stages cluster 2 band 8", 256, 4, 2, true, 8},
+    {"128x128 6 stages cluster 2 band 8", 128, 6, 2, true, 8},
+    {"128x64 8 stages no cluster band 16", 64, 8, 1, true, 16},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "step3_registers.cuh"
 #include "step4_mma.cuh"
 #include "step5_host.h"
+#include "step5_library.h"
 #include "step5_wgmma.cuh"
 
 namespace lab {
@@ -15,7 +16,7 @@ namespace {
 template <class T>
 Way plain_way(int step, const Product& p) {
   const auto run = step == 0 ? run_thread<T> : step == 1 ? run_shared<T> : run_registers<T>;
-  return {"", false, [=](const void* a, const void* b, void* c, cudaStream_t stream) {
+  return {"", false, false, [=](const void* a, const void* b, void* c, cudaStream_t stream) {
             run(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), p.m, p.n,
                 p.k, stream);
             return cudaPeekAtLastError() == cudaSuccess;
@@ -23,7 +24,7 @@ Way plain_way(int step, const Product& p) {
 }
 
 Way mma_way(const Product& p) {
-  return {"", false, [=](const void* a, const void* b, void* c, cudaStream_t stream) {
+  return {"", false, false, [=](const void* a, const void* b, void* c, cudaStream_t stream) {
             run_mma(static_cast<const bf16*>(a), static_cast<const bf16*>(b), static_cast<bf16*>(c),
                     p.m, p.n, p.k, stream);
             return cudaPeekAtLastError() == cudaSuccess;
@@ -31,7 +32,7 @@ Way mma_way(const Product& p) {
 }
 
 Way wgmma_way(const WgmmaChoice& choice, const Product& p) {
-  return {choice.name, choice.trans_b,
+  return {choice.name, false, choice.trans_b,
           [=](const void* a, const void* b, void* c, cudaStream_t stream) {
             return run_wgmma(choice, static_cast<const bf16*>(a), static_cast<const bf16*>(b),
                              static_cast<bf16*>(c), p.m, p.n, p.k, stream);
@@ -116,7 +117,8 @@ std::vector<Way> ways_of(int step, const Product& product, bool all) {
     return {narrow ? plain_way<bf16>(step, product) : plain_way<float>(step, product)};
   }
   if (step == 3) return {mma_way(product)};
-  std::vector<Way> ways;
+  std::vector<Way> ways = library_ways(product, all);
+  if (product.trans_a) return ways;
   if (all) {
     int count = 0;
     const WgmmaChoice* const choices = wgmma_choices(&count);
@@ -124,7 +126,8 @@ std::vector<Way> ways_of(int step, const Product& product, bool all) {
       if (choices[i].trans_b == product.trans_b) ways.push_back(wgmma_way(choices[i], product));
     }
   } else {
-    ways.push_back(wgmma_way(wgmma_choice_for(product.m, product.n, product.trans_b), product));
+    const WgmmaChoice& choice = wgmma_choice_for(product.m, product.n, product.trans_b);
+    ways.insert(ways.begin(), wgmma_way(choice, product));
   }
   return ways;
 }

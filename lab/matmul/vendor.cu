@@ -109,12 +109,16 @@ bool Vendor::Parts::load() {
 bool Vendor::Parts::tune(const Product& p, const void* a_data, const void* b_data, void* c_data,
                          cudaStream_t stream) {
   const cudaDataType_t type = type_of(p.element);
-  const cublasOperation_t op = p.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t op_a = p.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t op_b = p.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   cublasLtMatmulPreference_t preference = nullptr;
   bool good =
       cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == 0 &&
-      cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &op, sizeof op) == 0;
-  good = good && cublasLtMatrixLayoutCreate(&a, type, p.k, p.m, p.k) == 0 &&
+      cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b) == 0 &&
+      cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a) == 0;
+  good = good &&
+         (p.trans_a ? cublasLtMatrixLayoutCreate(&a, type, p.m, p.k, p.m)
+                    : cublasLtMatrixLayoutCreate(&a, type, p.k, p.m, p.k)) == 0 &&
          (p.trans_b ? cublasLtMatrixLayoutCreate(&b, type, p.k, p.n, p.k)
                     : cublasLtMatrixLayoutCreate(&b, type, p.n, p.k, p.n)) == 0 &&
          cublasLtMatrixLayoutCreate(&c, type, p.n, p.m, p.n) == 0 &&
@@ -158,18 +162,16 @@ bool Vendor::gemm(const Product& p, const void* a, const void* b, void* c, cudaS
   const cudaDataType_t type = type_of(p.element);
   parts_->cublasSetStream_v2(parts_->handle, stream);
   parts_->cublasSetWorkspace_v2(parts_->handle, parts_->workspace, kWorkspace);
-  return parts_->cublasGemmEx(parts_->handle, p.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N,
-                              p.n, p.m, p.k, &one, b, type, p.trans_b ? p.k : p.n, a, type, p.k,
-                              &zero, c, type, p.n, CUBLAS_COMPUTE_32F,
+  return parts_->cublasGemmEx(parts_->handle, p.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                              p.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, &one, b, type,
+                              p.trans_b ? p.k : p.n, a, type, p.trans_a ? p.m : p.k, &zero, c, type,
+                              p.n, CUBLAS_COMPUTE_32F,
                               CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
 }
 
 bool Vendor::tuned_gemm(const Product& p, const void* a, const void* b, void* c,
                         cudaStream_t stream) {
-  const Product& t = parts_->tuned;
-  const bool known =
-      t.m == p.m && t.n == p.n && t.k == p.k && t.element == p.element && t.trans_b == p.trans_b;
-  if (!known && !parts_->tune(p, a, b, c, stream)) return false;
+  if (!(parts_->tuned == p) && !parts_->tune(p, a, b, c, stream)) return false;
   return parts_->run(parts_->best, a, b, c, stream);
 }
 

@@ -13,7 +13,9 @@ enum class Element { Float32, BFloat16 };
 struct Product {
   int m, n, k;
   Element element;
-  bool trans_b;  // B stored [n, k]
+  bool trans_a = false;  // A stored [k, m]
+  bool trans_b = false;  // B stored [n, k]
+  bool operator==(const Product&) const = default;
 };
 
 class Vendor {

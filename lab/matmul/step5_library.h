@@ -1,0 +1,11 @@
+// The library's own form of step 5, as ways of the ladder.
+#pragma once
+
+#include "ladder.h"
+
+namespace lab {
+
+/// For any storage of the operands: the form that the library would take, or with `all` every one.
+std::vector<Way> library_ways(const Product& product, bool all);
+
+}  // namespace lab

@@ -1,0 +1,16 @@
+// Tensor maps for the copy engine, asked of the driver through the runtime: nothing links to
+// libcuda.
+#pragma once
+
+#include <cuda_bf16.h>
+
+namespace lab {
+
+/// A row-major matrix in boxes of box_rows rows of 64 elements (128 bytes, swizzled); `map` is a
+/// CUtensorMap. False when the driver refuses.
+bool make_map(void* map, const __nv_bfloat16* base, int rows, int columns, int box_rows);
+
+/// Of the present card.
+int multiprocessors();
+
+}  // namespace lab
