@@ -8,6 +8,10 @@
 
 namespace tenon::cli {
 
+/// What --data and SPEC take.
+inline constexpr char kDataSpecHelp[] =
+    "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y";
+
 Command train_command();
 Command eval_command();
 Command predict_command();

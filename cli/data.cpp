@@ -196,7 +196,9 @@ int info(const InfoOptions& options) {
 // ---- tables
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr const char* kSpecHelp = "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y";
+void add_spec(Command& command, std::string& spec) {
+  command.positional(spec, "SPEC", kDataSpecHelp).suggestions = {"digits", "mnist"};
+}
 
 Command sheet_command() {
   auto options = std::make_shared<SheetOptions>();
@@ -209,7 +211,7 @@ Command sheet_command() {
   command.examples = {
       {"tenon data sheet digits digits.png", "200 drawn digits."},
       {"tenon data sheet mnist mnist.png --columns 30 --scale 1", "MNIST, smaller and more."}};
-  command.positional(options->spec, "SPEC", kSpecHelp).suggestions = {"digits", "mnist"};
+  add_spec(command, options->spec);
   command.positional(options->file, "FILE.png", "picture to write").completes = Completes::Files;
   command.option(options->columns, "--columns", "N", "examples of each class", "20");
   command.option(options->scale, "--scale", "N", "pixels for a pixel", "2");
@@ -229,7 +231,7 @@ Command info_command() {
   command.examples = {
       {"tenon data info digits", "The drawn digits."},
       {"tenon data info csv:flowers.csv", "A table of numbers with the class in the last column."}};
-  command.positional(options->spec, "SPEC", kSpecHelp).suggestions = {"digits", "mnist"};
+  add_spec(command, options->spec);
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return info(*options); };
   return command;

@@ -41,26 +41,35 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
                             duration_text(evaluation.seconds)));
 }
 
-void print_classes(const metrics::ConfusionMatrix& matrix) {
+using Names = std::vector<std::string>;
+
+int widest(const Names& names, int least) {
+  for (const std::string& name : names) least = std::max(least, columns(name));
+  return least;
+}
+
+void print_classes(const metrics::ConfusionMatrix& matrix, const Names& names) {
   const Terminal& terminal = stdout_terminal();
+  const int width = widest(names, 5);
   fmt::print("\n{}\n",
-             terminal.paint(Ink::Bold, "class  precision     recall         F1   samples"));
+             terminal.paint(Ink::Bold, pad_left("class", width) +
+                                           "  precision     recall         F1   samples"));
   for (int c = 0; c < matrix.classes(); ++c)
-    fmt::print("{:>5}  {:>9}  {:>9}  {:>9}  {:>8}\n", c, percent(matrix.precision(c)),
+    fmt::print("{}  {:>9}  {:>9}  {:>9}  {:>8}\n",
+               pad_left(names[static_cast<std::size_t>(c)], width), percent(matrix.precision(c)),
                percent(matrix.recall(c)), percent(matrix.f1(c)), thousands(matrix.support(c)));
 }
 
 // Rows are the true classes. Shade follows the share of the row, so that rare classes show their
 // errors too.
-void print_matrix(const metrics::ConfusionMatrix& matrix) {
+void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
   const Terminal& terminal = stdout_terminal();
   std::int64_t largest = 0;
   for (int i = 0; i < matrix.classes(); ++i)
     for (int j = 0; j < matrix.classes(); ++j) largest = std::max(largest, matrix.count(i, j));
-  const int width =
-      std::max<int>(columns(std::to_string(largest)), columns(std::to_string(matrix.classes()))) +
-      2;
-  if (8 + width * matrix.classes() > std::max(terminal.width, 120)) {
+  const int width = widest(names, columns(std::to_string(largest))) + 2;
+  const int left = widest(names, 7);
+  if (left + 1 + width * matrix.classes() > std::max(terminal.width, 120)) {
     fmt::print("\nThe confusion matrix of {} classes is too wide to print; --json has it.\n",
                matrix.classes());
     return;
@@ -68,11 +77,12 @@ void print_matrix(const metrics::ConfusionMatrix& matrix) {
   fmt::print(
       "\n{}\n",
       terminal.paint(Ink::Bold, "confusion: rows are true classes, columns what was predicted"));
-  std::string head(8, ' ');
-  for (int j = 0; j < matrix.classes(); ++j) head += pad_left(std::to_string(j), width);
+  std::string head = pad_left("", left + 1);
+  for (const std::string& name : names) head += pad_left(name, width);
   fmt::print("{}\n", terminal.paint(Ink::Cyan, head));
   for (int i = 0; i < matrix.classes(); ++i) {
-    std::string line = terminal.paint(Ink::Cyan, pad_left(std::to_string(i), 7)) + " ";
+    std::string line =
+        terminal.paint(Ink::Cyan, pad_left(names[static_cast<std::size_t>(i)], left)) + " ";
     for (int j = 0; j < matrix.classes(); ++j) {
       const std::int64_t count = matrix.count(i, j);
       const double share = static_cast<double>(count) /
@@ -86,7 +96,7 @@ void print_matrix(const metrics::ConfusionMatrix& matrix) {
   }
 }
 
-void print_worst(const metrics::ConfusionMatrix& matrix) {
+void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
   struct Pair {
     int truth, predicted;
     std::int64_t count;
@@ -105,13 +115,14 @@ void print_worst(const metrics::ConfusionMatrix& matrix) {
   std::vector<std::string> words;
   words.reserve(pairs.size());
   for (const Pair& pair : pairs)
-    words.push_back(
-        fmt::format("{} taken for {} ({} times)", pair.truth, pair.predicted, pair.count));
+    words.push_back(fmt::format("{} taken for {} ({} times)",
+                                names[static_cast<std::size_t>(pair.truth)],
+                                names[static_cast<std::size_t>(pair.predicted)], pair.count));
   fmt::print("\nmost frequent errors: {}\n", join(words, ", "));
 }
 
 void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
-                const std::string& data) {
+                const Names& names, const std::string& data) {
   const metrics::ConfusionMatrix& matrix = evaluation.confusion;
   Json json(false);
   json.open_object()
@@ -129,6 +140,7 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
   for (int c = 0; c < matrix.classes(); ++c) {
     json.open_object()
         .member("class", c)
+        .member("name", names[static_cast<std::size_t>(c)])
         .member("precision", matrix.precision(c))
         .member("recall", matrix.recall(c));
     json.member("f1", matrix.f1(c)).member("support", matrix.support(c)).close_object();
@@ -159,14 +171,17 @@ int run(const Options& options) {
   const train::Evaluation evaluation = model.evaluate(options.data, options.batch, progress);
   clear_status_line();
   const std::string data = options.data.empty() ? model.settings().data : options.data;
+  Names names = model.class_names();
+  while (static_cast<int>(names.size()) < evaluation.confusion.classes())
+    names.push_back(std::to_string(names.size()));  // data of more classes than the model knows
   if (options.json) {
-    print_json(evaluation, model, data);
+    print_json(evaluation, model, names, data);
     return kOk;
   }
   print_figures(evaluation, model, data);
-  print_classes(evaluation.confusion);
-  print_matrix(evaluation.confusion);
-  print_worst(evaluation.confusion);
+  print_classes(evaluation.confusion, names);
+  print_matrix(evaluation.confusion, names);
+  print_worst(evaluation.confusion, names);
   return kOk;
 }
 
@@ -187,8 +202,7 @@ Command eval_command() {
       {"tenon eval runs/lenet5/model.safetensors --json", "A single file, and JSON for programs."}};
   command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
       Completes::Folders;
-  command.option(options->data, "--data", "SPEC",
-                 "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y", "the run's own");
+  command.option(options->data, "--data", "SPEC", kDataSpecHelp, "the run's own");
   command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};

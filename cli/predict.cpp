@@ -145,25 +145,35 @@ std::string class_bar(double share) {
   return terminal.paint(Ink::Green, text);
 }
 
+std::string name_of(const std::vector<std::string>& names, std::int64_t number) {
+  const auto at = static_cast<std::size_t>(number);
+  return at < names.size() ? names[at] : std::to_string(number);
+}
+
 // The words beside the picture: name, verdict, the likeliest classes.
 std::vector<std::string> verdict(const Sample& sample, const std::vector<float>& probabilities,
-                                 int top) {
+                                 const std::vector<std::string>& names, int top) {
   const Terminal& terminal = stdout_terminal();
   const std::vector<int> order = ranking(probabilities);
   const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
   std::vector<std::string> lines = {terminal.paint(Ink::Bold, sample.name)};
-  std::string said = fmt::format("class {}, {}", order[0], percent(sure));
+  std::string said = fmt::format("class {}, {}", name_of(names, order[0]), percent(sure));
   if (sample.label >= 0)
     said += sample.label == order[0]
                 ? terminal.paint(Ink::Green, "  right")
-                : terminal.paint(Ink::Red, fmt::format("  wrong: it is {}", sample.label));
+                : terminal.paint(Ink::Red,
+                                 fmt::format("  wrong: it is {}", name_of(names, sample.label)));
   if (sure < 0.6) said += terminal.paint(Ink::Yellow, "  (unsure)");
   lines.push_back(said);
   lines.emplace_back();
-  for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), static_cast<std::size_t>(top));
-       ++i) {
+  const std::size_t shown = std::min(order.size(), static_cast<std::size_t>(top));
+  int widest = 3;
+  for (std::size_t i = 0; i < shown; ++i)
+    widest = std::max(widest, columns(name_of(names, order[i])));
+  for (std::size_t i = 0; i < shown; ++i) {
     const double share = static_cast<double>(probabilities[static_cast<std::size_t>(order[i])]);
-    lines.push_back(fmt::format("{:>3} {} {:>8}", order[i], class_bar(share), percent(share)));
+    lines.push_back(fmt::format("{} {} {:>8}", pad_left(name_of(names, order[i]), widest),
+                                class_bar(share), percent(share)));
   }
   if (!sample.glyph.how.empty()) {
     lines.emplace_back();
@@ -176,8 +186,8 @@ std::vector<std::string> verdict(const Sample& sample, const std::vector<float>&
 }
 
 void print_sample(const Sample& sample, const std::vector<float>& probabilities,
-                  const Options& options) {
-  const std::vector<std::string> words = verdict(sample, probabilities, options.top);
+                  const std::vector<std::string>& names, const Options& options) {
+  const std::vector<std::string> words = verdict(sample, probabilities, names, options.top);
   std::vector<std::string> picture;
   if (!options.plain && !sample.glyph.pixels.empty()) picture = draw(sample.glyph);
   const int width = picture.empty() ? 0 : sample.glyph.width + 2;
@@ -191,11 +201,13 @@ void print_sample(const Sample& sample, const std::vector<float>& probabilities,
   fmt::print("\n");
 }
 
-void json_sample(Json& json, const Sample& sample, const std::vector<float>& probabilities) {
+void json_sample(Json& json, const Sample& sample, const std::vector<float>& probabilities,
+                 const std::vector<std::string>& names) {
   const int best = ranking(probabilities)[0];
   json.open_object()
       .member("name", sample.name)
       .member("class", best)
+      .member("class_name", name_of(names, best))
       .member("probability", static_cast<double>(probabilities[static_cast<std::size_t>(best)]));
   if (sample.label >= 0) json.member("label", sample.label).member("right", sample.label == best);
   if (!sample.glyph.how.empty()) json.member("prepared", sample.glyph.how);
@@ -227,9 +239,9 @@ int run(const Options& options) {
     labelled += sample.label >= 0;
     right += sample.label >= 0 && sample.label == ranking(probabilities)[0];
     if (options.json)
-      json_sample(json, sample, probabilities);
+      json_sample(json, sample, probabilities, model.class_names());
     else
-      print_sample(sample, probabilities, options);
+      print_sample(sample, probabilities, model.class_names(), options);
   };
   int code = kOk;
   for (const std::string& file : options.files) {

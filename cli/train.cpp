@@ -33,8 +33,7 @@ struct Shortcut {
 };
 
 constexpr Shortcut kShortcuts[] = {
-    {"--data", "data", "SPEC", "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y",
-     "Data"},
+    {"--data", "data", "SPEC", kDataSpecHelp, "Data"},
     {"--epochs", "epochs", "N", "passes over the training data",
      "Training (by default as the model's recipe says)"},
     {"--batch", "batch", "N", "samples a step", "Training (by default as the model's recipe says)"},

@@ -20,9 +20,13 @@ TENON_API const char* name(Precision precision);
 TENON_API Precision precision_from_name(const std::string& text);
 
 /// Computes all of these in one program: loss, gradients and updates together share what they have
-/// in common, and assignments take effect. Pending tensors that the caller still holds and that
-/// depend on an assigned variable are computed too, so that they keep the value they had been built
-/// for.
+/// in common, and assignments take effect.
+///
+/// A pending tensor stands for the values that its variables had when it was built. Pending tensors
+/// inside the graph evaluated here that the caller still holds are computed along with an
+/// assignment and keep those values. One outside of it cannot be computed any more once a variable
+/// that it reads was assigned: evaluating it then throws ValueError, which names the variable.
+/// Evaluate it before the update or together with it, or build it anew.
 TENON_API void eval(std::span<const Tensor> tensors);
 TENON_API void eval(std::initializer_list<Tensor> tensors);
 
@@ -83,8 +87,8 @@ class TENON_API Plan {
 /// Plans the evaluation of these tensors without running it.
 TENON_API Plan plan(std::span<const Tensor> tensors);
 
-/// Waits until the cards have done all work that is queued. Values read by data() and item() need no
-/// such wait; timings do.
+/// Waits until the cards have done all work that is queued. Values read by data() and item() need
+/// no such wait; timings do.
 TENON_API void synchronize();
 
 /// Settings of the process. Changing one that shapes programs makes later evaluations plan anew.

@@ -242,6 +242,8 @@ struct Pair {
 struct LinearOptions {
   bool bias = true;
   Generator* generator = nullptr;  ///< of the initial values
+  /// Makes the initial weight out of its shape and the generator; empty: PyTorch's default.
+  Function<Tensor(const Shape&, Generator*)> weight_init{};
 };
 /// y = x · weightᵀ + bias; weight [out, in], bias [out].
 class TENON_API Linear : public Module {

@@ -207,6 +207,8 @@ class TENON_API TrainedModel {
   const Settings& settings() const { return settings_; }
   const nn::AnyModule& net() const { return net_; }
   const std::string& file() const { return file_; }
+  /// As many as there are classes: the words that the training data used, or numbers.
+  const std::vector<std::string>& class_names() const { return class_names_; }
   /// Metrics on the test part of a data source ("" : the run's own). `progress` gets (batch,
   /// batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
@@ -219,6 +221,7 @@ class TENON_API TrainedModel {
   Settings settings_;
   nn::AnyModule net_;
   std::string file_;
+  std::vector<std::string> class_names_;
 };
 
 struct VerifyCheck {

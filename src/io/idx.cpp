@@ -99,13 +99,12 @@ Tensor read_values(const Header& h, const NextBytes& read, const std::string& na
                    const IdxOptions& options) {
   const std::size_t count = static_cast<std::size_t>(h.bytes) / h.type.size;
   auto buffer = Buffer::allocate(count * item_size(h.type.dtype));
-  // int16 becomes int32 in place, from the last one backwards.
   char* values = static_cast<char*>(buffer->data());
   const std::size_t got = h.bytes == 0 ? 0 : read(values, static_cast<std::size_t>(h.bytes));
   char beyond = 0;
   if (got < h.bytes) sizes_disagree(h, name, cat(got));
   if (read(&beyond, 1) != 0) sizes_disagree(h, name, "more");
-  if (h.type.size == 2) {
+  if (h.type.size == 2) {  // int16 becomes int32 in place, from the last one backwards
     for (std::size_t i = count; i-- > 0;) {
       const std::int32_t wide = read_big<std::int16_t>(values + 2 * i);
       std::memcpy(values + 4 * i, &wide, sizeof wide);

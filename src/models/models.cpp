@@ -70,12 +70,16 @@ std::vector<std::int64_t> sizes_of(const std::string& text) {
   return sizes;
 }
 
+using Draw = Function<Tensor(const Shape&, Generator*)>;
+
 std::vector<AnyModule> perceptron(const std::vector<std::int64_t>& sizes,
-                                  const std::string& activation, Generator* g) {
+                                  const std::string& activation, Generator* g,
+                                  const Draw& weights = {}) {
   std::vector<AnyModule> layers;
   for (std::size_t k = 0; k + 1 < sizes.size(); ++k) {
     if (k > 0) layers.push_back(nn::activation(activation));
-    layers.emplace_back(nn::Linear(sizes[k], sizes[k + 1], {.generator = g}));
+    layers.emplace_back(
+        nn::Linear(sizes[k], sizes[k + 1], {.generator = g, .weight_init = weights}));
   }
   return layers;
 }
@@ -90,15 +94,12 @@ AnyModule mlp(const std::string& sizes, const Options& o) {
 // 1/4, so signals and gradients fade. Xavier's values scaled by 4 make up for the slope (Glorot and
 // Bengio, 2010).
 AnyModule fcn_r(const std::string&, const Options& o) {
-  Mlp net(perceptron({784, 2048, 4096, 1024, o.classes}, "sigmoid", o.generator));
-  for (const nn::NamedTensor& p : net.named_parameters()) {
-    if (p.tensor.rank() == 1)
-      set_value(p.tensor, zeros_like(p.tensor));
-    else
-      set_value(p.tensor,
-                nn::init::xavier_normal(p.tensor.shape(), p.tensor.size(0) == o.classes ? 1.0 : 4.0,
-                                        o.generator));
-  }
+  const auto draw = [classes = o.classes](const Shape& weight, Generator* g) {
+    return nn::init::xavier_normal(weight, weight[0] == classes ? 1.0 : 4.0, g);
+  };
+  Mlp net(perceptron({784, 2048, 4096, 1024, o.classes}, "sigmoid", o.generator, draw));
+  for (const nn::NamedTensor& p : net.named_parameters())
+    if (p.tensor.rank() == 1) set_value(p.tensor, zeros_like(p.tensor));
   return net;
 }
 
@@ -106,11 +107,24 @@ struct Entry {
   const char* name;
   const char* about;
   AnyModule (*build)(const std::string& sizes, const Options& options);
-  bool takes_sizes, takes_activation;
   Shape input;
   std::int64_t parameters;
   Recipe recipe;
+  bool takes_sizes = false, takes_activation = false;
 };
+
+Recipe sgd(int epochs, double lr) {
+  return {.epochs = epochs, .lr = lr, .weight_decay = 5e-4, .warmup = 0.5};
+}
+
+Recipe adam(int epochs, std::int64_t batch, double lr) {
+  return {.epochs = epochs,
+          .batch = batch,
+          .optimizer = "adam",
+          .lr = lr,
+          .momentum = 0,
+          .warmup = 0.5};
+}
 
 // The recipes were found by search on MNIST, several seeds each; docs/models.md has the figures.
 const std::vector<Entry>& table() {
@@ -118,59 +132,29 @@ const std::vector<Entry>& table() {
       {"lenet5",
        "LeNet-5 with full connections: 3 convolutions, tanh, average pooling",
        lenet5,
-       false,
-       false,
        {1, 28, 28},
        61706,
-       {.epochs = 8,
-        .batch = 64,
-        .optimizer = "sgd",
-        .lr = 0.1,
-        .momentum = 0.9,
-        .weight_decay = 5e-4,
-        .warmup = 0.5}},
+       sgd(8, 0.1)},
       {"keras_cnn",
        "the Keras tutorial's network: 3 convolutions, ReLU, max pooling",
        keras_cnn,
-       false,
-       false,
        {1, 28, 28},
        93322,
-       {.epochs = 3,
-        .batch = 64,
-        .optimizer = "sgd",
-        .lr = 0.05,
-        .momentum = 0.9,
-        .weight_decay = 5e-4,
-        .warmup = 0.5}},
+       sgd(3, 0.05)},
       {"mlp",
        "fully connected layers; mlp:784-300-10 gives the sizes",
        mlp,
-       true,
-       true,
        {784},
        535818,
-       {.epochs = 8,
-        .batch = 64,
-        .optimizer = "sgd",
-        .lr = 0.05,
-        .momentum = 0.9,
-        .weight_decay = 5e-4,
-        .warmup = 0.5}},
+       sgd(8, 0.05),
+       true,
+       true},
       {"fcn_r",
        "784-2048-4096-1024-10 with sigmoids, the FCN-R of the 2017 benchmark",
        fcn_r,
-       false,
-       false,
        {784},
        14205962,
-       {.epochs = 5,
-        .batch = 256,
-        .optimizer = "adam",
-        .lr = 0.0015,
-        .momentum = 0,
-        .weight_decay = 0,
-        .warmup = 0.5}},
+       adam(5, 256, 0.0015)},
   };
   return entries;
 }

@@ -35,7 +35,8 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options) 
   check_positive(in, "Linear", "the number of inputs");
   check_positive(out, "Linear", "the number of outputs");
   const Shape shape{out, in};
-  weight_ = parameter("weight", default_weight(shape, options.generator));
+  weight_ = parameter("weight", options.weight_init ? options.weight_init(shape, options.generator)
+                                                    : default_weight(shape, options.generator));
   if (options.bias) bias_ = parameter("bias", default_bias(shape, options.generator));
 }
 

@@ -48,18 +48,21 @@ Settings settings_of_run(const std::string& dir) {
 struct Weights {
   std::string file;
   StateDict state;
+  io::Metadata metadata;
 };
 
 // The model's file, or of a run that has not ended its best weights, or else those of its newest
 // checkpoint.
 Weights weights_of_run(const std::string& dir) {
   for (const char* name : {"model.safetensors", "best.safetensors"})
-    if (const std::string file = cat(dir, "/", name); fs::exists(file))
-      return {file, io::load_safetensors(file).tensors};
+    if (const std::string file = cat(dir, "/", name); fs::exists(file)) {
+      io::SafeTensors held = io::load_safetensors(file);
+      return {file, std::move(held.tensors), std::move(held.metadata)};
+    }
   std::optional<Checkpoint> checkpoint = load_latest_checkpoint(dir);
   if (!checkpoint)
     throw IoError(cat(dir, " holds no weights yet: let the run get on, or resume it"));
-  return {checkpoint->path, checkpoint->model_state()};
+  return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
 }  // namespace
@@ -97,7 +100,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
           run_or_file,
           " does not say which model it belongs to (no 'tenon.settings'): give the run's folder"));
     apply_text(out.settings_, text->second, run_or_file);
-    weights = {run_or_file, std::move(file.tensors)};
+    weights = {run_or_file, std::move(file.tensors), std::move(file.metadata)};
   }
   out.settings_.device = current_device().str();  // wherever it was trained
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
@@ -105,6 +108,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.net_.load_state_dict(weights.state);
   out.net_.eval();
   out.file_ = weights.file;
+  out.class_names_ = class_names_from(weights.metadata[kClassNamesKey], classes);
   return out;
 }
 

@@ -108,7 +108,34 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.checkpoint_seconds = settings.checkpoint_seconds;
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back("tenon.settings", o.settings_toml);
+  if (std::string names = class_names_text(train->dataset()); !names.empty())
+    o.model_metadata.emplace_back(kClassNamesKey, std::move(names));
   return o;
+}
+
+std::string class_names_text(const data::Dataset& set) {
+  const std::vector<std::string> names = set.class_names();
+  bool words = false;
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    words = words || names[i] != std::to_string(i);
+    text += (i > 0 ? "\n" : "") + names[i];
+  }
+  return words ? text : "";
+}
+
+std::vector<std::string> class_names_from(const std::string& text, std::int64_t classes) {
+  std::vector<std::string> names;
+  if (!text.empty())
+    for (std::size_t at = 0; at != std::string::npos;) {
+      const std::size_t end = text.find('\n', at);
+      names.push_back(text.substr(at, end - at));
+      at = end == std::string::npos ? end : end + 1;
+    }
+  if (static_cast<std::int64_t>(names.size()) == classes) return names;
+  names.clear();
+  for (std::int64_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
+  return names;
 }
 
 Owned<data::Loader> test_loader(const Settings& settings, Shared<const data::Dataset> set,

@@ -44,6 +44,13 @@ struct Session {
   Owned<data::Loader> train, test;
 };
 
+/// Names of classes as a model file's metadata keeps them, a line each; numbers are not worth
+/// keeping.
+inline constexpr char kClassNamesKey[] = "tenon.classes";
+std::string class_names_text(const data::Dataset& set);
+/// From such text; numbers where it does not give `classes` names.
+std::vector<std::string> class_names_from(const std::string& text, std::int64_t classes);
+
 /// A loader of test data: in order, scaled as the run scales.
 Owned<data::Loader> test_loader(const Settings& settings, Shared<const data::Dataset> set,
                                 std::int64_t batch);

@@ -99,6 +99,18 @@ class Flow(CommandTest):
             out = self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "1").out
             self.assertIn(f"run folder {name}\n", out)
 
+    def test_classes_with_names(self):
+        kinds = ["setosa", "versicolor", "virginica"]
+        rows = "".join(f"{i % 3 * 3 + i % 7 / 10},{-2 * (i % 3)},{kinds[i % 3]}\n" for i in range(300))
+        (self.folder / "flowers.csv").write_text("width,length,class\n" + rows)
+        self.ok("train", "mlp:2-16-3", "--data", "csv:flowers.csv", "--epochs", "8", "--out", "flowers")
+        for source in ("flowers", "flowers/best.safetensors"):
+            text = self.ok("predict", source, "--data", "csv:flowers.csv", "--count", "3").out
+            for kind in kinds:
+                self.assertIn(f"class {kind}, ", text)
+        self.assertIn("   setosa   100.00 %", self.ok("eval", "flowers").out)
+        self.assertIn(self.json("predict", "flowers", "--data", "csv:flowers.csv", "--json")[0]["class_name"], kinds)
+
     def test_csv_network(self):
         rows = [f"{i % 3 + i * 0.001:.3f},{(i * 7) % 5},{i % 3}" for i in range(200)]
         (self.folder / "table.csv").write_text("a,b,class\n" + "\n".join(rows) + "\n")
