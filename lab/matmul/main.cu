@@ -528,9 +528,12 @@ double share_of_peak(const Row& row, const Peaks& peaks) {
 }
 /// Of the faster of cuBLAS's two ways in.
 double share_of_cublas(const Row& row) { return std::min(row.cublas_ms, row.cublaslt_ms) / row.ms; }
-/// Of samples that follow a pause; 0 where none were taken.
-double rested_share(const Row& row) {
-  return row.rested_ms > 0 ? row.rested_cublas_ms / row.rested_ms : 0;
+/// Of samples that follow a pause, in percent, or `none` where none were taken.
+std::string rested_share(const Row& row, const char* none) {
+  if (!(row.rested_ms > 0)) return none;
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f", 100 * row.rested_cublas_ms / row.rested_ms);
+  return text;
 }
 
 void print_table(const Report& report) {
@@ -542,10 +545,10 @@ void print_table(const Report& report) {
               "way: A and B as stored");
   for (int i = 0; i < report.rows; ++i) {
     const Row& row = report.row[i];
-    std::printf("%-10s %-4s %5d %10.4f %9.2f %8.1f %8.1f %7.1f %9.0f %9.1e %6.1f%%  %s%s %s%s\n",
+    std::printf("%-10s %-4s %5d %10.4f %9.2f %8.1f %8s %7.1f %9.0f %9.1e %6.1f%%  %s%s %s%s\n",
                 kSteps[row.step].name, name_of(row.element), row.size, row.ms,
                 2e-9 * std::pow(row.size, 3) / row.ms, 100 * share_of_cublas(row),
-                100 * rested_share(row), 100 * share_of_peak(row, report.peaks),
+                rested_share(row, "-").c_str(), 100 * share_of_peak(row, report.peaks),
                 row.cpu_ms / row.ms, row.error, 100 * row.spread, row.trans_a ? "T" : "N",
                 row.trans_b ? "T" : "N", row.way, row.right ? "" : " WRONG");
   }
@@ -564,20 +567,21 @@ bool write_json(const Report& report, const std::string& path) {
   std::fprintf(file, " \"results\": [");
   for (int i = 0; i < report.rows; ++i) {
     const Row& row = report.row[i];
-    std::fprintf(file,
-                 "%s\n  {\"step\": \"%s\", \"way\": \"%s\", \"dtype\": \"%s\", \"size\": %d, "
-                 "\"a_stored\": \"%s\", \"b_stored\": \"%s\", \"ms\": %.5f, \"spread\": %.4f, "
-                 "\"samples\": %d, "
-                 "\"tflops\": %.3f, \"cublas_ms\": %.5f, \"cublaslt_ms\": %.5f, "
-                 "\"share_of_cublas\": %.4f, \"rested_ms\": %.5f, \"rested_share_of_cublas\": "
-                 "%.4f, \"share_of_peak\": %.4f, \"one_core_ms\": %.1f, "
-                 "\"relative_error\": %.3g, \"right\": %s}",
-                 i == 0 ? "" : ",", kSteps[row.step].name, row.way, name_of(row.element), row.size,
-                 row.trans_a ? "k,m" : "m,k", row.trans_b ? "n,k" : "k,n", row.ms, row.spread,
-                 row.samples, 2e-9 * std::pow(row.size, 3) / row.ms, row.cublas_ms, row.cublaslt_ms,
-                 share_of_cublas(row), row.rested_ms, rested_share(row),
-                 share_of_peak(row, report.peaks), row.cpu_ms, row.error,
-                 row.right ? "true" : "false");
+    std::fprintf(
+        file,
+        "%s\n  {\"step\": \"%s\", \"way\": \"%s\", \"dtype\": \"%s\", \"size\": %d, "
+        "\"a_stored\": \"%s\", \"b_stored\": \"%s\", \"ms\": %.5f, \"spread\": %.4f, "
+        "\"samples\": %d, "
+        "\"tflops\": %.3f, \"cublas_ms\": %.5f, \"cublaslt_ms\": %.5f, "
+        "\"share_of_cublas\": %.4f, \"rested_ms\": %s, \"rested_share_of_cublas_percent\": %s, "
+        "\"share_of_peak\": %.4f, \"one_core_ms\": %.1f, "
+        "\"relative_error\": %.3g, \"right\": %s}",
+        i == 0 ? "" : ",", kSteps[row.step].name, row.way, name_of(row.element), row.size,
+        row.trans_a ? "k,m" : "m,k", row.trans_b ? "n,k" : "k,n", row.ms, row.spread, row.samples,
+        2e-9 * std::pow(row.size, 3) / row.ms, row.cublas_ms, row.cublaslt_ms, share_of_cublas(row),
+        row.rested_ms > 0 ? std::to_string(row.rested_ms).c_str() : "null",
+        rested_share(row, "null").c_str(), share_of_peak(row, report.peaks), row.cpu_ms, row.error,
+        row.right ? "true" : "false");
   }
   std::fprintf(file, "\n ]\n}\n");
   return std::fclose(file) == 0;
