@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "base/thread_pool.h"
 #include "cpu/kernels/contract.h"
+#include "kernel_check.h"
 
 using namespace tenon;
 using namespace tenon::cpu;
@@ -29,40 +29,6 @@ std::vector<float> random_values(std::int64_t count, std::uint64_t seed, bool bf
   }
   return values;
 }
-
-// An instruction set, and on those that multiply bfloat16 whether that counts as fast.
-struct Level {
-  Isa isa;
-  bool fast_products;
-};
-
-std::vector<Level> levels() {
-  if (hardware_isa() == Isa::Neon) return {{Isa::Base, false}, {Isa::Neon, false}};
-  std::vector<Level> all;
-  for (const Isa isa : {Isa::Base, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
-    if (isa <= hardware_isa()) all.push_back({isa, false});
-  }
-  if (hardware_isa() >= Isa::Avx512Bf16) all.push_back({Isa::Avx512Bf16, true});
-  return all;
-}
-
-struct Limit {
-  bool before = fast_bf16_products();
-  explicit Limit(Level level) {
-    set_isa_limit(level.isa);
-    set_fast_bf16_products(level.fast_products);
-  }
-  ~Limit() {
-    set_isa_limit(Isa::Neon);
-    set_fast_bf16_products(before);
-  }
-};
-
-struct Threads {
-  int before = num_threads();
-  explicit Threads(int count) { set_num_threads(count); }
-  ~Threads() { set_num_threads(before); }
-};
 
 ConvShape make(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t k,
                std::int64_t r, std::int64_t s, int stride_h, int stride_w, int pad_h, int pad_w,
@@ -135,16 +101,6 @@ double relative_error(const std::vector<float>& got, const std::vector<double>& 
   }
   return std::sqrt(error / norm);
 }
-
-struct Memory {
-  void* data;
-  explicit Memory(std::size_t bytes) : data(std::aligned_alloc(64, (bytes + 127) / 64 * 64)) {
-    std::memset(data, 0xff, (bytes + 127) / 64 * 64);
-  }
-  ~Memory() { std::free(data); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-};
 
 // A tensor in one of the three types, holding values that all of them and bfloat16 represent.
 struct Tensor16 {

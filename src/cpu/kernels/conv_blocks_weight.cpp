@@ -7,6 +7,7 @@
 // should.) Images are cut into a fixed number of parts, whose sums are added in order. Bound by the
 // second-level cache.
 #include <algorithm>
+#include <cstring>
 
 #include "base/thread_pool.h"
 #include "cpu/kernels/conv_blocks.h"
@@ -19,6 +20,7 @@ constexpr std::int64_t kManyChunks = 16;
 constexpr std::int64_t kMostPartFloats = std::int64_t{1} << 22;  // of all parts' sums together
 constexpr std::int64_t kPlaneFloats = std::int64_t{1} << 16;     // of copied x, where it can be cut
 constexpr std::int64_t kPositions = 512;  // of one stretch, at least, where images are small
+constexpr std::int64_t kPartSteps = 32;   // of one part's block tiles, at least
 constexpr std::int64_t kSumRows = 4;      // output channels finished at a time
 constexpr std::int64_t kFilled = 6;       // one part in so many of a tile is enough
 
@@ -84,7 +86,10 @@ Plan plan_weights(const ConvShape& s) {
   plan.planes = planes();
   plan.image_words = div_up(s.n, 2);
   const std::int64_t sums = plan.part_floats(s.groups);
-  const std::int64_t most = std::clamp<std::int64_t>(kMostPartFloats / sums, 1, kManyChunks);
+  // A part's sums are written once, which few steps do not pay for.
+  const std::int64_t steps = plan.image_words * plan.positions(s.p, s.q) / kBlockWords;
+  const std::int64_t parts = std::clamp(steps / kPartSteps, kManyChunks / 2, kManyChunks);
+  const std::int64_t most = std::clamp<std::int64_t>(kMostPartFloats / sums, 1, parts);
   plan.words_per_part = div_up(plan.image_words, std::min(most, plan.image_words));
   plan.parts = div_up(plan.image_words, plan.words_per_part);
   if (plan.band == s.p) {
@@ -94,7 +99,7 @@ Plan plan_weights(const ConvShape& s) {
   }
   // Where there are too few parts, panels of output channels are shared out too, and planes are
   // copied for each.
-  const std::int64_t share = div_up(kManyChunks, plan.parts * s.groups);
+  const std::int64_t share = div_up(parts, plan.parts * s.groups);
   plan.panels_per_chunk = div_up(plan.panels, std::min(plan.panels, share));
   plan.chunks_per_part = s.groups * div_up(plan.panels, plan.panels_per_chunk);
   return plan;
@@ -228,7 +233,7 @@ class BlockWeights {
     for (std::int64_t i = 0; i < rows; ++i) {
       float* row = to + i * pitch;
       for (std::int64_t j = 0; j < q; j += kBlockWords)
-        std::copy_n(from + i * q + j, kBlockWords, row + j);
+        std::memcpy(row + j, from + i * q + j, kBlockWords * sizeof(float));
       for (std::int64_t j = q; j < pitch; ++j) row[j] = 0.0f;
     }
     const std::int64_t end = (rows - 1) * pitch + q;

@@ -69,7 +69,8 @@ class Product {
           const Block block = {row0, std::min(plan_.mb, plan_.m - row0),
                                col0, std::min(plan_.nb, plan_.n - col0),
                                k0,   std::min(plan_.kb, k_ - k0)};
-          pack(block, row0 == 0);
+          packed_block_ = packed_a_ + plan_.packed_a_at(row0, k0);
+          pack(block, col0 == 0 || !plan_.a_kept, row0 == 0);
           compute(block, epilogue);
         }
       }
@@ -87,9 +88,9 @@ class Product {
            plan_.kb % (2 * kBlockWords) == 0 && reinterpret_cast<std::uintptr_t>(a_.data) % 4 == 0;
   }
 
-  void pack(const Block& block, bool with_b) {
+  void pack(const Block& block, bool with_a, bool with_b) {
     const std::int64_t words = plan_.words(block.k);
-    const std::int64_t a_panels = div_up(block.rows, plan_.mr);
+    const std::int64_t a_panels = with_a ? div_up(block.rows, plan_.mr) : 0;
     const std::int64_t b_panels = with_b ? div_up(block.cols, plan_.nr) : 0;
     const std::int64_t a_group = pack_group(a_panels, words * plan_.mr),
                        b_group = pack_group(b_panels, words * plan_.nr);
@@ -141,7 +142,7 @@ class Product {
     source.data = element(a_.data, a_.dtype, row * a_.line_stride + (block.k0 + k0) * a_.k_stride);
     const int lines =
         static_cast<int>(std::min<std::int64_t>(plan_.mr, block.row0 + block.rows - row));
-    float* to = packed_a_ + panel * a_panel_size(block) + words_of(k0, plan_.pairs) * plan_.mr;
+    float* to = packed_block_ + panel * a_panel_size(block) + words_of(k0, plan_.pairs) * plan_.mr;
     if (plan_.blocks) return pack_block_panel(kernels_, source, lines, k, math_, to);
     pack_panel(kernels_, source, lines, k, math_, to, plan_.mr);
   }
@@ -216,7 +217,7 @@ class Product {
         const int vectors = static_cast<int>(div_up(args.cols, plan_.lanes));
         const TileFn* tiles = kernels_.strided[plan_.pairs][vectors > 2 ? 4 : vectors];
         for (std::int64_t i = 0; i < part.rows; i += plan_.mr) {
-          args.a = packed_a_ + (pa + i / plan_.mr) * a_panel_size(part) + k0 * plan_.mr;
+          args.a = packed_block_ + (pa + i / plan_.mr) * a_panel_size(part) + k0 * plan_.mr;
           args.c = c + i * ldc + j;
           tiles[std::min<std::int64_t>(plan_.mr, part.rows - i)](args);
           args.ahead += ahead;
@@ -270,7 +271,7 @@ class Product {
       args.a_row = a_.line_stride / 2;
       args.a_step = kBlockWords;
     } else {
-      args.a = packed_a_ + (pa + row / kBlockEdge) * a_panel_size(part) + k0 * kBlockEdge;
+      args.a = packed_block_ + (pa + row / kBlockEdge) * a_panel_size(part) + k0 * kBlockEdge;
       args.a_row = kBlockWords;
       args.a_step = kBlockWords * kBlockEdge;
     }
@@ -281,7 +282,8 @@ class Product {
   Math math_;
   PanelSource a_, b_;
   std::int64_t batch_ = 0, k_ = 0;
-  float *packed_a_ = nullptr, *packed_b_ = nullptr, *c_ = nullptr, *scratch_ = nullptr;
+  float *packed_a_ = nullptr, *packed_block_ = nullptr, *packed_b_ = nullptr, *c_ = nullptr,
+        *scratch_ = nullptr;
   std::int64_t ldc_ = 0;
 };
 

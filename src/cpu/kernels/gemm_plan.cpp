@@ -10,7 +10,8 @@ namespace {
 constexpr std::int64_t kMaxKb = 2048;                    // elements of the reduction packed at once
 constexpr std::int64_t kBlockA = std::int64_t{1} << 20;  // floats of packed A, at most
 constexpr std::int64_t kBlockB = std::int64_t{1} << 21;
-constexpr std::int64_t kPanelBytes = 32 << 10;  // of B's panel in the first-level cache
+constexpr std::int64_t kKeptA = std::int64_t{1} << 22;  // floats of packed A, where it is kept
+constexpr std::int64_t kPanelBytes = 32 << 10;          // of B's panel in the first-level cache
 constexpr std::int64_t kBlockPanelBytes =
     128 << 10;                      // the same for block tiles, in the second-level cache
 constexpr double kChunkWork = 5e5;  // multiply-adds that make a chunk worth handing out
@@ -76,7 +77,13 @@ void choose_chunks(GemmPlan& plan) {
 
 }  // namespace
 
-std::int64_t GemmPlan::packed_a() const { return round_up(mb * words(kb), 16); }
+std::int64_t GemmPlan::packed_a() const {
+  return round_up(a_kept ? packed_a_at(0, k_blocks() * kb) : mb * words(kb), 16);
+}
+
+std::int64_t GemmPlan::packed_a_at(std::int64_t row0, std::int64_t k0) const {
+  return a_kept ? (k0 / kb * round_up(m, mr) + row0) * words(kb) : 0;
+}
 
 std::int64_t GemmPlan::packed_b() const {
   const std::int64_t cols = b_in_place ? nr : nb;
@@ -114,6 +121,8 @@ GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
     plan.parts = div_up(shape.k, plan.k);
   }
   choose_blocks(plan);
+  plan.a_kept = plan.cut == GemmCut::Blocks && plan.nb < plan.n &&
+                round_up(plan.m, plan.mr) * plan.words(plan.kb) * plan.k_blocks() <= kKeptA;
   choose_chunks(plan);
   return plan;
 }

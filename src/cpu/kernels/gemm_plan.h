@@ -27,6 +27,7 @@ struct GemmPlan {
   std::int64_t kc = 0;                    // words
   std::int64_t chunk_m = 0, chunk_n = 0;  // panels of one chunk
   bool b_in_place = false;                // full panels of B are read where they are
+  bool a_kept = false;                    // all of A is packed once, for every block of columns
   std::int64_t parts = 1;                 // SplitK
 
   /// Words of the reduction as packed for k elements.
@@ -36,6 +37,8 @@ struct GemmPlan {
   }
   std::int64_t k_blocks() const { return (k + kb - 1) / kb; }
   std::int64_t packed_a() const;  // floats
+  /// Where the packed block of A starts.
+  std::int64_t packed_a_at(std::int64_t row0, std::int64_t k0) const;
   std::int64_t packed_b() const;
   /// Floats of result scratch when the caller has no memory for it: a chunk, or all where the
   /// reduction is cut.
