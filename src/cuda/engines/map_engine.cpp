@@ -1,3 +1,4 @@
+// The engine and its kernels: launches that are prepared once and given addresses at each run.
 #include "cuda/engines/map_engine.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Parts as text of whole kernels. Parts stand in namespaces of their own, part0, part1, …; their
+// arguments are members of one struct that the launch passes by value.
 #include "cuda/engines/map_kernel.h"
 
 #include <algorithm>

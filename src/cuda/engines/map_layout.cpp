@@ -1,3 +1,4 @@
+// Axes, levels, reach of views: facts about map programs that several printers need.
 #include "cuda/engines/map_layout.h"
 
 #include <algorithm>

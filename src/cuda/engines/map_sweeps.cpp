@@ -1,3 +1,5 @@
+// Which sweeps a region takes. Few launches first, then few passes over memory: a value that a
+// region stores anyway is read back rather than made again.
 #include "cuda/engines/map_sweeps.h"
 
 #include <algorithm>

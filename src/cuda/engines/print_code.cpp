@@ -1,3 +1,4 @@
+// Names of types and functions, casts, and words of arguments.
 #include "cuda/engines/print_code.h"
 
 #include <bit>

@@ -35,6 +35,7 @@ class ColumnsPrinter {
         printer_(map_, sweeps.values, coordinates_of(map_), arguments_, "a.", "Index"),
         elements_(printer_, map_) {
     if (across_ && kept_size_ < kWideAcross) wide_ = 1;
+    printer_.limit_alignment(wide_);
     choose_tile();
     choose_chunks();
     if (!options.one_block) printer_.allow_constant_loads();

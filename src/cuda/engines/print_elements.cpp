@@ -19,7 +19,9 @@ class ElementsPrinter {
         index_(fits_int(map_) ? "int" : "long long"),
         wide_(vector_width(map_, values, map_.space.rank() > 1)),
         printer_(map_, values, coordinates_of(map_), arguments_, "a.", "Index"),
-        elements_(printer_, map_) {}
+        elements_(printer_, map_) {
+    printer_.limit_alignment(wide_);
+  }
 
   Part print() {
     printer_.set_numbers();

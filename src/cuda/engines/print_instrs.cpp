@@ -1,3 +1,4 @@
+// Offsets, loads, stores and single instructions as text.
 #include "cuda/engines/print_instrs.h"
 
 #include <algorithm>
@@ -93,7 +94,7 @@ std::string InstrPrinter::inner_stride(const View& view) {
 int InstrPrinter::alignment(const View& view) const {
   std::int64_t bits = view.offset | 8;
   for (int d = 0; d + 1 < coordinates_.rank(); ++d) bits |= stride(view, d);
-  return static_cast<int>(bits & -bits);
+  return static_cast<int>(std::min(bits & -bits, widest_));
 }
 
 std::string InstrPrinter::address(const View& view, bool inner) {

@@ -40,8 +40,12 @@ class InstrPrinter {
   InnerStep inner_step(const View& view) const;
   /// The stride along the last axis, as an expression.
   std::string inner_stride(const View& view);
-  /// Largest power of two up to 8 that divides the offset and every stride but the last axis'.
+  /// Largest power of two up to 8 that divides the offset and every stride but the last axis', or
+  /// less where it does not matter.
   int alignment(const View& view) const;
+  /// No thread has more neighbours than that: finer patterns of alignment would only give more
+  /// texts.
+  void limit_alignment(int elements) { widest_ = elements; }
   /// From now on, values that the program does not write are loaded as constant memory: nothing
   /// else in the launch may write them.
   void allow_constant_loads() { constant_loads_ = true; }
@@ -92,6 +96,7 @@ class InstrPrinter {
   Arguments& arguments_;
   std::string prefix_, index_;
   bool constant_loads_ = false;
+  std::int64_t widest_ = 8;
   std::vector<std::string> expressions_;
   std::set<ValueId> written_;
   std::map<ValueId, std::string> pointers_;

@@ -1,3 +1,4 @@
+// Reductions as text; what they mean on the device is in kernels/map_reduce.cuh.
 #include "cuda/engines/print_reduction.h"
 
 #include <tenon/error.h>

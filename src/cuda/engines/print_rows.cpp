@@ -41,6 +41,7 @@ class RowsPrinter {
         reductions_.push_back({});
     for (const MapInstr& one : map_.instrs)
       uses_random_ = uses_random_ || one.code == MapCode::Random;
+    printer_.limit_alignment(wide_);
     choose_kept();
     choose_lanes();
     if (!keeps_) kept_.assign(map_.instrs.size(), false);

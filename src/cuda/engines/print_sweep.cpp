@@ -1,3 +1,4 @@
+// What all printers of sweeps share: widths, coordinates, the statements of one element.
 #include "cuda/engines/print_sweep.h"
 
 #include <algorithm>

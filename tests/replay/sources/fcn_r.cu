@@ -106,7 +106,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index j = (s * kLanes + lane) * N;
       if (active && j < length) {
         load_constant_row<2>(x9[s], a.p1 + c0 * Index(a.s1_0) + j);
-        load_constant_row<8>(x10[s], a.p2 + j);
+        load_constant_row<2>(x10[s], a.p2 + j);
       }
     }
 #pragma unroll
@@ -220,7 +220,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<2>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -317,7 +317,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (j < length) {
-        load_constant_row<8>(x0[s], a.p0 + j);
+        load_constant_row<4>(x0[s], a.p0 + j);
       }
     }
 #pragma unroll
@@ -376,12 +376,12 @@ struct Arguments {
 template <int N>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0);
+  load_row<4>(x0, a.p0 + c0);
   float x3[N];
-  load_row<8>(x3, a.p1 + c0);
+  load_row<4>(x3, a.p1 + c0);
   const float x5 = load(a.p2);
   float x7[N];
-  load_row<8>(x7, a.p3 + c0);
+  load_row<4>(x7, a.p3 + c0);
   float y0[N];
   float y1[N];
 #pragma unroll
@@ -393,8 +393,8 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
     y0[i] = t4;
     y1[i] = t8;
   }
-  save_row<8>(a.p0 + c0, y0);
-  save_row<8>(a.p3 + c0, y1);
+  save_row<4>(a.p0 + c0, y0);
+  save_row<4>(a.p3 + c0, y1);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -452,7 +452,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);

@@ -82,7 +82,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = MaxOf::combine(g0[i % kResults], x0[i]);
@@ -180,7 +180,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
   const float x1 = load_constant(a.p1 + c0);
   float y0[N];
 #pragma unroll
@@ -190,7 +190,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1,
     y0[i] = t2;
     g0[i % kResults] = SumOf::combine(g0[i % kResults], t3);
   }
-  save_row<8>(a.p2 + c0 * Index(a.s0_0) + c1, y0);
+  save_row<4>(a.p2 + c0 * Index(a.s0_0) + c1, y0);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -274,14 +274,14 @@ struct Arguments {
 template <int N>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0);
+  load_row<4>(x0, a.p0 + c0);
   float y0[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     const float t1 = scalar::log(x0[i]);
     y0[i] = t1;
   }
-  save_row<8>(a.p1 + c0, y0);
+  save_row<4>(a.p1 + c0, y0);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -460,8 +460,8 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (j < length) {
-        load_constant_row<8>(x0[s], a.p0 + j);
-        load_constant_row<8>(x6[s], a.p1 + j);
+        load_constant_row<4>(x0[s], a.p0 + j);
+        load_constant_row<4>(x6[s], a.p1 + j);
       }
     }
 #pragma unroll
@@ -481,7 +481,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
           g10 = SumOf::combine(g10, t9);
           y1[i] = t16;
         }
-        save_row<8>(a.p2 + j, y1);
+        save_row<4>(a.p2 + j, y1);
       }
     }
     g10 = reduce_block<SumOf, kThreads>(g10);
@@ -640,10 +640,10 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
   const float x1 = load_constant(a.p1 + c0);
   float x3[N];
-  load_constant_row<8>(x3, a.p2 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<4>(x3, a.p2 + c0 * Index(a.s0_0) + c1);
   float y0[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -652,7 +652,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1,
     y0[i] = t4;
     g0[i % kResults] = SumOf::combine(g0[i % kResults], t4);
   }
-  save_row<8>(a.p3 + c0 * Index(a.s0_0) + c1, y0);
+  save_row<4>(a.p3 + c0 * Index(a.s0_0) + c1, y0);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -738,12 +738,12 @@ struct Arguments {
 template <int N>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0);
+  load_row<4>(x0, a.p0 + c0);
   float x3[N];
-  load_row<8>(x3, a.p1 + c0);
+  load_row<4>(x3, a.p1 + c0);
   const float x5 = load(a.p2);
   float x7[N];
-  load_row<8>(x7, a.p3 + c0);
+  load_row<4>(x7, a.p3 + c0);
   float y0[N];
   float y1[N];
 #pragma unroll
@@ -755,8 +755,8 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
     y0[i] = t4;
     y1[i] = t8;
   }
-  save_row<8>(a.p0 + c0, y0);
-  save_row<8>(a.p3 + c0, y1);
+  save_row<4>(a.p0 + c0, y0);
+  save_row<4>(a.p3 + c0, y1);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -814,7 +814,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);

@@ -128,7 +128,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index j = (s * kLanes + lane) * N;
       if (active && j < length) {
         load_row<2>(x9[s], a.p1 + c0 * Index(a.s1_0) + j);
-        load_row<8>(x10[s], a.p2 + j);
+        load_row<2>(x10[s], a.p2 + j);
       }
     }
 #pragma unroll
@@ -224,7 +224,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<2>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -324,7 +324,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (j < length) {
-        load_constant_row<8>(x0[s], a.p0 + j);
+        load_constant_row<4>(x0[s], a.p0 + j);
       }
     }
 #pragma unroll
@@ -388,15 +388,15 @@ struct Arguments {
 template <int N>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0);
+  load_row<4>(x0, a.p0 + c0);
   float x1[N];
-  load_row<8>(x1, a.p1 + c0);
+  load_row<4>(x1, a.p1 + c0);
   float x6[N];
-  load_row<8>(x6, a.p2 + c0);
+  load_row<4>(x6, a.p2 + c0);
   const float x14 = load(a.p3);
   const float x19 = load(a.p4);
   float x21[N];
-  load_row<8>(x21, a.p5 + c0);
+  load_row<4>(x21, a.p5 + c0);
   float y0[N];
   float y1[N];
   float y2[N];
@@ -419,9 +419,9 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
     y1[i] = t12;
     y2[i] = t22;
   }
-  save_row<8>(a.p1 + c0, y0);
-  save_row<8>(a.p2 + c0, y1);
-  save_row<8>(a.p5 + c0, y2);
+  save_row<4>(a.p1 + c0, y0);
+  save_row<4>(a.p2 + c0, y1);
+  save_row<4>(a.p5 + c0, y2);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -479,7 +479,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);

@@ -106,7 +106,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index j = (s * kLanes + lane) * N;
       if (active && j < length) {
         load_row<2>(x9[s], a.p1 + c0 * Index(a.s1_0) + j);
-        load_row<8>(x10[s], a.p2 + j);
+        load_row<2>(x10[s], a.p2 + j);
       }
     }
 #pragma unroll
@@ -202,7 +202,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_row<2>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -302,7 +302,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (j < length) {
-        load_constant_row<8>(x0[s], a.p0 + j);
+        load_constant_row<4>(x0[s], a.p0 + j);
       }
     }
 #pragma unroll
@@ -361,12 +361,12 @@ struct Arguments {
 template <int N>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   float x0[N];
-  load_row<8>(x0, a.p0 + c0);
+  load_row<4>(x0, a.p0 + c0);
   float x3[N];
-  load_row<8>(x3, a.p1 + c0);
+  load_row<4>(x3, a.p1 + c0);
   const float x5 = load(a.p2);
   float x7[N];
-  load_row<8>(x7, a.p3 + c0);
+  load_row<4>(x7, a.p3 + c0);
   float y0[N];
   float y1[N];
 #pragma unroll
@@ -378,8 +378,8 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
     y0[i] = t4;
     y1[i] = t8;
   }
-  save_row<8>(a.p0 + c0, y0);
-  save_row<8>(a.p3 + c0, y1);
+  save_row<4>(a.p0 + c0, y0);
+  save_row<4>(a.p3 + c0, y1);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -437,102 +437,7 @@ struct Arguments {
 template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
   float x0[N];
-  load_constant_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
-  }
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread % kKept, lane = thread / kKept;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
-    float g0[1];
-    for (int v = 0; v < 1; ++v) g0[v] = 0;
-    if (active) {
-      const Index c1 = k_step;
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index c0 = r;
-        elements<1, 1>(a, c0, c1, g0);
-      }
-    }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
-      }
-    } else {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
-      }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 1; ++v) g0[v] = 0;
-        if (active) {
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
-          }
-        }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
-        if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
-// sum
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256, kKept = 32, kReduced = 8;
-using Index = int;
-__device__ unsigned tickets[1024];
-
-struct Arguments {
-  long long s0_0;
-  const float* p0;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  float* p1;
-  float* partial0;
-};
-
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
-  float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
@@ -646,117 +551,6 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1,
     g0[i % kResults] = SumOf::combine(g0[i % kResults], t5);
   }
   save_row<4>(a.p2 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2, y0);
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread / kReduced, lane = thread % kReduced;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
-    float g0[1];
-    for (int v = 0; v < 1; ++v) g0[v] = 0;
-    if (active) {
-      const Index c1 = k_step;
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
-#pragma unroll 4
-      for (Index r = start / 4 + lane; r < end; r += kReduced) {
-        const Index r_2 = quotient(r, a.by2, a.size2);
-        const Index c2 = (r - r_2 * Index(a.size2)) * 4;
-        const Index c0 = r_2;
-        elements<4, 1>(a, c0, c1, c2, g0);
-      }
-    }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
-      }
-    } else {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
-      }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 1; ++v) g0[v] = 0;
-        if (active) {
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
-          }
-        }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-        if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) columns_square_sub_mul_sum(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
-// square+sub+mul+sum
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256, kKept = 1, kReduced = 256;
-using Index = int;
-__device__ unsigned tickets[1024];
-
-struct Arguments {
-  Word<float> n2;
-  long long s0_0;
-  long long s0_1;
-  const float* p0;
-  const float* p1;
-  float* p2;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  long long size2;
-  Divider by2;
-  float* p3;
-  float* partial0;
-};
-
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
-  float x0[N];
-  load_constant_row<8>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
-  float x4[N];
-  load_constant_row<8>(x4, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
-  float y0[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const float t1 = scalar::square(x0[i]);
-    const float t3 = a.n2.value - t1;
-    const float t5 = x4[i] * t3;
-    y0[i] = t5;
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], t5);
-  }
-  save_row<8>(a.p2 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2, y0);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {

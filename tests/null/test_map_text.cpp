@@ -1,0 +1,177 @@
+// What the CUDA backend prints for map regions: the same text for sizes of one pattern, no
+// divisions where memory is contiguous, text that NVRTC takes for every dtype and for very large
+// arrays. No card is needed.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "../cpu/region_check.h"
+#include "cuda/engines/map_engine.h"
+#include "cuda/jit/embedded.h"
+#include "cuda/jit/nvrtc.h"
+
+using namespace tenon;
+using test::RegionCheck;
+
+namespace {
+
+constexpr DType F = DType::Float32;
+
+RegionCheck with_space(const Shape& space, bool rows = false) {
+  RegionCheck t;
+  t.region.map.space = space;
+  t.region.map.has_rows = rows;
+  t.region.title = "test";
+  return t;
+}
+
+std::string text_of(const RegionCheck& t) {
+  return cuda::map_engine(cuda::Target()).prepare(t.region, t.values, 1)->source();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// tanh(x * y), where y is the same for every row.
+std::string scaled(std::int64_t rows, std::int64_t columns) {
+  RegionCheck t = with_space({rows, columns});
+  const int x = t.load(t.leaf(F, {rows, columns})), y = t.load(t.leaf(F, {columns}));
+  t.store(t.compute(Op::Tanh, F, t.compute(Op::Mul, F, x, y)));
+  return text_of(t);
+}
+
+std::string softmax_with_bias_gradient(std::int64_t rows, std::int64_t columns) {
+  RegionCheck t = with_space({rows, columns}, true);
+  const int x = t.load(t.leaf(F, {rows, columns}));
+  const int e = t.compute(Op::Exp, F, t.compute(Op::Sub, F, x, t.row_reduce(Op::Max, x, F)));
+  const int p = t.compute(Op::Div, F, e, t.row_reduce(Op::Sum, e, F));
+  t.store(p);
+  t.reduce(p, Op::Sum, 1, F);
+  return text_of(t);
+}
+
+std::string column_sums(std::int64_t rows, std::int64_t columns) {
+  RegionCheck t = with_space({rows, columns});
+  t.reduce(t.load(t.leaf(F, {rows, columns})), Op::Sum, 1, F);
+  return text_of(t);
+}
+
+/// The axes and strides of a small region as those of a very large one, whose memory nobody has.
+void enlarge(RegionCheck& t) {
+  constexpr std::int64_t factor = 1 << 20;
+  const auto grow = [](View& view) {
+    for (int d = 0; d < kMaxRank; ++d)
+      if (view.stride[d] > 1) view.stride[d] *= factor;
+  };
+  Shape& space = t.region.map.space;
+  space[space.rank() - 1] *= factor;
+  for (MapInstr& instr : t.region.map.instrs) grow(instr.view);
+  for (MapStore& store : t.region.map.stores) grow(store.view);
+}
+
+void check_compiles(const std::string& source) {
+  const std::string between = "// ---- next launch ----";
+  for (std::size_t from = 0; from < source.size();) {
+    const std::size_t end = std::min(source.find(between, from), source.size());
+    const std::string text = source.substr(from, end - from);
+    from = end + between.size();
+    for (const int arch : {80, 90}) {
+      const auto result = cuda::nvrtc().compile(text, "kernel.cu", cuda::headers_of(text), arch);
+      CHECK_MESSAGE(!result.image.empty(), result.log << "\n" << text);
+    }
+  }
+}
+
+bool have_nvrtc() {
+  if (cuda::nvrtc().problem.empty()) return true;
+  MESSAGE("skipped: " << cuda::nvrtc().problem);
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("map text: another batch size is the same text") {
+  CHECK(scaled(32, 100) == scaled(64, 100));
+  CHECK(scaled(32, 100) == scaled(4096, 120));  // a pattern, not a size
+  CHECK(scaled(32, 100) != scaled(32, 99));
+  CHECK(softmax_with_bias_gradient(32, 10) == softmax_with_bias_gradient(64, 10));
+  CHECK(softmax_with_bias_gradient(1024, 1000) == softmax_with_bias_gradient(512, 1000));
+  CHECK(column_sums(32, 84) == column_sums(64, 84));
+  CHECK(column_sums(64, 84) == column_sums(100000, 84));
+}
+
+TEST_CASE("map text: contiguous memory takes wide accesses and no division") {
+  RegionCheck t = with_space({16, 16, 49});
+  const int x = t.load(t.leaf(F, {16, 16, 49})), y = t.load(t.leaf(F, {16, 16, 49}));
+  t.store(t.compute(Op::Add, F, x, y));
+  const std::string text = text_of(t);
+  CHECK(contains(text, "elements<4>"));
+  CHECK_FALSE(contains(text, "quotient"));
+  CHECK_FALSE(contains(text, "%"));
+  CHECK(contains(scaled(32, 100), "quotient"));
+}
+
+TEST_CASE("map text: few elements with rows and columns are one launch") {
+  const std::string small = softmax_with_bias_gradient(64, 10);
+  CHECK(small.find("__global__") == small.rfind("__global__"));
+  const std::string large = softmax_with_bias_gradient(1024, 1000);
+  CHECK(large.find("__global__") != large.rfind("__global__"));
+}
+
+TEST_CASE("map text: no launch without elements") {
+  CHECK(scaled(0, 100).empty());
+  CHECK_FALSE(column_sums(0, 100).empty());  // sums over nothing are zeros
+  CHECK(column_sums(100, 0).empty());
+}
+
+TEST_CASE("map text: NVRTC takes every op in every dtype") {
+  if (!have_nvrtc()) return;
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    RegionCheck t = with_space({64, 8}, true);
+    const int a = t.load(t.leaf(dtype, {64, 8})), b = t.load(t.leaf(dtype, {8}));
+    const auto floating_only = [](Op op) {
+      return (op >= Op::Exp && op <= Op::Sigmoid && op != Op::Square) || op == Op::Erf;
+    };
+    for (int o = static_cast<int>(Op::Neg); o <= static_cast<int>(Op::LogicalXor); ++o) {
+      const auto op = static_cast<Op>(o);
+      if (op == Op::Cast || (!is_floating(dtype) && floating_only(op))) continue;
+      const bool predicate =
+          op >= Op::Eq || op == Op::LogicalNot || op == Op::IsNan || op == Op::IsInf;
+      t.store(t.compute(op, predicate ? DType::Bool : dtype, a, op >= Op::Add ? b : -1));
+    }
+    for (int to = 0; to < kDTypeCount; ++to)
+      t.store(t.compute(Op::Cast, static_cast<DType>(to), a));
+    for (const Op op : {Op::Sum, Op::Prod, Op::Max, Op::Min}) t.store(t.row_reduce(op, a, dtype));
+    t.store(t.row_reduce(Op::ArgMax, a, DType::Int64));
+    t.reduce(a, Op::Sum, 1, dtype);
+    CAPTURE(std::string(name(dtype)));
+    check_compiles(text_of(t));
+  }
+}
+
+TEST_CASE("map text: NVRTC takes kernels over more than 2^31 elements, random numbers, iota") {
+  if (!have_nvrtc()) return;
+  for (const bool rows : {false, true}) {
+    RegionCheck t = with_space({64, 80}, rows);
+    View count;
+    count.stride[1] = 1;
+    const ValueId state = t.leaf_of(DType::Int64, {2}, {1, 2});
+    int x = t.load(t.leaf(F, {64, 80}));
+    x = t.compute(Op::Add, F, x, t.load(t.leaf(F, {80})));
+    x = t.compute(Op::Add, F, x, t.affine(count, F));
+    for (const std::int64_t kind : {0, 1})
+      x = t.compute(Op::Mul, F, x, t.random(state, kind, F, 0));
+    if (rows) x = t.compute(Op::Sub, F, x, t.row_reduce(Op::Max, x, F));
+    t.store(x);
+    check_compiles(text_of(t));
+    t.reduce(x, Op::Sum, 1, F);
+    t.reduce(x, Op::Sum, 2, F);
+    enlarge(t);
+    const std::string text = text_of(t);
+    CHECK(contains(text, "using Index = long long"));
+    check_compiles(text);
+  }
+}
