@@ -114,6 +114,7 @@ void write_store(const std::string& path) {
   });
 
   std::vector<cuda::BuiltIn> kernels;
+  kernels.reserve(jobs.size());
   for (const Job& job : jobs)
     kernels.push_back({cuda::built_in_key(job.source, job.option), job.image});
   const int toolkit = 1000 * cuda::nvrtc().major + 10 * cuda::nvrtc().minor;

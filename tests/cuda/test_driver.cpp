@@ -113,6 +113,7 @@ TEST_CASE("pool: sizes, reuse and statistics") {
     CHECK(reinterpret_cast<std::uintptr_t>(first) % 256 == 0);
     CHECK(pool.stats().system_allocations == 1);
     std::vector<void*> more;
+    more.reserve(1000);
     for (int i = 0; i < 1000; ++i) more.push_back(pool.allocate(1000));
     CHECK(pool.stats().system_allocations == 1);  // one slab of 2048 blocks
     CHECK(pool.stats().in_use == 1001 * 1024);

@@ -1,6 +1,7 @@
 // DeviceMemory for CUDA cards: one pool and one staging ring a card, made when they are first used.
 #include "cuda/device/memory.h"
 
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -32,6 +33,7 @@ struct CardMemory {
     if (result == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
     check(result, "allocating ", size_text(static_cast<std::int64_t>(bytes)), " on ",
           context.title());
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
     return reinterpret_cast<void*>(memory);
   }
   // At the end of the process the driver may be gone before the last buffer: nothing is lost then.
@@ -182,7 +184,7 @@ std::string size_text(std::int64_t bytes) {
     ++unit;
   }
   // Two decimals at most, none for bytes.
-  const auto hundredths = static_cast<std::int64_t>(value * 100 + 0.5);
+  const auto hundredths = static_cast<std::int64_t>(std::llround(value * 100));
   std::string text = cat(hundredths / 100);
   if (unit > 0 && hundredths % 100 != 0) {
     text += cat(".", hundredths / 10 % 10);

@@ -9,7 +9,10 @@ namespace tenon::cuda {
 
 struct Digest {
   std::uint64_t lo = 0, hi = 0;
-  auto operator<=>(const Digest&) const = default;
+  bool operator==(const Digest&) const = default;
+  bool operator<(const Digest& other) const {
+    return lo != other.lo ? lo < other.lo : hi < other.hi;
+  }
   /// 32 hexadecimal digits.
   std::string hex() const;
 };
