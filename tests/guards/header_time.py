@@ -3,7 +3,7 @@
 
 Processor time is measured, not the clock, and the best of several rounds counts. A busy machine still slows every compiler
 down, so each round also parses <string> and <vector>, and the limit grows by as much as that took longer than it does on the
-reference machine (two Zen 4 cores, quiet). It never shrinks.
+reference machine (two cores, quiet). It never shrinks.
 """
 import argparse
 import concurrent.futures
@@ -17,7 +17,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
-REFERENCE_SECONDS = 0.2  # <string> and <vector> on the reference machine
+# <string> and <vector> on the reference machine, where <tenon/tenon.h> takes 0.34 s. A busy machine stretches both, to a ratio
+# between 1.6 and 1.9; the guard fails above 2.
+REFERENCE_SECONDS = 0.2
 ROUNDS = 7
 ATTEMPTS = 4
 
