@@ -6,9 +6,9 @@
 
 namespace cases {
 
-/// The output, and the gradients of a weighted sum of it.
+/// The output, and the gradients of a weighted sum of it where the case has them.
 using Values = std::vector<std::vector<double>>;
-Values values(const Case& c, tenon::DType dtype);
+Values values(const Case& c, tenon::DType dtype, bool gradients = true);
 
 /// Fails the test where the distance, relative to the norm, reaches the tolerance.
 void compare(const Case& c, const Values& got, const Values& wanted, double tolerance);

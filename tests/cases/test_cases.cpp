@@ -105,10 +105,10 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-Values values(const Case& c, DType dtype) {
+Values values(const Case& c, DType dtype, bool gradients) {
   const Tensors inputs = make_inputs(c, dtype), targets = floating_only(inputs);
   std::vector<Tensor> wanted{c.build(inputs)};
-  if (c.grad && is_floating(wanted[0].dtype()))
+  if (gradients && c.grad && is_floating(wanted[0].dtype()))
     for (const Tensor& g : grad(weighted(wanted[0], 5), targets)) wanted.push_back(g);
   eval(wanted);
   Values out;

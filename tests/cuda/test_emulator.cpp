@@ -5,8 +5,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -267,6 +270,27 @@ TEST_CASE("a captured graph runs again, and its copies can be changed") {
   CHECK(y.get() == std::vector<float>{4, 8, 12});
   gpu->check(gpu->call.cuGraphExecDestroy(executable));
   gpu->check(gpu->call.cuGraphDestroy(graph));
+}
+
+/// Names of the functions that a header defines: words before "(" behind TENON_DEVICE.
+std::set<std::string> device_functions(const std::string& path) {
+  std::ifstream in(path);
+  REQUIRE(in.good());
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string qualifier = "\nTENON_DEVICE ";
+  std::set<std::string> names;
+  for (std::size_t at = text.find(qualifier); at != std::string::npos;
+       at = text.find(qualifier, at + 1)) {
+    const std::size_t end = text.find('(', at), start = text.rfind(' ', end) + 1;
+    names.insert(text.substr(start, end - start));
+  }
+  return names;
+}
+
+TEST_CASE("the emulator has every intrinsic, and no other") {
+  std::set<std::string> theirs = device_functions("src/cuda/kernels/intrinsics.cuh");
+  theirs.erase("shared_address");  // serves the other functions
+  CHECK(device_functions("tests/cuda/emulator/include/cuda/kernels/intrinsics.cuh") == theirs);
 }
 
 TEST_CASE("a source that does not compile comes back with the line") {

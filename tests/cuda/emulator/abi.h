@@ -11,7 +11,7 @@ struct Index3 {
   unsigned x, y, z;
 };
 
-enum class Shuffle { Xor, Down, Up, From };
+enum class Shuffle { Xor, Down, From };
 enum class Mma { Bf16, F16, Tf32 };
 
 /// Called by device code on the fiber of one thread. The warp-wide ones return when every lane of

@@ -161,7 +161,11 @@ TENON_EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule module,
     enter(*function);
     return CUDA_SUCCESS;
   }
-  return fail(CUDA_ERROR_NOT_FOUND, name);
+  std::string names;
+  for (const Entry* entry = *module->module.entries; entry != nullptr; entry = entry->next) {
+    names += std::string(" ") + entry->name;
+  }
+  return fail(CUDA_ERROR_NOT_FOUND, std::string(name) + " among:" + names);
 }
 
 TENON_EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,

@@ -27,9 +27,6 @@ int source_lane(const WarpCall& call, int lane) {
     case Shuffle::Down:
       from = lane + call.argument;
       break;
-    case Shuffle::Up:
-      from = lane - call.argument;
-      break;
     case Shuffle::From:
       from = call.argument & 31;
       break;

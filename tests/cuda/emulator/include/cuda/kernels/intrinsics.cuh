@@ -46,11 +46,6 @@ TENON_DEVICE T shuffle_down(T x, int delta) {
   return x;
 }
 template <class T>
-TENON_DEVICE T shuffle_up(T x, int delta) {
-  runtime->shuffle(Shuffle::Up, &x, sizeof(T), delta);
-  return x;
-}
-template <class T>
 TENON_DEVICE T shuffle(T x, int lane) {
   runtime->shuffle(Shuffle::From, &x, sizeof(T), lane);
   return x;
@@ -81,9 +76,6 @@ TENON_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* shared) {
 
 TENON_DEVICE void copy_async_16(void* shared, const void* global, bool inside) {
   runtime->copy_async(shared, global, 16, inside);
-}
-TENON_DEVICE void copy_async_8(void* shared, const void* global, bool inside) {
-  runtime->copy_async(shared, global, 8, inside);
 }
 TENON_DEVICE void copy_async_4(void* shared, const void* global, bool inside) {
   runtime->copy_async(shared, global, 4, inside);
