@@ -1,4 +1,5 @@
-// Writes a contraction's kernel: which template, its constants, its epilogue. The maths is in kernels/.
+// Writes a contraction's kernel: which template, its constants, its epilogue. The maths is in
+// kernels/.
 #include "cuda/engines/contraction_source.h"
 
 #include "cuda/engines/opaque_kernels.h"
