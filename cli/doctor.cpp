@@ -45,6 +45,64 @@ std::vector<std::string> advice(const SystemInfo& info, int used) {
   return lines;
 }
 
+// Cards with their rates, and NVIDIA's libraries with the place where each was found.
+void print_cards(bool measured) {
+  const Terminal& terminal = stdout_terminal();
+  const auto line = [&](const std::string& name, const std::string& text) {
+    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 14)), text);
+  };
+  const CudaInfo cuda = cuda_info();
+  if (!cuda.why_none.empty()) line("cuda", fmt::format("none: {}", cuda.why_none));
+  for (std::size_t k = 0; k < cuda.cards.size(); ++k) {
+    const CardInfo& card = cuda.cards[k];
+    line(card.device,
+         fmt::format("{}, capability {}.{}, {} multiprocessors, {}, {} free", card.name,
+                     card.capability / 10, card.capability % 10, card.multiprocessors,
+                     bytes_text(card.memory_total), bytes_text(card.memory_free)));
+    if (!measured) continue;
+    const CardSpeed speed = measure_card(static_cast<int>(k));
+    line("", fmt::format("fp32 {:.1f}, tf32 {:.0f}, bf16 {:.0f} TFLOP/s, memory {:.0f} GB/s read "
+                         "and written",
+                         speed.fp32_flops * 1e-12, speed.tf32_flops * 1e-12,
+                         speed.bf16_flops * 1e-12, speed.copy_bytes * 1e-9));
+  }
+  for (const CudaLibrary& library : cuda.libraries)
+    line(library.name, library.found ? fmt::format("{} in {}", library.version, library.path)
+                                     : fmt::format("not found: {}", library.version));
+}
+
+void json_cards(Json& json, bool measured) {
+  const CudaInfo cuda = cuda_info();
+  json.key("cuda").open_object().member("why_none", cuda.why_none).key("cards").open_array();
+  for (std::size_t k = 0; k < cuda.cards.size(); ++k) {
+    const CardInfo& card = cuda.cards[k];
+    json.open_object()
+        .member("device", card.device)
+        .member("name", card.name)
+        .member("capability", card.capability)
+        .member("multiprocessors", card.multiprocessors)
+        .member("memory_total", card.memory_total)
+        .member("memory_free", card.memory_free);
+    if (measured) {
+      const CardSpeed speed = measure_card(static_cast<int>(k));
+      json.member("fp32_tflops", speed.fp32_flops * 1e-12)
+          .member("tf32_tflops", speed.tf32_flops * 1e-12)
+          .member("bf16_tflops", speed.bf16_flops * 1e-12)
+          .member("copy_gb_per_s", speed.copy_bytes * 1e-9);
+    }
+    json.close_object();
+  }
+  json.close_array().key("libraries").open_array();
+  for (const CudaLibrary& library : cuda.libraries)
+    json.open_object()
+        .member("name", library.name)
+        .member("found", library.found)
+        .member("path", library.path)
+        .member("version", library.version)
+        .close_object();
+  json.close_array().close_object();
+}
+
 void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   const Terminal& terminal = stdout_terminal();
   const auto line = [&](const char* name, const std::string& text) {
@@ -66,6 +124,7 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
     line("bf16 peak", fmt::format("{:.1f} GFLOP/s", speed->bf16_flops * 1e-9));
     line("memory copy", fmt::format("{:.1f} GB/s read and written", speed->copy_bytes * 1e-9));
   }
+  print_cards(speed != nullptr);
   line("cache folder",
        cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not made yet)"));
   for (const FoundData& data : look_for_data())
@@ -93,6 +152,7 @@ void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
         .member("bf16_gflops", speed->bf16_flops * 1e-9);
     json.member("copy_gb_per_s", speed->copy_bytes * 1e-9);
   }
+  json_cards(json, speed != nullptr);
   json.member("cache_folder", cache_folder());
   json.key("data").open_object();
   for (const FoundData& data : look_for_data()) json.member(data.name, data.present);
@@ -130,8 +190,9 @@ Command doctor_command() {
   command.about =
       "Shows the processor with the instruction sets that Tenon has kernels for, the threads and "
       "the memory, the "
-      "measured peak of multiply-adds and of memory copies, and which data is at hand. Measuring "
-      "takes about a second; "
+      "measured peak of multiply-adds and of memory copies, NVIDIA cards with their rates and the "
+      "libraries that were found for them, and which data is at hand. Measuring takes about two "
+      "seconds; "
       "other work on the machine makes the figures smaller. Attach this page to a report of a "
       "fault.";
   command.examples = {{"tenon doctor", "The whole page."},

@@ -39,6 +39,35 @@ struct SystemSpeed {
 /// meanwhile.
 TENON_API SystemSpeed measure_system(int threads = 0);
 
+/// A card that Tenon can use.
+struct CardInfo {
+  std::string device;  ///< "cuda:0"
+  std::string name;    ///< "NVIDIA H200"
+  int capability = 0;  ///< ten times the compute capability: 90
+  int multiprocessors = 0;
+  std::int64_t memory_total = 0, memory_free = 0;  ///< bytes
+};
+/// A library of NVIDIA's that is loaded at run time.
+struct CudaLibrary {
+  std::string name;  ///< "driver", "NVRTC", "cuBLASLt", "cuDNN"
+  bool found = false;
+  std::string path;     ///< where it was found, or where it was looked for
+  std::string version;  ///< or why it cannot be used
+};
+struct CudaInfo {
+  std::vector<CardInfo> cards;
+  std::vector<CudaLibrary> libraries;
+  std::string why_none;  ///< why no card can be used; "" when one can
+};
+TENON_API CudaInfo cuda_info();
+
+/// Peak rates of a card, in FLOP/s and bytes (read plus written) per second.
+struct CardSpeed {
+  double fp32_flops = 0, tf32_flops = 0, bf16_flops = 0, copy_bytes = 0;
+};
+/// Measures for about half a second. Throws DeviceError when there is no such card.
+TENON_API CardSpeed measure_card(int index = 0);
+
 /// Where tuning results and downloads are kept: $TENON_CACHE, else $XDG_CACHE_HOME/tenon, else
 /// ~/.cache/tenon. The folder need not exist.
 TENON_API std::string cache_folder();

@@ -103,6 +103,9 @@ struct TrainOptions {
   /// Asked after every step: when it says true, a checkpoint is written and fit() returns
   /// Interrupted.
   Function<bool()> stop{};
+  /// When > 0: fit() stops so after this step of the run, as if `stop` had said so then. (On a card
+  /// steps are queued ahead, and a callback hears of one when later ones have begun.)
+  std::int64_t stop_after = 0;
   std::vector<std::pair<std::string, std::string>>
       model_metadata{};         ///< added to model.safetensors
   std::string settings_toml{};  ///< written to settings.toml

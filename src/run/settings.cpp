@@ -75,6 +75,9 @@ Settings current_settings(Device device) {
   out.options.arithmetic = arithmetic_on(device, s.precision);
   out.options.disabled = s.disabled;
   out.options.memory_limit = s.memory_limit;
+  // What a card cannot hold is refused before anything runs.
+  if (device.kind == Device::Kind::Cuda && s.memory_limit == 0)
+    out.options.memory_limit = cuda::target_of(device.index).memory_bytes;
   out.version = s.version;
   return out;
 }

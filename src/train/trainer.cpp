@@ -149,6 +149,9 @@ class Fit {
   io::Metadata metadata(io::Metadata more) const;
   void checkpoint();
   bool due() const;
+  bool stop_asked() const {
+    return (o_.stop_after > 0 && begun() >= o_.stop_after) || t_.stop_asked();
+  }
   bool finished() const { return p_.step >= total_ || early_stop(); }
   bool early_stop() const;
   const EpochReport* best() const;
@@ -372,7 +375,7 @@ bool Fit::epoch() {
   drained_ = Clock::now();
   while (begun() < total_ && begin_step()) {
     const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
-    const bool stop = !whole && t_.stop_asked(), save = !whole && !stop && due();
+    const bool stop = !whole && stop_asked(), save = !whole && !stop && due();
     if (whole || stop || save || queue_.size() >= ahead_) drain();
     p_.seconds = before + seconds_since(epoch_start_);
     if (whole) break;
@@ -466,7 +469,7 @@ TrainResult Fit::run() {
     std::filesystem::remove(folder_->file("model.safetensors"));
   t_.tell([&](Callback& c) { c.on_start(p_.step, total_); });
   while (!finished()) {
-    if (t_.stop_asked() || !epoch()) {
+    if (stop_asked() || !epoch()) {
       result_.reason = StopReason::Interrupted;
       break;
     }

@@ -26,18 +26,15 @@ struct Outcome {
   std::vector<double> losses;
 };
 
-// Notes the losses; ends the session after `last` steps, in good order or (abandon) at once.
+// Notes the losses; to abandon, ends the session at once after `last` steps.
 class Watcher : public Callback {
  public:
   Watcher(std::int64_t last, bool abandon) : last_(last), abandon_(abandon) {}
   void on_step(const StepReport& report) override {
     losses.push_back(report.loss);
-    if (report.step < last_) return;
-    if (abandon_) throw Abandoned();
-    stop = true;
+    if (abandon_ && report.step >= last_) throw Abandoned();
   }
   std::vector<double> losses;
-  bool stop = false;
 
  private:
   std::int64_t last_;
@@ -61,7 +58,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = share<Watcher>(c.steps, c.abandon);
   options.callbacks = {watcher};
-  options.stop = [watcher] { return watcher->stop; };
+  if (!c.abandon) options.stop_after = c.steps;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
   try {
     trainer.fit(*session.train, nullptr);

@@ -46,6 +46,7 @@ Card describe(const Driver& api, int ordinal) {
   std::size_t bytes = 0;
   check(api.cuDeviceTotalMem(&bytes, card.device), "asking card ", ordinal, " for its memory");
   card.memory_total = static_cast<std::int64_t>(bytes);
+  card.target.memory_bytes = card.memory_total;
   Target& target = card.target;
   target.arch = 10 * attribute(api, card.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                 attribute(api, card.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

@@ -1,0 +1,28 @@
+// Facts and rates of the cards, for reports.
+#include <tenon/system.h>
+
+#include "base/str.h"
+#include "cuda/cuda.h"
+#include "run/devices.h"
+
+namespace tenon {
+
+CudaInfo cuda_info() {
+  const cuda::Facts facts = cuda::facts();
+  CudaInfo out;
+  out.why_none = facts.why_none;
+  for (const cuda::CardFact& card : facts.cards)
+    out.cards.push_back({cat("cuda:", card.target.ordinal), card.name, card.target.arch,
+                         card.target.multiprocessors, card.memory_total, card.memory_free});
+  for (const cuda::LibraryFact& library : facts.libraries)
+    out.libraries.push_back({library.name, library.found, library.path, library.version});
+  return out;
+}
+
+CardSpeed measure_card(int index) {
+  open_device({Device::Kind::Cuda, static_cast<std::int16_t>(index)});
+  const cuda::Rates rates = cuda::measure_rates(index);
+  return {rates.fp32, rates.tf32, rates.bf16, rates.copy};
+}
+
+}  // namespace tenon
