@@ -215,6 +215,8 @@ TEST_CASE("native contraction: convolutions and their gradients") {
                         Conv{1, 4, 13, 8, 6, 5, 3, {2, 3, 2, 0, 1, 2, 2}},
                         Conv{3, 16, 7, 7, 32, 1, 1, {1, 1, 0, 0, 1, 1, 1}},
                         Conv{5, 6, 4, 4, 10, 4, 4, {1, 1, 0, 0, 1, 1, 1}},
+                        Conv{2, 3, 15, 14, 4, 7, 7, {2, 2, 3, 3, 1, 1, 1}},
+                        Conv{1, 2, 36, 5, 3, 33, 2, {1, 1, 1, 1, 1, 1, 1}},
                         Conv{7, 1, 28, 28, 6, 5, 5, {1, 1, 2, 2, 1, 1, 1}}}) {
     const std::int64_t p = (g.h + 2 * g.v.pad_h - g.v.dil_h * (g.r - 1) - 1) / g.v.stride_h + 1;
     const std::int64_t q = (g.w + 2 * g.v.pad_w - g.v.dil_w * (g.s - 1) - 1) / g.v.stride_w + 1;

@@ -156,8 +156,7 @@ class Model {
   static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
     const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
-    const double window = o.window == 0 ? 0 : o.window == 1 ? 4 : 24;
-    return copies * ((through_registers ? 14 : 10) + window);
+    return copies * ((through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0));
   }
 
   const ContractionForm& form_;

@@ -170,7 +170,7 @@ class ContractionEngine final : public Engine {
     const auto tiled = [](DType t) {
       return t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
     };
-    if (form.huge || !tiled(c.dtype) || !tiled(form.a.dtype) || !tiled(form.b.dtype))
+    if (form.plain || !tiled(c.dtype) || !tiled(form.a.dtype) || !tiled(form.b.dtype))
       return std::make_unique<PlainKernel>(region, form, std::move(epilogue), target_);
     return std::make_unique<TiledKernel>(region, form, std::move(epilogue), target_,
                                          choose_config(c, form));

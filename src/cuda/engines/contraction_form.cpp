@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -194,7 +195,8 @@ class Former {
   }
 
   /// Where the outputs' pixels and the taps of x meet; both get strides of x.
-  void window_of(OperandForm& o, const View& x, const Shape& shape, Axis& pixel, Axis& tap) {
+  void window_of(OperandForm& o, int window, const View& x, const Shape& shape, Axis& pixel,
+                 Axis& tap) {
     pixel.stride[0] = x.stride[0];
     pixel.stride[1] = v_.stride_h * x.stride[2], pixel.stride[2] = v_.stride_w * x.stride[3];
     tap.stride[0] = x.stride[1];
@@ -203,9 +205,18 @@ class Former {
     pixel.u0 = -v_.pad_h, pixel.u_step = v_.stride_h;
     pixel.v0 = -v_.pad_w, pixel.v_step = v_.stride_w;
     tap.u_step = v_.dil_h, tap.v_step = v_.dil_w;
-    o.window = v_.pad_h != 0 || v_.pad_w != 0 ? 1 : 0;
-    o.operand.limit_u = static_cast<int>(shape[2]);
-    o.operand.limit_v = static_cast<int>(shape[3]);
+    if (v_.pad_h != 0 || v_.pad_w != 0) open_window(o, window, shape, pixel, tap);
+  }
+  void open_window(OperandForm& o, int window, const Shape& picture, const Axis& pixel,
+                   const Axis& tap) {
+    const auto whole = [](std::int64_t i) { return static_cast<int>(i); };
+    o.window = window;
+    o.operand.limit_u = whole(picture[2]), o.operand.limit_v = whole(picture[3]);
+    o.operand.taps_u = whole(tap.size[1]), o.operand.taps_v = whole(tap.size[2]);
+    o.operand.tap_step_u = whole(tap.u_step), o.operand.tap_step_v = whole(tap.v_step);
+    const std::int64_t sizes[] = {pixel.size[1], pixel.size[2], picture[2], picture[3]};
+    plain_ = plain_ || std::max(tap.size[1], tap.size[2]) > kGemmMaxTaps ||
+             *std::max_element(std::begin(sizes), std::end(sizes)) >= kLimit / 4;
   }
 
   void forward() {
@@ -214,7 +225,7 @@ class Former {
     add_batch_axis(v_.groups, group_out * c_.b.stride[0], w[1] * c_.a.stride[1]);
     std::swap(form_.a, form_.b);  // A: the filters
     Axis pixel{{y[0], y[2], y[3]}, {}}, tap{{w[1], w[2], w[3]}, {}};
-    window_of(form_.b, c_.a, c_.a_shape, pixel, tap);
+    window_of(form_.b, 1, c_.a, c_.a_shape, pixel, tap);
     sizes(group_out, pixel.count(), tap.count());
     set_axes(form_.a, one_digit(group_out, c_.b.stride[0]), taps(c_.b, w));
     set_axes(form_.b, pixel, tap);
@@ -228,14 +239,12 @@ class Former {
     std::swap(form_.a, form_.b);  // A: the filters, transposed
     const bool strided = v_.stride_h != 1 || v_.stride_w != 1;
     OperandForm& o = form_.b;
-    o.window = strided ? 2 : 1;
     Axis pixel{{dx[0], dx[2], dx[3]}, {c_.a.stride[0], 0, 0}}, tap{{group_out, w[2], w[3]}, {}};
     tap.stride[0] = c_.a.stride[1];
     pixel.u_step = pixel.v_step = 1;
-    tap.u0 = v_.pad_h, tap.u_step = -v_.dil_h;
-    tap.v0 = v_.pad_w, tap.v_step = -v_.dil_w;
-    o.operand.limit_u = static_cast<int>(dy[2]);
-    o.operand.limit_v = static_cast<int>(dy[3]);
+    pixel.u0 = v_.pad_h, tap.u_step = -v_.dil_h;
+    pixel.v0 = v_.pad_w, tap.v_step = -v_.dil_w;
+    open_window(o, strided ? 3 : 1, dy, pixel, tap);
     if (strided) {
       o.operand.step_u = make_divisor(v_.stride_h);
       o.operand.step_v = make_divisor(v_.stride_w);
@@ -261,7 +270,7 @@ class Former {
     add_batch_axis(v_.groups, group_out * c_.b.stride[1], w[1] * c_.a.stride[1]);
     std::swap(form_.a, form_.b);  // A: the output's gradient
     Axis pixel{{y[0], y[2], y[3]}, {}}, tap{{w[1], w[2], w[3]}, {}};
-    window_of(form_.b, c_.a, c_.a_shape, pixel, tap);
+    window_of(form_.b, 2, c_.a, c_.a_shape, pixel, tap);
     sizes(group_out, tap.count(), pixel.count());
     set_axes(form_.a, one_digit(group_out, c_.b.stride[1]), pixels(c_.b, y));
     set_axes(form_.b, tap, pixel);
@@ -286,7 +295,7 @@ class Former {
     const std::int64_t farthest = std::max(reach(c_.a, c_.a_shape), reach(c_.b, c_.b_shape));
     form_.wide = farthest >= kLimit / 2;  // half: padding reaches a little farther
     // Tiles round sizes up; counters must stay below 2^31 then too.
-    form_.huge = std::max({p.m, p.n, p.k}) >= kLimit - 4096 || form_.batch >= kLimit;
+    form_.plain = plain_ || std::max({p.m, p.n, p.k}) >= kLimit - 4096 || form_.batch >= kLimit;
   }
 
   struct BatchAxis {
@@ -296,6 +305,7 @@ class Former {
   const Contraction& c_;
   const ConvAttrs v_;
   ContractionForm form_;
+  bool plain_ = false;
   std::vector<BatchAxis> batch_;
 };
 

@@ -29,7 +29,7 @@ struct ContractionForm {
   int inner_axis = 0;    // 1: m holds further batches, 2: n does
   int store_vector = 1;  // results that can be stored at once: 4 or 1
   bool wide = false;     // 64-bit offsets
-  bool huge = false;     // an axis beyond 2^31: the plain kernel only
+  bool plain = false;    // an axis beyond 2^31 or a window of too many taps: the plain kernel only
 };
 
 /// The shape of matrices or convolution; `values` give the operands' dtypes.

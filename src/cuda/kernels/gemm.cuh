@@ -110,14 +110,14 @@ class GemmBlock {
       offset_b += digit * p_.batch_stride_b[d];
       z = rest;
     }
-    StageA stage_a(a, static_cast<const typename C::A::Memory*>(a.data) + offset_a, m0_,
-                   static_cast<int>(p_.m), tables_);
-    StageB stage_b(b, static_cast<const typename C::B::Memory*>(b.data) + offset_b, n0_,
-                   static_cast<int>(p_.n), tables_ + StageA::kTableBytes);
-
     const int k0 = C::kSplit ? static_cast<int>(blockIdx.y) * p_.k_per_split : 0;
     const int k_all = static_cast<int>(p_.k);
     const int k_end = !C::kSplit || k_all - k0 < p_.k_per_split ? k_all : k0 + p_.k_per_split;
+    StageA stage_a(a, static_cast<const typename C::A::Memory*>(a.data) + offset_a, m0_,
+                   static_cast<int>(p_.m), k_end, tables_);
+    StageB stage_b(b, static_cast<const typename C::B::Memory*>(b.data) + offset_b, n0_,
+                   static_cast<int>(p_.n), k_end, tables_ + StageA::kTableBytes);
+
     const int tiles = k_end > k0 ? (k_end - k0 + C::kK - 1) / C::kK : 0;
     stage_a.prepare(0, k0);
     stage_b.prepare(0, k0);
@@ -139,10 +139,10 @@ class GemmBlock {
         stage_b.turn_to(next);
         stage_a.prepare(next + 1, k + C::kK);
         stage_b.prepare(next + 1, k + C::kK);
-        stage_a.copy(tile_a(ahead), k, k_end);
-        stage_b.copy(tile_b(ahead), k, k_end);
-        stage_a.fetch(k, k_end);
-        stage_b.fetch(k, k_end);
+        stage_a.copy(tile_a(ahead), k);
+        stage_b.copy(tile_b(ahead), k);
+        stage_a.fetch(k);
+        stage_b.fetch(k);
       }
       copy_async_commit();
       if (t >= 0) {

@@ -20,17 +20,22 @@ struct GemmAxis {
   int u0 = 0, u_step = 0, v0 = 0, v_step = 0;
 };
 
-/// outer: m or n; inner: k. Window 1: an element counts when 0 <= u < limit_u and 0 <= v < limit_v,
-/// u and v summed over both axes. Window 2 (input gradients of strided convolutions): u and v must
-/// be multiples of step, the quotients are checked, and they have strides of their own.
+/// outer: m or n; inner: k. In a window one axis is pixels, the other taps, and an element counts
+/// when 0 <= u < limit_u and 0 <= v < limit_v, u and v summed over both axes. Window 1: the outer
+/// axis is the pixels; 2: the inner one; 3 (input gradients of strided convolutions): the outer
+/// one, u and v must be multiples of step, and their quotients are checked and have strides of
+/// their own.
 struct GemmOperand {
   const void* data = nullptr;
   GemmAxis outer, inner;
   int limit_u = 0, limit_v = 0;
+  int taps_u = 0, taps_v = 0;  // numbers of taps, at most kGemmMaxTaps each
+  int tap_step_u = 0, tap_step_v = 0;
   Divisor step_u, step_v;
   long long stride_u = 0, stride_v = 0;
 };
 
+inline constexpr int kGemmMaxTaps = 31;
 inline constexpr int kGemmBatchAxes = 6;
 
 struct GemmProblem {

@@ -30,7 +30,7 @@ TENON_DEVICE bool locate(const GemmOperand& o, const long long (&x)[3], const lo
   if (window == 0) return true;
   long long u = o.outer.u0 + x[1] * o.outer.u_step + o.inner.u0 + y[1] * o.inner.u_step;
   long long v = o.outer.v0 + x[2] * o.outer.v_step + o.inner.v0 + y[2] * o.inner.v_step;
-  if (window == 2) {
+  if (window == 3) {
     const auto step_u = static_cast<long long>(o.step_u.value),
                step_v = static_cast<long long>(o.step_v.value);
     if (u < 0 || v < 0 || u % step_u != 0 || v % step_v != 0) return false;

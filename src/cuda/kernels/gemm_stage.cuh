@@ -57,25 +57,76 @@ struct Side {
   static constexpr bool kAsync = memory == stored && vector * sizeof(Stored) >= 4;
 };
 
+/// Where an index stands. Without a window, u says whether the index exists. With one, a pixel has
+/// masks of the taps that stay inside the picture (bit r of u: row r, bit s of v: column s), a tap
+/// its bit numbers; indexes beyond the end have no bit set, or bit 31, which never is.
 template <class Offset>
 struct alignas(16) Place {
   Offset offset;
-  int u, v;
+  unsigned u, v;
 };
 
-template <int digits, class Offset>
-TENON_DEVICE Place<Offset> place(const GemmAxis& axis, int index) {
+enum class Role { Plain, Pixel, StridedPixel, Tap, StridedTap };
+
+/// Bit t: x + t * step is a coordinate inside [0, limit) (strided: after an exact division).
+template <bool strided>
+TENON_DEVICE unsigned window_mask(int x, int step, int taps, int limit, const Divisor& divisor) {
+  if (!strided && (step == 1 || step == -1)) {  // the bits from first to end
+    const int lowest = step > 0 ? -x : x - limit + 1, highest = step > 0 ? limit - x : x + 1;
+    const int first = lowest < 0 ? 0 : lowest, end = highest < taps ? highest : taps;
+    return end > first ? (1u << end) - (1u << first) : 0u;
+  }
+  unsigned mask = 0;
+#pragma unroll 1
+  for (int t = 0; t < taps; ++t, x += step) {
+    int y = x;
+    bool whole = true;
+    if constexpr (strided) {
+      unsigned rest = static_cast<unsigned>(x < 0 ? 0 : x);
+      y = static_cast<int>(split<false>(rest, divisor));
+      whole = rest == 0 && x >= 0;
+    }
+    const bool inside = whole && static_cast<unsigned>(y) < static_cast<unsigned>(limit);
+    mask |= static_cast<unsigned>(inside) << t;
+  }
+  return mask;
+}
+
+template <int digits, Role role, class Offset>
+TENON_DEVICE Place<Offset> place(const GemmOperand& o, const GemmAxis& axis, int index, int end) {
+  constexpr bool strided = role == Role::StridedPixel || role == Role::StridedTap;
+  constexpr bool tap = role == Role::Tap || role == Role::StridedTap;
+  const bool exists = index < end;
   if constexpr (digits == 1) {
-    return {static_cast<Offset>(index) * static_cast<Offset>(axis.stride[0]), 0, 0};
+    return {static_cast<Offset>(index) * static_cast<Offset>(axis.stride[0]), exists ? 1u : 0u, 0u};
   } else {
     unsigned d2 = static_cast<unsigned>(index);
     unsigned d1 = split<false>(d2, axis.size2);
     const unsigned d0 = split<false>(d1, axis.size1);
-    return {static_cast<Offset>(d0) * static_cast<Offset>(axis.stride[0]) +
-                static_cast<Offset>(d1) * static_cast<Offset>(axis.stride[1]) +
-                static_cast<Offset>(d2) * static_cast<Offset>(axis.stride[2]),
-            axis.u0 + static_cast<int>(d1) * axis.u_step,
-            axis.v0 + static_cast<int>(d2) * axis.v_step};
+    Place<Offset> at{static_cast<Offset>(d0) * static_cast<Offset>(axis.stride[0]) +
+                         static_cast<Offset>(d1) * static_cast<Offset>(axis.stride[1]) +
+                         static_cast<Offset>(d2) * static_cast<Offset>(axis.stride[2]),
+                     exists ? 1u : 0u, 0u};
+    const int u = axis.u0 + static_cast<int>(d1) * axis.u_step,
+              v = axis.v0 + static_cast<int>(d2) * axis.v_step;
+    if constexpr (strided) {
+      // u / step of a pixel and of a tap differ by a whole number where their remainders agree.
+      const auto whole_u = static_cast<Offset>(
+                     divide<false>(static_cast<unsigned>(tap ? -u : u), o.step_u)),
+                 whole_v = static_cast<Offset>(
+                     divide<false>(static_cast<unsigned>(tap ? -v : v), o.step_v));
+      const Offset more =
+          whole_u * static_cast<Offset>(o.stride_u) + whole_v * static_cast<Offset>(o.stride_v);
+      at.offset += tap ? -more : more;
+    }
+    if constexpr (tap) {
+      at.u = exists ? d1 : 31u;
+      at.v = d2;
+    } else if constexpr (role != Role::Plain) {
+      at.u = exists ? window_mask<strided>(u, o.tap_step_u, o.taps_u, o.limit_u, o.step_u) : 0u;
+      at.v = window_mask<strided>(v, o.tap_step_v, o.taps_v, o.limit_v, o.step_v);
+    }
+    return at;
   }
 }
 
@@ -94,36 +145,34 @@ class Stager {
   static constexpr int kPlaces = kOuterTable ? kOuter : kInnerTable ? 2 * kDepth : 0;
   static constexpr int kTableBytes = kPlaces * static_cast<int>(sizeof(Place<Offset>));
 
-  /// `table`: kTableBytes of shared memory; a barrier must follow.
+  /// `table`: kTableBytes of shared memory; a barrier must follow. Indexes end at `outer_end` and
+  /// `k_end`.
   TENON_DEVICE Stager(const GemmOperand& operand, const typename S::Memory* data, int outer0,
-                      int outer_end, void* table)
-      : o_(operand), data_(data), outer0_(outer0), outer_end_(outer_end) {
+                      int outer_end, int k_end, void* table)
+      : o_(operand), data_(data), outer0_(outer0), outer_end_(outer_end), k_end_(k_end) {
     table_ = static_cast<Place<Offset>*>(table);
     if constexpr (kOuterTable) {
       for (int i = static_cast<int>(threadIdx.x); i < kOuter; i += kThreads)
-        table_[i] = place<S::kOuterDigits, Offset>(o_.outer, outer0 + i);
+        table_[i] = outer(outer0 + i);
     }
     if constexpr (!S::kAlongK)
-      if constexpr (kThreads % kAcross == 0)
-        fixed_ = place<S::kOuterDigits, Offset>(o_.outer, outer0 + across(0));
+      if constexpr (kThreads % kAcross == 0) fixed_ = outer(outer0 + across(0));
   }
 
   /// Before a barrier: prepares for the tile at k0, the `number`th.
   TENON_DEVICE void prepare(int number, int k0) {
     if constexpr (kInnerTable) {
       const int i = static_cast<int>(threadIdx.x);
-      if (i < kDepth)
-        table_[number % 2 * kDepth + i] = place<S::kInnerDigits, Offset>(o_.inner, k0 + i);
+      if (i < kDepth) table_[number % 2 * kDepth + i] = inner(k0 + i);
     }
   }
   /// After it: the next calls are about that tile.
   TENON_DEVICE void turn_to(int number) { turn_ = number % 2 * kDepth; }
 
-  /// Starts the copies of the tile at k0 (elements from k_end on are 0).
-  TENON_DEVICE void copy(Stored* tile, int k0, int k_end) {
+  /// Starts the copies of the tile at k0.
+  TENON_DEVICE void copy(Stored* tile, int k0) {
     if constexpr (S::kAsync)
-      each(k0, k_end, [&](int, int position, bool inside, Offset offset) {
-        const typename S::Memory* from = data_ + offset;  // read when inside only
+      each(k0, [&](int, int position, bool inside, const typename S::Memory* from) {
         if constexpr (S::kVector * sizeof(Stored) == 16)
           copy_async_16(tile + position, from, inside);
         else
@@ -131,10 +180,10 @@ class Stager {
       });
   }
   /// The way through registers.
-  TENON_DEVICE void fetch(int k0, int k_end) {
+  TENON_DEVICE void fetch(int k0) {
     if constexpr (!S::kAsync)
-      each(k0, k_end, [&](int i, int, bool inside, Offset offset) {
-        held_[i] = inside ? data_[offset] : typename S::Memory(0);
+      each(k0, [&](int i, int, bool inside, const typename S::Memory* from) {
+        held_[i] = inside ? *from : typename S::Memory(0);
       });
   }
   TENON_DEVICE void put(Stored* tile) {
@@ -166,57 +215,58 @@ class Stager {
                                    : (t + i * kThreads) / kAcross;
   }
 
-  TENON_DEVICE Place<Offset> outer_place(int i) const {
-    if constexpr (kOuterTable) return table_[down(i)];
-    if constexpr (!S::kAlongK && kThreads % kAcross == 0) return fixed_;
-    return place<S::kOuterDigits, Offset>(o_.outer, outer0_ + (S::kAlongK ? down(i) : across(i)));
+  static constexpr Role kOuterRole = S::kWindow == 0   ? Role::Plain
+                                     : S::kWindow == 1 ? Role::Pixel
+                                     : S::kWindow == 2 ? Role::Tap
+                                                       : Role::StridedPixel;
+  static constexpr Role kInnerRole = S::kWindow == 0   ? Role::Plain
+                                     : S::kWindow == 1 ? Role::Tap
+                                     : S::kWindow == 2 ? Role::Pixel
+                                                       : Role::StridedTap;
+  TENON_DEVICE Place<Offset> outer(int index) const {
+    return place<S::kOuterDigits, kOuterRole, Offset>(o_, o_.outer, index, outer_end_);
+  }
+  TENON_DEVICE Place<Offset> inner(int k) const {
+    return place<S::kInnerDigits, kInnerRole, Offset>(o_, o_.inner, k, k_end_);
+  }
+  static TENON_DEVICE bool meet(const Place<Offset>& x, const Place<Offset>& y) {
+    if constexpr (S::kWindow == 0) return (x.u & y.u) != 0;
+    const Place<Offset>&pixel = S::kWindow == 2 ? y : x, &tap = S::kWindow == 2 ? x : y;
+    return ((pixel.u >> tap.u) & (pixel.v >> tap.v) & 1u) != 0;
   }
 
-  TENON_DEVICE bool inside_window(const Place<Offset>& outer, const Place<Offset>& inner,
-                                  Offset& offset) const {
-    if constexpr (S::kWindow == 0) return true;
-    int u = outer.u + inner.u, v = outer.v + inner.v;
-    if constexpr (S::kWindow == 2) {
-      if (u < 0 || v < 0) return false;
-      unsigned ru = static_cast<unsigned>(u), rv = static_cast<unsigned>(v);
-      u = static_cast<int>(split<false>(ru, o_.step_u));
-      v = static_cast<int>(split<false>(rv, o_.step_v));
-      if (ru + rv != 0) return false;
-      offset += static_cast<Offset>(u) * static_cast<Offset>(o_.stride_u) +
-                static_cast<Offset>(v) * static_cast<Offset>(o_.stride_v);
-    }
-    return static_cast<unsigned>(u) < static_cast<unsigned>(o_.limit_u) &&
-           static_cast<unsigned>(v) < static_cast<unsigned>(o_.limit_v);
-  }
-
-  /// f(i, position in the tile, inside, offset in memory) for every copy of this thread.
+  /// f(i, position in the tile, inside, address, which is memory only when inside) for every copy
+  /// of this thread. One of the two places is the same for all, and its part of the address too.
   template <class F>
-  TENON_DEVICE void each(int k0, int k_end, F&& f) {
-    constexpr bool one_k = S::kAlongK && kThreads % kAcross == 0;
-    Place<Offset> inner{};
-    if constexpr (one_k) inner = place<S::kInnerDigits, Offset>(o_.inner, k0 + across(0));
+  TENON_DEVICE void each(int k0, F&& f) {
+    constexpr bool one = kThreads % kAcross == 0;
+    Place<Offset> fixed = fixed_;
+    if constexpr (one && S::kAlongK) fixed = inner(k0 + across(0));
+    const typename S::Memory* base = data_ + fixed.offset;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       if (!counts(i)) continue;
-      const int outer_index = outer0_ + (S::kAlongK ? down(i) : across(i));
-      const int k = k0 + (S::kAlongK ? across(i) : down(i));
-      if constexpr (kInnerTable)
-        inner = table_[turn_ + down(i)];
-      else if constexpr (!one_k)
-        inner = place<S::kInnerDigits, Offset>(o_.inner, k);
-      const Place<Offset> outer = outer_place(i);
-      Offset offset = outer.offset + inner.offset;
-      bool inside = outer_index < outer_end_ && k < k_end;
-      inside = inside_window(outer, inner, offset) && inside;
-      f(i, down(i) * kPitch + across(i), inside, offset);
+      if constexpr (!one) {
+        fixed = S::kAlongK ? inner(k0 + across(i)) : outer(outer0_ + across(i));
+        base = data_ + fixed.offset;
+      }
+      const Place<Offset> other = line(i, k0);
+      const bool inside = S::kAlongK ? meet(other, fixed) : meet(fixed, other);
+      f(i, down(i) * kPitch + across(i), inside, base + other.offset);
     }
+  }
+  /// The place of the line of copy i.
+  TENON_DEVICE Place<Offset> line(int i, int k0) const {
+    if constexpr (kOuterTable) return table_[down(i)];
+    if constexpr (kInnerTable) return table_[turn_ + down(i)];
+    return S::kAlongK ? outer(outer0_ + down(i)) : inner(k0 + down(i));
   }
 
   const GemmOperand& o_;
   const typename S::Memory* data_;
   Place<Offset>* table_;
   int turn_ = 0;
-  int outer0_, outer_end_;
+  int outer0_, outer_end_, k_end_;
   Place<Offset> fixed_{};
   typename S::Memory held_[S::kAsync ? 1 : kCount];
 };
