@@ -11,8 +11,9 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMaxItems = 48;        // bounds the tile registers of a region
-constexpr std::int64_t kMaxRow = 16384;      // longer rows do not stay in cache
+constexpr std::size_t kMaxItems = 48;  // bounds the tile registers of a region
+// Longer rows do not stay in cache; on a card, where a row is a block's, they leave blocks idle.
+constexpr std::int64_t kMaxRow = 16384, kMaxRowOnCard = 65536;
 constexpr std::int64_t kMaxWholeRow = 4096;  // a reduction of everything this small is one row
 
 bool is_map(const Item& item) {
@@ -89,7 +90,10 @@ bool row_merges(const Ref& ref, int row_axes) {
 
 class Fuser {
  public:
-  Fuser(const Lowered& graph, const PlanOptions& options) : g_(graph), on_(options.enabled(kFuse)) {
+  Fuser(const Lowered& graph, const PlanOptions& options)
+      : g_(graph),
+        on_(options.enabled(kFuse)),
+        max_row_(options.device.kind == Device::Kind::Cuda ? kMaxRowOnCard : kMaxRow) {
     out_.group_of.assign(g_.items.size(), -1);
     out_.role.assign(g_.items.size(), Role::Element);
   }
@@ -143,7 +147,7 @@ class Fuser {
     const int axes = trailing_axes(item);
     const std::int64_t row = trailing_numel(own.space, axes);
     const bool everything = axes == own.space.rank() || row == own.space.numel();
-    const bool fits = row <= (everything ? kMaxWholeRow : kMaxRow);
+    const bool fits = row <= (everything ? kMaxWholeRow : max_row_);
     const bool row_kind =
         item.kind == OpKind::ArgReduction || (axes > 0 && fits && row_merges(item.args[0], axes));
     out_.role[k] = row_kind ? Role::RowReduce : Role::Column;
@@ -490,6 +494,7 @@ class Fuser {
 
   const Lowered& g_;
   bool on_;
+  std::int64_t max_row_;
   Fused out_;
   std::vector<char> seen_;
   std::vector<int> stack_;

@@ -78,6 +78,7 @@ std::shared_ptr<const Program> training_step(const Recorded& r, std::int64_t bat
   std::vector<const Engine*> engines(of_card.begin(), of_card.end());
   engines.push_back(&rest);
   PlanOptions plan;
+  plan.device = {Device::Kind::Cuda, 0};
   plan.engines = engines;
   return plan_program(roots, leaves, plan);
 }
