@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kMaxKb = 2048;                    // elements of the reduction packed at once
 constexpr std::int64_t kBlockA = std::int64_t{1} << 20;  // floats of packed A, at most
 constexpr std::int64_t kBlockB = std::int64_t{1} << 21;
-constexpr std::int64_t kKeptA = std::int64_t{1} << 22;  // floats of packed A, where it is kept
+constexpr std::int64_t kKeptA = std::int64_t{6} << 20;  // floats of packed A, where it is kept
 constexpr std::int64_t kPanelBytes = 32 << 10;          // of B's panel in the first-level cache
 constexpr std::int64_t kBlockPanelBytes =
     128 << 10;                      // the same for block tiles, in the second-level cache
