@@ -16,9 +16,14 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kMostBlocks = 4096;
-constexpr std::int64_t kWarpRow = 1024;     // longest row of a warp
-constexpr std::int64_t kKeptElements = 48;  // of a thread, over all values that it keeps
+constexpr std::int64_t kWarpRow = 1024;  // longest row of a warp
 constexpr int kWidestBlock = 1024;
+
+/// Elements that a thread may keep, over all values, by the threads of its row: in the widest
+/// blocks it has 64 registers.
+constexpr std::int64_t most_kept(std::int64_t lanes) {
+  return lanes > 512 ? 28 : (lanes > 32 ? 56 : 72);
+}
 
 class RowsPrinter {
  public:
@@ -143,8 +148,8 @@ class RowsPrinter {
     };
     const std::int64_t units = divide_up(length_, wide_);
     const auto keepable = [&](std::int64_t lanes) {
-      return pow2(divide_up(units, lanes)) * wide_ * std::max<std::int64_t>(arrays, 1) <=
-             kKeptElements;
+      return divide_up(units, lanes) * wide_ * std::max<std::int64_t>(arrays, 1) <=
+             most_kept(lanes);
     };
     threads_ = options_.threads;
     lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
@@ -155,7 +160,7 @@ class RowsPrinter {
       lanes_ = threads_;
     }
     keeps_ = keepable(lanes_);
-    steps_ = static_cast<int>(pow2(divide_up(units, lanes_)));
+    steps_ = static_cast<int>(std::max<std::int64_t>(divide_up(units, lanes_), 1));
   }
 
   // ---- Statements
