@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "card_engine.h"
+#include "compiler.h"
 #include "cpu/region_check.h"
 #include "cuda/engines/wgmma_engine.h"
 #include "cuda/jit/embedded.h"
@@ -103,6 +104,10 @@ TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
   CHECK(text({1024, 4096, 2048}) == text({1000, 4000, 2000}));
   if (!cuda::nvrtc().problem.empty()) {
     MESSAGE("skipped: " << cuda::nvrtc().problem);
+    return;
+  }
+  if (test::compiler_is_emulated()) {
+    MESSAGE("skipped: the emulated compiler knows no inline PTX");
     return;
   }
   for (const DType compute : {BF, H}) {
