@@ -134,7 +134,12 @@ class Run {
     Tensor& w = tensor(op.part(first + kW), !filter);
     Tensor& y = tensor(op.part(first + kY), !forward);
     const Descriptor& g = op.part(first + kGeometry);
-    const auto number = [&](int name, std::size_t i) { return g.get<std::int64_t>(name, i); };
+    std::int64_t stride[2], pad[2], dil[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      stride[i] = g.get<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, i);
+      pad[i] = g.get<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, i);
+      dil[i] = g.get<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS, i);
+    }
     const std::int64_t groups = x.size[1] / w.size[1], group_out = w.size[0] / groups;
     if (y.size[1] != w.size[0] || x.size[0] != y.size[0] || groups * w.size[1] != x.size[1])
       return false;
@@ -145,12 +150,8 @@ class Run {
             for (std::int64_t c = 0; c < w.size[1]; ++c)
               for (std::int64_t r = 0; r < w.size[2]; ++r)
                 for (std::int64_t s = 0; s < w.size[3]; ++s) {
-                  const std::int64_t i = p * number(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 0) -
-                                         number(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0) +
-                                         r * number(CUDNN_ATTR_CONVOLUTION_DILATIONS, 0);
-                  const std::int64_t j = q * number(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1) -
-                                         number(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 1) +
-                                         s * number(CUDNN_ATTR_CONVOLUTION_DILATIONS, 1);
+                  const std::int64_t i = p * stride[0] - pad[0] + r * dil[0];
+                  const std::int64_t j = q * stride[1] - pad[1] + s * dil[1];
                   if (i < 0 || i >= x.size[2] || j < 0 || j >= x.size[3]) continue;
                   double& at_x = x.at(n, k / group_out * w.size[1] + c, i, j);
                   double& at_w = w.at(k, c, r, s);
