@@ -17,29 +17,36 @@ namespace {
 constexpr GemmTile kFmaTiles[] = {
     {16, 16, 64, 256, 3, 4, 4},   {16, 64, 32, 256, 4, 4, 4},  {64, 16, 32, 256, 4, 4, 4},
     {32, 32, 32, 256, 4, 4, 4},   {8, 128, 32, 256, 3, 4, 4},  {32, 64, 32, 256, 3, 4, 4},
+    {32, 16, 64, 256, 3, 4, 4},   {32, 128, 16, 256, 3, 4, 4},
     {64, 64, 16, 128, 4, 8, 4},   {64, 128, 16, 256, 3, 8, 4}, {128, 128, 16, 256, 3, 8, 8},
 };
 constexpr GemmTile kTf32Tiles[] = {
     {16, 16, 64, 256, 3, 16, 16}, {16, 32, 64, 256, 3, 16, 32},  {32, 32, 32, 128, 4, 32, 32},
     {16, 64, 32, 256, 4, 16, 32}, {64, 16, 32, 256, 4, 32, 16},  {32, 64, 32, 256, 4, 32, 32},
     {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 3, 32, 32}, {64, 128, 32, 256, 3, 32, 32},
-    {128, 128, 32, 256, 3, 64, 32},
+    {32, 16, 64, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32}, {128, 128, 32, 256, 3, 64, 32},
 };
 constexpr GemmTile kShortTiles[] = {
     {16, 16, 128, 256, 3, 16, 16}, {16, 32, 128, 256, 3, 16, 32}, {32, 32, 64, 128, 4, 32, 32},
     {16, 64, 64, 256, 3, 16, 32},  {64, 16, 64, 256, 3, 32, 16},  {32, 64, 64, 256, 3, 32, 32},
     {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 4, 32, 32},  {64, 128, 32, 256, 3, 32, 32},
-    {128, 64, 32, 128, 3, 64, 32}, {128, 128, 32, 256, 4, 64, 32},
+    {32, 16, 128, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32},
+    {128, 64, 32, 128, 3, 64, 32}, {64, 256, 32, 256, 3, 32, 64}, {128, 128, 32, 256, 4, 64, 32},
 };
 // clang-format on
 
-constexpr std::int64_t kMultiprocessors = 132;  // a number of the model, not of the card
+constexpr int kMultiprocessors = 132;  // a number of the model, not of the card
 constexpr int kMaxSplits = 128;
 constexpr std::int64_t kMaxSplitTiles = 1024;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t power_above(std::int64_t x) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
+}
+/// The next of 2, 3, 4, 6, 8, 12, …
+std::int64_t more_splits(std::int64_t s) {
+  const std::int64_t power = power_above(s + 1);
+  return power >= 4 && s < power / 4 * 3 ? power / 4 * 3 : power;
 }
 
 GemmMath math_of(const Contraction& c, const ContractionForm& form) {
@@ -89,12 +96,15 @@ int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
 
 class Model {
  public:
-  Model(const ContractionForm& form, const GemmConfig& base)
+  /// The sizes of filters are as they are; what grows with the batch is rounded up.
+  Model(Op op, const ContractionForm& form, const GemmConfig& base)
       : form_(form),
         base_(base),
-        m_(power_above(form.problem.m)),
-        n_(power_above(form.problem.n)),
-        k_(power_above(std::max<long long>(form.problem.k, 1))),
+        m_(op == Op::Matmul ? power_above(form.problem.m) : form.problem.m),
+        n_(op == Op::Conv2dWeightGrad ? form.problem.n : power_above(form.problem.n)),
+        k_(op == Op::Conv2d || op == Op::Conv2dInputGrad
+               ? form.problem.k
+               : power_above(std::max<long long>(form.problem.k, 1))),
         batch_(power_above(form.batch)) {}
 
   std::int64_t tiles(const GemmTile& t) const {
@@ -103,29 +113,35 @@ class Model {
 
   double cycles(const GemmConfig& config) const {
     const GemmTile& t = config.tile;
-    const std::int64_t steps = ceil_div(ceil_div(k_, config.splits), t.k),
-                       blocks = tiles(t) * config.splits,
-                       share = ceil_div(blocks, kMultiprocessors);
+    const std::int64_t steps = ceil_div(ceil_div(k_, config.splits), t.k);
+    // Half a block more than the even share: sizes were rounded up, so how the last wave fills is
+    // not known.
+    const double share =
+        std::max(1.0, static_cast<double>(tiles(t) * config.splits) / kMultiprocessors + 0.5);
     // Blocks that a multiprocessor runs at a time fill one another's waiting.
-    const std::int64_t room = std::max<std::int64_t>(
-        1, std::min<std::int64_t>(kSharedBytes / config.shared_bytes,
-                                  (t.m * t.n >= 8192 ? 512 : 1024) / t.threads));
-    const double resident = static_cast<double>(std::min(room, share));
-    const double waves = std::ceil(static_cast<double>(share) / resident);
+    const int room =
+        std::min(kSharedBytes / config.shared_bytes, (t.m * t.n >= 8192 ? 512 : 1024) / t.threads);
+    const double resident = std::min(std::max(1.0, static_cast<double>(room)), share);
+    const double waves = share / resident;
     const double slots = instructions(t), warps = t.threads / 32.0;
-    const double step = std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
-                                  slots * kAlone, kLatency / (t.stages - 1)});
+    const double step =
+        std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
+                  resident * bytes(t) / kBytes, slots * kAlone, kLatency / (t.stages - 1)});
     const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
     double out = std::ceil(results / 4) * kLatency + resident * warps / 4 * results * 30;
     double total = kStart + waves * (static_cast<double>(steps) * step + kLatency + out);
-    if (config.splits > 1)
-      total += 2 * kLatency + std::ceil(results / 4) * config.splits / 4.0 * kLatency;
+    if (config.splits > 1) {
+      const double partials = 8.0 * static_cast<double>(m_ * n_ * batch_) * config.splits;
+      total += 2 * kLatency + std::ceil(results / 4) * config.splits / 4.0 * kLatency +
+               partials / kBytes / kMultiprocessors;
+    }
     return total;
   }
 
  private:
-  static constexpr std::int64_t kSharedBytes = 220 * 1024;
+  static constexpr int kSharedBytes = 220 * 1024;
   static constexpr double kStart = 2000, kLatency = 700;  // a launch; a load from far
+  static constexpr double kBytes = 30;                    // a cycle, from the second-level cache
   static constexpr double kIssue = 1.4, kAlone = 3;  // cycles an instruction: among many, alone
 
   /// Instructions of a thread for one stage, the tensor cores' aside.
@@ -147,6 +163,11 @@ class Model {
     };
     return slices * (fragments(base_.stored_a, t.thread_m) + fragments(base_.stored_b, t.thread_n) +
                      t.thread_m * t.thread_n / 128.0);
+  }
+  /// Of the operands, for one stage.
+  double bytes(const GemmTile& t) const {
+    return t.k * (t.m * static_cast<double>(item_size(form_.a.dtype)) +
+                  t.n * static_cast<double>(item_size(form_.b.dtype)));
   }
   /// Cycles of the tensor cores of a multiprocessor.
   double tensor(const GemmTile& t) const {
@@ -187,18 +208,18 @@ GemmConfig config_with(const Contraction& c, const ContractionForm& form, const 
 
 GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
-  const Model model(form, base);
+  const Model model(c.op, form, base);
   double best = std::numeric_limits<double>::infinity();
   const GemmTile* tile = nullptr;
   int splits = 1;
   for (const GemmTile& t : gemm_tiles(base.math))
-    for (int s = 1; s <= kMaxSplits; s *= 2) {
-      if (s > 1 && (form.problem.k < 2ll * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
-      const double cycles = model.cycles(config_with(c, form, t, s));
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
+      if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
+      const double cycles = model.cycles(config_with(c, form, t, static_cast<int>(s)));
       if (cycles >= best) continue;
       best = cycles;
       tile = &t;
-      splits = s;
+      splits = static_cast<int>(s);
     }
   return config_with(c, form, *tile, splits);
 }

@@ -1,6 +1,6 @@
 // Which tile, how many blocks: the choice that a contraction's text and grid depend on. By sizes
-// alone, rounded up to powers of two, so that results do not depend on the card and another batch
-// size rarely needs another text.
+// alone, those that grow with the batch rounded up to powers of two, so that results do not depend
+// on the card and another batch size rarely needs another text.
 #pragma once
 
 #include <cstdint>
