@@ -6,12 +6,11 @@
 #include <tuple>
 #include <utility>
 
-#include "card_engine.h"
-#include "cpu/region_check.h"
 #include "cuda/engines/contraction_engine.h"
+#include "device_check.h"
 
 using namespace tenon;
-using test::RegionCheck;
+using test::DeviceCheck;
 
 namespace {
 
@@ -48,8 +47,8 @@ Case product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = F, DT
   return {{m, k}, {k, n}, {m, n}, dtype, dtype, F, compute};
 }
 
-RegionCheck contraction(const Case& k, const View& a, const View& b, bool keep_result = true) {
-  RegionCheck t;
+DeviceCheck contraction(const Case& k, const View& a, const View& b, bool keep_result = true) {
+  DeviceCheck t;
   t.region.kind = RegionKind::Contraction;
   Contraction& c = t.region.contraction;
   c.op = k.op;
@@ -68,7 +67,7 @@ RegionCheck contraction(const Case& k, const View& a, const View& b, bool keep_r
 }
 
 /// bias + tanh, relu of the bare result, a product with a residual, over [batch, rows, columns].
-void add_epilogue(RegionCheck& t, const Shape& space, bool bias_of_rows) {
+void add_epilogue(DeviceCheck& t, const Shape& space, bool bias_of_rows) {
   t.region.contraction.has_epilogue = true;
   t.region.map.space = space;
   const DType dtype = t.region.contraction.dtype;
@@ -87,28 +86,37 @@ double tolerance(const Case& k) {
   return rounds ? 2e-3 : 2e-5;  // the reference engine keeps float32 operands as they are
 }
 
-void check(RegionCheck& t, const Case& k) {
-  const test::CardEngine engine(cuda::native_contraction_engine(cuda::target_of(0)));
-  t.check(engine, tolerance(k));
+void check(DeviceCheck& t, const Case& k) {
+  t.check_device(cuda::native_contraction_engine(cuda::target_of(0)), tolerance(k));
 }
 
-void check_tile(RegionCheck& t, const Case& k, const cuda::GemmTile& tile, int splits) {
-  const cuda::Target target = cuda::target_of(0);
-  const test::CardEngine engine(cuda::native_contraction_engine(target),
-                                [&](const Region& region, std::span<const Value> values, int) {
-                                  return cuda::prepare_contraction(region, values, target, tile,
-                                                                   splits);
-                                });
+/// The native engine with a tile and a number of splits that it would not choose.
+class TileEngine final : public Engine {
+ public:
+  TileEngine(const cuda::GemmTile& tile, int splits) : tile_(tile), splits_(splits) {}
+  const char* name() const override { return "native"; }
+  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return cuda::prepare_contraction(region, values, cuda::target_of(0), tile_, splits_);
+  }
+
+ private:
+  const cuda::GemmTile tile_;
+  const int splits_;
+};
+
+void check_tile(DeviceCheck& t, const Case& k, const cuda::GemmTile& tile, int splits) {
   CAPTURE(tile.m);
   CAPTURE(tile.n);
   CAPTURE(splits);
-  t.check(engine, tolerance(k));
+  t.check_device(TileEngine(tile, splits), tolerance(k));
 }
 
 }  // namespace
 
 TEST_CASE("native contraction: matrices, plain and transposed, with and without epilogue") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   for (const auto& [m, n, k] : {std::tuple<int, int, int>{1, 1, 1},
                                 {64, 10, 84},
                                 {33, 130, 65},
@@ -117,7 +125,7 @@ TEST_CASE("native contraction: matrices, plain and transposed, with and without 
                                 {8, 16, 5000}})
     for (int mode = 0; mode < 4; ++mode) {
       const Case c = product(m, n, k);
-      RegionCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
+      DeviceCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
                                   (mode & 1) != 0 ? natural(c.b) : transposed(c.b), mode != 2);
       if (mode >= 2) add_epilogue(t, {1, m, n}, mode == 3);
       check(t, c);
@@ -125,7 +133,7 @@ TEST_CASE("native contraction: matrices, plain and transposed, with and without 
 }
 
 TEST_CASE("native contraction: every tile, split and whole") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   for (const auto& [dtype, compute, tf32] : {std::tuple<DType, DType, bool>{F, F, false},
                                              {F, F, true},
                                              {F, BF, false},
@@ -138,7 +146,7 @@ TEST_CASE("native contraction: every tile, split and whole") {
                                                : cuda::GemmMath::Bf16;
     int mode = 0;
     for (const cuda::GemmTile& tile : cuda::gemm_tiles(math)) {
-      RegionCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
+      DeviceCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
                                   (mode & 2) != 0 ? transposed(c.b) : natural(c.b));
       check_tile(t, c, tile, mode % 3 == 1 ? 3 : 1);
       ++mode;
@@ -147,31 +155,31 @@ TEST_CASE("native contraction: every tile, split and whole") {
 }
 
 TEST_CASE("native contraction: mixed dtypes, odd sizes") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   for (const auto& [a, b, compute] :
        {std::tuple<DType, DType, DType>{F, BF, BF}, {H, F, F}, {BF, BF, F}, {F, F, H}, {BF, H, BF}})
     for (int mode = 0; mode < 2; ++mode) {
       Case c = product(37, 45, 51, F, compute);
       c.dtype_a = a;
       c.dtype_b = b;
-      RegionCheck t = contraction(c, mode == 1 ? transposed(c.a) : natural(c.a),
+      DeviceCheck t = contraction(c, mode == 1 ? transposed(c.a) : natural(c.a),
                                   mode == 1 ? natural(c.b) : transposed(c.b));
       check(t, c);
     }
 }
 
 TEST_CASE("native contraction: 16-bit, float64 and integer results") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   for (const DType dtype : {BF, H, DType::Float64, DType::Int32, DType::Int64, DType::UInt8}) {
     const DType compute = dtype;
     const Case c{{2, 33, 40}, {2, 40, 68}, {2, 33, 68}, dtype, dtype, dtype, compute};
-    RegionCheck t = contraction(c, natural(c.a), natural(c.b));
+    DeviceCheck t = contraction(c, natural(c.a), natural(c.b));
     check(t, c);
   }
 }
 
 TEST_CASE("native contraction: batches: even, broadcast, uneven") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   for (const DType dtype : {F, DType::Float64})
     for (int mode = 0; mode < 5; ++mode) {
       const Case c{{3, 4, 9, 20}, {3, 4, 20, 31}, {3, 4, 9, 31}, dtype, dtype, dtype, dtype};
@@ -185,16 +193,16 @@ TEST_CASE("native contraction: batches: even, broadcast, uneven") {
         a.offset = 8 * 20;
         a.stride[2] = -20;
       }
-      RegionCheck t = contraction(c, a, b, mode != 1);
+      DeviceCheck t = contraction(c, a, b, mode != 1);
       add_epilogue(t, {12, 9, 31}, mode == 3);
       check(t, c);
     }
 }
 
 TEST_CASE("native contraction: an update of a weight in the epilogue of its gradient") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   const Case c{{70, 130}, {130, 32}, {70, 32}};
-  RegionCheck t = contraction(c, natural(c.a), natural(c.b), false);
+  DeviceCheck t = contraction(c, natural(c.a), natural(c.b), false);
   t.region.contraction.has_epilogue = true;
   t.region.map.space = {1, 70, 32};
   const ValueId w = t.leaf(F, {1, 70, 32});
@@ -205,7 +213,7 @@ TEST_CASE("native contraction: an update of a weight in the epilogue of its grad
 }
 
 TEST_CASE("native contraction: convolutions and their gradients") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   struct Conv {
     std::int64_t n, c, h, w, k, r, s;
     ConvAttrs v;
@@ -229,7 +237,7 @@ TEST_CASE("native contraction: convolutions and their gradients") {
             {{x, y, w, dtype, dtype, F, dtype, Op::Conv2dWeightGrad, tf32},
              {1, g.k, g.c / g.v.groups * g.r * g.s}}}) {
         const int mode = turn++ % 3;
-        RegionCheck t = contraction(c, natural(c.a), natural(c.b), mode != 1);
+        DeviceCheck t = contraction(c, natural(c.a), natural(c.b), mode != 1);
         g.v.store(t.region.contraction.attrs);
         if (mode != 0) add_epilogue(t, space, mode == 1);
         CAPTURE(static_cast<int>(c.op));
@@ -241,12 +249,12 @@ TEST_CASE("native contraction: convolutions and their gradients") {
 }
 
 TEST_CASE("native contraction: a convolution of a picture that lies channels last") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   const Shape x{2, 8, 6, 5}, w{12, 8, 3, 3}, y{2, 12, 6, 5};
   const Case c{x, w, y, F, F, F, F, Op::Conv2d};
   View a;
   a.stride[0] = 240, a.stride[1] = 1, a.stride[2] = 40, a.stride[3] = 8;
-  RegionCheck t = contraction(c, a, natural(w));
+  DeviceCheck t = contraction(c, a, natural(w));
   ConvAttrs{1, 1, 1, 1, 1, 1, 1}.store(t.region.contraction.attrs);
   check(t, c);
 }
