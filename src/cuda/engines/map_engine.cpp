@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "cuda/engines/map_kernel.h"
+#include "cuda/engines/print_sweep.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {
@@ -22,15 +23,30 @@ namespace {
 constexpr std::size_t kMostWords = 512;
 constexpr std::uint64_t kAlignment = 16;  // of what wide accesses start from
 
+/// Tickets of its own for every launch that counts: launches that run side by side must not share
+/// any. Which ones are taken again after a while shows nowhere, since a launch leaves them at zero.
+std::uint64_t next_tickets(std::int64_t count) {
+  static std::mutex mutex;
+  static std::int64_t next = 0;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (next + count > kTickets) next = 0;
+  next += count;
+  return static_cast<std::uint64_t>(next - count);
+}
+
 class MapKernel final : public Kernel {
  public:
   MapKernel(PrintedMap printed, std::size_t own_values, const Target& target)
       : own_values_(own_values), temporaries_(std::move(printed.temporaries)) {
     workspace_bytes = static_cast<std::size_t>(printed.workspace_bytes);
-    for (PrintedLaunch& launch : printed.launches)
+    for (PrintedLaunch& launch : printed.launches) {
+      if (launch.tickets > 0)
+        launch.arguments.words[static_cast<std::size_t>(launch.ticket_word)] =
+            next_tickets(launch.tickets);
       launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
                            static_cast<std::uint32_t>(launch.threads),
                            static_cast<std::uint32_t>(launch.blocks)});
+    }
   }
 
   void run(const Binding& binding) const override {

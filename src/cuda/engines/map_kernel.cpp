@@ -106,6 +106,10 @@ PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
                  parts.size() == 1 ? "blockIdx.x, gridDim.x" : "0, 1", ");\n");
     append(launch.arguments, parts[k].arguments);
   }
+  if (parts.size() == 1) {
+    launch.tickets = parts[0].tickets;
+    launch.ticket_word = parts[0].ticket_word;
+  }
   launch.source.text =
       cat("// ", title, "\n", includes_of(parts), "\nnamespace tenon::cuda {\n\n", code,
           "struct Arguments {\n", members, "};\n\n}  // namespace tenon::cuda\n\n",
@@ -150,7 +154,7 @@ bool can_join(const Region& region, std::span<const Value> values) {
   Sweeps sweeps = cut_into_sweeps(region.map, values);
   if (sweeps.sweeps.size() != 1) return false;
   const Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
-  return part.threads == kJoinedThreads && !part.shares_tickets &&
+  return part.threads == kJoinedThreads && part.tickets == 0 &&
          part.arguments.words.size() <= kMostWords / 4;
 }
 

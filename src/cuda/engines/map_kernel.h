@@ -21,6 +21,8 @@ struct PrintedLaunch {
   ArgumentBlock arguments;
   int threads = 256;
   std::int64_t blocks = 1;
+  std::int64_t tickets = 0;  // that it counts in, and the word for the number of the first one
+  int ticket_word = 0;
 };
 
 struct PrintedMap {

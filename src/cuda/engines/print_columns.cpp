@@ -15,9 +15,9 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostBlocks = 1024;  // also the number of tickets
-constexpr std::int64_t kFewestSteps = 4;    // of a thread in its chunk
-constexpr std::int64_t kWideAcross = 512;   // fewer results: rather more threads than wide accesses
+constexpr std::int64_t kMostBlocks = 1024;
+constexpr std::int64_t kFewestSteps = 4;   // of a thread in its chunk
+constexpr std::int64_t kWideAcross = 512;  // fewer results: rather more threads than wide accesses
 
 class ColumnsPrinter {
  public:
@@ -52,11 +52,12 @@ class ColumnsPrinter {
     part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
     part.code = cat("constexpr int kThreads = ", options_.threads, ", kKept = ", tile_,
                     ", kReduced = ", options_.threads / tile_, ";\nusing Index = ", index_,
-                    ";\n__device__ unsigned tickets[", kMostBlocks, "];\n\nstruct Arguments {\n",
+                    ";\n__device__ unsigned tickets[", kTickets, "];\n\nstruct Arguments {\n",
                     arguments_.members(), "};\n\n", body, "\n", sweep);
     part.arguments = arguments_.block();
     part.blocks = tiles_ * chunks_;
-    part.shares_tickets = chunks_ > 1;
+    if (chunks_ > 1) part.tickets = tiles_;
+    part.ticket_word = ticket_word_;
     return part;
   }
 
@@ -181,7 +182,9 @@ class ColumnsPrinter {
                    "[part * kept + k + v] = g", r, "[v];"));
     }
     out.line("}");
-    out.line("if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {");
+    out.line(
+        "if (is_last_block(&tickets[Index(a.first_ticket) + column], "
+        "static_cast<unsigned>(a.chunks))) {");
     print_neutral(out, false);
     out.line("if (active) {");
     out.line("for (Index p = lane; p < Index(a.chunks); p += kReduced) {");
@@ -206,6 +209,8 @@ class ColumnsPrinter {
                     tiles_ > 0 && tiles_ >> 31 == 0 ? divider_word(tiles_) : 0);
     arguments_.number("chunk", chunk_);
     arguments_.number("chunks", chunks_);
+    ticket_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.number("first_ticket", 0);
     out.line(
         "__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned "
         "blocks) {");
@@ -264,6 +269,7 @@ class ColumnsPrinter {
   int wide_;
   int tile_ = 1;  // results of a block, in steps of kept_wide()
   std::int64_t tiles_ = 1, chunk_ = 1, chunks_ = 1;
+  int ticket_word_ = 0;
   Arguments arguments_;
   InstrPrinter printer_;
   ElementPrinter elements_;

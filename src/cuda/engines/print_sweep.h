@@ -14,15 +14,19 @@ namespace tenon::cuda {
 /// `code` defines struct Arguments and
 ///   __device__ void sweep(const Arguments& a, unsigned block, unsigned blocks)
 /// for blocks of `threads` threads, all of which must call it; any number of blocks gives the same
-/// bits. `shares_tickets`: blocks count on one another, so no other launch of the code may run at
-/// the same time.
+/// bits. Where several blocks work on one result they count in `tickets` variables of the module,
+/// from the one on whose number stands in argument word `ticket_word`: launches that may run side
+/// by side must have different ones.
 struct Part {
   std::string code, includes;
   ArgumentBlock arguments;
   int threads = 256;
   std::int64_t blocks = 1;  // as many as are worth while
-  bool shares_tickets = false;
+  std::int64_t tickets = 0;
+  int ticket_word = 0;
 };
+
+inline constexpr std::int64_t kTickets = 16384;  // of a module
 
 /// How a part is meant to run: `threads` a block, or alone in one block with other parts after it.
 struct PartOptions {

@@ -202,7 +202,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 16, kReduced = 16;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -213,6 +213,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -257,7 +258,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -434,7 +435,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 32, kReduced = 8;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -445,6 +446,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -489,7 +491,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {

@@ -194,7 +194,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 32, kReduced = 8;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -205,6 +205,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -249,7 +250,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 4; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 4; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -426,7 +427,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 16, kReduced = 16;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -437,6 +438,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -481,7 +483,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {

@@ -206,7 +206,7 @@ namespace part1 {
 
 constexpr int kThreads = 1024, kKept = 16, kReduced = 64;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -217,6 +217,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -261,7 +262,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -461,7 +462,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 32, kReduced = 8;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -472,6 +473,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -516,7 +518,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -556,7 +558,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 1, kReduced = 256;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -568,6 +570,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   long long size2;
   Divider by2;
   float* p1;
@@ -616,7 +619,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -656,7 +659,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 1, kReduced = 256;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -670,6 +673,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   long long size2;
   Divider by2;
   float* p3;
@@ -725,7 +729,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -765,7 +769,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 1, kReduced = 256;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -779,6 +783,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   long long size2;
   Divider by2;
   float* p3;
@@ -834,7 +839,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {

@@ -184,7 +184,7 @@ namespace part1 {
 
 constexpr int kThreads = 1024, kKept = 16, kReduced = 64;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -195,6 +195,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -239,7 +240,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -419,7 +420,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 32, kReduced = 8;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
@@ -430,6 +431,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   float* p1;
   float* partial0;
 };
@@ -474,7 +476,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
@@ -514,7 +516,7 @@ namespace part0 {
 
 constexpr int kThreads = 256, kKept = 1, kReduced = 256;
 using Index = int;
-__device__ unsigned tickets[1024];
+__device__ unsigned tickets[16384];
 
 struct Arguments {
   Word<float> n2;
@@ -529,6 +531,7 @@ struct Arguments {
   Divider by_tiles;
   long long chunk;
   long long chunks;
+  long long first_ticket;
   long long size2;
   Divider by2;
   float* p3;
@@ -585,7 +588,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       if (leads) {
         for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
       }
-      if (is_last_block(&tickets[column], static_cast<unsigned>(a.chunks))) {
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
