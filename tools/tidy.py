@@ -45,7 +45,7 @@ def fingerprint(path):
 
 
 def tidy(path, build):
-    done = subprocess.run(["clang-tidy", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
+    done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
                            "--extra-arg=-Wno-unknown-pragmas", path],
                           capture_output=True, text=True)
     return path, done.returncode, done.stdout + ("" if done.stdout else done.stderr)
