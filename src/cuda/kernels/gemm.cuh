@@ -46,6 +46,9 @@ class GemmBlock {
   static constexpr int kItems = C::kM * C::kN / kVector;
   // Items of a thread whose epilogues overlap.
   static constexpr int kAtOnce = kItems >= 4 * C::kThreads ? 4 : kItems >= 2 * C::kThreads ? 2 : 1;
+  // Whether the epilogue's loads are few enough to be under way during the arithmetic.
+  static constexpr bool kEarly =
+      !C::kSplit && kItems <= C::kThreads * kAtOnce && kAtOnce * kVector <= 4;
   static constexpr int kTables = StageA::kTableBytes + StageB::kTableBytes;
   static constexpr int kStageBytes = StageA::kBytes + StageB::kBytes;
   static_assert(C::kK % (kGroups * Tile::kStep) == 0, "every group takes whole slices");
@@ -77,6 +80,8 @@ class GemmBlock {
   }
 
   TENON_DEVICE void run(const GemmOperand& a, const GemmOperand& b, unsigned* tickets) {
+    Spot spots[kAtOnce];
+    if constexpr (kEarly) look(spots, static_cast<int>(threadIdx.x));
     accumulate(a, b);
     float* sums = reinterpret_cast<float*>(shared_);
     if constexpr (C::kSplit) {
@@ -86,9 +91,7 @@ class GemmBlock {
     } else {
 #pragma unroll 1
       for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads * kAtOnce) {
-        Spot spots[kAtOnce];
-#pragma unroll
-        for (int u = 0; u < kAtOnce; ++u) spots[u] = spot(i + u * C::kThreads, kItems);
+        if constexpr (!kEarly) look(spots, i);
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u) {
           float x[kVector];
@@ -204,6 +207,10 @@ class GemmBlock {
     typename E::template Held<kVector> held;
   };
 
+  TENON_DEVICE void look(Spot (&spots)[kAtOnce], int first) const {
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) spots[u] = spot(first + u * C::kThreads, kItems);
+  }
   TENON_DEVICE Spot spot(int item, int items) const {
     constexpr int kRow = C::kN / kVector;
     const int m = m0_ + item / kRow, n = n0_ + item % kRow * kVector;
