@@ -47,7 +47,9 @@ Owned<optim::Optimizer> recipe(const std::string& name, const nn::Module& net) {
 
 TEST_CASE("fixtures: networks give PyTorch's activations, loss and gradients") {
   const auto stored = fixtures::load("models");
-  for (const auto& [name, tensors] : stored) {
+  for (const auto& entry : stored) {
+    const auto& name = entry.first;
+    const auto& tensors = entry.second;
     CAPTURE(name);
     const nn::AnyModule net = load_model(name, tensors);
     std::map<std::string, Tensor> seen;
@@ -60,7 +62,9 @@ TEST_CASE("fixtures: networks give PyTorch's activations, loss and gradients") {
       logits = net(tensors.at("x"));
     }
     const auto activations = part(tensors, "activation/");
-    for (const auto& [layer, value] : activations) {
+    for (const auto& layer_entry : activations) {
+      const auto& layer = layer_entry.first;
+      const auto& value = layer_entry.second;
       CAPTURE(layer);
       REQUIRE(seen.count(layer) == 1);
       CHECK(distance(seen.at(layer), value) < 3e-6);
@@ -78,9 +82,13 @@ TEST_CASE("fixtures: networks give PyTorch's activations, loss and gradients") {
 }
 
 TEST_CASE("fixtures: ten steps of training follow PyTorch's losses") {
-  for (const auto& [name, tensors] : fixtures::load("models")) {
+  for (const auto& entry : fixtures::load("models")) {
+    const auto& name = entry.first;
+    const auto& tensors = entry.second;
     CAPTURE(name);
-    for (const auto& [optimizer_name, curve] : part(tensors, "losses/")) {
+    for (const auto& optimizer_name_entry : part(tensors, "losses/")) {
+      const auto& optimizer_name = optimizer_name_entry.first;
+      const auto& curve = optimizer_name_entry.second;
       CAPTURE(optimizer_name);
       const nn::AnyModule net = load_model(name, tensors);
       const auto optimizer = recipe(optimizer_name, net);
@@ -95,7 +103,9 @@ TEST_CASE("fixtures: ten steps of training follow PyTorch's losses") {
 }
 
 TEST_CASE("fixtures: bfloat16 products are as near to the truth as PyTorch's autocast") {
-  for (const auto& [name, tensors] : fixtures::load("models")) {
+  for (const auto& entry : fixtures::load("models")) {
+    const auto& name = entry.first;
+    const auto& tensors = entry.second;
     CAPTURE(name);
     const nn::AnyModule net = load_model(name, tensors);
     const auto allowed = part(tensors, "autocast_error/");

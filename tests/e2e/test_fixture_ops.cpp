@@ -316,16 +316,18 @@ struct Case {
 void check_all() {
   const Functions functions = all_functions();
   const auto cases = fixtures::load("ops");
-  for (const auto& [name, tensors] : cases) {
+  for (const auto& entry : cases) {
+    const auto& name = entry.first;
+    const auto& tensors = entry.second;
     CAPTURE(name);
     REQUIRE_MESSAGE(functions.count(name) == 1,
                     "make_fixtures.py has a case that this test lacks: " << name);
     Case(name, tensors).check(functions.at(name));
   }
-  for (const auto& [name, function] : functions)
-    if (kUnary.count(name) == 0)
-      CHECK_MESSAGE(cases.count(name) == 1,
-                    "this test has a case that make_fixtures.py lacks: " << name);
+  for (const auto& entry : functions)
+    if (kUnary.count(entry.first) == 0)
+      CHECK_MESSAGE(cases.count(entry.first) == 1,
+                    "this test has a case that make_fixtures.py lacks: " << entry.first);
 }
 
 }  // namespace
@@ -364,7 +366,9 @@ TEST_CASE("fixtures: zeros, infinities, NaN and large numbers go through functio
   functions["softplus"] = [](const In& in) { return softplus(in[0]); };
   for (const std::string engine : {"fast", "reference"}) {
     set_engine(engine);
-    for (const auto& [name, tensors] : fixtures::load("special")) {
+    for (const auto& entry : fixtures::load("special")) {
+      const auto& name = entry.first;
+      const auto& tensors = entry.second;
       In inputs{tensors.at("in0")};
       if (tensors.count("in1") != 0) inputs.push_back(tensors.at("in1"));
       CHECK_MESSAGE(alike(functions.at(name)(inputs), tensors.at("out"), 5e-6),

@@ -51,7 +51,9 @@ std::map<std::string, Make> optimizers() {
 TEST_CASE("fixtures: optimizers follow torch.optim, states included") {
   const auto stored = fixtures::load("optim");
   const Tensor start = stored.at("start").at(""), grads = stored.at("grads").at("");
-  for (const auto& [name, build] : optimizers()) {
+  for (const auto& entry : optimizers()) {
+    const auto& name = entry.first;
+    const auto& build = entry.second;
     CAPTURE(name);
     const Tensor p = variable(start, "p");
     const auto optimizer = build(optim::Parameters({{{{"p", p}}, {}, {}}}));
@@ -59,7 +61,9 @@ TEST_CASE("fixtures: optimizers follow torch.optim, states included") {
       CAPTURE(step);
       eval(optimizer->updates({select(grads, 0, step)}));
       const StateDict state = optimizer->state_dict();
-      for (const auto& [key, trail] : stored.at(name)) {
+      for (const auto& key_entry : stored.at(name)) {
+        const auto& key = key_entry.first;
+        const auto& trail = key_entry.second;
         CAPTURE(key);
         const Tensor& mine = key == "parameter" ? p : state.at("p." + key);
         CHECK(distance(mine, select(trail, 0, step)) < 3e-6);
@@ -92,7 +96,9 @@ TEST_CASE("fixtures: schedules follow torch.optim.lr_scheduler") {
   schedules["one_cycle"] = optim::one_cycle(20);
   schedules["plateau"] = optim::plateau(0.5, 2, 1e-4, 0.1);
   const std::vector<double> figures = fixtures::numbers(stored.at("plateau_figures"));
-  for (const auto& [name, schedule] : schedules) {
+  for (const auto& entry : schedules) {
+    const auto& name = entry.first;
+    const auto& schedule = entry.second;
     CAPTURE(name);
     const std::vector<double> curve = fixtures::numbers(stored.at(name));
     for (std::size_t step = 0; step < curve.size(); ++step) {

@@ -47,7 +47,7 @@ TEST_CASE("settings: wrong keys and values are refused with what is taken") {
                        ValueError);
   CHECK_THROWS_WITH_AS(s.set("epochs", "3.5"), doctest::Contains("a whole number"), ValueError);
   CHECK_THROWS_WITH_AS(s.set("batch", "0"), doctest::Contains("from 1"), ValueError);
-  for (const auto& [key, value] :
+  for (const auto& key_entry :
        std::vector<std::pair<std::string, std::string>>{{"lr", "nan"},
                                                         {"lr", "-1"},
                                                         {"lr", ""},
@@ -62,6 +62,8 @@ TEST_CASE("settings: wrong keys and values are refused with what is taken") {
                                                         {"threads", "-1"},
                                                         {"seed", "1e3"},
                                                         {"epochs", "99999999999999999999"}}) {
+    const auto& key = key_entry.first;
+    const auto& value = key_entry.second;
     CAPTURE(key);
     CAPTURE(value);
     CHECK_THROWS_AS(s.set(key, value), ValueError);
