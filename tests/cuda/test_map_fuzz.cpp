@@ -21,6 +21,8 @@ class RandomProgram {
     t.region.title = "random";
     const int rank = pick(1, 4);
     for (int d = 0; d < rank; ++d) t.region.map.space.push_back(size());
+    // One axis long enough for chunks and for rows of a whole block.
+    if (rank <= 2 && pick(0, 3) == 0) t.region.map.space[pick(0, rank - 1)] = pick(1000, 9000);
     t.region.map.has_rows = pick(0, 1) == 1;
     const int loads = pick(1, 4), computes = pick(1, 8);
     for (int k = 0; k < loads; ++k) results_.push_back(load(t));
