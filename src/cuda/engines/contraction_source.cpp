@@ -25,6 +25,12 @@ const char* math_name(GemmMath math) {
   return kNames[static_cast<int>(math)];
 }
 
+/// Blocks of a multiprocessor that the compiler should leave registers for: large tiles of FMAs
+/// would take so many that a block waits alone.
+int residents(const GemmConfig& config) {
+  return config.math == GemmMath::Fp32 && config.tile.threads == 256 ? 2 : 1;
+}
+
 std::string constant(const char* name, int value) {
   return cat("  static constexpr int ", name, " = ", value, ";\n");
 }
@@ -50,13 +56,13 @@ Source gemm_source(const ContractionForm& form, const GemmConfig& config,
   text += flag("kSwizzle", config.swizzle) + flag("kSplit", config.splits > 1);
   text += "};\n";
   if (config.splits > 1) text += cat("__device__ unsigned gemm_tickets[", kGemmTickets, "];\n");
-  text +=
-      cat("using Block = GemmBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
-          config.shared_bytes, ");\n\nextern \"C\" __global__ void __launch_bounds__(", t.threads,
-          ")\ngemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const "
-          "Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  Block block(p, epilogue, "
-          "shared);\n  block.run(a, b, ",
-          config.splits > 1 ? "gemm_tickets" : "nullptr", ");\n}\n");
+  text += cat("using Block = GemmBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
+              config.shared_bytes, ");\n\nextern \"C\" __global__ void __launch_bounds__(",
+              t.threads, ", ", residents(config),
+              ")\ngemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const "
+              "Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  Block block(p, epilogue, "
+              "shared);\n  block.run(a, b, ",
+              config.splits > 1 ? "gemm_tickets" : "nullptr", ");\n}\n");
   return {"gemm", std::move(text)};
 }
 
