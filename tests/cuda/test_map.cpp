@@ -322,3 +322,37 @@ TEST_CASE("cuda map: several regions share a launch") {
   }
   t.compare_all(expected, got, 1e-6);
 }
+
+TEST_CASE("cuda map: many regions take few launches") {
+  DeviceCheck t = with_space({7});
+  const ValueId rate = t.leaf(F, {});
+  std::vector<Region> regions;
+  for (int k = 0; k < 150; ++k) {
+    t.region.map = MapProgram();
+    t.region.map.space = {7};
+    const ValueId p = t.leaf(F, {7});
+    t.overwritten(p);
+    const int step = t.compute(Op::Mul, F, t.load(t.leaf(F, {7})), t.load(rate));
+    t.store_to(t.compute(Op::Sub, F, t.load(p), step), t.broadcast(p), p);
+    regions.push_back(t.region);
+  }
+  std::vector<const Region*> together;
+  for (const Region& region : regions) together.push_back(&region);
+  const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
+  const auto kernel = cuda::prepare_together(together, t.values, target);
+  const std::string text = kernel->source();
+  int launches = 0;
+  for (std::size_t from = text.find("__global__"); from != std::string::npos;
+       from = text.find("__global__", from + 1))
+    ++launches;
+  CHECK(launches >= 2);
+  CHECK(launches <= 4);
+  if (!DeviceCheck::can_run()) return;
+  const auto got = t.run_on_card(*kernel);
+  std::vector<std::vector<std::byte>> expected;
+  for (std::size_t k = 0; k < regions.size(); ++k) {
+    t.region = regions[k];
+    expected.push_back(t.run(cpu::reference_engine(), 1)[k]);
+  }
+  t.compare_all(expected, got, 1e-6);
+}

@@ -175,3 +175,24 @@ TEST_CASE("map text: NVRTC takes kernels over more than 2^31 elements, random nu
     check_compiles(text);
   }
 }
+
+TEST_CASE("map text: NVRTC takes regions that share a launch") {
+  RegionCheck t = with_space({84});
+  std::vector<Region> regions;
+  for (const std::int64_t n : {84, 120, 10}) {
+    t.region.map = MapProgram();
+    t.region.map.space = {n};
+    const ValueId p = t.leaf(F, {n});
+    t.store_to(t.compute(Op::Sub, F, t.load(p), t.load(t.leaf(F, {n}))), t.broadcast(p), p);
+    regions.push_back(t.region);
+  }
+  t.region.map = MapProgram();
+  t.region.map.space = {64, 10};
+  t.reduce(t.load(t.leaf(F, {64, 10})), Op::Sum, 1, F);
+  regions.push_back(t.region);
+  std::vector<const Region*> together;
+  for (const Region& region : regions) together.push_back(&region);
+  const std::string text = cuda::prepare_together(together, t.values, cuda::Target())->source();
+  CHECK(contains(text, "part0[3]"));
+  if (have_nvrtc()) check_compiles(text);
+}

@@ -14,8 +14,8 @@ const Engine& map_engine(const Target& target);
 
 /// Whether the region may share one launch with others.
 bool can_join(const Region& region, std::span<const Value> values);
-/// One launch for several regions that can join and do not depend on one another: the updates of
-/// many small parameters, say.
+/// One launch (or as few as take all arguments) for several regions that can join and do not depend
+/// on one another: the updates of many small parameters, say.
 std::unique_ptr<Kernel> prepare_together(std::span<const Region* const> regions,
                                          std::span<const Value> values, const Target& target);
 

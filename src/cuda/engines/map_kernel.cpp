@@ -118,6 +118,55 @@ PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
   return launch;
 }
 
+struct Titled {
+  Part part;
+  std::string title;
+};
+
+/// Independent parts side by side, each with a range of blocks; equal ones are one function.
+PrintedLaunch launch_together(std::span<const Titled> parts) {
+  struct Group {
+    const Titled* first;
+    std::vector<const Part*> members;
+  };
+  std::vector<Group> groups;
+  std::map<std::string, std::size_t> group_of;
+  for (const Titled& one : parts) {
+    const auto [found, fresh] = group_of.try_emplace(one.part.code, groups.size());
+    if (fresh) groups.push_back({&one, {}});
+    groups[found->second].members.push_back(&one.part);
+  }
+  PrintedLaunch launch;
+  launch.threads = kJoinedThreads;
+  launch.blocks = 0;
+  launch.source.entry = cat("together_", groups.size());
+  std::string code, members, calls;
+  std::vector<Part> functions;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::size_t count = groups[g].members.size();
+    code += cat("// ", groups[g].first->title, "\n", in_namespace(groups[g].first->part, g));
+    members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long end", g, "[",
+                   count, "];\n");
+    for (const Part* part : groups[g].members) append(launch.arguments, part->arguments);
+    for (const Part* part : groups[g].members) {
+      launch.blocks += part->blocks;
+      launch.arguments.words.push_back(static_cast<std::uint64_t>(launch.blocks));
+    }
+    calls +=
+        cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
+            "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g,
+            "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g, "::sweep(a.part",
+            g, "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
+    functions.push_back(groups[g].first->part);
+  }
+  launch.source.text =
+      cat("// Regions that do not depend on one another.\n", includes_of(functions),
+          "\nnamespace tenon::cuda {\n\n", code, "struct Arguments {\n", members,
+          "};\n\n}  // namespace tenon::cuda\n\n", head(launch.source.entry, launch.threads),
+          "  unsigned start = 0;\n", calls, "}\n");
+  return launch;
+}
+
 PrintedMap finished(std::vector<PrintedLaunch> launches, const Sweeps& sweeps) {
   PrintedMap out;
   for (PrintedLaunch& launch : launches)
@@ -160,56 +209,28 @@ bool can_join(const Region& region, std::span<const Value> values) {
 
 PrintedMap print_together(std::span<const Region* const> regions, std::span<const Value> values) {
   if (regions.size() == 1) return print_map(*regions[0], values);
-  struct Group {
-    Part part;
-    std::string title;
-    std::vector<Part> members;
+  std::vector<Titled> parts;
+  std::vector<PrintedLaunch> launches;
+  std::size_t words = 0;
+  const auto flush = [&] {
+    if (!parts.empty()) launches.push_back(launch_together(parts));
+    parts.clear();
+    words = 0;
   };
-  std::vector<Group> groups;
-  std::map<std::string, std::size_t> group_of;
-  Sweeps none;
-  none.values.assign(values.begin(), values.end());
-  none.own_values = values.size();
   for (const Region* region : regions) {
     if (!can_join(*region, values))
       throw InternalError(cat(region->title, " cannot share a launch"));
     Sweeps sweeps = cut_into_sweeps(region->map, values);
     Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
     if (part.blocks == 0) continue;
-    const auto [found, fresh] = group_of.try_emplace(part.code, groups.size());
-    if (fresh) groups.push_back({part, region->title, {}});
-    groups[found->second].members.push_back(std::move(part));
+    const std::size_t more = part.arguments.words.size() + 1;
+    if (words + more > kMostWords) flush();
+    words += more;
+    parts.push_back({std::move(part), region->title});
   }
-  PrintedLaunch launch;
-  launch.threads = kJoinedThreads;
-  launch.blocks = 0;
-  launch.source.entry = cat("together_", groups.size());
-  std::string code, members, calls;
-  std::vector<Part> parts;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::size_t count = groups[g].members.size();
-    code += cat("// ", groups[g].title, "\n", in_namespace(groups[g].part, g));
-    members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long end", g, "[",
-                   count, "];\n");
-    for (const Part& part : groups[g].members) append(launch.arguments, part.arguments);
-    for (const Part& part : groups[g].members) {
-      launch.blocks += part.blocks;
-      launch.arguments.words.push_back(static_cast<std::uint64_t>(launch.blocks));
-    }
-    calls +=
-        cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
-            "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g,
-            "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g, "::sweep(a.part",
-            g, "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
-    parts.push_back(groups[g].part);
-  }
-  launch.source.text =
-      cat("// Regions that do not depend on one another.\n", includes_of(parts),
-          "\nnamespace tenon::cuda {\n\n", code, "struct Arguments {\n", members,
-          "};\n\n}  // namespace tenon::cuda\n\n", head(launch.source.entry, launch.threads),
-          "  unsigned start = 0;\n", calls, "}\n");
-  check_size(launch.arguments, cat(regions.size(), " regions in one launch"));
-  return finished({std::move(launch)}, none);
+  flush();
+  Sweeps none;
+  return finished(std::move(launches), none);
 }
 
 }  // namespace tenon::cuda

@@ -35,7 +35,8 @@ PrintedMap print_map(const Region& region, std::span<const Value> values);
 
 /// Whether the region may share a launch with others: little work, one sweep.
 bool can_join(const Region& region, std::span<const Value> values);
-/// Regions that can join and do not depend on one another, as one launch.
+/// Regions that can join and do not depend on one another, as one launch, or as few as take all
+/// their arguments.
 PrintedMap print_together(std::span<const Region* const> regions, std::span<const Value> values);
 
 }  // namespace tenon::cuda
