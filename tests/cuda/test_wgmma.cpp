@@ -5,15 +5,14 @@
 #include <string>
 #include <utility>
 
-#include "card_engine.h"
 #include "compiler.h"
-#include "cpu/region_check.h"
 #include "cuda/engines/wgmma_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
+#include "device_check.h"
 
 using namespace tenon;
-using test::RegionCheck;
+using test::DeviceCheck;
 
 namespace {
 
@@ -26,8 +25,8 @@ struct Case {
   std::int64_t batch = 0;  // of A, with one B; 0: no batch axis
 };
 
-RegionCheck product(const Case& k) {
-  RegionCheck t;
+DeviceCheck product(const Case& k) {
+  DeviceCheck t;
   t.region.kind = RegionKind::Contraction;
   Contraction& c = t.region.contraction;
   c.compute = k.compute;
@@ -44,7 +43,7 @@ RegionCheck product(const Case& k) {
   return t;
 }
 
-void add_bias_and_tanh(RegionCheck& t) {
+void add_bias_and_tanh(DeviceCheck& t) {
   const Contraction& c = t.region.contraction;
   const int rank = c.out_shape.rank();
   const Shape space{rank == 3 ? c.out_shape[0] : 1, c.out_shape[rank - 2], c.out_shape[rank - 1]};
@@ -75,7 +74,7 @@ class AnySize final : public Engine {
 cuda::Target hopper() { return {}; }  // no card: to be printed, not run
 
 std::string refusal(const Case& k, cuda::Target target = hopper()) {
-  const RegionCheck t = product(k);
+  const DeviceCheck t = product(k);
   std::string why;
   return cuda::wgmma_engine(target).claims(t.region, t.values, &why) ? "" : why;
 }
@@ -97,7 +96,7 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
 
 TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
   const auto text = [](const Case& k) {
-    RegionCheck t = product(k);
+    DeviceCheck t = product(k);
     add_bias_and_tanh(t);
     return cuda::prepare_wgmma(t.region, t.values, hopper())->source();
   };
@@ -124,14 +123,13 @@ TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
 }
 
 TEST_CASE("wgmma gives the reference's products") {
-  if (!test::have_card()) return;
+  if (!DeviceCheck::can_run()) return;
   const cuda::Target target = cuda::target_of(0);
   if (target.arch != 90 || !cuda::has_tensor_maps()) {
     MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
     return;
   }
   const AnySize any_size(target);
-  const test::CardEngine engine(any_size);
   const Case cases[] = {{1, 1, 1},
                         {130, 67, 33},
                         {257, 520, 200, BF},
@@ -147,10 +145,10 @@ TEST_CASE("wgmma gives the reference's products") {
     CAPTURE(k.n);
     CAPTURE(k.k);
     const double tolerance = k.dtype == F && k.compute == H ? 2e-3 : 2e-5;
-    RegionCheck plain = product(k);
-    plain.check(engine, tolerance);
-    RegionCheck fused = product(k);
+    DeviceCheck plain = product(k);
+    plain.check_device(any_size, tolerance);
+    DeviceCheck fused = product(k);
     add_bias_and_tanh(fused);
-    fused.check(engine, tolerance);
+    fused.check_device(any_size, tolerance);
   }
 }

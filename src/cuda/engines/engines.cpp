@@ -10,6 +10,7 @@
 #include "cuda/engines/cudnn_engine.h"
 #include "cuda/engines/map_engine.h"
 #include "cuda/engines/opaque_engine.h"
+#include "cuda/engines/wgmma_engine.h"
 
 namespace tenon::cuda {
 
@@ -19,8 +20,9 @@ std::span<const Engine* const> engines(const Target& target) {
   const std::lock_guard<std::mutex> lock(mutex);
   std::vector<const Engine*>& list = lists[{target.ordinal, target.arch}];
   if (list.empty())
-    list = {&native_contraction_engine(target), &cublaslt_engine(target), &cudnn_engine(target),
-            &map_engine(target), &opaque_engine(target)};
+    list = {&wgmma_engine(target),    &native_contraction_engine(target),
+            &cublaslt_engine(target), &cudnn_engine(target),
+            &map_engine(target),      &opaque_engine(target)};
   return list;
 }
 
