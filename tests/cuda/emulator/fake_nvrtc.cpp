@@ -264,18 +264,21 @@ bool build(const Program& program, const Options& options, const Folder& folder,
   // Without the C library, which the process has anyway: linking is a third of the time.
   std::vector<std::string> second = common;
   for (const std::string& flag : instruction_flags()) second.push_back(flag);
+#if defined(__GNUC__) && !defined(__clang__)
+  // Shared variables of templates go into the section of the others (GCC bug 41091), and barriers
+  // may change them.
+  second.insert(second.end(), {"-fno-weak", "-fno-ipa-reference"});
+#endif
   for (const std::string& flag : {std::string("-x"),
                                   std::string("c++-cpp-output"),
                                   std::string("-O1"),
                                   std::string("-fPIC"),
                                   std::string("-shared"),
-                                  std::string("-fno-weak"),
                                   std::string("-fno-exceptions"),
                                   std::string("-fno-rtti"),
                                   std::string("-fno-strict-aliasing"),
                                   std::string("-fno-math-errno"),
                                   std::string("-fno-trapping-math"),
-                                  std::string("-fno-ipa-reference"),
                                   std::string("-fno-stack-protector"),
                                   std::string("-fno-threadsafe-statics"),
                                   std::string("-fvisibility=hidden"),
