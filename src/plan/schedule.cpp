@@ -13,7 +13,7 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kAlign = 64;
-constexpr std::int64_t kApart = std::int64_t{256} << 20;
+constexpr std::int64_t kApart = std::int64_t{64} << 20;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 std::string size_text(std::int64_t bytes) {
