@@ -92,7 +92,9 @@ TEST_CASE("card training: the course of the CPU, at every precision") {
                                                  {Precision::Tf32, 5e-3},
                                                  {Precision::Bf16, 3e-2},
                                                  {Precision::Fp16, 5e-3}};
-  for (const auto& [precision, bound] : bounds) {
+  for (const auto& entry : bounds) {  // no structured binding: INFO captures, and clang 14 cannot
+    const Precision precision = entry.first;
+    const double bound = entry.second;
     INFO(name(precision));
     StateDict card;
     const train::TrainResult result = fit("cuda", precision, options, set, &card);

@@ -337,9 +337,10 @@ TEST_CASE("vendor: cuBLASLt against the reference engine") {
   const Engine& engine = cuda::cublaslt_engine(*target);
   const std::int64_t sizes[][3] = {{1, 1, 1}, {64, 10, 84}, {33, 17, 65}, {128, 96, 160}};
   for (const Precision& how : kAll)
-    for (const auto& [m, n, k] : sizes)
+    for (const auto& size : sizes)
       for (const bool turn_a : {false, true})
         for (const bool turn_b : {false, true}) {
+          const std::int64_t m = size[0], n = size[1], k = size[2];
           CAPTURE(m);
           CAPTURE(static_cast<int>(how.compute));
           DeviceCheck t =
@@ -401,7 +402,7 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
     try {
       engine.prepare(t.region, t.values, 1);
     } catch (const NotSupported& e) {
-      MESSAGE("no plan for compute ", name(how.compute), ": ", e.what());
+      MESSAGE("no plan for compute " << name(how.compute) << ": " << e.what());
       return;
     }
     ++planned;
