@@ -26,8 +26,14 @@ void* load_library(const Image& image, std::string* why) {
   }
   close(file);
   const char* bytes = reinterpret_cast<const char*>(&image);
-  std::ofstream(path, std::ios::binary)
-      .write(bytes + sizeof image, static_cast<std::streamsize>(image.size - sizeof image));
+  std::ofstream out(path, std::ios::binary);
+  out.write(bytes + sizeof image, static_cast<std::streamsize>(image.size - sizeof image));
+  out.close();
+  if (!out) {
+    *why = "cannot write " + path;
+    unlink(path.c_str());
+    return nullptr;
+  }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) *why = dlerror();
   unlink(path.c_str());
