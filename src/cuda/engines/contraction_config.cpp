@@ -101,11 +101,13 @@ class Model {
       : form_(form),
         base_(base),
         m_(op == Op::Matmul ? power_above(form.problem.m) : form.problem.m),
-        n_(op == Op::Conv2dWeightGrad ? form.problem.n : power_above(form.problem.n)),
+        n_(op == Op::Conv2dWeightGrad || op == Op::Matmul ? form.problem.n
+                                                          : power_above(form.problem.n)),
         k_(op == Op::Conv2d || op == Op::Conv2dInputGrad
                ? form.problem.k
                : power_above(std::max<long long>(form.problem.k, 1))),
-        batch_(power_above(form.batch)) {}
+        batch_(power_above(form.batch)),
+        exact_(op == Op::Matmul) {}
 
   std::int64_t tiles(const GemmTile& t) const {
     return ceil_div(m_, t.m) * ceil_div(n_, t.n) * batch_;
@@ -114,15 +116,15 @@ class Model {
   double cycles(const GemmConfig& config) const {
     const GemmTile& t = config.tile;
     const std::int64_t steps = ceil_div(ceil_div(k_, config.splits), t.k);
-    // Half a block more than the even share: sizes were rounded up, so how the last wave fills is
-    // not known.
-    const double share =
-        std::max(1.0, static_cast<double>(tiles(t) * config.splits) / kMultiprocessors + 0.5);
+    // Of a convolution half a block more than the even share: its pixels were rounded up, so how
+    // the last wave fills is not known.
+    const double even = static_cast<double>(tiles(t) * config.splits) / kMultiprocessors;
+    const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
     // Blocks that a multiprocessor runs at a time fill one another's waiting.
     const int room =
         std::min(kSharedBytes / config.shared_bytes, (t.m * t.n >= 8192 ? 512 : 1024) / t.threads);
     const double resident = std::min(std::max(1.0, static_cast<double>(room)), share);
-    const double waves = share / resident;
+    const double waves = exact_ ? std::ceil(share / resident) : share / resident;
     const double slots = instructions(t), warps = t.threads / 32.0;
     const double step =
         std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
@@ -177,12 +179,15 @@ class Model {
   static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
     const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
-    return copies * ((through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0));
+    // Whoever reads along k takes its k apart once a stage.
+    const double apart = o.along_k && o.inner_digits > 1 ? 30 : 0;
+    return copies * ((through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0)) + apart;
   }
 
   const ContractionForm& form_;
   const GemmConfig& base_;
   const std::int64_t m_, n_, k_, batch_;
+  const bool exact_;
 };
 
 }  // namespace

@@ -25,11 +25,8 @@ const char* math_name(GemmMath math) {
   return kNames[static_cast<int>(math)];
 }
 
-/// Blocks of a multiprocessor that the compiler should leave registers for: large tiles of FMAs
-/// would take so many that a block waits alone.
-int residents(const GemmConfig& config) {
-  return config.math == GemmMath::Fp32 && config.tile.threads == 256 ? 2 : 1;
-}
+/// Blocks of a multiprocessor that the compiler should leave registers for: a block alone waits.
+int residents(const GemmConfig& config) { return config.tile.threads == 256 ? 2 : 1; }
 
 std::string constant(const char* name, int value) {
   return cat("  static constexpr int ", name, " = ", value, ";\n");

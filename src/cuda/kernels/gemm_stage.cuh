@@ -240,19 +240,33 @@ class Stager {
   template <class F>
   TENON_DEVICE void each(int k0, F&& f) {
     constexpr bool one = kThreads % kAcross == 0;
+    // Several at a time: a copy into shared memory must not stand between the loads of places, or
+    // each waits for the one before.
+    constexpr int kBatch = kCount < 8 ? kCount : 8;
     Place<Offset> fixed = fixed_;
     if constexpr (one && S::kAlongK) fixed = inner(k0 + across(0));
     const typename S::Memory* base = data_ + fixed.offset;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if (!counts(i)) continue;
-      if constexpr (!one) {
-        fixed = S::kAlongK ? inner(k0 + across(i)) : outer(outer0_ + across(i));
-        base = data_ + fixed.offset;
+    for (int first = 0; first < kCount; first += kBatch) {
+      const typename S::Memory* from[kBatch];
+      bool inside[kBatch];
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        const int i = first + b;
+        if (i >= kCount || !counts(i)) continue;
+        if constexpr (!one) {
+          fixed = S::kAlongK ? inner(k0 + across(i)) : outer(outer0_ + across(i));
+          base = data_ + fixed.offset;
+        }
+        const Place<Offset> other = line(i, k0);
+        inside[b] = S::kAlongK ? meet(other, fixed) : meet(fixed, other);
+        from[b] = base + other.offset;
       }
-      const Place<Offset> other = line(i, k0);
-      const bool inside = S::kAlongK ? meet(other, fixed) : meet(fixed, other);
-      f(i, down(i) * kPitch + across(i), inside, base + other.offset);
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        const int i = first + b;
+        if (i < kCount && counts(i)) f(i, down(i) * kPitch + across(i), inside[b], from[b]);
+      }
     }
   }
   /// The place of the line of copy i.
