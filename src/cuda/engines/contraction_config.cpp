@@ -18,7 +18,7 @@ constexpr GemmTile kFmaTiles[] = {
     {16, 16, 64, 256, 3, 4, 4},   {16, 64, 32, 256, 4, 4, 4},  {64, 16, 32, 256, 4, 4, 4},
     {32, 32, 32, 256, 4, 4, 4},   {8, 128, 32, 256, 3, 4, 4},  {32, 64, 32, 256, 3, 4, 4},
     {32, 16, 64, 256, 3, 4, 4},   {32, 128, 16, 256, 3, 4, 4},
-    {64, 64, 16, 128, 4, 8, 4},   {64, 128, 16, 256, 3, 8, 4}, {128, 128, 16, 256, 3, 8, 8},
+    {64, 64, 16, 128, 4, 8, 4},   {64, 128, 16, 256, 3, 8, 4},
 };
 constexpr GemmTile kTf32Tiles[] = {
     {16, 16, 64, 256, 3, 16, 16}, {16, 32, 64, 256, 3, 16, 32},  {32, 32, 32, 128, 4, 32, 32},
@@ -31,7 +31,7 @@ constexpr GemmTile kShortTiles[] = {
     {16, 64, 64, 256, 3, 16, 32},  {64, 16, 64, 256, 3, 32, 16},  {32, 64, 64, 256, 3, 32, 32},
     {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 4, 32, 32},  {64, 128, 32, 256, 3, 32, 32},
     {32, 16, 128, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32},
-    {128, 64, 32, 128, 3, 64, 32}, {64, 256, 32, 256, 3, 32, 64}, {128, 128, 32, 256, 4, 64, 32},
+    {128, 64, 32, 128, 3, 64, 32}, {64, 128, 32, 128, 3, 64, 32}, {64, 256, 32, 256, 3, 32, 64}, {128, 128, 32, 256, 4, 64, 32},
 };
 // clang-format on
 
@@ -134,7 +134,7 @@ class Model {
     double total = kStart + waves * (static_cast<double>(steps) * step + kLatency + out);
     if (config.splits > 1) {
       const double partials = 8.0 * static_cast<double>(m_ * n_ * batch_) * config.splits;
-      total += 2 * kLatency + std::ceil(results / 4) * config.splits / 4.0 * kLatency +
+      total += 4 * kLatency + std::ceil(results / 4) * config.splits / 10.0 * kLatency +
                partials / kBytes / kMultiprocessors;
     }
     return total;
@@ -144,7 +144,7 @@ class Model {
   static constexpr int kSharedBytes = 220 * 1024;
   static constexpr double kStart = 2000, kLatency = 700;  // a launch; a load from far
   static constexpr double kBytes = 30;                    // a cycle, from the second-level cache
-  static constexpr double kIssue = 1.4, kAlone = 3;  // cycles an instruction: among many, alone
+  static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
 
   /// Instructions of a thread for one stage, the tensor cores' aside.
   double instructions(const GemmTile& t) const {
@@ -179,8 +179,8 @@ class Model {
   static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
     const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
-    // Whoever reads along k takes its k apart once a stage.
-    const double apart = o.along_k && o.inner_digits > 1 ? 30 : 0;
+    // Whoever reads along k takes its k apart once a stage; short lines have been slow on H200.
+    const double apart = o.along_k && o.inner_digits > 1 ? 128.0 * 32 / t.k : 0;
     return copies * ((through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0)) + apart;
   }
 
