@@ -6,8 +6,10 @@
 // asynchronous copies; the accumulators pass through shared memory on their way out, so that the
 // epilogue sees whole rows. Where k is long and the result small, several blocks share a tile: each
 // leaves its partial sums in the workspace, and the last to finish adds them up in the order of k,
-// so the bits do not depend on who was last. Bound: arithmetic for large products, latency for
-// small ones.
+// so the bits do not depend on who was last. Bound: arithmetic for large products,
+// latency for small ones. On an H200: 4096^3 at 302 TFLOP/s in bfloat16, 135 in tf32, 40 in float32
+// (cuBLASLt: 838, 434, 51); products and convolutions of LeNet-5 at batch 64 in 2.4 to 17 us, where
+// cuBLASLt and cuDNN take 3.4 to 41 us.
 #pragma once
 
 #include "cuda/kernels/gemm_math.cuh"
