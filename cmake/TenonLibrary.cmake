@@ -35,6 +35,24 @@ target_link_libraries(tenon_objects PRIVATE tenon_options ${TENON_DEPENDENCIES})
 set_target_properties(tenon_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                       VISIBILITY_INLINES_HIDDEN ON)
 
+# Reading the standard library's headers is a third of the build. They are read once where that works: not through a compiler
+# cache, which does the same better, nor for files with flags of their own, which could not use the result.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT TENON_SANITIZE AND TENON_TOP_LEVEL)
+  set(TENON_PRECOMPILE ON)
+else()
+  set(TENON_PRECOMPILE OFF)
+endif()
+set(TENON_COMMON_HEADERS <algorithm> <cstdint> <functional> <memory> <mutex> <span> <string> <unordered_map> <vector>)
+if(TENON_PRECOMPILE)
+  target_precompile_headers(tenon_objects PRIVATE ${TENON_COMMON_HEADERS})
+  foreach(source ${TENON_SOURCES} ${TENON_EMBEDDED_SOURCE})
+    get_source_file_property(own_flags ${source} COMPILE_OPTIONS)
+    if(own_flags OR source STREQUAL TENON_EMBEDDED_SOURCE)
+      set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    endif()
+  endforeach()
+endif()
+
 include(cmake/TenonCubins.cmake)
 
 add_library(tenon STATIC $<TARGET_OBJECTS:tenon_objects> $<TARGET_OBJECTS:tenon_built_in_objects>)

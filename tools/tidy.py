@@ -44,6 +44,17 @@ def fingerprint(path):
     return digest.hexdigest()
 
 
+def without_precompiled(build):
+    """The build's compile commands, in a folder of their own without the compiler's precompiled headers, which clang cannot read."""
+    commands = json.loads((build / "compile_commands.json").read_text())
+    for command in commands:
+        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx", "", command["command"])
+    folder = build / "tidy"
+    folder.mkdir(exist_ok=True)
+    (folder / "compile_commands.json").write_text(json.dumps(commands))
+    return commands, folder
+
+
 def tidy(path, build):
     done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
                            "--extra-arg=-Wno-unknown-pragmas", path],
@@ -56,7 +67,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="only these; default: all of src, cli and examples")
     options = parser.parse_args()
-    commands = json.loads((options.build / "compile_commands.json").read_text())
+    commands, folder = without_precompiled(options.build)
     known = {pathlib.Path(command["file"]).resolve() for command in commands}
     wanted = {path.resolve() for path in options.files} or {
         path for path in known if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "cli", "examples")
@@ -71,7 +82,7 @@ def main():
     waiting = [path for path in prints if record.get(str(path)) != prints[path]]
     bad = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, code, output in pool.map(lambda path: tidy(path, options.build), waiting):
+        for path, code, output in pool.map(lambda path: tidy(path, folder), waiting):
             if code == 0:
                 record[str(path)] = prints[path]
             else:

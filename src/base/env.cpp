@@ -38,7 +38,7 @@ bool env_flag(const char* name, bool fallback) {
 }
 
 std::string user_cache_folder() {
-  if (const std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
+  if (std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
   if (const std::string base = env_text("XDG_CACHE_HOME"); !base.empty()) return base + "/tenon";
   return env_text("HOME", "/tmp") + "/.cache/tenon";
 }

@@ -41,7 +41,8 @@ class EverySteps : public Schedule {
  public:
   EverySteps(std::int64_t every, double gamma) : every_(every), gamma_(gamma) {}
   double factor(std::int64_t step) const override {
-    return std::pow(gamma_, static_cast<double>(step / every_));
+    const std::int64_t times = step / every_;
+    return std::pow(gamma_, static_cast<double>(times));
   }
 
  private:

@@ -198,8 +198,9 @@ void plan_memory(Program& program, const PlanOptions& options) {
 void verify_program(const Program& program) {
   std::vector<char> written(program.values.size(), 0);
   for (std::size_t k = 0; k < program.values.size(); ++k)
-    written[k] = program.values[k].kind == Value::Kind::Leaf ||
-                 program.values[k].kind == Value::Kind::Variable;
+    if (program.values[k].kind == Value::Kind::Leaf ||
+        program.values[k].kind == Value::Kind::Variable)
+      written[k] = 1;
   for (const Step& s : program.steps) {
     for (ValueId id : s.region.reads)
       if (!written[static_cast<std::size_t>(id)])

@@ -129,6 +129,7 @@ std::string engine() {
 
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
+  names.reserve(std::size_t{kPassCount});
   for (int k = 0; k < int{kPassCount}; ++k) names.emplace_back(pass_info(k).name);
   return names;
 }

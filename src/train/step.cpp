@@ -27,6 +27,7 @@ void check_loss(const Tensor& loss) {
 // All that the host wants to know of a step, in one piece: one read.
 Tensor in_one(const std::vector<Tensor>& figures) {
   std::vector<Tensor> parts;
+  parts.reserve(figures.size());
   for (const Tensor& f : figures) parts.push_back(reshape(cast(f, DType::Float64), {1}));
   return concat(parts, 0);
 }

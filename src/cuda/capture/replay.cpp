@@ -188,7 +188,7 @@ class GraphReplay final : public Replay {
       for (std::size_t k : outside_) {
         if (captured.given[r][k] == runs[r][k] || moves_[k] != 0) continue;
         good = false;
-        moves_[k] = may_move(k);
+        moves_[k] = may_move(k) ? 1 : 0;
       }
     return good;
   }

@@ -33,8 +33,8 @@ std::uint64_t next_tickets(std::int64_t count) {
 
 class ContractionKernel : public Kernel {
  public:
-  ContractionKernel(const Region& region, ContractionForm form, PrintedEpilogue epilogue)
-      : form_(std::move(form)), epilogue_(std::move(epilogue.arguments)), title_(region.title) {}
+  ContractionKernel(const Region& region, const ContractionForm& form, PrintedEpilogue epilogue)
+      : form_(form), epilogue_(std::move(epilogue.arguments)), title_(region.title) {}
 
   std::string source() const override {
     return kernel_ == nullptr ? std::string() : kernel_->source().text;
@@ -64,11 +64,11 @@ class ContractionKernel : public Kernel {
  private:
   /// Of the element with all coordinates 0, which padding may put before the operand's memory.
   const void* address(const Binding& binding, const OperandForm& o) const {
-    const auto base = reinterpret_cast<std::uintptr_t>(binding.values[at(o.value)]);
-    if (o.vector > 1 && base % 16 != 0)
+    const std::byte* base = binding.values[at(o.value)];
+    if (o.vector > 1 && reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
       throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
     const auto bytes = o.offset * static_cast<std::int64_t>(item_size(o.dtype));
-    return reinterpret_cast<const void*>(base + static_cast<std::uintptr_t>(bytes));
+    return base + bytes;
   }
 
   const ArgumentBlock epilogue_;

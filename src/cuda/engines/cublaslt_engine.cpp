@@ -125,6 +125,7 @@ class LtCall {
     const cublasLtEpilogue_t linear = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, e.relu ? both : linear);
     // The heuristics look at its alignment only.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): never read
     const void* aligned = reinterpret_cast<const void*>(kVendorAlignment);
     if (bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
   }

@@ -254,7 +254,8 @@ class ColumnsPrinter {
     std::string text = "static_cast<long long>(c0)";
     for (int d = 1; d < map_.space.rank(); ++d) {
       arguments_.number(cat("extent", d), map_.space[d]);
-      text = cat(d > 1 ? "(" + text + ")" : text, " * a.extent", d, " + c", d);
+      const char *open = d > 1 ? "(" : "", *close = d > 1 ? ")" : "";
+      text = cat(open, text, close, " * a.extent", d, " + c", d);
     }
     return text;
   }

@@ -165,7 +165,7 @@ std::string InstrPrinter::compute(int instr) {
     from.push_back(map_.instrs[at(arg)].dtype);
   }
   const std::string result = name('t', instr);
-  const std::string text =
+  std::string text =
       cat("const ", type(instr), " ", result, " = ", print_compute(op, args, from), ";");
   set(instr, result);
   return text;
@@ -173,7 +173,7 @@ std::string InstrPrinter::compute(int instr) {
 
 std::string InstrPrinter::affine(const MapInstr& instr, const std::string& step) {
   // In 64 bits whatever the index type: an iota may start anywhere.
-  const std::string number = sum(instr.view, coordinates_.rank(), "long long", step);
+  std::string number = sum(instr.view, coordinates_.rank(), "long long", step);
   if (is_bool(instr.dtype)) return cat("static_cast<int>((", number, ") != 0)");
   if (instr.dtype == DType::Int64) return number;
   const std::string text = cat("static_cast<", compute_type(instr.dtype), ">(", number, ")");

@@ -22,7 +22,8 @@ inline std::size_t vendor_round_up(std::size_t bytes) {
   return (bytes + kVendorAlignment - 1) / kVendorAlignment * kVendorAlignment;
 }
 inline std::byte* vendor_align(std::byte* workspace) {
-  return reinterpret_cast<std::byte*>(vendor_round_up(reinterpret_cast<std::uintptr_t>(workspace)));
+  const auto start = reinterpret_cast<std::uintptr_t>(workspace);
+  return workspace + (vendor_round_up(start) - start);
 }
 
 /// An array [batch, outer, inner] whose inner axis is contiguous; strides in elements.
