@@ -375,10 +375,12 @@ bool Fit::epoch() {
   drained_ = Clock::now();
   while (begun() < total_ && begin_step()) {
     const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
-    const bool stop = !whole && stop_asked(), save = !whole && !stop && due();
-    if (whole || stop || save || queue_.size() >= ahead_) drain();
+    if (whole || queue_.size() >= ahead_) drain();
     p_.seconds = before + seconds_since(epoch_start_);
     if (whole) break;
+    // Asked after the step was reported, as `stop` may depend on a callback.
+    const bool stop = stop_asked(), save = !stop && due();
+    if (stop || save) drain();
     if (stop) return false;
     if (save) checkpoint();
   }
