@@ -42,7 +42,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND 
 else()
   set(TENON_PRECOMPILE OFF)
 endif()
-set(TENON_COMMON_HEADERS <algorithm> <cstdint> <functional> <memory> <mutex> <span> <string> <unordered_map> <vector>)
+set(TENON_COMMON_HEADERS <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <map> <memory> <mutex> <optional> <span> <string>
+    <unordered_map> <vector>)
 if(TENON_PRECOMPILE)
   target_precompile_headers(tenon_objects PRIVATE ${TENON_COMMON_HEADERS})
   foreach(source ${TENON_SOURCES} ${TENON_EMBEDDED_SOURCE})
