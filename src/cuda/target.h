@@ -11,7 +11,7 @@ struct Target {
   int arch = 90;     // ten times the compute capability: 80, 90, 100, …
   int multiprocessors = 132;
   std::int64_t shared_bytes = 227 * 1024;  // shared memory that one block may ask for
-  std::int64_t memory_bytes = 0;  // of the card; 0: unknown
+  std::int64_t memory_bytes = 0;           // of the card; 0: unknown
   std::int64_t l2_bytes = std::int64_t{50} << 20;
   bool cublaslt = false;  // vendor libraries that were found
   bool cudnn = false;
