@@ -15,7 +15,9 @@ namespace tenon {
 namespace {
 
 std::atomic<std::uint64_t> g_assignments{0};
-std::atomic<Device> g_default_device{Device{}};
+// Kind in the upper half, index in the lower: a Device has padding, which atomics of some compilers
+// call a library for.
+std::atomic<std::uint32_t> g_default_device{0};
 thread_local std::uint32_t t_label = 0;
 
 struct Labels {
@@ -117,9 +119,14 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
   for (int k = 0; k < count; ++k) release(dropped[k]);
 }
 
-Device default_device() noexcept { return g_default_device.load(std::memory_order_relaxed); }
+Device default_device() noexcept {
+  const std::uint32_t packed = g_default_device.load(std::memory_order_relaxed);
+  return {static_cast<Device::Kind>(packed >> 16), static_cast<std::int16_t>(packed & 0xFFFFu)};
+}
 void set_default_device(Device device) noexcept {
-  g_default_device.store(device, std::memory_order_relaxed);
+  const auto index = static_cast<std::uint16_t>(device.index);
+  g_default_device.store(static_cast<std::uint32_t>(device.kind) << 16 | index,
+                         std::memory_order_relaxed);
 }
 
 std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }
