@@ -7,6 +7,8 @@
 namespace tenon::cuda {
 
 struct Target {
+  bool operator==(const Target&) const = default;
+
   int ordinal = -1;  // the card; -1: none, kernels are printed and never compiled or run
   int arch = 90;     // ten times the compute capability: 80, 90, 100, …
   int multiprocessors = 132;

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cuda/engines/contraction_source.h"
 #include "cuda/engines/opaque_kernels.h"
+#include "cuda/engines/per_target.h"
 #include "cuda/engines/print_map.h"
 
 namespace tenon::cuda {
@@ -191,14 +192,7 @@ std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<cons
 }
 
 const Engine& native_contraction_engine(const Target& target) {
-  static std::mutex mutex;
-  static std::vector<std::pair<Target, const Engine*>>& engines =
-      *new std::vector<std::pair<Target, const Engine*>>;
-  const std::lock_guard lock(mutex);
-  for (const auto& [known, engine] : engines)
-    if (known.ordinal == target.ordinal && known.arch == target.arch) return *engine;
-  engines.emplace_back(target, new ContractionEngine(target));
-  return *engines.back().second;
+  return per_target<ContractionEngine>(target);
 }
 
 }  // namespace tenon::cuda

@@ -6,14 +6,13 @@
 #include "cuda/engines/cublaslt_engine.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "cuda/engines/cublaslt_api.h"
 #include "cuda/engines/cublaslt_shape.h"
+#include "cuda/engines/per_target.h"
 #include "cuda/engines/vendor_parts.h"
 
 namespace tenon::cuda {
@@ -311,13 +310,6 @@ class LtEngine final : public Engine {
 
 }  // namespace
 
-const Engine& cublaslt_engine(const Target& target) {
-  static std::mutex mutex;
-  static std::map<std::pair<int, bool>, std::unique_ptr<LtEngine>> engines;
-  const std::lock_guard lock(mutex);
-  auto& engine = engines[{target.ordinal, target.cublaslt}];
-  if (engine == nullptr) engine = std::make_unique<LtEngine>(target);
-  return *engine;
-}
+const Engine& cublaslt_engine(const Target& target) { return per_target<LtEngine>(target); }
 
 }  // namespace tenon::cuda

@@ -2,14 +2,13 @@
 // ReLU fused by it where it can, any other epilogue after it.
 #include "cuda/engines/cudnn_engine.h"
 
-#include <map>
-#include <mutex>
 #include <optional>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "cuda/engines/cudnn_graph.h"
+#include "cuda/engines/per_target.h"
 #include "cuda/engines/vendor_parts.h"
 
 namespace tenon::cuda {
@@ -186,13 +185,6 @@ class CudnnEngine final : public Engine {
 
 }  // namespace
 
-const Engine& cudnn_engine(const Target& target) {
-  static std::mutex mutex;
-  static std::map<std::pair<int, bool>, std::unique_ptr<CudnnEngine>> engines;
-  const std::lock_guard lock(mutex);
-  auto& engine = engines[{target.ordinal, target.cudnn}];
-  if (engine == nullptr) engine = std::make_unique<CudnnEngine>(target);
-  return *engine;
-}
+const Engine& cudnn_engine(const Target& target) { return per_target<CudnnEngine>(target); }
 
 }  // namespace tenon::cuda

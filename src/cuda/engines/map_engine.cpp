@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "base/str.h"
 #include "cuda/engines/map_kernel.h"
+#include "cuda/engines/per_target.h"
 #include "cuda/engines/print_sweep.h"
 #include "cuda/jit/jit.h"
 
@@ -112,12 +112,7 @@ class MapEngine final : public Engine {
 
 }  // namespace
 
-const Engine& map_engine(const Target& target) {
-  static std::mutex mutex;
-  static std::map<std::pair<int, int>, MapEngine> engines;
-  const std::lock_guard<std::mutex> lock(mutex);
-  return engines.try_emplace({target.ordinal, target.arch}, target).first->second;
-}
+const Engine& map_engine(const Target& target) { return per_target<MapEngine>(target); }
 
 std::unique_ptr<Kernel> prepare_together(std::span<const Region* const> regions,
                                          std::span<const Value> values, const Target& target) {

@@ -2,10 +2,10 @@
 #include "cuda/engines/opaque_engine.h"
 
 #include <array>
-#include <mutex>
 #include <vector>
 
 #include "cuda/engines/opaque_kernels.h"
+#include "cuda/engines/per_target.h"
 #include "graph/node.h"
 
 namespace tenon::cuda {
@@ -57,14 +57,6 @@ class OpaqueEngine final : public Engine {
 
 }  // namespace
 
-const Engine& opaque_engine(const Target& target) {
-  static std::mutex mutex;
-  static std::vector<std::unique_ptr<OpaqueEngine>> engines;
-  const std::lock_guard lock(mutex);
-  for (const auto& engine : engines)
-    if (engine->target().ordinal == target.ordinal && engine->target().arch == target.arch)
-      return *engine;
-  return *engines.emplace_back(std::make_unique<OpaqueEngine>(target));
-}
+const Engine& opaque_engine(const Target& target) { return per_target<OpaqueEngine>(target); }
 
 }  // namespace tenon::cuda

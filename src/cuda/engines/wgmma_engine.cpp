@@ -6,8 +6,6 @@
 #include "cuda/engines/wgmma_engine.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "cuda/device/driver.h"
 #include "cuda/engines/cublaslt_shape.h"
 #include "cuda/engines/opaque_kernels.h"
+#include "cuda/engines/per_target.h"
 #include "cuda/engines/vendor_parts.h"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
 
@@ -237,14 +236,6 @@ std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Valu
 
 bool has_tensor_maps() { return loaded_driver().table.cuTensorMapEncodeTiled != nullptr; }
 
-const Engine& wgmma_engine(const Target& target) {
-  static std::mutex mutex;
-  static std::map<std::pair<int, int>, std::unique_ptr<WgmmaEngine>>& engines =
-      *new std::map<std::pair<int, int>, std::unique_ptr<WgmmaEngine>>;
-  const std::lock_guard lock(mutex);
-  auto& engine = engines[{target.ordinal, target.arch}];
-  if (engine == nullptr) engine = std::make_unique<WgmmaEngine>(target);
-  return *engine;
-}
+const Engine& wgmma_engine(const Target& target) { return per_target<WgmmaEngine>(target); }
 
 }  // namespace tenon::cuda

@@ -1,0 +1,23 @@
+// One object of a kind for each target, made when it is first asked for. Never destroyed: plans
+// point at engines, and plans may live in static storage.
+#pragma once
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "cuda/target.h"
+
+namespace tenon::cuda {
+
+template <class T>
+const T& per_target(const Target& target) {
+  static std::mutex mutex;
+  static auto& known = *new std::vector<std::pair<Target, const T*>>;
+  const std::lock_guard lock(mutex);
+  for (const auto& [made_for, object] : known)
+    if (made_for == target) return *object;
+  return *known.emplace_back(target, new T(target)).second;
+}
+
+}  // namespace tenon::cuda
