@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plan/region.h"
 
@@ -48,6 +49,20 @@ class Engine {
   /// where only a device's library knows: the next engine is asked then.
   virtual std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                           int threads) const = 0;
+  /// Ways to run a region that it claims, by short names that last ("64x64x32-256/4"), the most
+  /// promising first; empty when prepare()'s is the only one. Pure, as claims().
+  virtual std::vector<std::string> configurations(const Region&, std::span<const Value>) const {
+    return {};
+  }
+  /// prepare() in one of these ways; "" leaves the choice to the engine, kReferenceConfiguration
+  /// asks for its defining sums, however slow. Throws NotSupported for a way that it has not.
+  virtual std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                             std::span<const Value> values, int threads) const;
+  /// What the names of its configurations depend on beside the card: a library's version.
+  virtual std::string version() const { return {}; }
 };
+
+/// A configuration that is never chosen: what others are compared with.
+inline constexpr char kReferenceConfiguration[] = "reference";
 
 }  // namespace tenon

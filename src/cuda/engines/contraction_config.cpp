@@ -6,6 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
 
 namespace tenon::cuda {
 
@@ -228,6 +233,51 @@ GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {
       splits = static_cast<int>(s);
     }
   return config_with(c, form, *tile, splits);
+}
+
+std::vector<GemmConfig> promising_configs(const Contraction& c, const ContractionForm& form) {
+  constexpr std::size_t kTiles = 8;
+  const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
+  const Model model(c.op, form, base);
+  using Estimate = std::pair<double, GemmConfig>;
+  const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
+  std::vector<std::vector<Estimate>> tiles;  // of each the best number of splits and its neighbours
+  for (const GemmTile& t : gemm_tiles(base.math)) {
+    std::vector<Estimate> all;
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
+      if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
+      const GemmConfig config = config_with(c, form, t, static_cast<int>(s));
+      all.emplace_back(model.cycles(config), config);
+    }
+    const auto best = std::min_element(all.begin(), all.end(), sooner);
+    std::vector<Estimate> near{*best};
+    if (best != all.begin()) near.push_back(*(best - 1));
+    if (best + 1 != all.end()) near.push_back(*(best + 1));
+    tiles.push_back(std::move(near));
+  }
+  std::stable_sort(tiles.begin(), tiles.end(),
+                   [&](const auto& a, const auto& b) { return sooner(a[0], b[0]); });
+  if (tiles.size() > kTiles) tiles.resize(kTiles);
+  std::vector<GemmConfig> configs;
+  for (std::size_t rank = 0; rank < 3; ++rank)  // every tile once before its other splits
+    for (const auto& near : tiles)
+      if (rank < near.size()) configs.push_back(near[rank].second);
+  return configs;
+}
+
+std::string config_name(const GemmConfig& config) {
+  const GemmTile& t = config.tile;
+  return cat(t.m, "x", t.n, "x", t.k, "-", t.threads, "/", config.splits);
+}
+
+GemmConfig config_named(const Contraction& c, const ContractionForm& form,
+                        const std::string& name) {
+  for (const GemmTile& t : gemm_tiles(config_with(c, form, kFmaTiles[0], 1).math))
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
+      GemmConfig config = config_with(c, form, t, static_cast<int>(s));
+      if (config_name(config) == name) return config;
+    }
+  throw NotSupported(cat("native has no configuration '", name, "'"));
 }
 
 }  // namespace tenon::cuda

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cuda/engines/contraction_form.h"
 
@@ -28,6 +29,14 @@ struct GemmConfig {
 };
 
 GemmConfig choose_config(const Contraction& c, const ContractionForm& form);
+
+/// What is worth timing, the most promising first: the best tiles by the model, each with the
+/// numbers of splits around the best.
+std::vector<GemmConfig> promising_configs(const Contraction& c, const ContractionForm& form);
+/// "64x64x32-256/4": m, n, k, threads, splits.
+std::string config_name(const GemmConfig& config);
+/// The configuration of that name. Throws NotSupported when there is none.
+GemmConfig config_named(const Contraction& c, const ContractionForm& form, const std::string& name);
 
 /// All tiles that choose_config may take for this arithmetic: for tests.
 std::span<const GemmTile> gemm_tiles(GemmMath math);

@@ -163,21 +163,43 @@ class ContractionEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                  int) const override {
+                                  int threads) const override {
+    return prepare_as({}, region, values, threads);
+  }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    const Contraction& c = region.contraction;
+    std::vector<std::string> names;
+    if (c.out_shape.numel() == 0) return names;
+    const ContractionForm form = contraction_form(c, values);
+    if (!is_tiled(c, form)) return names;
+    for (const GemmConfig& config : promising_configs(c, form))
+      names.push_back(config_name(config));
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
     const Contraction& c = region.contraction;
     if (c.out_shape.numel() == 0) return std::make_unique<EmptyKernel>();
     const ContractionForm form = contraction_form(c, values);
     PrintedEpilogue epilogue = print_epilogue(region, values, target_);
-    const auto tiled = [](DType t) {
-      return t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
-    };
-    if (form.plain || !tiled(c.dtype) || !tiled(form.a.dtype) || !tiled(form.b.dtype))
+    if (configuration == kReferenceConfiguration || !is_tiled(c, form))
       return std::make_unique<PlainKernel>(region, form, std::move(epilogue), target_);
-    return std::make_unique<TiledKernel>(region, form, std::move(epilogue), target_,
-                                         choose_config(c, form));
+    const GemmConfig config =
+        configuration.empty() ? choose_config(c, form) : config_named(c, form, configuration);
+    return std::make_unique<TiledKernel>(region, form, std::move(epilogue), target_, config);
   }
 
  private:
+  static bool is_tiled(const Contraction& c, const ContractionForm& form) {
+    const auto tiled = [](DType t) {
+      return t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
+    };
+    return !form.plain && tiled(c.dtype) && tiled(form.a.dtype) && tiled(form.b.dtype);
+  }
+
   const Target target_;
 };
 

@@ -1,8 +1,9 @@
 // Matrix products by cuBLASLt. Row-major results are column-major ones transposed: the library is
 // asked for out' = b' a'.
 //
-// The algorithm is the heuristics' first one among those that repeat bit for bit: no split of the
-// inner sum, or one whose parts are added in order in a step of their own.
+// The algorithm is one of the heuristics' among those that repeat bit for bit: no split of the
+// inner sum, or one whose parts are added in order in a step of their own. Configurations are their
+// ranks.
 #include "cuda/engines/cublaslt_engine.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::uint64_t kMostWorkspace = std::uint64_t{32} << 20;
+constexpr int kAlgorithms = 8;  // how many of the heuristics' proposals are worth timing
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -48,7 +50,7 @@ std::uint32_t alignment_of(const VendorRows& rows, DType dtype) {
 class LtCall {
  public:
   LtCall(const Target& target, const Contraction& c, const LtShape& shape, DType operands,
-         DType result, const SimpleEpilogue* epilogue)
+         DType result, const SimpleEpilogue* epilogue, int rank)
       : ordinal_(target.ordinal), is_double_(operands == DType::Float64) {
     const CublasLt& lt = cublaslt();
     const cublasLtHandle_t handle = cublaslt_handle(ordinal_);
@@ -65,7 +67,8 @@ class LtCall {
     out.outer_stride = shape.n, out.batch_stride = shape.m * shape.n;
     layout(out_, {out, true}, result, -1);
     if (epilogue != nullptr) set_epilogue(*epilogue);
-    decide(handle, alignment_of(shape.b.rows, operands), alignment_of(shape.a.rows, operands));
+    decide(handle, alignment_of(shape.b.rows, operands), alignment_of(shape.a.rows, operands),
+           rank);
   }
 
   std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
@@ -129,7 +132,8 @@ class LtCall {
     if (bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
   }
 
-  void decide(cublasLtHandle_t handle, std::uint32_t alignment_a, std::uint32_t alignment_b) {
+  void decide(cublasLtHandle_t handle, std::uint32_t alignment_a, std::uint32_t alignment_b,
+              int rank) {
     const CublasLt& lt = cublaslt();
     cublasLtMatmulPreferenceOpaque_t preference;
     check_cublaslt(lt.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference),
@@ -147,11 +151,13 @@ class LtCall {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{16});
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{16});
     int found = 0;
+    cublasLtMatmulHeuristicResult_t proposals[kAlgorithms] = {};
     const cublasStatus_t status = lt.cublasLtMatmulAlgoGetHeuristic(
-        handle, &operation_, &a_, &b_, &out_, &out_, &preference, 1, &chosen_, &found);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-      throw NotSupported(
-          cat("cuBLASLt has no deterministic algorithm for this product (status ", status, ")"));
+        handle, &operation_, &a_, &b_, &out_, &out_, &preference, rank + 1, proposals, &found);
+    if (status != CUBLAS_STATUS_SUCCESS || found <= rank)
+      throw NotSupported(cat("cuBLASLt has ", found,
+                             " deterministic algorithms for this product (status ", status, ")"));
+    chosen_ = proposals[rank];
   }
 
   int ordinal_;
@@ -163,7 +169,8 @@ class LtCall {
 
 class LtKernel final : public Kernel {
  public:
-  LtKernel(const Target& target, const Region& region, std::span<const Value> values, LtShape shape)
+  LtKernel(const Target& target, const Region& region, std::span<const Value> values, LtShape shape,
+           int rank)
       : c_(region.contraction),
         offset_a_(bytes_of(c_.a, values)),
         offset_b_(bytes_of(c_.b, values)) {
@@ -182,7 +189,7 @@ class LtKernel final : public Kernel {
     } else {
       out_ = c_.out;
     }
-    call_.emplace(target, c_, shape, c_.compute, result, simple ? &*simple : nullptr);
+    call_.emplace(target, c_, shape, c_.compute, result, simple ? &*simple : nullptr, rank);
     workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + product_bytes_ +
                       vendor_round_up(call_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kVendorAlignment;
@@ -280,12 +287,30 @@ class LtEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                  int) const override {
+                                  int threads) const override {
+    return prepare_as({}, region, values, threads);
+  }
+
+  std::vector<std::string> configurations(const Region&, std::span<const Value>) const override {
+    std::vector<std::string> names;
+    for (int rank = 0; rank < kAlgorithms; ++rank) names.push_back(std::to_string(rank));
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    int rank = 0;
+    while (rank < kAlgorithms && !configuration.empty() && configuration != std::to_string(rank))
+      ++rank;
+    if (rank == kAlgorithms)
+      throw NotSupported(cat("cublaslt has no configuration '", configuration, "'"));
     LtShape shape;
     std::string why;
     if (!lt_shape(region.contraction, shape, &why)) throw InternalError(cat("cublaslt: ", why));
-    return std::make_unique<LtKernel>(target_, region, values, shape);
+    return std::make_unique<LtKernel>(target_, region, values, shape, rank);
   }
+
+  std::string version() const override { return std::to_string(cublaslt().cublasLtGetVersion()); }
 
  private:
   const char* refusal(const Region& region, std::span<const Value> values) const {

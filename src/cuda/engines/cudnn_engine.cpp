@@ -1,5 +1,6 @@
 // Convolutions by cuDNN: operands converted before it where they are asked for in 16 bits, bias and
-// ReLU fused by it where it can, any other epilogue after it.
+// ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
+// plans, "fused-N" where it does the epilogue too.
 #include "cuda/engines/cudnn_engine.h"
 
 #include <optional>
@@ -16,6 +17,34 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 bool is_short(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
+
+constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
+constexpr const char* kFused = "fused-";
+
+/// Which plan, and whether the library is to do the epilogue; fused where it can when not said.
+struct Way {
+  std::optional<bool> fused;
+  int rank = 0;
+};
+
+Way way_named(const std::string& configuration) {
+  if (configuration.empty()) return {};
+  for (int rank = 0; rank < kPlans; ++rank) {
+    if (configuration == std::to_string(rank)) return {false, rank};
+    if (configuration == kFused + std::to_string(rank)) return {true, rank};
+  }
+  throw NotSupported(cat("cudnn has no configuration '", configuration, "'"));
+}
+
+/// The epilogue, where it is one that the library may fuse.
+std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Value> values) {
+  if (region.contraction.op != Op::Conv2d) return std::nullopt;
+  std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
+  if (simple && simple->bias != kNoValue &&
+      (simple->bias_axis != 1 || simple->bias_offset % 4 != 0))
+    return std::nullopt;
+  return simple;
+}
 
 CudnnConvolution convolution_of(const Contraction& c) {
   CudnnConvolution v;
@@ -68,11 +97,12 @@ class Operand {
 
 class CudnnKernel final : public Kernel {
  public:
-  CudnnKernel(const Target& target, const Region& region, std::span<const Value> values)
+  CudnnKernel(const Target& target, const Region& region, std::span<const Value> values,
+              const Way& way)
       : c_(region.contraction),
         a_(target, c_.a, c_.a_shape, c_.compute, values),
         b_(target, c_.b, c_.b_shape, c_.compute, values) {
-    if (!plan_fused(target, region, values)) plan_plain(target, region, values);
+    if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way.rank);
     workspace_bytes =
         a_.bytes() + b_.bytes() + product_bytes_ + vendor_round_up(plan_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kVendorAlignment;
@@ -101,18 +131,19 @@ class CudnnKernel final : public Kernel {
   }
 
  private:
-  bool plan_fused(const Target& target, const Region& region, std::span<const Value> values) {
-    if (c_.op != Op::Conv2d) return false;
-    const std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
-    if (!simple ||
-        (simple->bias != kNoValue && (simple->bias_axis != 1 || simple->bias_offset % 4 != 0)))
-      return false;
+  bool plan_fused(const Target& target, const Region& region, std::span<const Value> values,
+                  const Way& way) {
+    if (!way.fused.value_or(true)) return false;
+    const std::optional<SimpleEpilogue> simple = fusible(region, values);
+    if (!simple && way.fused) throw NotSupported("cuDNN does not do this epilogue");
+    if (!simple) return false;
     CudnnConvolution v = convolution_of(c_);
     v.bias = simple->bias != kNoValue;
     v.relu = simple->relu;
     try {
-      plan_.emplace(target, v);
+      plan_.emplace(target, v, way.rank);
     } catch (const NotSupported&) {
+      if (way.fused) throw;
       return false;  // the library fuses only some shapes and types
     }
     out_ = simple->out;
@@ -121,7 +152,8 @@ class CudnnKernel final : public Kernel {
     return true;
   }
 
-  void plan_plain(const Target& target, const Region& region, std::span<const Value> values) {
+  void plan_plain(const Target& target, const Region& region, std::span<const Value> values,
+                  int rank) {
     CudnnConvolution v = convolution_of(c_);
     if (c_.has_epilogue) {
       if (is_short(v.result)) v.result = DType::Float32;
@@ -130,7 +162,7 @@ class CudnnKernel final : public Kernel {
     } else {
       out_ = c_.out;
     }
-    plan_.emplace(target, v);
+    plan_.emplace(target, v, rank);
   }
 
   const Contraction c_;
@@ -155,9 +187,27 @@ class CudnnEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                  int) const override {
-    return std::make_unique<CudnnKernel>(target_, region, values);
+                                  int threads) const override {
+    return prepare_as({}, region, values, threads);
   }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    const bool fuses = fusible(region, values).has_value();
+    std::vector<std::string> names;
+    for (int rank = 0; rank < kPlans; ++rank) {
+      if (fuses) names.push_back(kFused + std::to_string(rank));
+      names.push_back(std::to_string(rank));
+    }
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    return std::make_unique<CudnnKernel>(target_, region, values, way_named(configuration));
+  }
+
+  std::string version() const override { return std::to_string(cudnn().cudnnGetVersion()); }
 
  private:
   const char* refusal(const Region& region, std::span<const Value> values) const {

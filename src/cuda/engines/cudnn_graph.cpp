@@ -272,7 +272,7 @@ void CudnnDescriptor::set_descriptor(cudnnBackendAttributeName_t name,
 
 cudnnStatus_t CudnnDescriptor::finalize() { return cudnn().cudnnBackendFinalize(descriptor_); }
 
-CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution)
+CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, int rank)
     : ordinal_(target.ordinal), bias_(convolution.bias) {
   CardHandle& card = card_handle(ordinal_);
   const std::lock_guard lock(card.mutex);
@@ -288,8 +288,8 @@ CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution)
     for (const bool compile : {false, true})
       for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
         for (CudnnDescriptor& config : proposals(graph, mode))
-          if (take(config, convolution, compile)) return;
-  throw NotSupported("cuDNN has no deterministic plan for this convolution");
+          if (take(config, convolution, compile) && rank-- == 0) return;
+  throw NotSupported("cuDNN has no deterministic plan (or none of this rank) for this convolution");
 }
 
 bool CudnnPlan::take(CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile) {

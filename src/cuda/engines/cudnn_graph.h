@@ -51,12 +51,12 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-/// The first plan that the heuristics propose among those that repeat bit for bit, keep the
-/// precision asked for and need no more than 64 MiB.
+/// A plan that the heuristics propose, among those that repeat bit for bit, keep the precision
+/// asked for and need no more than 64 MiB.
 class CudnnPlan {
  public:
-  /// Throws NotSupported when there is none.
-  CudnnPlan(const Target& target, const CudnnConvolution& convolution);
+  /// The one of this rank. Throws NotSupported when there is none.
+  CudnnPlan(const Target& target, const CudnnConvolution& convolution, int rank);
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   void run(void* stream, const void* x, const void* w, const void* y, const void* bias,
            void* workspace) const;

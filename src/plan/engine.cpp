@@ -1,0 +1,17 @@
+// What engines with a single configuration need not write.
+#include "plan/engine.h"
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon {
+
+std::unique_ptr<Kernel> Engine::prepare_as(const std::string& configuration, const Region& region,
+                                           std::span<const Value> values, int threads) const {
+  if (!configuration.empty())
+    throw NotSupported(cat(name(), " has no configuration '", configuration, "'"));
+  return prepare(region, values, threads);
+}
+
+}  // namespace tenon
