@@ -19,6 +19,23 @@ TENON_API const char* name(Precision precision);
 /// "fp32", "tf32", "bf16", "fp16"; throws ValueError for another text.
 TENON_API Precision precision_from_name(const std::string& text);
 
+/// Who runs a product or a convolution on a card, where several engines can: Off asks them where
+/// they expect to be good; Read (the default) takes what was measured before on such a card, where
+/// that is known; Write measures what is not known yet when a program is planned, which takes a
+/// second or so, and keeps it in the cache folder. The choice changes the order of sums, so bits
+/// repeat only under the same one. The CPU has one engine for each.
+enum class Tune { Off, Read, Write };
+TENON_API const char* name(Tune tune);
+/// "off", "read", "write"; throws ValueError for another text.
+TENON_API Tune tune_from_name(const std::string& text);
+/// Where measuring stands: `what` is measured next; empty at the end.
+struct TuneProgress {
+  int done = 0, total = 0;
+  std::string what;
+};
+/// Called while Tune::Write measures; an empty function ends that. It must not evaluate anything.
+TENON_API void on_tune(Function<void(const TuneProgress&)> function);
+
 /// Computes all of these in one program: loss, gradients and updates together share what they have
 /// in common, and assignments take effect.
 ///
@@ -96,6 +113,8 @@ TENON_API void set_threads(int threads);  ///< 0: all CPUs this process may use
 TENON_API int threads();
 TENON_API void set_precision(Precision precision);
 TENON_API Precision precision();
+TENON_API void set_tune(Tune tune);
+TENON_API Tune tune();
 /// Programs whose peak (leaves included) would exceed this many bytes are refused before they run;
 /// 0: no limit.
 TENON_API void set_memory_limit(std::int64_t bytes);

@@ -68,6 +68,25 @@ std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program);
 /// is assigned as often.
 double measure(const Kernel& kernel, const Binding& binding, int index, int repeats);
 
+/// For trying kernels out; queued on the card's stream. Floating numbers lie in [-scale, scale),
+/// whole ones in 0 to 7; the same seed gives the same numbers.
+void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed, double scale,
+                 int index);
+/// Fills with bytes that are no result: NaN where numbers are floating.
+void poison(void* data, std::size_t bytes, int index);
+
+/// Sums over all elements: squared differences, squares of what was expected, and how many are
+/// finite (or NaN, or infinite) in one of the two only.
+struct Difference {
+  double apart = 0, size = 0;
+  std::int64_t broken = 0;
+};
+Difference difference(const void* expected, const void* got, DType dtype, std::int64_t count,
+                      int index);
+
+/// What the card calls itself: "NVIDIA H200".
+std::string model_of(int index);
+
 /// Peak rates in FLOP/s and bytes/s, measured in about half a second.
 struct Rates {
   double fp32 = 0, tf32 = 0, bf16 = 0, copy = 0;

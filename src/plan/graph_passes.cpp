@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "graph/node.h"
 #include "ops/table.h"
+#include "plan/pool_rules.h"
 
 namespace tenon {
 namespace {
@@ -343,6 +344,8 @@ Roots share(Roots roots, const PlanOptions&) {
     return it->second;
   });
 }
+
+Roots before_pooling(Roots roots, const PlanOptions&) { return rewrite(roots, before_pool_grad); }
 
 namespace {
 

@@ -22,6 +22,8 @@ Roots fold_constants(Roots roots, const PlanOptions& options);
 Roots drop_noops(Roots roots, const PlanOptions& options);
 /// Equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);
+/// Masks and sums behind max pooling's gradient are taken in front of it.
+Roots before_pooling(Roots roots, const PlanOptions& options);
 /// Contractions of float32 get bfloat16 operands (float32 sums and results).
 Roots autocast(Roots roots, const PlanOptions& options);
 /// Composites are written out in other ops.

@@ -21,6 +21,9 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"drop_noops", true,
      "before share, and again after decompose: views of views hide equal nodes"},
     {"share", true, "after the clean-up, so that equal means equal; again after decompose"},
+    {"before_pooling", true,
+     "after share, so that a mask and the pooling's gradient read one node; the pooling that it "
+     "asks for is shared with the forward pass later"},
     {"autocast", true,
      "on contractions as the user wrote them; their operands are rounded where they are packed"},
     {"decompose", false, "after engines had their chance at whole composites, before fusion"},
@@ -74,6 +77,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
   roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
   roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
   roots = pipeline.graph_pass(kShare, std::move(roots), share);
+  roots = pipeline.graph_pass(kBeforePooling, std::move(roots), before_pooling);
   roots = pipeline.graph_pass(kAutocast, std::move(roots), autocast);
   roots = pipeline.graph_pass(kDecompose, std::move(roots), decompose);
   roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);

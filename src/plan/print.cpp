@@ -67,6 +67,10 @@ std::string print_engines(const Program& p) {
     const Step& step = p.steps[s];
     out += cat(pad_to(std::to_string(s), 4), pad_to(step.engine->name(), 12), step.region.title);
     if (step.region.label != 0) out += cat("  # ", label_text(step.region.label));
+    if (!step.choice.empty())
+      out +=
+          cat("\n      ", step.configuration.empty() ? "its own configuration" : step.configuration,
+              ", ", step.choice);
     if (!step.passed_over.empty()) out += cat("\n      passed over: ", step.passed_over);
     out += '\n';
     auto found = counts.begin();

@@ -15,12 +15,16 @@
 
 namespace tenon {
 
+class Tuning;
+
 struct Step {
   Region region;
   const Engine* engine = nullptr;
   std::unique_ptr<Kernel> kernel;
   std::int64_t workspace_offset = 0;  // in the arena
   std::string passed_over;            // engines asked before this one, and why they declined
+  std::string configuration;          // of the engine; empty: its own choice
+  std::string choice;                 // of a contraction on a card: what decided
 };
 
 /// One result of the program, in the order in which it was asked for.
@@ -90,6 +94,7 @@ struct PlanOptions {
   int threads = 1;
   Device device;                             // where the program runs
   Arithmetic arithmetic = Arithmetic::Fp32;  // of contractions of float32
+  Tuning* tuning = nullptr;                  // null: engines by preference alone
   std::uint32_t disabled = 0;                // bit mask of PassId
   std::int64_t memory_limit = 0;             // 0: none
   bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }

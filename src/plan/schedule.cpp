@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "plan/tune.h"
 
 namespace tenon {
 namespace {
@@ -79,35 +80,67 @@ void check_limit(const Program& p, std::int64_t limit) {
                         " (largest: ", who, "): use a smaller batch or raise the limit"));
 }
 
+// False when the advice does not serve; it is then gone.
+bool follow(Step& step, TuneAdvice& advice, const Program& program, const PlanOptions& options) {
+  if (!advice.choice) return false;
+  const TuneChoice& choice = *advice.choice;
+  const Engine* engine = engine_of(choice, options.engines, step.region, program.values);
+  try {
+    if (engine != nullptr) {
+      step.kernel =
+          engine->prepare_as(choice.configuration, step.region, program.values, options.threads);
+      step.engine = engine;
+      step.configuration = choice.configuration;
+      return true;
+    }
+  } catch (const NotSupported& e) {  // a table of another version of this library
+    step.passed_over = cat(engine->name(), ": ", e.what());
+  }
+  advice.choice.reset();
+  return false;
+}
+
+void choose_by_preference(Step& step, const Program& program, const PlanOptions& options) {
+  std::vector<const Engine*> asked(options.engines.begin(), options.engines.end());
+  std::stable_sort(asked.begin(), asked.end(), [&](const Engine* a, const Engine* b) {
+    return a->preference(step.region) > b->preference(step.region);
+  });
+  const auto pass_over = [&](const Engine& engine, const std::string& why) {
+    step.passed_over += cat(step.passed_over.empty() ? "" : "; ", engine.name(), ": ", why);
+  };
+  for (const Engine* engine : asked) {
+    std::string why;
+    if (!engine->claims(step.region, program.values, &why)) {
+      pass_over(*engine, why);
+      continue;
+    }
+    try {
+      step.kernel = engine->prepare(step.region, program.values, options.threads);
+      step.engine = engine;
+      return;
+    } catch (const NotSupported& e) {  // a library that turned out to have nothing for it
+      pass_over(*engine, e.what());
+    }
+  }
+  throw NotSupported(cat("no engine runs ", step.region.title, " (", label_text(step.region.label),
+                         "): ", step.passed_over));
+}
+
 }  // namespace
 
 void choose_engines(Program& program, const PlanOptions& options) {
-  std::vector<const Engine*> asked;
-  for (Step& step : program.steps) {
-    asked.assign(options.engines.begin(), options.engines.end());
-    std::stable_sort(asked.begin(), asked.end(), [&](const Engine* a, const Engine* b) {
-      return a->preference(step.region) > b->preference(step.region);
-    });
-    const auto pass_over = [&](const Engine& engine, const std::string& why) {
-      step.passed_over += cat(step.passed_over.empty() ? "" : "; ", engine.name(), ": ", why);
-    };
-    for (const Engine* engine : asked) {
-      std::string why;
-      if (!engine->claims(step.region, program.values, &why)) {
-        pass_over(*engine, why);
-        continue;
-      }
-      try {
-        step.kernel = engine->prepare(step.region, program.values, options.threads);
-        step.engine = engine;
-        break;
-      } catch (const NotSupported& e) {  // a library that turned out to have nothing for it
-        pass_over(*engine, e.what());
-      }
-    }
-    if (step.engine == nullptr)
-      throw NotSupported(cat("no engine runs ", step.region.title, " (",
-                             label_text(step.region.label), "): ", step.passed_over));
+  std::vector<TuneAdvice> advice(program.steps.size());
+  if (options.tuning != nullptr) advice = options.tuning->advise(program, options);
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    Step& step = program.steps[s];
+    if (!follow(step, advice[s], program, options)) choose_by_preference(step, program, options);
+    if (advice[s].key.empty()) continue;
+    step.choice = choice_text(advice[s]);
+    TuneChoice taken = advice[s].choice.value_or(TuneChoice());
+    taken.engine = step.engine->name();
+    taken.configuration = step.configuration;
+    taken.version = step.engine->version();
+    options.tuning->taken(advice[s].key, taken);
   }
 }
 

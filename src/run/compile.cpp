@@ -9,6 +9,7 @@
 #include "cuda/cuda.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
+#include "plan/tune.h"
 #include "run/plan_api.h"
 #include "run/runner.h"
 #include "run/settings.h"
@@ -200,30 +201,8 @@ void after_run(Trace& t) {
   }
 }
 
-double elements_each(const Shape& shape) {  // behind one index of the first axis
-  return static_cast<double>(shape.numel()) / static_cast<double>(shape[0]);
-}
-
 double gflop_of(const Region& region) {
-  if (region.kind != RegionKind::Contraction) return 0;
-  const Contraction& c = region.contraction;
-  // Every element of the result (for the gradients of a convolution: of its output) is a sum over
-  // the other axes.
-  double products = static_cast<double>(c.out_shape.numel());
-  switch (c.op) {
-    case Op::Matmul:
-      products *= static_cast<double>(c.a_shape[c.a_shape.rank() - 1]);
-      break;
-    case Op::Conv2d:
-      products *= elements_each(c.b_shape);
-      break;
-    case Op::Conv2dInputGrad:
-      products = static_cast<double>(c.a_shape.numel()) * elements_each(c.b_shape);
-      break;
-    default:
-      products = static_cast<double>(c.b_shape.numel()) * elements_each(c.out_shape);
-  }
-  return 2e-9 * products;
+  return region.kind == RegionKind::Contraction ? 2e-9 * multiply_adds(region.contraction) : 0;
 }
 
 }  // namespace

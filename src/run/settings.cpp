@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
+#include "run/tune.h"
 
 namespace tenon {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 struct State {
   std::mutex mutex;
   Precision precision = Precision::Fp32;
+  Tune tune = Tune::Read;
   std::int64_t memory_limit = 0;
   bool reference = false;
   std::uint32_t disabled = 0;
@@ -62,6 +64,7 @@ Arithmetic arithmetic_on(Device device, Precision precision) {
 }
 
 constexpr const char* kPrecisionNames[] = {"fp32", "tf32", "bf16", "fp16"};
+constexpr const char* kTuneNames[] = {"off", "read", "write"};
 
 }  // namespace
 
@@ -75,6 +78,7 @@ Settings current_settings(Device device) {
   out.options.arithmetic = arithmetic_on(device, s.precision);
   out.options.disabled = s.disabled;
   out.options.memory_limit = s.memory_limit;
+  out.options.tuning = tuning_of(device, s.tune);
   // What a card cannot hold is refused before anything runs.
   if (device.kind == Device::Kind::Cuda && s.memory_limit == 0)
     out.options.memory_limit = cuda::target_of(device.index).memory_bytes;
@@ -85,6 +89,26 @@ Settings current_settings(Device device) {
 std::uint64_t settings_version() {
   std::lock_guard lock(state().mutex);
   return state().version;
+}
+
+void plan_anew() {
+  change([](State&) {});
+}
+
+const char* name(Tune value) { return kTuneNames[static_cast<int>(value)]; }
+
+Tune tune_from_name(const std::string& text) {
+  for (int k = 0; k < 3; ++k)
+    if (text == kTuneNames[k]) return static_cast<Tune>(k);
+  throw ValueError(cat("tune '", text, "' is unknown: use off, read or write"));
+}
+
+void set_tune(Tune value) {
+  change([&](State& s) { s.tune = value; });
+}
+Tune tune() {
+  std::lock_guard lock(state().mutex);
+  return state().tune;
 }
 
 const char* name(Precision value) { return kPrecisionNames[static_cast<int>(value)]; }

@@ -18,5 +18,7 @@ struct Settings {
 /// For programs on this device. Throws DeviceError when it cannot be used.
 Settings current_settings(Device device);
 std::uint64_t settings_version();
+/// As after a change: programs that are planned already are not used again.
+void plan_anew();
 
 }  // namespace tenon

@@ -36,6 +36,8 @@ Target target_of(int index) {
   return target;
 }
 
+std::string model_of(int index) { return card_at(index).name; }
+
 void* stream(int index) { return context_of(index).work; }
 
 void synchronize(int index) {

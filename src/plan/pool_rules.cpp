@@ -1,0 +1,60 @@
+// Rules about the gradient of max pooling, G(x, g), which sends each g to its window's first
+// maximum.
+//
+// Both hold for every window: where a g arrives, x is what the window's maximum is, and nowhere
+// does a g arrive twice. Values are the same; a sum adds up in another order.
+#include "plan/pool_rules.h"
+
+namespace tenon {
+namespace {
+
+const Node* pending(const Tensor& t, Op op) {
+  const Node& node = *t.node();
+  return node.op == op && !node.realised() ? &node : nullptr;
+}
+
+Tensor constant_like(const Node& constant, const Shape& shape) {
+  return make_node(Op::Constant, constant.dtype, shape, constant.attrs, {});
+}
+
+// where(x > c, G(x, g), 0) = G(x, where(max_pool(x) > c, g, 0)): a ReLU in front of the pooling.
+Tensor mask_first(const Node& node, std::span<const Tensor> inputs) {
+  const Node* above = pending(inputs[0], Op::Gt);
+  const Node* grad = pending(inputs[1], Op::MaxPool2dGrad);
+  const Node* zero = pending(inputs[2], Op::Constant);
+  if (above == nullptr || grad == nullptr || zero == nullptr || zero->attrs.f != 0) return {};
+  const Tensor x(grad->input(0)), g(grad->input(1)), threshold(above->input(1));
+  const Node* number = pending(threshold, Op::Constant);
+  if (above->input(0) != x.node() || number == nullptr) return {};
+  const Tensor pooled =
+      make_node(Op::MaxPool2d, x.dtype(), g.shape(), grad->attrs, std::span(&x, 1));
+  const Tensor compared[2] = {pooled, constant_like(*number, g.shape())};
+  const Tensor mask = make_node(Op::Gt, DType::Bool, g.shape(), above->attrs, compared);
+  const Tensor chosen[3] = {mask, g, constant_like(*zero, g.shape())};
+  const Tensor kept = make_node(Op::Where, node.dtype, g.shape(), node.attrs, chosen);
+  const Tensor operands[2] = {x, kept};
+  return make_node(Op::MaxPool2dGrad, node.dtype, node.shape, grad->attrs, operands);
+}
+
+// sum(G(x, g)) = sum(g) over whole images: a bias in front of the pooling.
+Tensor sum_first(const Node& node, std::span<const Tensor> inputs) {
+  constexpr std::int64_t kHeight = 1 << 2, kWidth = 1 << 3;
+  const Node* grad = pending(inputs[0], Op::MaxPool2dGrad);
+  if (grad == nullptr || (node.attrs.i[0] & kHeight) == 0 || (node.attrs.i[0] & kWidth) == 0)
+    return {};
+  // A dilated window may lie in the padding altogether: its g goes nowhere.
+  const PoolAttrs pool = PoolAttrs::from(grad->attrs);
+  if (pool.dil_h != 1 || pool.dil_w != 1) return {};
+  const Tensor g(grad->input(1));
+  return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&g, 1));
+}
+
+}  // namespace
+
+Tensor before_pool_grad(const Node& node, std::span<const Tensor> inputs) {
+  if (node.op == Op::Where) return mask_first(node, inputs);
+  if (node.op == Op::Sum) return sum_first(node, inputs);
+  return {};
+}
+
+}  // namespace tenon

@@ -1,0 +1,251 @@
+// Keys, rows and their text.
+//
+// The text: a first line that names the format, then a row a line, fields separated by tabs, the
+// last one a checksum over the others.
+#include "plan/tune.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "plan/program.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kFormat = "tenon-tune 1";
+constexpr std::size_t kFields = 9, kLongestLine = 4096, kMostRows = 65536;
+
+// FNV-1a: against damage and chance, not against forgers.
+class Hash {
+ public:
+  void add(std::string_view bytes) {
+    for (const char c : bytes) value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  }
+  void add(std::int64_t number) {
+    char bytes[sizeof number];
+    std::memcpy(bytes, &number, sizeof number);
+    add(std::string_view(bytes, sizeof bytes));
+  }
+  std::string hex() const {
+    char digits[16];
+    for (int k = 0; k < 16; ++k) digits[k] = "0123456789abcdef"[value_ >> (60 - 4 * k) & 15];
+    return std::string(digits, sizeof digits);
+  }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325ull;
+};
+
+std::string checksum(std::string_view text) {
+  Hash hash;
+  hash.add(text);
+  return hash.hex();
+}
+
+// Three decimals, so that a table read and written again is the same text.
+std::string microseconds_text(double us) {
+  const std::int64_t thousandths = std::llround(us * 1000);
+  const std::string digits = std::to_string(thousandths % 1000);
+  return cat(thousandths / 1000, ".", std::string(3 - digits.size(), '0'), digits);
+}
+
+bool read_microseconds(std::string_view text, double& us) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
+  return error == std::errc() && end == text.data() + text.size() && us >= 0 && us < 1e9;
+}
+
+// Names of engines and the like are plain; whatever else a card calls itself must not break a line.
+std::string field(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return out;
+}
+
+std::string row_text(const std::string& key, const TuneChoice& c) {
+  std::string line;
+  for (const std::string& each :
+       {key, c.engine, c.configuration, c.version, microseconds_text(c.microseconds), c.next,
+        microseconds_text(c.next_microseconds), c.rivals})
+    line += field(each) + '\t';
+  return line + checksum(line);
+}
+
+bool read_row(std::string_view line, std::string& key, TuneChoice& c) {
+  if (line.size() > kLongestLine) return false;
+  std::string_view fields[kFields];
+  std::size_t count = 0, start = 0;
+  for (std::size_t k = 0; k <= line.size(); ++k) {
+    if (k < line.size() && line[k] != '\t') continue;
+    if (count == kFields) return false;
+    fields[count++] = line.substr(start, k - start);
+    start = k + 1;
+  }
+  if (count != kFields || fields[0].empty() || fields[1].empty()) return false;
+  if (checksum(line.substr(0, line.rfind('\t') + 1)) != fields[8]) return false;
+  key = fields[0];
+  c = {std::string(fields[1]), std::string(fields[2]),
+       std::string(fields[3]), 0,
+       std::string(fields[5]), 0,
+       std::string(fields[7])};
+  return read_microseconds(fields[4], c.microseconds) &&
+         read_microseconds(fields[6], c.next_microseconds);
+}
+
+// Offsets count by what they do to alignment.
+std::string view_text(const View& view, int rank, std::span<const Value> values) {
+  std::string text = cat(values[static_cast<std::size_t>(view.value)].dtype, "{");
+  for (int a = 0; a < rank; ++a) text += cat(a == 0 ? "" : ",", view.stride[a]);
+  return cat(text, "}", view.offset % 16 == 0 ? "" : cat("+", view.offset % 16));
+}
+
+// Values by order of first appearance: which of them are one matters, their numbers do not.
+class EpilogueHash {
+ public:
+  EpilogueHash(const Region& region, std::span<const Value> values)
+      : values_(values), rank_(region.map.space.rank()) {
+    number(region.contraction.a.value), number(region.contraction.b.value);
+    for (const std::int64_t size : region.map.space) hash_.add(size);
+    for (const MapInstr& i : region.map.instrs) add(i);
+    for (const MapStore& s : region.map.stores) hash_.add(std::int64_t{s.source}), add(s.view);
+    for (const MapReduce& r : region.map.reduces)
+      for (const std::int64_t n : {std::int64_t{r.source}, static_cast<std::int64_t>(r.op),
+                                   std::int64_t{r.axes}, number(r.value)})
+        hash_.add(n);
+  }
+  std::string hex() const { return hash_.hex(); }
+
+ private:
+  std::int64_t number(ValueId id) {
+    const auto found = std::find(seen_.begin(), seen_.end(), id);
+    if (found != seen_.end()) return found - seen_.begin();
+    seen_.push_back(id);
+    return static_cast<std::int64_t>(seen_.size()) - 1;
+  }
+  void add(const View& view) {
+    hash_.add(number(view.value));
+    if (view.value != kNoValue)
+      hash_.add(static_cast<std::int64_t>(values_[static_cast<std::size_t>(view.value)].dtype));
+    hash_.add(view.offset % 16);
+    for (int a = 0; a < rank_; ++a) hash_.add(view.stride[a]);
+  }
+  void add(const MapInstr& i) {
+    for (const int n : {static_cast<int>(i.code), static_cast<int>(i.op), static_cast<int>(i.dtype),
+                        i.per_row ? 1 : 0, i.args[0], i.args[1], i.args[2]})
+      hash_.add(std::int64_t{n});
+    for (const std::int64_t n : i.attrs.i) hash_.add(n);
+    add(i.view);
+  }
+
+  std::span<const Value> values_;
+  const int rank_;
+  Hash hash_;
+  std::vector<ValueId> seen_;
+};
+
+}  // namespace
+
+const TuneChoice* TuneTable::find(const std::string& key) const {
+  const auto row = rows_.find(field(key));
+  return row == rows_.end() ? nullptr : &row->second;
+}
+
+void TuneTable::put(const std::string& key, TuneChoice choice) {
+  rows_.insert_or_assign(field(key), std::move(choice));
+}
+
+void TuneTable::merge(const TuneTable& other) {
+  rows_.insert(other.rows_.begin(), other.rows_.end());
+}
+
+std::string TuneTable::text() const {
+  std::string out = cat(kFormat, "\n");
+  for (const auto& [key, choice] : rows_) out += row_text(key, choice) + '\n';
+  return out;
+}
+
+TuneTable TuneTable::parse(std::string_view text, int* damaged) {
+  if (damaged != nullptr) *damaged = 0;
+  TuneTable table;
+  std::size_t start = text.find('\n');
+  if (text.substr(0, start) != kFormat)
+    throw FormatError(
+        cat("this is no table of tuned choices: its first line is not '", kFormat, "'"));
+  while (start < text.size() && table.size() < kMostRows) {
+    const std::size_t end = std::min(text.find('\n', ++start), text.size());
+    const std::string_view line = text.substr(start, end - start);
+    start = end;
+    std::string key;
+    TuneChoice choice;
+    if (read_row(line, key, choice))
+      table.put(key, std::move(choice));
+    else if (!line.empty() && damaged != nullptr)
+      ++*damaged;
+  }
+  return table;
+}
+
+std::string tune_key(std::string_view card, const Region& region, std::span<const Value> values) {
+  const Contraction& c = region.contraction;
+  std::string key = cat(card, " | ", op_name(c.op), " ");
+  if (c.op != Op::Matmul) {
+    const ConvAttrs conv = ConvAttrs::from(c.attrs);
+    key += cat("stride ", conv.stride_h, "x", conv.stride_w, " pad ", conv.pad_h, "x", conv.pad_w,
+               " dilation ", conv.dil_h, "x", conv.dil_w, " groups ", conv.groups, " ");
+  }
+  key += cat(c.a_shape, view_text(c.a, c.a_shape.rank(), values), " ", c.b_shape,
+             view_text(c.b, c.b_shape.rank(), values), " -> ", c.out_shape, c.dtype, " in ",
+             c.tf32 ? std::string("tf32") : cat(c.compute));
+  if (c.out != kNoValue) key += " stored";
+  if (c.has_epilogue) key += cat(" then ", EpilogueHash(region, values).hex());
+  return key;
+}
+
+double multiply_adds(const Contraction& c) {
+  const auto behind_first = [](const Shape& shape) {
+    return static_cast<double>(shape.numel()) / static_cast<double>(shape[0]);
+  };
+  const auto out = static_cast<double>(c.out_shape.numel());
+  // Every element of the result (for the gradients of a convolution: of its output) is a sum over
+  // the other axes.
+  switch (c.op) {
+    case Op::Matmul:
+      return out * static_cast<double>(c.a_shape[c.a_shape.rank() - 1]);
+    case Op::Conv2d:
+      return out * behind_first(c.b_shape);
+    case Op::Conv2dInputGrad:
+      return static_cast<double>(c.a_shape.numel()) * behind_first(c.b_shape);
+    default:
+      return static_cast<double>(c.b_shape.numel()) * behind_first(c.out_shape);
+  }
+}
+
+const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const> engines,
+                        const Region& region, std::span<const Value> values) {
+  for (const Engine* engine : engines) {
+    std::string why;
+    if (choice.engine == engine->name() && engine->claims(region, values, &why))
+      return choice.version == engine->version() ? engine : nullptr;
+  }
+  return nullptr;
+}
+
+std::string choice_text(const TuneAdvice& advice) {
+  const auto tenths = [](double us) {
+    const std::int64_t count = std::llround(us * 10);
+    return cat(count / 10, ".", count % 10, " us");
+  };
+  if (!advice.choice) return "preference";
+  const TuneChoice& c = *advice.choice;
+  std::string text = advice.source;
+  if (c.microseconds > 0) text += cat(": ", tenths(c.microseconds));
+  if (!c.next.empty()) text += cat(", next ", c.next, " ", tenths(c.next_microseconds));
+  return text;
+}
+
+}  // namespace tenon

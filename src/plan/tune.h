@@ -1,0 +1,83 @@
+// What measurements say about contractions on cards: a table from a region's pattern to the engine
+// and configuration that won, and how choose_engines asks for it.
+//
+// The plan only reads: timing, files and the process's settings are the run room's. A row names its
+// engine and the version it was timed with, so that a row which does not fit any more is passed
+// over, never guessed at.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/engine.h"
+
+namespace tenon {
+
+struct Program;
+struct PlanOptions;
+
+struct TuneChoice {
+  std::string engine, configuration;
+  std::string version;      // Engine::version() when it was chosen
+  double microseconds = 0;  // 0: it was chosen without a measurement
+  std::string next;         // who came second, "cublaslt 2"; empty: nobody
+  double next_microseconds = 0;
+  std::string rivals;  // all who competed, with versions
+  bool operator==(const TuneChoice&) const = default;
+};
+
+/// Choices by key (tune_key). As text a line a row, each with a checksum.
+class TuneTable {
+ public:
+  /// Null when there is none.
+  const TuneChoice* find(const std::string& key) const;
+  void put(const std::string& key, TuneChoice choice);
+  /// Takes rows that it has not.
+  void merge(const TuneTable& other);
+  std::size_t size() const { return rows_.size(); }
+  bool operator==(const TuneTable&) const = default;
+
+  std::string text() const;
+  /// Takes the rows that are whole; *damaged counts the lines that are not. Throws FormatError when
+  /// the text is no such table at all.
+  static TuneTable parse(std::string_view text, int* damaged = nullptr);
+
+ private:
+  std::map<std::string, TuneChoice> rows_;
+};
+
+/// The card, and all that decides how fast a contraction region runs on it: op, shapes, strides,
+/// dtypes, arithmetic and epilogue, but no names and no numbers of the epilogue.
+std::string tune_key(std::string_view card, const Region& region, std::span<const Value> values);
+
+/// Multiply-adds of a contraction.
+double multiply_adds(const Contraction& c);
+
+/// What choose_engines is told about a step.
+struct TuneAdvice {
+  std::string key;                   // empty: the step is none of the tuner's
+  std::optional<TuneChoice> choice;  // none: by preference
+  const char* source = "";           // "tuned", "built in", "as before in this run"
+};
+
+class Tuning {
+ public:
+  virtual ~Tuning() = default;
+  /// For every step of the program, whose engines are not chosen yet.
+  virtual std::vector<TuneAdvice> advise(const Program& program, const PlanOptions& options) = 0;
+  /// What a step of this key got in the end.
+  virtual void taken(const std::string& key, const TuneChoice& choice) = 0;
+};
+
+/// The engine of that choice among these, when it still is what was timed and claims the region.
+const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const> engines,
+                        const Region& region, std::span<const Value> values);
+/// For people: "tuned: 12.3 us, next cublaslt 2 14.0 us".
+std::string choice_text(const TuneAdvice& advice);
+
+}  // namespace tenon

@@ -1,0 +1,171 @@
+// Where advice comes from, in order: the run's record, the disk, the library, a measurement.
+#include "run/tune.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "cuda/cuda.h"
+#include "run/settings.h"
+
+namespace tenon {
+namespace {
+
+constexpr double kSecondsARegion = 0.5;
+
+struct Records {
+  std::mutex mutex;
+  std::vector<TuneRecord*> stack;
+};
+Records& records() {
+  static Records* const instance = new Records;
+  return *instance;
+}
+
+struct Listener {
+  std::mutex mutex;
+  Function<void(const TuneProgress&)> function;
+};
+Listener& listener() {
+  static Listener* const instance = new Listener;
+  return *instance;
+}
+
+void report(const TuneProgress& progress) {
+  Listener& l = listener();
+  const std::lock_guard lock(l.mutex);
+  if (l.function) l.function(progress);
+}
+
+}  // namespace
+
+void on_tune(Function<void(const TuneProgress&)> function) {
+  Listener& l = listener();
+  const std::lock_guard lock(l.mutex);
+  l.function = std::move(function);
+}
+
+TuneRecord::TuneRecord(TuneTable kept) : table_(std::move(kept)), given_(table_.size() > 0) {
+  {
+    const std::lock_guard lock(records().mutex);
+    records().stack.push_back(this);
+  }
+  if (given_) plan_anew();
+}
+
+TuneRecord::~TuneRecord() {
+  {
+    const std::lock_guard lock(records().mutex);
+    std::erase(records().stack, this);
+  }
+  if (given_) plan_anew();
+}
+
+TuneTable TuneRecord::table() const {
+  const std::lock_guard lock(records().mutex);
+  return table_;
+}
+
+struct Tuner::Unknown {
+  TuneAdvice* advice;
+  const Region* region;
+  std::vector<Candidate> candidates;
+};
+
+TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
+                          std::span<const Value> values, const PlanOptions& options) {
+  const auto serves = [&](const TuneChoice& choice) {
+    return engine_of(choice, options.engines, region, values) != nullptr;
+  };
+  {
+    const std::lock_guard lock(records().mutex);
+    const std::vector<TuneRecord*>& stack = records().stack;
+    for (auto record = stack.rbegin(); record != stack.rend(); ++record)
+      if (const TuneChoice* row = (*record)->table_.find(key); row != nullptr && serves(*row))
+        return {key, *row, "as before in this run"};
+  }
+  if (mode_ == Tune::Off) return {key, std::nullopt, ""};
+  const std::optional<TuneChoice> row = store_.find(key);
+  // Who wants measurements wants them with all engines that there are now.
+  if (row && serves(*row) &&
+      (mode_ == Tune::Read || row->rivals == rivals_of(region, values, options.engines)))
+    return {key, row, "tuned"};
+  const TuneChoice* known = mode_ == Tune::Read ? built_in_choices().find(key) : nullptr;
+  if (known != nullptr && serves(*known)) return {key, *known, "built in"};
+  return {key, std::nullopt, ""};
+}
+
+std::vector<TuneAdvice> Tuner::advise(const Program& program, const PlanOptions& options) {
+  std::vector<TuneAdvice> advice(program.steps.size());
+  std::vector<Unknown> unknown;
+  for (std::size_t s = 0; s < advice.size(); ++s) {
+    const Region& region = program.steps[s].region;
+    if (region.kind != RegionKind::Contraction || region.contraction.out_shape.numel() == 0)
+      continue;
+    advice[s] = look_up(tune_key(card_, region, program.values), region, program.values, options);
+    if (mode_ != Tune::Write || advice[s].choice) continue;
+    const auto same = [&](const Unknown& u) { return u.advice->key == advice[s].key; };
+    if (std::none_of(unknown.begin(), unknown.end(), same))
+      unknown.push_back({&advice[s], &region, {}});
+  }
+  if (unknown.empty()) return advice;
+  measure(unknown, program.values, options);
+  for (TuneAdvice& a : advice)  // regions alike
+    for (const Unknown& u : unknown)
+      if (a.key == u.advice->key) a = *u.advice;
+  return advice;
+}
+
+void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
+                    const PlanOptions& options) {
+  const std::lock_guard lock(measuring_);
+  // All of them first: their kernels compile beside one another.
+  for (Unknown& u : unknown) u.candidates = candidates_of(*u.region, values, options);
+  int done = 0;
+  for (Unknown& u : unknown) {
+    report({done++, static_cast<int>(unknown.size()), u.region->title});
+    try {
+      const std::unique_ptr<Bench> bench = make_bench_(*u.region, values, options, u.candidates);
+      std::optional<TuneChoice> choice = fastest(u.candidates, *bench, kSecondsARegion);
+      if (!choice) continue;
+      choice->rivals = rivals_of(*u.region, values, options.engines);
+      store_.put(u.advice->key, *choice);
+      u.advice->choice = std::move(choice);
+      u.advice->source = "tuned now";
+    } catch (const Error& error) {  // as when the card's memory is full
+      log_message(LogLevel::Warning,
+                  cat("tuning: ", u.region->title, " is left to preference: ", error.what()));
+    }
+    u.candidates.clear();
+  }
+  report({done, done, {}});
+}
+
+void Tuner::taken(const std::string& key, const TuneChoice& choice) {
+  const std::lock_guard lock(records().mutex);
+  if (records().stack.empty()) return;
+  TuneTable& table = records().stack.back()->table_;
+  if (table.find(key) == nullptr) table.put(key, choice);
+}
+
+Tuning* tuning_of(Device device, Tune mode) {
+  if (device.kind != Device::Kind::Cuda) return nullptr;
+  static std::mutex mutex;
+  static auto& tuners = *new std::deque<std::pair<std::pair<int, Tune>, Tuner>>;
+  const std::lock_guard lock(mutex);
+  const std::pair<int, Tune> key{device.index, mode};
+  for (auto& [known, tuner] : tuners)
+    if (known == key) return &tuner;
+  return &tuners
+              .emplace_back(std::piecewise_construct, std::forward_as_tuple(key),
+                            std::forward_as_tuple(cuda::model_of(device.index), mode,
+                                                  TuneStore::shared(), make_card_bench))
+              .second;
+}
+
+}  // namespace tenon

@@ -1,0 +1,73 @@
+// The tuner: advice for choose_engines from what runs recorded, what the disk holds, what travels
+// in the library, and, when asked to, from timing candidates now.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include <tenon/device.h>
+#include <tenon/eval.h>
+
+#include "plan/tune.h"
+#include "run/tune_select.h"
+#include "run/tune_store.h"
+
+namespace tenon {
+
+class Tuner final : public Tuning {
+ public:
+  /// Makes the bench for a region; `candidates` says how much workspace it must have.
+  using MakeBench = std::function<std::unique_ptr<Bench>(
+      const Region&, std::span<const Value>, const PlanOptions&, std::span<const Candidate>)>;
+
+  Tuner(std::string card, Tune mode, TuneStore& store, MakeBench make_bench)
+      : card_(std::move(card)), mode_(mode), store_(store), make_bench_(std::move(make_bench)) {}
+
+  std::vector<TuneAdvice> advise(const Program& program, const PlanOptions& options) override;
+  void taken(const std::string& key, const TuneChoice& choice) override;
+
+ private:
+  struct Unknown;
+  TuneAdvice look_up(const std::string& key, const Region& region, std::span<const Value> values,
+                     const PlanOptions& options);
+  void measure(std::span<Unknown> unknown, std::span<const Value> values,
+               const PlanOptions& options);
+
+  const std::string card_;
+  const Tune mode_;
+  TuneStore& store_;
+  const MakeBench make_bench_;
+  std::mutex measuring_;  // one competition at a time
+};
+
+/// The tuner of a card; null on the CPU, where there is one engine for a region.
+Tuning* tuning_of(Device device, Tune mode);
+
+/// A bench on a card: random inputs of the region's own shapes, outputs overwritten before each
+/// check.
+std::unique_ptr<Bench> make_card_bench(const Region& region, std::span<const Value> values,
+                                       const PlanOptions& options,
+                                       std::span<const Candidate> candidates);
+
+/// While one of these lives it notes every choice, and the choices it was given (by an earlier part
+/// of the same run) come before all others. They nest: an inner one asks the outer ones too.
+class TuneRecord {
+ public:
+  explicit TuneRecord(TuneTable kept = {});
+  ~TuneRecord();
+  TuneRecord(const TuneRecord&) = delete;
+  TuneRecord& operator=(const TuneRecord&) = delete;
+
+  /// What was given and what was noted since.
+  TuneTable table() const;
+
+ private:
+  friend class Tuner;
+  TuneTable table_;
+  const bool given_;
+};
+
+}  // namespace tenon

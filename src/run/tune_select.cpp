@@ -1,0 +1,158 @@
+// The rules of the competition.
+#include "run/tune_select.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include <tenon/error.h>
+
+#include "base/log.h"
+#include "base/str.h"
+
+namespace tenon {
+namespace {
+
+constexpr double kDrop = 1.25, kSame = 1.02;
+constexpr int kRounds = 4;
+
+using Clock = std::chrono::steady_clock;
+
+struct Runner {
+  const Candidate* candidate;
+  double us = std::numeric_limits<double>::infinity();  // the least of all rounds
+};
+
+// What fails is out of the race and no more: another candidate is as good.
+bool is_right(const Candidate& candidate, Bench& bench) {
+  std::string why;
+  try {
+    if (bench.agrees(*candidate.kernel, &why)) return true;
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  log_message(LogLevel::Warning, cat("tuning: ", candidate.title(), " is left out: ", why));
+  return false;
+}
+
+double timed(const Candidate& candidate, Bench& bench) {
+  try {
+    return bench.microseconds(*candidate.kernel);
+  } catch (const Error& error) {
+    log_message(LogLevel::Warning,
+                cat("tuning: ", candidate.title(), " cannot be timed: ", error.what()));
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+double least(const std::vector<Runner>& runners) {
+  double us = std::numeric_limits<double>::infinity();
+  for (const Runner& r : runners) us = std::min(us, r.us);
+  return us;
+}
+
+// The best one of another engine; failing that, the best other one.
+const Runner* second(const std::vector<Runner>& runners, const Runner& winner) {
+  const Runner* found = nullptr;
+  const auto elsewhere = [&](const Runner& r) {
+    return r.candidate->engine != winner.candidate->engine;
+  };
+  for (const Runner& r : runners) {
+    if (r.candidate == winner.candidate || std::isinf(r.us)) continue;
+    const bool better = found == nullptr || (elsewhere(r) && !elsewhere(*found)) ||
+                        (elsewhere(r) == elsewhere(*found) && r.us < found->us);
+    if (better) found = &r;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string Candidate::title() const {
+  return configuration.empty() ? std::string(engine->name())
+                               : cat(engine->name(), " ", configuration);
+}
+
+std::vector<Candidate> candidates_of(const Region& region, std::span<const Value> values,
+                                     const PlanOptions& options) {
+  std::vector<const Engine*> engines(options.engines.begin(), options.engines.end());
+  std::stable_sort(engines.begin(), engines.end(), [&](const Engine* a, const Engine* b) {
+    return a->preference(region) > b->preference(region);
+  });
+  struct Ways {
+    const Engine* engine;
+    std::vector<std::string> names;
+  };
+  std::vector<Ways> all;
+  std::size_t most = 0;
+  for (const Engine* engine : engines) {
+    std::string why;
+    if (!engine->claims(region, values, &why)) continue;
+    std::vector<std::string> names = engine->configurations(region, values);
+    if (names.empty()) names.emplace_back();
+    most = std::max(most, names.size());
+    all.push_back({engine, std::move(names)});
+  }
+  std::vector<Candidate> out;
+  for (std::size_t rank = 0; rank < most; ++rank)
+    for (const Ways& ways : all) {
+      if (rank >= ways.names.size()) continue;
+      try {
+        out.push_back({ways.engine, ways.names[rank],
+                       ways.engine->prepare_as(ways.names[rank], region, values, options.threads)});
+      } catch (const NotSupported&) {  // a library that has fewer
+        continue;
+      }
+    }
+  return out;
+}
+
+std::string rivals_of(const Region& region, std::span<const Value> values,
+                      std::span<const Engine* const> engines) {
+  std::string text;
+  for (const Engine* engine : engines) {
+    std::string why;
+    if (!engine->claims(region, values, &why)) continue;
+    const std::string version = engine->version();
+    text += cat(text.empty() ? "" : ", ", engine->name(), version.empty() ? "" : " ", version);
+  }
+  return text;
+}
+
+std::optional<TuneChoice> fastest(std::vector<Candidate>& candidates, Bench& bench,
+                                  double seconds) {
+  std::vector<Runner> all, running;
+  for (const Candidate& candidate : candidates)
+    if (is_right(candidate, bench)) running.push_back({&candidate});
+  const Clock::time_point start = Clock::now();
+  const auto in_time = [&] {
+    return std::chrono::duration<double>(Clock::now() - start).count() < seconds;
+  };
+  for (int round = 0; round < kRounds && running.size() > (round == 0 ? 0 : 1); ++round) {
+    for (Runner& r : running)
+      if (in_time() || std::isinf(least(running)))
+        r.us = std::min(r.us, timed(*r.candidate, bench));
+    const double limit = kDrop * least(running);
+    for (const Runner& r : running)
+      if (r.us > limit) all.push_back(r);
+    std::erase_if(running, [&](const Runner& r) { return std::isinf(r.us) || r.us > limit; });
+  }
+  if (running.empty()) return std::nullopt;
+  const double best = least(running);
+  const Runner winner = *std::find_if(running.begin(), running.end(),
+                                      [&](const Runner& r) { return r.us <= kSame * best; });
+  all.insert(all.end(), running.begin(), running.end());
+  TuneChoice choice;
+  choice.engine = winner.candidate->engine->name();
+  choice.configuration = winner.candidate->configuration;
+  choice.version = winner.candidate->engine->version();
+  choice.microseconds = winner.us;
+  if (const Runner* other = second(all, winner)) {
+    choice.next = other->candidate->title();
+    choice.next_microseconds = other->us;
+  }
+  return choice;
+}
+
+}  // namespace tenon

@@ -1,0 +1,97 @@
+// Reading and writing the table's file.
+#include "run/tune_store.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include <unistd.h>
+
+#include <tenon/error.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/str.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kLargest = std::size_t{16} << 20;
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+File open(const std::string& path, const char* mode) {
+  return {std::fopen(path.c_str(), mode),
+          [](std::FILE* file) { return file == nullptr ? 0 : std::fclose(file); }};
+}
+
+}  // namespace
+
+TuneStore& TuneStore::shared() {
+  static TuneStore* const store = new TuneStore(user_cache_folder() + "/tune");
+  return *store;
+}
+
+TuneTable TuneStore::read() const {
+  const auto leave_out = [&](const std::string& what) {
+    log_message(LogLevel::Warning, cat(file(), ": ", what, "; engines are chosen without it"));
+    return TuneTable();
+  };
+  const File in = open(file(), "rb");
+  if (in == nullptr)
+    return errno == ENOENT || errno == ENOTDIR
+               ? TuneTable()
+               : leave_out(cat("cannot be read: ", std::generic_category().message(errno)));
+  std::string text(kLargest + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), in.get()));
+  if (std::ferror(in.get()) != 0 || text.size() > kLargest) return leave_out("cannot be read");
+  try {
+    int damaged = 0;
+    TuneTable table = TuneTable::parse(text, &damaged);
+    if (damaged > 0)
+      log_message(LogLevel::Warning, cat(file(), ": ", damaged, " damaged lines are left out"));
+    return table;
+  } catch (const FormatError& error) {
+    return leave_out(error.what());
+  }
+}
+
+bool TuneStore::write(const TuneTable& table) const {
+  static std::atomic<int> counter{0};
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  const std::string temporary = cat(file(), ".", ::getpid(), ".", counter++, ".tmp"),
+                    text = table.text();
+  bool good = false;
+  if (const File out = open(temporary, "wb"); out != nullptr)
+    good = std::fwrite(text.data(), 1, text.size(), out.get()) == text.size() &&
+           std::fflush(out.get()) == 0;
+  if (good) fs::rename(temporary, file(), error);
+  if (good && !error) return true;
+  fs::remove(temporary, error);
+  return false;
+}
+
+std::optional<TuneChoice> TuneStore::find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  if (!table_) table_ = read();
+  const TuneChoice* row = table_->find(key);
+  return row == nullptr ? std::nullopt : std::optional(*row);
+}
+
+void TuneStore::put(const std::string& key, TuneChoice choice) {
+  const std::lock_guard lock(mutex_);
+  TuneTable now = read();
+  if (table_) now.merge(*table_);
+  now.put(key, std::move(choice));
+  table_ = std::move(now);
+  if (write(*table_) || told_) return;
+  told_ = true;
+  log_message(LogLevel::Warning,
+              cat(file(), " cannot be written: what is tuned lasts for this process only"));
+}
+
+}  // namespace tenon

@@ -1,0 +1,464 @@
+// The tuner without a card: keys, tables, files, the rules of the competition, where advice comes
+// from.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "../io/folder.h"
+#include "cuda/engines/contraction_engine.h"
+#include "plan/schedule.h"
+#include "run/tune.h"
+
+using namespace tenon;
+
+namespace {
+
+class Nothing final : public Kernel {
+ public:
+  explicit Nothing(std::string way) : text(std::move(way)) {}
+  void run(const Binding&) const override {}
+  std::string source() const override { return text; }
+  const std::string text;  // "engine configuration"
+};
+
+struct FakeEngine final : Engine {
+  FakeEngine(std::string its_name, int its_preference, std::vector<std::string> its_ways = {})
+      : title(std::move(its_name)), wish(its_preference), ways(std::move(its_ways)) {}
+  const char* name() const override { return title.c_str(); }
+  bool claims(const Region&, std::span<const Value>, std::string*) const override {
+    return claiming;
+  }
+  int preference(const Region&) const override { return wish; }
+  std::unique_ptr<Kernel> prepare(const Region&, std::span<const Value>, int) const override {
+    return std::make_unique<Nothing>(title);
+  }
+  std::vector<std::string> configurations(const Region&, std::span<const Value>) const override {
+    return ways;
+  }
+  std::unique_ptr<Kernel> prepare_as(const std::string& way, const Region& region,
+                                     std::span<const Value> values, int threads) const override {
+    if (way.empty()) return prepare(region, values, threads);
+    if (way == "absent") throw NotSupported("no such algorithm");
+    return std::make_unique<Nothing>(title + " " + way);
+  }
+  std::string version() const override { return number; }
+
+  std::string title;
+  int wish;
+  std::vector<std::string> ways;
+  std::string number = "1";
+  bool claiming = true;
+};
+
+/// Times by name, in turn for as many calls as there are, the last one for all others.
+struct FakeBench final : Bench {
+  std::map<std::string, std::vector<double>> times;
+  std::vector<std::string> wrong;
+  std::vector<std::string> asked;  // for a timing, in order
+
+  bool agrees(const Kernel& kernel, std::string* why) override {
+    *why = "another result";
+    return std::find(wrong.begin(), wrong.end(), kernel.source()) == wrong.end();
+  }
+  double microseconds(const Kernel& kernel) override {
+    const std::vector<double>& own = times.at(kernel.source());
+    const auto before = std::count(asked.begin(), asked.end(), kernel.source());
+    asked.push_back(kernel.source());
+    const double us = own[std::min(own.size() - 1, static_cast<std::size_t>(before))];
+    if (us < 0) throw DeviceError("it cannot be run");
+    return us;
+  }
+};
+
+/// A program of one product of these sizes.
+Program product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Program p;
+  const auto value = [&](const Shape& shape) {
+    Value v;
+    v.shape = shape;
+    v.bytes = shape.numel() * 4;
+    p.values.push_back(v);
+    return static_cast<ValueId>(p.values.size() - 1);
+  };
+  Step step;
+  step.region.kind = RegionKind::Contraction;
+  step.region.title = "matmul";
+  Contraction& c = step.region.contraction;
+  c.a_shape = {m, k}, c.b_shape = {k, n}, c.out_shape = {m, n};
+  c.a.value = value(c.a_shape), c.b.value = value(c.b_shape), c.out = value(c.out_shape);
+  c.a.stride[0] = k, c.a.stride[1] = 1, c.b.stride[0] = n, c.b.stride[1] = 1;
+  step.region.reads = {c.a.value, c.b.value}, step.region.writes = {c.out};
+  p.steps.push_back(std::move(step));
+  return p;
+}
+
+std::string key_of(const Program& p) { return tune_key("card", p.steps[0].region, p.values); }
+
+TuneChoice choice(const std::string& engine, const std::string& way, double us = 1) {
+  TuneChoice c;
+  c.engine = engine, c.configuration = way, c.version = "1", c.microseconds = us;
+  return c;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void write_text(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// A world of two engines, "good" preferred to "other", with a bench that the test fills.
+struct World {
+  TestFolder folder;
+  TuneStore store{folder.path()};
+  FakeEngine good{"good", 1, {"a", "b"}}, other{"other", 0, {"c", "absent"}};
+  FakeBench bench;
+  int benches = 0;
+  std::vector<const Engine*> engines{&good, &other};
+
+  World() { bench.times = {{"good a", {10}}, {"good b", {11}}, {"other c", {12}}, {"good", {10}}}; }
+  /// What the step of a planned product got: "other c, tuned now …".
+  std::string plan(Tune mode, Program p = product(3, 4, 5)) {
+    const auto lend = [this](const Region&, std::span<const Value>, const PlanOptions&,
+                             std::span<const Candidate>) {
+      struct Lent final : Bench {
+        explicit Lent(FakeBench& b) : lender(b) {}
+        bool agrees(const Kernel& k, std::string* why) override { return lender.agrees(k, why); }
+        double microseconds(const Kernel& k) override { return lender.microseconds(k); }
+        FakeBench& lender;
+      };
+      ++benches;
+      bench.asked.clear();
+      return std::make_unique<Lent>(bench);
+    };
+    Tuner tuner("card", mode, store, lend);
+    PlanOptions options;
+    options.engines = engines;
+    options.tuning = &tuner;
+    choose_engines(p, options);
+    const Step& step = p.steps[0];
+    CHECK(step.kernel->source() ==
+          step.engine->name() + (step.configuration.empty() ? "" : " " + step.configuration));
+    return step.kernel->source() + ", " + step.choice;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("tune: a key tells what decides the speed and nothing else") {
+  Program p = product(3, 4, 5);
+  const std::string key = key_of(p);
+  CHECK(key ==
+        "card | matmul [3, 5]float32{5,1} [5, 4]float32{4,1} -> [3, 4]float32 in float32 stored");
+  const auto changed = [&](auto&& change) {
+    Program q = product(3, 4, 5);
+    change(q, q.steps[0].region.contraction);
+    return key_of(q) != key;
+  };
+  CHECK(changed([](Program&, Contraction& c) { c.a.stride[0] = 6; }));
+  CHECK(changed([](Program&, Contraction& c) { c.a.offset = 1; }));
+  CHECK_FALSE(changed([](Program&, Contraction& c) { c.a.offset = 16; }));
+  CHECK(changed([](Program& q, Contraction&) { q.values[0].dtype = DType::BFloat16; }));
+  CHECK(changed([](Program&, Contraction& c) { c.compute = DType::BFloat16; }));
+  CHECK(changed([](Program&, Contraction& c) { c.tf32 = true; }));
+  CHECK(changed([](Program&, Contraction& c) { c.out = kNoValue; }));
+  CHECK_FALSE(changed([](Program& q, Contraction&) { q.steps[0].region.title = "other"; }));
+  CHECK_FALSE(changed([](Program& q, Contraction&) { q.values[0].label = 3; }));
+  CHECK(tune_key("another", p.steps[0].region, p.values) != key);
+  CHECK(key_of(product(3, 4, 6)) != key);
+
+  const auto epilogue = [](double number, Op op) {
+    Program q = product(3, 4, 5);
+    Region& r = q.steps[0].region;
+    r.contraction.has_epilogue = true;
+    r.map.space = {1, 3, 4};
+    MapInstr accumulator, constant, compute;
+    accumulator.code = MapCode::Accumulator;
+    constant.code = MapCode::Number;
+    constant.attrs.f = number;
+    compute.code = MapCode::Compute;
+    compute.op = op;
+    compute.args[0] = 0, compute.args[1] = 1;
+    r.map.instrs = {accumulator, constant, compute};
+    return key_of(q);
+  };
+  CHECK(epilogue(1, Op::Add) == epilogue(2, Op::Add));
+  CHECK(epilogue(1, Op::Add) != epilogue(1, Op::Mul));
+}
+
+TEST_CASE("tune: a table's text is read back as it was") {
+  TuneTable table;
+  table.put("one", choice("native", "64x64x32-256/4", 12.345));
+  TuneChoice full = choice("cublaslt", "", 0.001);
+  full.next = "native 1x1x1-1/1", full.next_microseconds = 7.5,
+  full.rivals = "native, cublaslt 130002";
+  table.put("two\twith a tab", full);
+  int damaged = -1;
+  const TuneTable again = TuneTable::parse(table.text(), &damaged);
+  CHECK(damaged == 0);
+  CHECK(again == table);
+  CHECK(again.text() == table.text());
+  REQUIRE(again.find("two\twith a tab") != nullptr);
+  CHECK(*again.find("two\twith a tab") == full);
+  CHECK(again.find("three") == nullptr);
+
+  TuneTable more;
+  more.put("one", choice("other", ""));
+  more.put("three", choice("other", ""));
+  more.merge(table);
+  CHECK(more.size() == 3);
+  CHECK(more.find("one")->engine == "other");
+}
+
+TEST_CASE("tune: damaged lines are left out, foreign text is refused") {
+  TuneTable table;
+  table.put("one", choice("native", "a"));
+  table.put("two", choice("native", "b"));
+  const std::string text = table.text();
+  for (std::size_t k = text.find('\n') + 1; k < text.size(); ++k) {
+    std::string bad = text;
+    bad[k] = bad[k] == 'x' ? 'y' : 'x';
+    int damaged = 0;
+    const TuneTable read = TuneTable::parse(bad, &damaged);
+    CHECK(read.size() < 2);
+    CHECK(damaged >= 1);
+  }
+  for (std::size_t length = text.find('\n') + 1; length < text.size(); ++length)
+    CHECK(TuneTable::parse(text.substr(0, length)).size() <= (length + 1 < text.size() ? 1u : 2u));
+  for (const char* foreign : {"", "\n", "tenon-tune 2\n", "tenon-tune 1 \n", "{}"})
+    CHECK_THROWS_AS(TuneTable::parse(foreign), FormatError);
+  CHECK(TuneTable::parse("tenon-tune 1").size() == 0);
+  CHECK(TuneTable::parse("tenon-tune 1\n\n\n" + text.substr(text.find('\n'))).size() == 2);
+}
+
+TEST_CASE("tune: the fastest wins, in turns, and who is far behind is dropped") {
+  World w;
+  Program p = product(3, 4, 5);
+  PlanOptions options;
+  options.engines = w.engines;
+  const auto race = [&](std::map<std::string, std::vector<double>> times,
+                        std::vector<std::string> wrong = {}) {
+    w.bench = {};
+    w.bench.times = std::move(times);
+    w.bench.wrong = std::move(wrong);
+    std::vector<Candidate> candidates = candidates_of(p.steps[0].region, p.values, options);
+    REQUIRE(candidates.size() == 3);
+    CHECK(candidates[0].title() == "good a");
+    CHECK(candidates[1].title() == "other c");
+    CHECK(candidates[2].title() == "good b");
+    return fastest(candidates, w.bench, 10);
+  };
+  auto won = race({{"good a", {10}}, {"good b", {13}}, {"other c", {8}}});
+  REQUIRE(won);
+  CHECK(won->engine == "other");
+  CHECK(won->configuration == "c");
+  CHECK(won->version == "1");
+  CHECK(won->microseconds == 8);
+  CHECK(won->next == "good a");
+  CHECK(won->next_microseconds == 10);
+  CHECK(std::count(w.bench.asked.begin(), w.bench.asked.end(), "good b") == 1);
+  CHECK(w.bench.asked.size() == 9);
+  CHECK(w.bench.asked[3] == "good a");
+
+  // A lucky first round does not decide; the least of all does.
+  won = race({{"good a", {10, 7}}, {"good b", {30}}, {"other c", {9}}});
+  CHECK(won->engine == "good");
+  // Within 2 % whoever would be chosen anyway.
+  CHECK(race({{"good a", {10}}, {"good b", {9.9}}, {"other c", {9.85}}})->configuration == "a");
+  // Wrong results lose however fast.
+  won = race({{"good a", {10}}, {"good b", {11}}, {"other c", {1}}}, {"other c"});
+  CHECK(won->engine == "good");
+  CHECK(std::count(w.bench.asked.begin(), w.bench.asked.end(), "other c") == 0);
+  CHECK(won->next == "good b");
+  // Who cannot be run is out.
+  CHECK(race({{"good a", {-1}}, {"good b", {11}}, {"other c", {-1}}})->configuration == "b");
+  CHECK_FALSE(race({{"good a", {-1}}, {"good b", {-1}}, {"other c", {-1}}}));
+  CHECK_FALSE(race({}, {"good a", "good b", "other c"}));
+}
+
+TEST_CASE("tune: time that has run out ends the competition with what is known") {
+  World w;
+  Program p = product(3, 4, 5);
+  PlanOptions options;
+  options.engines = w.engines;
+  w.bench.times = {{"good a", {10}}, {"good b", {1}}, {"other c", {1}}};
+  std::vector<Candidate> candidates = candidates_of(p.steps[0].region, p.values, options);
+  const auto won = fastest(candidates, w.bench, 0);
+  REQUIRE(won);
+  CHECK(won->configuration == "a");
+  CHECK(w.bench.asked.size() == 1);
+}
+
+TEST_CASE("tune: off, read, write") {
+  World w;
+  w.bench.times["other c"] = {5};
+  CHECK(w.plan(Tune::Off) == "good, preference");
+  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.benches == 0);
+  CHECK(w.plan(Tune::Write) == "other c, tuned now: 5.0 us, next good a 10.0 us");
+  CHECK(w.benches == 1);
+  CHECK(w.plan(Tune::Write) == "other c, tuned: 5.0 us, next good a 10.0 us");
+  CHECK(w.plan(Tune::Read) == "other c, tuned: 5.0 us, next good a 10.0 us");
+  CHECK(w.plan(Tune::Off) == "good, preference");
+  CHECK(w.benches == 1);
+  CHECK(w.plan(Tune::Read, product(7, 7, 7)) == "good, preference");
+
+  // Another process reads the same file.
+  TuneStore elsewhere{w.folder.path()};
+  CHECK(elsewhere.find(key_of(product(3, 4, 5)))->engine == "other");
+}
+
+TEST_CASE("tune: a row that does not fit any more is passed over") {
+  World w;
+  w.bench.times["other c"] = {5};
+  w.plan(Tune::Write);
+  w.other.number = "2";
+  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.plan(Tune::Write) == "other c, tuned now: 5.0 us, next good a 10.0 us");
+  w.other.claiming = false;
+  CHECK(w.plan(Tune::Read) == "good, preference");
+  w.other.claiming = true;
+  const std::string key = key_of(product(3, 4, 5));
+  w.store.put(key, choice("other", "absent"));
+  CHECK(w.plan(Tune::Read) == "good, preference");
+  w.store.put(key, choice("nobody", ""));
+  CHECK(w.plan(Tune::Read) == "good, preference");
+
+  // Read keeps a choice when another engine has come along; write asks it too.
+  w.plan(Tune::Write);
+  FakeEngine late("late", 0);
+  w.bench.times["late"] = {1};
+  w.engines.push_back(&late);
+  CHECK(w.plan(Tune::Read).starts_with("other c, tuned: 5.0"));
+  CHECK(w.plan(Tune::Write).starts_with("late, tuned now: 1.0"));
+}
+
+TEST_CASE("tune: regions alike are measured once, others and wrong ones not at all") {
+  World w;
+  Program p = product(3, 4, 5);
+  Program q = product(3, 4, 5);
+  Step map;
+  map.region.kind = RegionKind::Map;
+  p.steps.push_back(std::move(q.steps[0]));
+  p.steps.push_back(std::move(map));
+  w.bench.times["good"] = {1};
+  w.plan(Tune::Write, std::move(p));
+  CHECK(w.benches == 1);
+  w.bench.wrong = {"good a", "good b", "other c"};
+  CHECK(w.plan(Tune::Write, product(9, 9, 9)) == "good, preference");
+  CHECK(w.plan(Tune::Read, product(9, 9, 9)) == "good, preference");
+  CHECK(w.plan(Tune::Write, product(0, 9, 9)) == "good, ");
+}
+
+TEST_CASE("tune: progress is told, and ends") {
+  World w;
+  std::vector<std::string> told;
+  on_tune([&](const TuneProgress& p) {
+    told.push_back(std::to_string(p.done) + "/" + std::to_string(p.total) + " " + p.what);
+  });
+  w.plan(Tune::Write);
+  on_tune({});
+  w.plan(Tune::Write, product(1, 1, 1));
+  CHECK(told == std::vector<std::string>{"0/1 matmul", "1/1 "});
+}
+
+TEST_CASE("tune: what a run recorded comes before what the disk says since") {
+  World w;
+  TuneTable kept;
+  {
+    const TuneRecord record;
+    CHECK(w.plan(Tune::Read) == "good, preference");
+    kept = record.table();
+  }
+  CHECK(kept.size() == 1);
+  w.store.put(key_of(product(3, 4, 5)), choice("other", "c"));
+  CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
+  {
+    const TuneRecord record(TuneTable::parse(kept.text()));
+    CHECK(w.plan(Tune::Read) == "good, as before in this run");
+    CHECK(w.plan(Tune::Write) == "good, as before in this run");
+    const TuneRecord inner;  // a part of the run, as in verify
+    CHECK(w.plan(Tune::Read) == "good, as before in this run");
+    CHECK(inner.table() == kept);
+    CHECK(w.plan(Tune::Read, product(2, 2, 2)) == "good, preference");
+    CHECK(inner.table().size() == 2);
+    CHECK(record.table().size() == 1);
+  }
+  CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
+}
+
+TEST_CASE("tune: files that are damaged, foreign or not writable do no harm") {
+  World w;
+  const std::string key = key_of(product(3, 4, 5)), file = w.store.file();
+  w.store.put(key, choice("other", "c"));
+  w.store.put("second", choice("other", "c"));
+  const std::string whole = read_text(file);
+  for (const std::string& text :
+       {std::string(), std::string("tenon-tune 1\n"),
+        std::string("\x7f"
+                    "ELF\0\0\n",
+                    7),
+        std::string(100000, 'x'), std::string("tenon-tune 1\n") + std::string(100000, '\t'),
+        whole.substr(0, whole.size() - 20)}) {
+    write_text(file, text);
+    TuneStore store{w.folder.path()};
+    CHECK(store.find("third") == std::nullopt);
+    store.put("third", choice("good", "a"));
+    CHECK(TuneStore(w.folder.path()).find("third") == choice("good", "a"));
+  }
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);  // a folder in its place: neither read nor replaced
+  TuneStore store{w.folder.path()};
+  CHECK(store.find(key) == std::nullopt);
+  store.put(key, choice("good", "a"));
+  CHECK(store.find(key) == choice("good", "a"));  // for this process
+  CHECK(w.folder.count() == 1);                   // nothing left behind
+}
+
+TEST_CASE("tune: writers side by side leave a whole table") {
+  const TestFolder folder;
+  constexpr int kWriters = 4, kRows = 20;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w)
+    writers.emplace_back([&, w] {
+      TuneStore store{folder.path()};  // as another process
+      for (int r = 0; r < kRows; ++r)
+        store.put(std::to_string(w) + "-" + std::to_string(r), choice("good", "a"));
+    });
+  for (std::thread& t : writers) t.join();
+  int damaged = 0;
+  const TuneTable table = TuneTable::parse(read_text(TuneStore(folder.path()).file()), &damaged);
+  CHECK(damaged == 0);
+  CHECK(table.size() >= kRows);  // the last writer's own rows, at least
+  CHECK(folder.count() == 1);
+}
+
+TEST_CASE("tune: the native engine's configurations have names that last") {
+  const Engine& engine = cuda::native_contraction_engine(cuda::Target{});
+  const Program p = product(64, 300, 784);
+  const Region& region = p.steps[0].region;
+  const std::vector<std::string> names = engine.configurations(region, p.values);
+  REQUIRE(names.size() > 8);
+  CHECK(engine.prepare_as(names[0], region, p.values, 1)->source() ==
+        engine.prepare(region, p.values, 1)->source());
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    CHECK(std::find(names.begin() + static_cast<std::ptrdiff_t>(k) + 1, names.end(), names[k]) ==
+          names.end());
+    CHECK_FALSE(engine.prepare_as(names[k], region, p.values, 1)->source().empty());
+  }
+  CHECK(engine.prepare_as(kReferenceConfiguration, region, p.values, 1)
+            ->source()
+            .find("plain_gemm") != std::string::npos);
+  CHECK_THROWS_AS(engine.prepare_as("1x2x3-4/5", region, p.values, 1), NotSupported);
+}
