@@ -66,6 +66,7 @@ enum PassId : std::uint32_t {
   kFoldConstants,
   kDropNoops,
   kShare,
+  kBeforePooling,
   kAutocast,
   kDecompose,
   kLayout,
