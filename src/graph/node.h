@@ -52,6 +52,10 @@ struct Node {
   // on.
   std::shared_ptr<Buffer> host_copy;
   std::uint64_t host_copied_at = 0;
+  // A variable of 16 bits with this one's values, for products that round it (run/rounded.h); stale
+  // once assigned_at has moved on.
+  Tensor rounded;
+  std::uint64_t rounded_at = 0;
 
   Node* const* inputs() const noexcept { return inputs_heap ? inputs_heap.get() : inputs_inline; }
   std::span<Node* const> in() const noexcept { return {inputs(), input_count}; }

@@ -3,9 +3,7 @@
 #include "plan/graph_passes.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 #include <unordered_map>
 
 #include <tenon/error.h>
@@ -17,36 +15,6 @@
 
 namespace tenon {
 namespace {
-
-// Returns an undefined tensor to keep the node (rebuilt if its inputs changed).
-using Rule = std::function<Tensor(Node& node, std::span<const Tensor> inputs)>;
-
-Roots rewrite(const Roots& roots, const Rule& rule) {
-  const std::vector<Node*> order = topological_order(roots);
-  std::unordered_map<const Node*, Tensor> done;
-  done.reserve(order.size());
-  std::vector<Tensor> inputs;
-  for (Node* node : order) {
-    inputs.clear();
-    bool changed = false;
-    if (!node->realised()) {
-      for (Node* in : node->in()) {
-        inputs.push_back(done.at(in));
-        changed |= inputs.back().node() != in;
-      }
-    }
-    LabelGuard label(node->label);
-    Tensor out = node->realised() ? Tensor(node) : rule(*node, inputs);
-    if (!out.defined())
-      out = changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
-                    : Tensor(node);
-    done.emplace(node, std::move(out));
-  }
-  Roots result;
-  result.reserve(roots.size());
-  for (const Tensor& root : roots) result.push_back(done.at(root.node()));
-  return result;
-}
 
 double round_to(DType dtype, double v) {
   switch (dtype) {
@@ -232,45 +200,6 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
   return {};
 }
 
-// Rows, columns and inner length of a product, or of the product that a convolution is.
-std::array<std::int64_t, 3> product_sizes(const Node& node, const Shape& a, const Shape& b) {
-  switch (node.op) {
-    case Op::Matmul:
-      return {a.at(-2), b.at(-1), a.at(-1)};
-    case Op::Conv2d:
-      return {b[0], node.shape.numel() / std::max<std::int64_t>(node.shape[1], 1),
-              b[1] * b[2] * b[3]};
-    case Op::Conv2dInputGrad:
-      return {b[1], node.shape.numel() / std::max<std::int64_t>(node.shape[1], 1),
-              b[0] * b[2] * b[3]};
-    default:
-      return {b[1], node.shape.numel() / std::max<std::int64_t>(node.shape[0], 1),
-              b.numel() / std::max<std::int64_t>(b[1], 1)};
-  }
-}
-
-// Operands of large products are rounded once, by whoever makes them, and read many times over.
-// Those of small ones are rounded where they are loaded, which saves a sweep.
-bool worth_rounding_first(const Node& node, std::span<const Tensor> inputs) {
-  constexpr std::int64_t kLarge = 256;
-  const auto sizes = product_sizes(node, inputs[0].shape(), inputs[1].shape());
-  return std::all_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n >= kLarge; });
-}
-
-std::int64_t compute_code(Arithmetic arithmetic) {
-  switch (arithmetic) {
-    case Arithmetic::Tf32:
-      return kTf32Compute;
-    case Arithmetic::Bf16:
-      return static_cast<std::int64_t>(DType::BFloat16) + 1;
-    case Arithmetic::Fp16:
-      return static_cast<std::int64_t>(DType::Float16) + 1;
-    case Arithmetic::Fp32:
-      break;
-  }
-  return 0;
-}
-
 struct NodeKey {
   const Node* node;
   bool operator==(const NodeKey& o) const {
@@ -297,6 +226,33 @@ struct NodeKeyHash {
 };
 
 }  // namespace
+
+Roots rewrite(const Roots& roots, const RewriteRule& rule) {
+  const std::vector<Node*> order = topological_order(roots);
+  std::unordered_map<const Node*, Tensor> done;
+  done.reserve(order.size());
+  std::vector<Tensor> inputs;
+  for (Node* node : order) {
+    inputs.clear();
+    bool changed = false;
+    if (!node->realised()) {
+      for (Node* in : node->in()) {
+        inputs.push_back(done.at(in));
+        changed |= inputs.back().node() != in;
+      }
+    }
+    LabelGuard label(node->label);
+    Tensor out = node->realised() ? Tensor(node) : rule(*node, inputs);
+    if (!out.defined())
+      out = changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
+                    : Tensor(node);
+    done.emplace(node, std::move(out));
+  }
+  Roots result;
+  result.reserve(roots.size());
+  for (const Tensor& root : roots) result.push_back(done.at(root.node()));
+  return result;
+}
 
 Roots verify_graph(Roots roots, const PlanOptions&) {
   for (Node* node : topological_order(roots)) {
@@ -346,38 +302,6 @@ Roots share(Roots roots, const PlanOptions&) {
 }
 
 Roots before_pooling(Roots roots, const PlanOptions&) { return rewrite(roots, before_pool_grad); }
-
-namespace {
-
-// Views go on top of the cast, so that a product and its transpose share one.
-Tensor narrowed(const Tensor& x, DType dtype) {
-  const Node& node = *x.node();
-  if (!node.realised() && op_info(node.op).kind == OpKind::View) {
-    const Tensor base = narrowed(Tensor(node.input(0)), dtype);
-    return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
-  }
-  return make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
-}
-
-}  // namespace
-
-Roots autocast(Roots roots, const PlanOptions& options) {
-  if (options.arithmetic == Arithmetic::Fp32) return roots;
-  const std::int64_t code = compute_code(options.arithmetic);
-  const bool card = options.device.kind == Device::Kind::Cuda;
-  return rewrite(roots, [code, card](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    if (op_info(node.op).kind != OpKind::Contraction || node.dtype != DType::Float32) return {};
-    Attrs attrs = node.attrs;
-    std::int64_t& compute = attrs.i[node.op == Op::Matmul ? 0 : 8];
-    if (compute != 0) return {};
-    compute = code;
-    if (!card || code == kTf32Compute || !worth_rounding_first(node, inputs))
-      return make_node(node.op, node.dtype, node.shape, attrs, inputs);
-    const DType narrow = static_cast<DType>(code - 1);
-    const Tensor rounded[2] = {narrowed(inputs[0], narrow), narrowed(inputs[1], narrow)};
-    return make_node(node.op, node.dtype, node.shape, attrs, rounded);
-  });
-}
 
 Roots decompose(Roots roots, const PlanOptions&) {
   return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {

@@ -2,6 +2,8 @@
 // anything is lowered.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <vector>
 
 #include <tenon/tensor.h>
@@ -11,6 +13,12 @@
 namespace tenon {
 
 using Roots = std::vector<Tensor>;
+
+/// What a node becomes, given its rewritten inputs; an undefined tensor keeps it (rebuilt if its
+/// inputs changed).
+using RewriteRule = std::function<Tensor(Node& node, std::span<const Tensor> inputs)>;
+/// Applies the rule to every node, inputs before users.
+Roots rewrite(const Roots& roots, const RewriteRule& rule);
 
 /// Throws InternalError when a node's dtype or shape is not what its row infers.
 Roots verify_graph(Roots roots, const PlanOptions& options);
@@ -24,7 +32,8 @@ Roots drop_noops(Roots roots, const PlanOptions& options);
 Roots share(Roots roots, const PlanOptions& options);
 /// Masks and sums behind max pooling's gradient are taken in front of it.
 Roots before_pooling(Roots roots, const PlanOptions& options);
-/// Contractions of float32 get bfloat16 operands (float32 sums and results).
+/// Contractions of float32 get operands of the precision that was chosen (float32 sums and
+/// results).
 Roots autocast(Roots roots, const PlanOptions& options);
 /// Composites are written out in other ops.
 Roots decompose(Roots roots, const PlanOptions& options);

@@ -90,12 +90,20 @@ const PassInfo& pass_info(int pass);
 /// mantissa), bfloat16 or float16. Sums and results are float32 throughout.
 enum class Arithmetic : std::uint8_t { Fp32, Tf32, Bf16, Fp16 };
 
+/// A weight and what products read instead where they round it: a variable of 16 bits with the same
+/// values, rounded.
+struct RoundedCopy {
+  const Node* weight = nullptr;
+  Tensor copy;
+};
+
 struct PlanOptions {
   std::span<const Engine* const> engines;  // asked in order; the last must claim everything
   int threads = 1;
   Device device;                             // where the program runs
   Arithmetic arithmetic = Arithmetic::Fp32;  // of contractions of float32
   Tuning* tuning = nullptr;                  // null: engines by preference alone
+  std::span<const RoundedCopy> copies;       // of weights that the program reads
   std::uint32_t disabled = 0;                // bit mask of PassId
   std::int64_t memory_limit = 0;             // 0: none
   bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }

@@ -11,6 +11,7 @@
 #include "graph/random_trace.h"
 #include "plan/tune.h"
 #include "run/plan_api.h"
+#include "run/rounded.h"
 #include "run/runner.h"
 #include "run/settings.h"
 
@@ -54,6 +55,7 @@ struct Trace {
   std::vector<std::byte*> values;
   std::shared_ptr<Buffer> arena;
   std::unique_ptr<cuda::Replay> replay;  // on a card
+  std::vector<KeptWeight> kept;          // rounded copies that the program reads
   RandomTrace random;
 
   static Input describe(const Tensor& t) { return {t.shape(), t.dtype(), t.device()}; }
@@ -112,7 +114,12 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& 
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
   const Device device = device_of(leaves);
-  t->program = plan_program(roots, leaves, current_settings(device).options);
+  PlanOptions options = current_settings(device).options;
+  KeptWeights kept = keep_rounded(roots, options);
+  for (const RoundedCopy& copy : kept.copies) leaves.push_back(copy.copy.node());
+  t->kept = std::move(kept.weights);
+  options.copies = kept.copies;
+  t->program = plan_program(roots, leaves, options);
   count_planned(*t->program);
   const Program& p = *t->program;
   for (Node* leaf : leaves) {
@@ -126,7 +133,7 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& 
   if (device.kind == Device::Kind::Cuda) t->replay = cuda::make_replay(t->program);
   t->values.assign(p.values.size(), nullptr);
   bind_arena(p, static_cast<std::byte*>(t->arena->data()), t->values);
-  for (std::size_t k = 0; k < p.outputs.size(); ++k) t->outputs[k] = Tensor();
+  for (Tensor& out : t->outputs) out = Tensor();
   return t;
 }
 
@@ -136,7 +143,8 @@ namespace {
 // replaced.
 void bind_outputs(Trace& t) {
   const Program& p = *t.program;
-  for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+  // Behind those of the caller stand the assignments of rounded copies.
+  for (std::size_t k = 0; k < t.outputs.size(); ++k) {
     const OutputSlot& slot = p.outputs[k];
     Tensor& out = t.outputs[k];
     if (slot.is_variable) {
@@ -153,7 +161,7 @@ void bind_outputs(Trace& t) {
     }
     // An output returned twice would count as kept by the caller: only its first place holds a
     // share while we look.
-    for (std::size_t l = k + 1; l < p.outputs.size(); ++l)
+    for (std::size_t l = k + 1; l < t.outputs.size(); ++l)
       if (!p.outputs[l].is_variable && p.outputs[l].value == slot.value) t.outputs[l] = Tensor();
     if (!out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
       out = make_data(Buffer::allocate(static_cast<std::size_t>(
@@ -183,6 +191,7 @@ namespace {
 
 void bind(Trace& t, const std::vector<Tensor>& inputs) {
   const Program& p = *t.program;
+  refresh(t.kept);
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
     if (p.slots[s] == kNoValue) continue;
     const int input = t.input_of_slot[s];
@@ -199,6 +208,7 @@ void after_run(Trace& t) {
     const int slot = t.program->values[static_cast<std::size_t>(id)].slot;
     mark_assigned(*t.leaves[static_cast<std::size_t>(slot)].node());
   }
+  mark_fresh(t.kept);
 }
 
 double gflop_of(const Region& region) {

@@ -1,0 +1,145 @@
+// The autocast pass, and the choice of weights that keep a rounded copy.
+//
+// Operands of large products are rounded once, by whoever makes them, and read many times over.
+// Those of small ones are rounded where they are loaded, which saves a sweep. A weight's copy costs
+// no sweep at all: it is one more store of its update.
+#include "plan/rounding.h"
+
+#include <algorithm>
+#include <array>
+
+#include "graph/node.h"
+#include "ops/table.h"
+
+namespace tenon {
+namespace {
+
+// Rows, columns and inner length of a product, or of the product that a convolution is.
+std::array<std::int64_t, 3> product_sizes(const Node& node, const Shape& a, const Shape& b) {
+  switch (node.op) {
+    case Op::Matmul:
+      return {a.at(-2), b.at(-1), a.at(-1)};
+    case Op::Conv2d:
+      return {b[0], node.shape.numel() / std::max<std::int64_t>(node.shape[1], 1),
+              b[1] * b[2] * b[3]};
+    case Op::Conv2dInputGrad:
+      return {b[1], node.shape.numel() / std::max<std::int64_t>(node.shape[1], 1),
+              b[0] * b[2] * b[3]};
+    default:
+      return {b[1], node.shape.numel() / std::max<std::int64_t>(node.shape[0], 1),
+              b.numel() / std::max<std::int64_t>(b[1], 1)};
+  }
+}
+
+// `kept_a`, `kept_b`: rounding that operand is free. Otherwise it must be read often enough.
+bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool kept_a,
+                          bool kept_b) {
+  constexpr std::int64_t kReads = 256;             // of each element
+  constexpr std::int64_t kInner = 64, kThin = 16;  // what kernels for 16-bit operands are made for
+  const auto [rows, columns, inner] = product_sizes(node, a, b);
+  if (node.op != Op::Matmul) return std::min({rows, columns, inner}) >= kReads;
+  return (kept_a || columns >= kReads) && (kept_b || rows >= kReads) && inner >= kInner &&
+         std::min(rows, columns) >= kThin;
+}
+
+std::int64_t compute_code(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::Tf32:
+      return kTf32Compute;
+    case Arithmetic::Bf16:
+      return static_cast<std::int64_t>(DType::BFloat16) + 1;
+    case Arithmetic::Fp16:
+      return static_cast<std::int64_t>(DType::Float16) + 1;
+    case Arithmetic::Fp32:
+      break;
+  }
+  return 0;
+}
+
+const std::int64_t& compute_of(const Node& node) {
+  return node.attrs.i[node.op == Op::Matmul ? 0 : 8];
+}
+
+bool is_open_product(const Node& node) {
+  return op_info(node.op).kind == OpKind::Contraction && node.dtype == DType::Float32 &&
+         compute_of(node) == 0;
+}
+
+// What views of it are taken of.
+Node* base_of(Node* node) {
+  while (!node->realised() && op_info(node->op).kind == OpKind::View) node = node->input(0);
+  return node;
+}
+
+bool may_be_kept(const Node& node) {
+  constexpr std::int64_t kLarge = 1 << 18;
+  return node.op == Op::Variable && node.dtype == DType::Float32 && node.shape.numel() >= kLarge;
+}
+
+// The copy of the variable that `x` is a view of, or null.
+const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
+  const Node* base = base_of(x);
+  for (const RoundedCopy& copy : options.copies)
+    if (copy.weight == base && copy.copy.dtype() == dtype) return &copy;
+  return nullptr;
+}
+
+// Views go on top of the cast, so that a product and its transpose share one.
+Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options) {
+  const Node& node = *x.node();
+  if (!node.realised() && op_info(node.op).kind == OpKind::View) {
+    const Tensor base = narrowed(Tensor(node.input(0)), dtype, options);
+    return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
+  }
+  if (const RoundedCopy* kept = copy_of(options, x.node(), dtype)) return kept->copy;
+  return make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
+}
+
+}  // namespace
+
+DType rounded_dtype(const PlanOptions& options) {
+  if (options.arithmetic == Arithmetic::Bf16) return DType::BFloat16;
+  return options.arithmetic == Arithmetic::Fp16 ? DType::Float16 : DType::Float32;
+}
+
+Roots autocast(Roots roots, const PlanOptions& options) {
+  if (options.arithmetic == Arithmetic::Fp32) return roots;
+  const bool rounds_first =
+      options.device.kind == Device::Kind::Cuda && rounded_dtype(options) != DType::Float32;
+  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    if (!is_open_product(node)) return {};
+    Attrs attrs = node.attrs;
+    attrs.i[node.op == Op::Matmul ? 0 : 8] = compute_code(options.arithmetic);
+    const DType narrow = rounded_dtype(options);
+    const auto kept = [&](const Tensor& x) {
+      return copy_of(options, x.node(), narrow) != nullptr;
+    };
+    if (!rounds_first || !worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(),
+                                               kept(inputs[0]), kept(inputs[1])))
+      return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+    const Tensor rounded[2] = {narrowed(inputs[0], narrow, options),
+                               narrowed(inputs[1], narrow, options)};
+    return make_node(node.op, node.dtype, node.shape, attrs, rounded);
+  });
+}
+
+std::vector<Node*> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {
+  std::vector<Node*> weights;
+  if (options.device.kind != Device::Kind::Cuda || rounded_dtype(options) == DType::Float32 ||
+      !options.enabled(kAutocast))
+    return weights;
+  for (Node* node : topological_order(roots)) {
+    if (node->realised() || !is_open_product(*node)) continue;
+    Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
+    if (!worth_rounding_first(*node, node->input(0)->shape, node->input(1)->shape, may_be_kept(*a),
+                              may_be_kept(*b)))
+      continue;
+    for (Node* weight : {a, b})
+      if (may_be_kept(*weight) &&
+          std::find(weights.begin(), weights.end(), weight) == weights.end())
+        weights.push_back(weight);
+  }
+  return weights;
+}
+
+}  // namespace tenon

@@ -1,0 +1,19 @@
+// Which operands of float32 products are rounded to 16 bits before the product reads them, and
+// which weights deserve a rounded copy that outlives the step.
+#pragma once
+
+#include <vector>
+
+#include "plan/graph_passes.h"
+
+namespace tenon {
+
+/// The 16-bit type that these options round operands to; Float32 when they do not.
+DType rounded_dtype(const PlanOptions& options);
+
+/// Variables that products of this graph would read rounded at every run, and that are large: a
+/// copy kept beside the variable, written by whoever assigns it, saves casting them again and
+/// again. None on the CPU.
+std::vector<Node*> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options);
+
+}  // namespace tenon

@@ -1,0 +1,76 @@
+// Rounded copies of weights: made, refreshed, and written by the programs that write the weight.
+#include "run/rounded.h"
+
+#include <mutex>
+
+#include <tenon/ops.h>
+
+#include "base/str.h"
+#include "plan/rounding.h"
+
+namespace tenon {
+namespace {
+
+// Two functions that share weights may be run by two threads.
+std::mutex& refreshing() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+bool fresh(const Node& weight) {
+  return weight.rounded_at == weight.assigned_at.load(std::memory_order_relaxed);
+}
+
+void set_fresh(Node& weight) {
+  weight.rounded_at = weight.assigned_at.load(std::memory_order_relaxed);
+}
+
+const Tensor& copy_of(Node& weight, DType dtype) {
+  const std::lock_guard lock(refreshing());
+  if (!weight.rounded.defined() || weight.rounded.dtype() != dtype) {
+    weight.rounded =
+        variable(cast(Tensor(&weight), dtype), cat(label_text(weight.label), " in ", name(dtype)));
+    set_fresh(weight);
+  }
+  return weight.rounded;
+}
+
+}  // namespace
+
+KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options) {
+  KeptWeights kept;
+  const DType dtype = rounded_dtype(options);
+  for (Node* weight : weights_to_keep_rounded(roots, options)) {
+    kept.weights.push_back({Tensor(weight)});
+    kept.copies.push_back({weight, copy_of(*weight, dtype)});
+  }
+  if (kept.weights.empty()) return kept;
+  for (Node* node : topological_order(roots)) {
+    if (node->op != Op::Assign || node->realised()) continue;
+    for (std::size_t k = 0; k < kept.weights.size(); ++k) {
+      if (node->input(0) != kept.weights[k].weight.node()) continue;
+      LabelGuard label(node->label);
+      roots.push_back(assign(kept.copies[k].copy, cast(Tensor(node->input(1)), dtype)));
+      kept.weights[k].assigned = true;
+    }
+  }
+  return kept;
+}
+
+void refresh(const std::vector<KeptWeight>& weights) {
+  for (const KeptWeight& kept : weights) {
+    Node& weight = *kept.weight.node();
+    if (fresh(weight)) continue;
+    const std::lock_guard lock(refreshing());
+    if (fresh(weight)) continue;
+    set_value(weight.rounded, cast(kept.weight, weight.rounded.dtype()));
+    set_fresh(weight);
+  }
+}
+
+void mark_fresh(const std::vector<KeptWeight>& weights) {
+  for (const KeptWeight& kept : weights)
+    if (kept.assigned) set_fresh(*kept.weight.node());
+}
+
+}  // namespace tenon

@@ -1,0 +1,155 @@
+// Weights that keep a rounded copy: it is as the weight is, whoever assigned that last, and what
+// reads it computes what it would have computed from the weight.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/nn.h>
+#include <tenon/ops.h>
+#include <tenon/optim.h>
+
+#include "base/str.h"
+#include "cuda/cuda.h"
+#include "graph/node.h"
+
+using namespace tenon;
+
+namespace {
+
+constexpr std::int64_t kIn = 520, kOut = 512, kBatch = 32;
+
+bool has_card() {
+  if (cuda::card_count() > 0) return true;
+  MESSAGE("skipped: no card");
+  return false;
+}
+
+/// On the card, in this precision, for as long as it lives.
+struct OnCard {
+  explicit OnCard(Precision precision) {
+    set_device("cuda");
+    set_precision(precision);
+    manual_seed(4);
+  }
+  ~OnCard() {
+    set_precision(Precision::Fp32);
+    set_device("cpu");
+  }
+};
+
+double distance(const Tensor& a, const Tensor& b) {
+  const std::vector<float> x = a.to_vector<float>(), y = b.to_vector<float>();
+  double difference = 0, size = 0;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    difference += (x[k] - y[k]) * (x[k] - y[k]);
+    size += x[k] * x[k];
+  }
+  return std::sqrt(difference / size);
+}
+
+std::vector<float> rounded_values(const Tensor& weight, DType dtype) {
+  return cast(cast(weight, dtype), DType::Float32).eval().to_vector<float>();
+}
+
+void check_copy(const Tensor& weight, DType dtype) {
+  const Tensor copy = weight.node()->rounded;
+  REQUIRE(copy.defined());
+  REQUIRE(copy.dtype() == dtype);
+  CHECK(cast(copy, DType::Float32).eval().to_vector<float>() == rounded_values(weight, dtype));
+}
+
+struct Network {
+  nn::AnyModule net = nn::Sequential(nn::Linear(kIn, kOut), nn::Tanh(), nn::Linear(kOut, 10));
+  optim::Sgd sgd{net, {.lr = 0.05, .momentum = 0.9}};
+  Tensor weight = net.parameters()[0];
+  CompiledFunction step = compile([this](const std::vector<Tensor>& in) {
+    const Tensor loss = cross_entropy(net(in[0]), in[1]);
+    std::vector<Tensor> out = sgd.updates(grad(loss, sgd.parameters()));
+    out.push_back(loss);
+    return out;
+  });
+  CompiledFunction scores =
+      compile([this](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
+};
+
+std::vector<Tensor> batch() {
+  return {randn({kBatch, kIn}).eval(), remainder(cast(arange(0, kBatch), DType::Int64), 10).eval()};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("cuda rounded: an update writes the copy along with the weight") {
+  if (!has_card()) return;
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+    const OnCard card(precision);
+    const DType dtype = precision == Precision::Bf16 ? DType::BFloat16 : DType::Float16;
+    Network n;
+    const std::vector<Tensor> data = batch();
+    for (int k = 0; k < 4; ++k) {  // captured from the second on
+      n.step(data);
+      check_copy(n.weight, dtype);
+    }
+    CHECK_FALSE(n.net.parameters()[2].node()->rounded.defined());  // small: rounded while loading
+    // The step reads the copy and casts no weight.
+    const std::string plan = n.step.plan(data).steps();
+    CHECK(contains(plan, cat(dtype, Shape{kOut, kIn})));
+    CHECK_FALSE(contains(plan, cat("cast over [", kOut * kIn, "]")));
+  }
+}
+
+TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere") {
+  if (!has_card()) return;
+  const OnCard card(Precision::Bf16);
+  Network n;
+  const std::vector<Tensor> data = batch();
+  n.scores(data);
+  n.step(data);
+  const Tensor other = randn({kOut, kIn}).eval();
+  set_value(n.weight, other);
+  CHECK(n.weight.node()->rounded_at != n.weight.node()->assigned_at.load());
+  const std::vector<float> seen = n.scores(data)[0].to_vector<float>();
+  check_copy(n.weight, DType::BFloat16);
+  // As evaluated without any copy.
+  CHECK(distance(Tensor::from(seen, {kBatch, 10}), n.net(data[0]).eval()) < 1e-2);
+  eval({assign(n.weight, n.weight * 0.5)});
+  n.step(data);
+  check_copy(n.weight, DType::BFloat16);
+}
+
+TEST_CASE(
+    "cuda rounded: training is what it is without copies, and another precision has its own") {
+  if (!has_card()) return;
+  const OnCard card(Precision::Bf16);
+  Network n, plain;
+  for (std::size_t k = 0; k < n.net.parameters().size(); ++k)
+    set_value(plain.net.parameters()[k], n.net.parameters()[k]);
+  const std::vector<Tensor> data = batch();
+  for (int k = 0; k < 3; ++k) {
+    n.step(data);
+    const Tensor loss = cross_entropy(plain.net(data[0]), data[1]);
+    eval(plain.sgd.updates(grad(loss, plain.sgd.parameters())));
+  }
+  CHECK_FALSE(plain.weight.node()->rounded.defined());
+  CHECK(distance(n.weight, plain.weight) < 1e-3);
+  set_precision(Precision::Fp16);
+  n.step(data);
+  check_copy(n.weight, DType::Float16);
+  set_precision(Precision::Fp32);
+  n.step(data);
+  CHECK(n.step.plan(data).steps().find("float16") == std::string::npos);
+}
+
+TEST_CASE("rounded: a program of the CPU keeps no copies") {
+  set_precision(Precision::Bf16);
+  Network n;
+  n.step(batch());
+  CHECK_FALSE(n.weight.node()->rounded.defined());
+  set_precision(Precision::Fp32);
+}
