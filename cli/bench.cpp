@@ -18,13 +18,14 @@
 #include "json.h"
 #include "step.h"
 #include "terminal.h"
+#include "tuning.h"
 
 namespace tenon::cli {
 namespace {
 
 struct Options {
   std::string only = "lenet5_b64,keras_cnn_b128,fcn_r", phase = "train", precision = "fp32", json,
-              device = "cpu";
+              device = "cpu", tune = "read";
   int threads = 0;
   double budget = 1.0;
 };
@@ -138,6 +139,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
       .member("setup_s", rounded(setup, 4))
       .member("planned_mb", rounded(planned, 1));
   json.member("device", current_device().str());
+  if (on_card) json.member("tune", options.tune);
   json.member("cpu", info.cpu).member("isa", info.isa).member("threads", threads()).close_object();
   return json.text();
 }
@@ -152,6 +154,7 @@ int run(const Options& options) {
   }
   set_threads(options.threads);
   set_device(options.device);
+  set_tuning(options.tune);
   std::FILE* out = nullptr;
   if (!options.json.empty() && (out = std::fopen(options.json.c_str(), "a")) == nullptr)
     throw IoError(
@@ -187,6 +190,8 @@ Command bench_command() {
   command.examples = {{"tenon bench", "All workloads, fp32, training."},
                       {"tenon bench --only lenet5_b64 --phase train,infer --precision fp32,bf16",
                        "One model in four ways."},
+                      {"tenon bench --device cuda --precision bf16 --tune write",
+                       "Times engines first, and keeps what is fastest for later runs."},
                       {"tenon bench --only mlp:784-300-10_b256 --threads 1 --json rows.jsonl",
                        "Any model with any batch; rows are added to a file."}};
   command.option(options->only, "--only", "NAME[,NAME]",
@@ -195,6 +200,7 @@ Command bench_command() {
   command.option(options->precision, "--precision", "NAME[,NAME]", "fp32, tf32, bf16, fp16",
                  "fp32");
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.option(options->budget, "--budget", "SECONDS", "timed for each row", "1");
   command.option(options->json, "--json", "FILE", "add the rows to this file too").completes =

@@ -13,6 +13,7 @@
 #include "json.h"
 #include "progress.h"
 #include "terminal.h"
+#include "tuning.h"
 
 namespace tenon::cli {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 struct Options {
   std::string run, data, precision;
   int threads = 0;
-  std::string device = "cpu";
+  std::string device = "cpu", tune = "read";
   std::int64_t batch = 0;
   bool json = false;
 };
@@ -159,6 +160,7 @@ int run(const Options& options) {
   if (options.batch < 0) throw UsageError(fmt::format("--batch: {} is negative", options.batch));
   set_threads(options.threads);
   set_device(options.device);
+  set_tuning(options.tune);
   const train::TrainedModel model = train::TrainedModel::open(options.run);
   set_precision(precision_from_name(options.precision.empty() ? model.settings().precision
                                                               : options.precision));
@@ -207,6 +209,7 @@ Command eval_command() {
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run(*options); };

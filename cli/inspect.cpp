@@ -9,13 +9,14 @@
 #include "errors.h"
 #include "step.h"
 #include "terminal.h"
+#include "tuning.h"
 
 namespace tenon::cli {
 namespace {
 
 struct Options {
   std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast",
-                     device = "cpu";
+                     device = "cpu", tune = "read";
   std::optional<std::int64_t> batch;
   int threads = 0;
   std::vector<std::string> without;
@@ -67,11 +68,13 @@ int run(Options options) {
   if (!options.batch) options.batch = models::info(options.model).recipe.batch;
   set_precision(precision_from_name(options.precision));
   set_device(options.device);
+  set_tuning(options.tune);
   set_engine(options.engine);
   set_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   Step step = make_step(options.phase, options.model, *options.batch);
   const Plan plan = step.function.plan(step.inputs);
+  clear_status_line();
   print_head(plan, options);
   std::string text = options.view == "profile" ? profile_text(step.function.profile(step.inputs))
                                                : view_text(plan, options.view);
@@ -93,7 +96,7 @@ Command inspect_command() {
       "graph: the nodes after the graph passes;\n"
       "plan: the steps in order, with engine, shapes and buffers;\n"
       "arena: which value lives where, and from which step to which;\n"
-      "engines: which engine runs each step;\n"
+      "engines: which engine runs each step, and who decided;\n"
       "fusion: why each region fused, or where it stopped;\n"
       "passes: what each pass did and how long it took;\n"
       "profile: the step is run 50 times and every part of it timed.";
@@ -115,6 +118,7 @@ Command inspect_command() {
   command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  add_tune_option(command, options->tune);
   command.option(options->engine, "--engine", "NAME", "whose kernels", "fast").choices = {
       "fast", "reference"};
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");

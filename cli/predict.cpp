@@ -19,6 +19,7 @@
 #include "picture.h"
 #include "progress.h"
 #include "terminal.h"
+#include "tuning.h"
 
 namespace tenon::cli {
 namespace {
@@ -28,7 +29,7 @@ struct Options {
   std::vector<std::string> files;
   std::int64_t count = 5, start = 0;
   int top = 3, threads = 0;
-  std::string device = "cpu";
+  std::string device = "cpu", tune = "read";
   bool json = false, plain = false;
 };
 
@@ -229,6 +230,7 @@ int run(const Options& options) {
   check(options);
   set_threads(options.threads);
   set_device(options.device);
+  set_tuning(options.tune);
   const train::TrainedModel model = train::TrainedModel::open(options.run);
   set_precision(precision_from_name(model.settings().precision));
   Json json(false);
@@ -291,6 +293,7 @@ Command predict_command() {
   command.option(options->start, "--start", "N", "the first of them", "0");
   command.option(options->top, "--top", "N", "classes to show for each", "3");
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->plain, "--no-picture", "do not draw");
   command.flag(options->json, "--json", "print JSON");

@@ -19,6 +19,7 @@
 #include "progress.h"
 #include "step.h"
 #include "terminal.h"
+#include "tuning.h"
 
 namespace tenon::cli {
 namespace {
@@ -48,6 +49,7 @@ constexpr Shortcut kShortcuts[] = {
     {"--device", "device", "NAME", "cpu, cuda or cuda:N", "Machine"},
     {"--precision", "precision", "NAME",
      "how products compute (sums stay float32): fp32, tf32, bf16 or fp16", "Machine"},
+    {"--tune", "tune", "MODE", kTuneHelp, "Machine"},
     {"--threads", "threads", "N", "threads; results do not depend on them", "Machine"},
 };
 
@@ -288,6 +290,7 @@ int run(const Options& options) {
   if (!options.memory_limit.empty())
     set_memory_limit(parse_bytes("--memory-limit", options.memory_limit));
   catch_interrupts();
+  if (!options.quiet) show_tuning();
   return options.resume.empty() ? start(options) : resume(options);
 }
 
@@ -303,6 +306,7 @@ void add_options(Command& command, Options& options) {
                                  : std::string(shortcut.key) == "seed"      ? "0"
                                  : std::string(shortcut.key) == "device"    ? "cpu"
                                  : std::string(shortcut.key) == "precision" ? "fp32"
+                                 : std::string(shortcut.key) == "tune"      ? "read"
                                                                             : "";
     command.group(shortcut.group)
         .option(options.shortcuts[i], shortcut.flag, shortcut.value, shortcut.help, fallback);

@@ -152,7 +152,7 @@ struct TENON_API Settings {
   std::string schedule = "cosine";
   double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
   double clip_norm = 0, label_smoothing = 0;
-  std::string precision = "fp32", device = "cpu";
+  std::string precision = "fp32", device = "cpu", tune = "read";
   int threads = 0;
   std::int64_t seed = 0;
   int early_stopping = 0;

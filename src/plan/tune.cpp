@@ -163,6 +163,15 @@ void TuneTable::merge(const TuneTable& other) {
   rows_.insert(other.rows_.begin(), other.rows_.end());
 }
 
+std::string TuneTable::summary() const {
+  std::map<std::string, int> counts;
+  for (const auto& [key, choice] : rows_) ++counts[choice.engine];
+  std::string out;
+  for (const auto& [engine, count] : counts)
+    out += cat(out.empty() ? "" : ", ", engine, " ", count);
+  return out;
+}
+
 std::string TuneTable::text() const {
   std::string out = cat(kFormat, "\n");
   for (const auto& [key, choice] : rows_) out += row_text(key, choice) + '\n';

@@ -40,6 +40,8 @@ class TuneTable {
   /// Takes rows that it has not.
   void merge(const TuneTable& other);
   std::size_t size() const { return rows_.size(); }
+  /// "native 5, cublaslt 2": how many rows each engine has.
+  std::string summary() const;
   bool operator==(const TuneTable&) const = default;
 
   std::string text() const;

@@ -94,6 +94,18 @@ std::optional<Checkpoint> load_latest_checkpoint(const std::string& run_dir) {
   throw FormatError(cat(run_dir, ": no checkpoint can be read; the newest: ", first_problem));
 }
 
+TuneTable load_engines(const std::string& run_dir) {
+  const std::string file = run_dir + "/engines.tune";
+  if (!fs::exists(file)) return {};
+  try {
+    return TuneTable::parse(io::read_file(file, 16 << 20));
+  } catch (const Error& error) {
+    log_message(LogLevel::Warning,
+                cat(file, " is left out, so other engines may be chosen now: ", error.what()));
+    return {};
+  }
+}
+
 RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   if (resume && !fs::is_directory(path_))

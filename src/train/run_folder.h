@@ -1,6 +1,6 @@
 // RunFolder: the files of a run, and the lock that keeps a second run out.
 //
-//   settings.toml  log.csv  log.jsonl  model.safetensors  best.safetensors  lock
+//   settings.toml  log.csv  log.jsonl  model.safetensors  best.safetensors  engines.tune  lock
 //   checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest one's name)
 //
 // Every file but the logs is replaced whole, so that a run killed at any moment leaves a whole
@@ -14,6 +14,7 @@
 
 #include <tenon/io.h>
 
+#include "run/tune.h"
 #include "train/records.h"
 
 namespace tenon::train {
@@ -35,6 +36,10 @@ struct Checkpoint {
 /// the highest step. nullopt when there is none. Needs no lock: checkpoints are only ever replaced
 /// whole.
 std::optional<Checkpoint> load_latest_checkpoint(const std::string& run_dir);
+
+/// The engines that the run's products used so far (engines.tune); none when the file is missing or
+/// cannot be read, which is then said.
+TuneTable load_engines(const std::string& run_dir);
 
 class RunFolder {
  public:

@@ -36,16 +36,21 @@ optim::OptimizerOptions optimizer_options(const Settings& s) {
 }  // namespace
 
 ProcessSettings::ProcessSettings(const Settings& settings)
-    : threads_(tenon::threads()), precision_(tenon::precision()), device_(current_device()) {
+    : threads_(tenon::threads()),
+      precision_(tenon::precision()),
+      tune_(tenon::tune()),
+      device_(current_device()) {
   set_device(settings.device);
   if (settings.threads > 0) set_threads(settings.threads);
   set_precision(precision_from_name(settings.precision));
+  set_tune(tune_from_name(settings.tune));
   manual_seed(static_cast<std::uint64_t>(settings.seed));
 }
 
 ProcessSettings::~ProcessSettings() {
   set_threads(threads_);
   set_precision(precision_);
+  set_tune(tune_);
   set_device(device_);
 }
 

@@ -10,8 +10,8 @@
 
 namespace tenon::train {
 
-/// Sets threads (when the settings give a number), precision, device and seed of the process, and
-/// puts all but the seed back.
+/// Sets threads (when the settings give a number), precision, device, tuning and seed of the
+/// process, and puts all but the seed back.
 class ProcessSettings {
  public:
   explicit ProcessSettings(const Settings& settings);
@@ -22,6 +22,7 @@ class ProcessSettings {
  private:
   int threads_;
   Precision precision_;
+  Tune tune_;
   Device device_;
 };
 

@@ -66,6 +66,10 @@ const Field kFields[] = {
     {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
+    {"tune",
+     "engines of products on cards: off (by preference), read (as measured before) or write "
+     "(measure what is not known)",
+     &Settings::tune},
     {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 4096},
     {"workers", "threads that prepare batches", &Settings::workers, 0, 256},
     {"keep_checkpoints", "how many of the newest stay", &Settings::keep_checkpoints, 1, 1e6},
@@ -126,6 +130,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
+  if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);
   if (key == "data" && value.empty())

@@ -18,6 +18,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "run/tune.h"
 #include "train/evaluate.h"
 #include "train/records.h"
 #include "train/run_folder.h"
@@ -128,6 +129,7 @@ class Fit {
  private:
   void prepare();
   void restore(Checkpoint checkpoint);
+  void save_engines();
   bool epoch();
   // A step that has been begun and whose figures have not been read.
   struct Queued {
@@ -163,6 +165,8 @@ class Fit {
   data::Loader* test_;
   Owned<optim::Schedule> schedule_;
   Owned<RunFolder> folder_;
+  Owned<TuneRecord> engines_;      // that the run uses
+  std::size_t engines_saved_ = 0;  // rows
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
@@ -194,6 +198,9 @@ void Fit::prepare() {
   if (o_.resume)
     if (std::optional<Checkpoint> checkpoint = load_latest_checkpoint(folder_->path()))
       restore(std::move(*checkpoint));
+  // The same engines as before: another order of sums would give other bits.
+  engines_ = own<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
+  engines_saved_ = engines_->table().size();
   if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
   folder_->open_logs(p_);
   folder_->append_json(
@@ -249,8 +256,18 @@ bool Fit::due() const {
   return o_.checkpoint_seconds > 0 && seconds_since(last_checkpoint_) >= o_.checkpoint_seconds;
 }
 
+void Fit::save_engines() {
+  const TuneTable table = engines_->table();
+  if (table.size() == engines_saved_) return;
+  io::write_file(folder_->file("engines.tune"), table.text());
+  folder_->append_json(json_event_line("engines", p_.step, table.summary()));
+  engines_saved_ = table.size();
+}
+
 void Fit::checkpoint() {
-  if (folder_ == nullptr || last_saved_ == p_.step) return;
+  if (folder_ == nullptr) return;
+  save_engines();  // before what was computed with them
+  if (last_saved_ == p_.step) return;
   p_.schedule = schedule_->state();
   p_.generator_seed = Generator::global().seed();
   p_.generator_counter = Generator::global().counter();

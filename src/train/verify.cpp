@@ -10,7 +10,8 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "train/records.h"
+#include "run/tune.h"
+#include "train/run_folder.h"
 #include "train/session.h"
 
 namespace tenon::train {
@@ -139,6 +140,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
     throw ValueError(cat("verify: ", steps, " steps are too few, at least 3 are needed"));
   Settings settings;
   settings.apply_file(dir + "/settings.toml");
+  if (settings.tune == "write") settings.tune = "read";
+  const TuneRecord engines(load_engines(dir));
   const DataSets sets = open_data(settings);
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);

@@ -1,0 +1,38 @@
+// The option, and the bar while engines are timed.
+#include "tuning.h"
+
+#include <fmt/core.h>
+#include <tenon/eval.h>
+
+#include <algorithm>
+
+#include "progress.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+
+void add_tune_option(Command& command, std::string& mode) {
+  command.option(mode, "--tune", "MODE", kTuneHelp, mode).choices = {"off", "read", "write"};
+}
+
+void set_tuning(const std::string& mode) {
+  set_tune(tune_from_name(mode));
+  show_tuning();
+}
+
+void show_tuning() {
+  on_tune([](const TuneProgress& progress) {
+    if (progress.done == progress.total) {
+      clear_status_line();
+      return;
+    }
+    const double done = static_cast<double>(progress.done) / progress.total;
+    const std::string facts =
+        fmt::format("{} of {}: {}", progress.done + 1, progress.total, progress.what);
+    const int room = stderr_terminal().width - columns(facts) - 10;
+    status_line(room >= 6 ? fmt::format("tuning {}  {}", bar_text(done, std::min(room, 30)), facts)
+                          : fmt::format("tuning {} of {}", progress.done + 1, progress.total));
+  });
+}
+
+}  // namespace tenon::cli

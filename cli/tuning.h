@@ -1,0 +1,20 @@
+// The option --tune: who runs products on cards.
+#pragma once
+
+#include <string>
+
+#include "args.h"
+
+namespace tenon::cli {
+
+inline constexpr char kTuneHelp[] =
+    "engines of products on cards: off, read (as measured before), write (measure what is new)";
+
+/// Adds it; `mode` holds the default.
+void add_tune_option(Command& command, std::string& mode);
+/// Sets it for the process, with a bar while engines are timed.
+void set_tuning(const std::string& mode);
+/// The bar alone.
+void show_tuning();
+
+}  // namespace tenon::cli
