@@ -49,6 +49,8 @@ constexpr Shortcut kShortcuts[] = {
     {"--device", "device", "NAME", "cpu, cuda or cuda:N", "Machine"},
     {"--precision", "precision", "NAME",
      "how products compute (sums stay float32): fp32, tf32, bf16 or fp16", "Machine"},
+    {"--layer-precision", "layer_precision", "LAYER=NAME",
+     "layers that compute otherwise, as in 0=fp32,3=tf32 (names: tenon summary)", "Machine"},
     {"--tune", "tune", "MODE", kTuneHelp, "Machine"},
     {"--threads", "threads", "N", "threads; results do not depend on them", "Machine"},
 };

@@ -7,17 +7,10 @@
 #include <vector>
 
 #include <tenon/pointer.h>
+#include <tenon/precision.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
-
-/// How products and convolutions of float32 compute: float32 throughout, or operands rounded to
-/// TF32 (10 bits of mantissa), bfloat16 or float16. Sums and values stay float32. The CPU has no
-/// TF32 and no fast float16: there those two compute in float32, which is more exact.
-enum class Precision { Fp32, Tf32, Bf16, Fp16 };
-TENON_API const char* name(Precision precision);
-/// "fp32", "tf32", "bf16", "fp16"; throws ValueError for another text.
-TENON_API Precision precision_from_name(const std::string& text);
 
 /// Who runs a product or a convolution on a card, where several engines can: Off asks them where
 /// they expect to be good; Read (the default) takes what was measured before on such a card, where
@@ -111,6 +104,7 @@ TENON_API void synchronize();
 /// Settings of the process. Changing one that shapes programs makes later evaluations plan anew.
 TENON_API void set_threads(int threads);  ///< 0: all CPUs this process may use
 TENON_API int threads();
+/// Of products that no PrecisionScope and no layer has an own precision for.
 TENON_API void set_precision(Precision precision);
 TENON_API Precision precision();
 TENON_API void set_tune(Tune tune);

@@ -16,6 +16,7 @@
 
 #include <tenon/ops.h>
 #include <tenon/pointer.h>
+#include <tenon/precision.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -68,6 +69,14 @@ class TENON_API Module {
   /// ("features" or "0.weight") only what lies there; throws ValueError when nothing does.
   void freeze(const std::string& path = "") const { set_frozen(path, true); }
   void unfreeze(const std::string& path = "") const { set_frozen(path, false); }
+
+  /// Products of this module and of all below compute in `precision`, whatever the process's is; a
+  /// module further down may say otherwise. With a path ("features.0") only there; throws
+  /// ValueError when there is no such module. Functions that are compiled already keep what they
+  /// traced.
+  void set_precision(Precision precision, const std::string& path = "") const;
+  /// Whether a module here or below was given this precision.
+  bool has_precision(Precision precision) const;
 
   /// The variables themselves (not copies) of parameters and buffers.
   StateDict state_dict() const;

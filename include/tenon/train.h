@@ -152,6 +152,7 @@ struct TENON_API Settings {
   std::string schedule = "cosine";
   double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
   double clip_norm = 0, label_smoothing = 0;
+  std::string layer_precision;  ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
   std::string precision = "fp32", device = "cpu", tune = "read";
   int threads = 0;
   std::int64_t seed = 0;

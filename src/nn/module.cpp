@@ -58,6 +58,8 @@ Tensor Module::operator()(const Tensor& x) const {
   std::optional<Scope> scope;
   if (!name.empty()) scope.emplace(name);
   PathGuard path(name);
+  std::optional<PrecisionScope> precision;
+  if (state_->precision) precision.emplace(*state_->precision);
   Tensor y = forward(x);
   for (CallObserver* o = t_observer; o != nullptr; o = o->previous_)
     o->function_(t_path, *this, x, y);
@@ -189,6 +191,28 @@ void Module::set_frozen(const std::string& path, bool frozen) const {
   const std::string near = nearest(path, names.data(), static_cast<int>(names.size()));
   throw ValueError(cat(frozen ? "freeze" : "unfreeze", ": no parameter lies at '", path, "'",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
+}
+
+void Module::set_precision(Precision precision, const std::string& path) const {
+  bool found = false;
+  std::vector<std::string> names;
+  Walk::states(*this, [&](State& state, const std::string& name) {
+    if (!name.empty()) names.push_back(name);
+    if (name != path) return;
+    state.precision = precision;
+    found = true;
+  });
+  if (found) return;
+  const std::string near = nearest(path, names.data(), static_cast<int>(names.size()));
+  throw ValueError(cat("set_precision: there is no module '", path, "'",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+}
+
+bool Module::has_precision(Precision precision) const {
+  bool found = false;
+  Walk::states(*this,
+               [&](State& state, const std::string&) { found |= state.precision == precision; });
+  return found;
 }
 
 std::vector<bool> Walk::modes(const Module& root) {

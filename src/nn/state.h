@@ -1,6 +1,7 @@
 // What the handles of one module share. Only nn/ looks inside.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ struct Module::State {
   };
   std::string name;  // under which its parent knows it; "" for a root
   bool training = true;
+  std::optional<Precision> precision;  // of the products built in forward()
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, Shared<const Module>>> children;
 };

@@ -6,6 +6,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "graph/precision.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -28,6 +29,15 @@ Tensor with_matrix(const Tensor& x, Shape batch) {
   return broadcast_to(x, batch);
 }
 
+// The compute dtype of a product of operands of this dtype that is built here and now.
+std::int64_t compute_here(DType dtype) { return dtype == DType::Float32 ? scoped_compute() : 0; }
+
+Tensor product(const Tensor& a, const Tensor& b) {
+  Attrs attrs;
+  attrs.i[0] = compute_here(a.dtype());
+  return build(Op::Matmul, {a, b}, attrs);
+}
+
 Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2); }
 
 }  // namespace
@@ -45,7 +55,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
                          " do not multiply: ", x.size(-1), " columns meet ", y.size(-2), " rows"));
   const Shape batch = broadcast_shapes(batch_axes(x), batch_axes(y), where("matmul").c_str());
-  Tensor out = build(Op::Matmul, {with_matrix(x, batch), with_matrix(y, batch)});
+  Tensor out = product(with_matrix(x, batch), with_matrix(y, batch));
   if (b.rank() == 1) out = squeeze(out, -1);
   if (a.rank() == 1) out = squeeze(out, b.rank() == 1 ? -1 : -2);
   return out;
@@ -63,8 +73,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   // tell it when `in` is 0.
   const std::int64_t rows = Shape(x.shape().begin(), x.rank() - 1).numel();
   const Tensor flat = reshape(cast(x, dtype), {rows, x.size(-1)});
-  const Tensor y =
-      add_bias("linear", build(Op::Matmul, {flat, transpose(cast(weight, dtype))}), bias, 1);
+  const Tensor y = add_bias("linear", product(flat, transpose(cast(weight, dtype))), bias, 1);
   Ints sizes = to_ints(x.shape());
   sizes.back() = weight.size(0);
   return reshape(y, sizes);
@@ -109,6 +118,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
             options.groups}
       .store(attrs);
   const DType dtype = promote(x.dtype(), weight.dtype());
+  attrs.i[8] = compute_here(dtype);
   return add_bias("conv2d", build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs), bias,
                   1);
 }

@@ -42,27 +42,41 @@ bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool
          std::min(rows, columns) >= kThin;
 }
 
-std::int64_t compute_code(Arithmetic arithmetic) {
+std::int64_t code_of(Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::Tf32:
       return kTf32Compute;
     case Arithmetic::Bf16:
-      return static_cast<std::int64_t>(DType::BFloat16) + 1;
+      return compute_code(DType::BFloat16);
     case Arithmetic::Fp16:
-      return static_cast<std::int64_t>(DType::Float16) + 1;
+      return compute_code(DType::Float16);
     case Arithmetic::Fp32:
       break;
   }
   return 0;
 }
 
-const std::int64_t& compute_of(const Node& node) {
-  return node.attrs.i[node.op == Op::Matmul ? 0 : 8];
+bool is_product_of_float32(const Node& node) {
+  return op_info(node.op).kind == OpKind::Contraction && node.dtype == DType::Float32 &&
+         node.input(0)->dtype == DType::Float32;
 }
 
-bool is_open_product(const Node& node) {
-  return op_info(node.op).kind == OpKind::Contraction && node.dtype == DType::Float32 &&
-         compute_of(node) == 0;
+// What the product was built for, or else what the options say; on the CPU as far as it can.
+Arithmetic arithmetic_of(const Node& node, const PlanOptions& options) {
+  const std::int64_t code = node.attrs.i[node.op == Op::Matmul ? 0 : 8];
+  if (code == 0) return options.arithmetic;
+  for (const Arithmetic a : {Arithmetic::Tf32, Arithmetic::Bf16, Arithmetic::Fp16}) {
+    const bool here = a == Arithmetic::Bf16 || options.device.kind == Device::Kind::Cuda;
+    if (here && code == code_of(a)) return a;
+  }
+  return Arithmetic::Fp32;
+}
+
+// The 16-bit type that operands are rounded to ahead of a product; Float32: none.
+DType rounded_dtype(Arithmetic arithmetic, const PlanOptions& options) {
+  if (options.device.kind != Device::Kind::Cuda) return DType::Float32;
+  if (arithmetic == Arithmetic::Bf16) return DType::BFloat16;
+  return arithmetic == Arithmetic::Fp16 ? DType::Float16 : DType::Float32;
 }
 
 // What views of it are taken of.
@@ -97,25 +111,19 @@ Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options) {
 
 }  // namespace
 
-DType rounded_dtype(const PlanOptions& options) {
-  if (options.arithmetic == Arithmetic::Bf16) return DType::BFloat16;
-  return options.arithmetic == Arithmetic::Fp16 ? DType::Float16 : DType::Float32;
-}
-
 Roots autocast(Roots roots, const PlanOptions& options) {
-  if (options.arithmetic == Arithmetic::Fp32) return roots;
-  const bool rounds_first =
-      options.device.kind == Device::Kind::Cuda && rounded_dtype(options) != DType::Float32;
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    if (!is_open_product(node)) return {};
+    if (!is_product_of_float32(node)) return {};
+    const Arithmetic arithmetic = arithmetic_of(node, options);
     Attrs attrs = node.attrs;
-    attrs.i[node.op == Op::Matmul ? 0 : 8] = compute_code(options.arithmetic);
-    const DType narrow = rounded_dtype(options);
+    attrs.i[node.op == Op::Matmul ? 0 : 8] = code_of(arithmetic);
+    const DType narrow = rounded_dtype(arithmetic, options);
     const auto kept = [&](const Tensor& x) {
       return copy_of(options, x.node(), narrow) != nullptr;
     };
-    if (!rounds_first || !worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(),
-                                               kept(inputs[0]), kept(inputs[1])))
+    if (narrow == DType::Float32 ||
+        !worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(), kept(inputs[0]),
+                              kept(inputs[1])))
       return make_node(node.op, node.dtype, node.shape, attrs, inputs);
     const Tensor rounded[2] = {narrowed(inputs[0], narrow, options),
                                narrowed(inputs[1], narrow, options)};
@@ -123,21 +131,22 @@ Roots autocast(Roots roots, const PlanOptions& options) {
   });
 }
 
-std::vector<Node*> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {
-  std::vector<Node*> weights;
-  if (options.device.kind != Device::Kind::Cuda || rounded_dtype(options) == DType::Float32 ||
-      !options.enabled(kAutocast))
-    return weights;
+std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {
+  std::vector<WeightToKeep> weights;
+  if (!options.enabled(kAutocast)) return weights;
   for (Node* node : topological_order(roots)) {
-    if (node->realised() || !is_open_product(*node)) continue;
+    if (node->realised() || !is_product_of_float32(*node)) continue;
+    const DType narrow = rounded_dtype(arithmetic_of(*node, options), options);
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
-    if (!worth_rounding_first(*node, node->input(0)->shape, node->input(1)->shape, may_be_kept(*a),
+    if (narrow == DType::Float32 ||
+        !worth_rounding_first(*node, node->input(0)->shape, node->input(1)->shape, may_be_kept(*a),
                               may_be_kept(*b)))
       continue;
-    for (Node* weight : {a, b})
-      if (may_be_kept(*weight) &&
-          std::find(weights.begin(), weights.end(), weight) == weights.end())
-        weights.push_back(weight);
+    for (Node* weight : {a, b}) {
+      const auto same = [&](const WeightToKeep& w) { return w.weight == weight; };
+      if (may_be_kept(*weight) && std::none_of(weights.begin(), weights.end(), same))
+        weights.push_back({weight, narrow});
+    }
   }
   return weights;
 }

@@ -8,12 +8,13 @@
 
 namespace tenon {
 
-/// The 16-bit type that these options round operands to; Float32 when they do not.
-DType rounded_dtype(const PlanOptions& options);
-
+struct WeightToKeep {
+  Node* weight = nullptr;
+  DType dtype = DType::BFloat16;  // that it is rounded to
+};
 /// Variables that products of this graph would read rounded at every run, and that are large: a
 /// copy kept beside the variable, written by whoever assigns it, saves casting them again and
 /// again. None on the CPU.
-std::vector<Node*> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options);
+std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options);
 
 }  // namespace tenon

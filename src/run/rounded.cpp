@@ -39,8 +39,7 @@ const Tensor& copy_of(Node& weight, DType dtype) {
 
 KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options) {
   KeptWeights kept;
-  const DType dtype = rounded_dtype(options);
-  for (Node* weight : weights_to_keep_rounded(roots, options)) {
+  for (const auto& [weight, dtype] : weights_to_keep_rounded(roots, options)) {
     kept.weights.push_back({Tensor(weight)});
     kept.copies.push_back({weight, copy_of(*weight, dtype)});
   }
@@ -50,7 +49,8 @@ KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options)
     for (std::size_t k = 0; k < kept.weights.size(); ++k) {
       if (node->input(0) != kept.weights[k].weight.node()) continue;
       LabelGuard label(node->label);
-      roots.push_back(assign(kept.copies[k].copy, cast(Tensor(node->input(1)), dtype)));
+      const Tensor& copy = kept.copies[k].copy;
+      roots.push_back(assign(copy, cast(Tensor(node->input(1)), copy.dtype())));
       kept.weights[k].assigned = true;
     }
   }

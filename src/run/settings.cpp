@@ -63,7 +63,6 @@ Arithmetic arithmetic_on(Device device, Precision precision) {
   return Arithmetic::Fp32;
 }
 
-constexpr const char* kPrecisionNames[] = {"fp32", "tf32", "bf16", "fp16"};
 constexpr const char* kTuneNames[] = {"off", "read", "write"};
 
 }  // namespace
@@ -109,15 +108,6 @@ void set_tune(Tune value) {
 Tune tune() {
   std::lock_guard lock(state().mutex);
   return state().tune;
-}
-
-const char* name(Precision value) { return kPrecisionNames[static_cast<int>(value)]; }
-
-Precision precision_from_name(const std::string& text) {
-  constexpr const char* kLong[] = {"float32", "tfloat32", "bfloat16", "float16"};
-  for (int k = 0; k < 4; ++k)
-    if (text == kPrecisionNames[k] || text == kLong[k]) return static_cast<Precision>(k);
-  throw ValueError(cat("precision '", text, "' is unknown: use fp32, tf32, bf16 or fp16"));
 }
 
 void set_threads(int count) {

@@ -6,6 +6,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "train/settings.h"
 
 namespace tenon::train {
 namespace {
@@ -87,7 +88,7 @@ Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn:
   if (settings.classes < sets.train->classes())
     throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
                          "' has ", sets.train->classes()));
-  net = models::create(settings.model, {settings.classes, settings.activation, nullptr});
+  net = make_net(settings, settings.classes);
   loss = nn::CrossEntropyLoss{settings.label_smoothing};
   optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
   train = own<data::Loader>(sets.train, loader_options(settings));

@@ -56,7 +56,9 @@ const Field kFields[] = {
      kAny},
     {"label_smoothing", "share of the target that is spread over all classes",
      &Settings::label_smoothing, 0, 1},
-    {"precision", "fp32 or bf16", &Settings::precision},
+    {"precision", "how products compute: fp32, tf32, bf16 or fp16", &Settings::precision},
+    {"layer_precision", "layers that compute otherwise: 0=fp32,conv1=tf32",
+     &Settings::layer_precision},
     {"seed", "of weights, order and dropout", &Settings::seed, 0, 9e15},
     {"shuffle", "a new order of the examples in every epoch", &Settings::shuffle},
     {"drop_last", "leave out a last batch that is not full", &Settings::drop_last},
@@ -130,6 +132,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
+  if (key == "layer_precision") parse_layer_precision(value);
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);
@@ -166,6 +169,28 @@ std::string quoted(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text) {
+  std::vector<std::pair<std::string, Precision>> out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw ValueError(cat("setting 'layer_precision' holds '", item,
+                           "', must be LAYER=PRECISION, as in '0=fp32' or 'features.3=tf32'"));
+    out.emplace_back(item.substr(0, equals), precision_from_name(item.substr(equals + 1)));
+    at = end + 1;
+  }
+  return out;
+}
+
+nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
+  nn::AnyModule net = models::create(settings.model, {classes, settings.activation, nullptr});
+  for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
+    net.set_precision(precision, layer);
+  return net;
+}
 
 Settings Settings::for_model(const std::string& model) {
   const models::Recipe r = models::info(model).recipe;

@@ -48,7 +48,7 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
       guarded_(options.guard),
       classes_(options.classes),
       open_(variable(ones({}, DType::Bool), "guard")) {
-  if (precision() == Precision::Fp16) scale_.emplace();
+  if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
   on_batch_ = compile([this](const std::vector<Tensor>& in) { return trace(in[0], in[1]); });
   on_numbers_ = compile([this](const std::vector<Tensor>& in) {
     return trace(set_->input(in[0]), set_->target(in[0]));
