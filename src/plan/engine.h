@@ -44,6 +44,12 @@ class Engine {
   /// Among the engines that claim a region the one that expects most of itself there is chosen; of
   /// equal ones the first. Pure, as claims().
   virtual int preference(const Region&) const { return 0; }
+  /// Whether a map region may be part of a Joined one, which the engine then claims too; if not,
+  /// *why says so in a few words. Pure, as claims().
+  virtual bool joins(const Region&, std::span<const Value>, std::string* why) const {
+    *why = "a region starts with a call, so there is no launch to share";
+    return false;
+  }
   /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it
   /// was planned; a pool that has grown since makes the runner plan anew). May throw NotSupported
   /// where only a device's library knows: the next engine is asked then.

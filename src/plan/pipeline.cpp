@@ -9,6 +9,7 @@
 #include "ops/table.h"
 #include "plan/emit.h"
 #include "plan/graph_passes.h"
+#include "plan/join.h"
 #include "plan/schedule.h"
 
 namespace tenon {
@@ -31,6 +32,9 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"fuse", true,
      "before engines are chosen: they claim regions, not ops; before memory: fused values need "
      "none"},
+    {"join", true,
+     "on regions, before their kernels are compiled: a region that shares a launch has none of its "
+     "own"},
     {"choose_engine", false, "after fusion; prepares each step's kernel and learns its workspace"},
     {"order", true, "after fusion: steps are what is ordered; least live memory first"},
     {"plan_memory", true,
@@ -143,12 +147,18 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
     return std::pair(items, static_cast<int>(fused.groups.size()));
   });
   emit(lowered, fused, static_cast<int>(leaves.size()), p);
+  std::vector<std::vector<int>> before = group_dependencies(lowered, fused);
+  pipeline.plan_pass(kJoin, "regions", [&] {
+    const auto regions = static_cast<int>(p.steps.size());
+    join_regions(p, before, options);
+    return std::pair(regions, static_cast<int>(p.steps.size()));
+  });
   pipeline.plan_pass(kChooseEngine, "steps", [&] {
     choose_engines(p, options);
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
   });
   pipeline.plan_pass(kOrder, "steps", [&] {
-    order_steps(p, group_dependencies(lowered, fused), options.enabled(kOrder));
+    order_steps(p, std::move(before), options.enabled(kOrder));
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
   });
   pipeline.plan_pass(kPlanMemory, "KiB", [&] {

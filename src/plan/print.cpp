@@ -26,6 +26,7 @@ const char* kind_text(const Region& r) {
   if (r.kind == RegionKind::Contraction)
     return r.contraction.has_epilogue ? "product+epilogue" : "product";
   if (r.kind == RegionKind::Opaque) return "opaque";
+  if (r.kind == RegionKind::Joined) return "joined";
   if (r.map.has_rows) return r.map.reduces.empty() ? "rows" : "rows+columns";
   return r.map.reduces.empty() ? "map" : "columns";
 }
@@ -33,6 +34,13 @@ const char* kind_text(const Region& r) {
 std::string space_text(const Region& r) {
   if (r.kind == RegionKind::Contraction) return r.contraction.out_shape.str();
   return r.kind == RegionKind::Map ? r.map.space.str() : "";
+}
+
+// "columns sum over [64, 120]  # 6"
+std::string region_text(const Region& r, std::size_t kind_width) {
+  const std::string space = space_text(r);
+  return cat(pad_to(kind_text(r), kind_width), r.title, space.empty() ? "" : " over ", space,
+             r.label == 0 ? "" : "  # ", label_text(r.label), "\n");
 }
 
 std::string milliseconds(double ms) {
@@ -56,6 +64,7 @@ std::string print_steps(const Program& p) {
     out += "->";
     for (ValueId id : r.writes) out += cat(" ", value_text(p, id));
     out += '\n';
+    for (const Region& part : r.parts) out += cat("      ", region_text(part, 9));
   }
   return out;
 }
@@ -109,9 +118,13 @@ std::string print_fusion(const Program& p) {
     out += cat(pad_to(std::to_string(s), 4), kind_text(r), " ", r.title);
     if (r.label != 0) out += cat("  # ", label_text(r.label));
     out += cat("\n      ", r.why.empty() ? "nothing else could join" : r.why, "\n");
+    for (const Region& part : r.parts)
+      out += cat("      ", region_text(part, 9), "        ",
+                 part.why.empty() ? "nothing else could fuse" : part.why, "\n");
     if (!p.steps[s].passed_over.empty())
       out += cat("      engines passed over: ", p.steps[s].passed_over, "\n");
   }
+  out += cat("joined: ", p.joining, "\n");
   return out;
 }
 

@@ -53,6 +53,7 @@ struct Program {
   std::int64_t arena_bytes = 0;       // intermediates, workspace included
   std::int64_t workspace_offset = 0;  // where the steps' workspaces begin
   std::int64_t leaf_bytes = 0, output_bytes = 0;
+  std::string joining;  // what the pass join did, or why nothing
   std::vector<PassRecord> passes;
   std::vector<std::string> graph_lines;
   int node_count = 0;
@@ -71,6 +72,7 @@ enum PassId : std::uint32_t {
   kDecompose,
   kLayout,
   kFuse,
+  kJoin,
   kChooseEngine,
   kOrder,
   kPlanMemory,

@@ -4,8 +4,9 @@
 // A map region is one sweep over an iteration space: loads, element-wise instructions, reductions
 // along the last axis whose results can be used in the same sweep (rows), reductions over other
 // axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
-// gradients, with an optional map region over its result as epilogue. Whatever else there is, is
-// one op in an opaque region.
+// gradients, with an optional map region over its result as epilogue. Map regions that do not
+// depend on one another may be joined, to share a launch. Whatever else there is, is one op in an
+// opaque region.
 #pragma once
 
 #include <cstdint>
@@ -117,13 +118,14 @@ struct Opaque {
   ValueId out = kNoValue;
 };
 
-enum class RegionKind : std::uint8_t { Map, Contraction, Opaque };
+enum class RegionKind : std::uint8_t { Map, Contraction, Opaque, Joined };
 
 struct Region {
   RegionKind kind = RegionKind::Map;
   MapProgram map;
   Contraction contraction;
   Opaque opaque;
+  std::vector<Region> parts;           // Joined: maps, in any order
   std::vector<ValueId> reads, writes;  // each once; filled by the lowering
   std::uint32_t label = 0;
   std::string title;  // "map[640] log_softmax+sum", for people

@@ -24,6 +24,19 @@ void check(DeviceCheck& t, double tolerance = 2e-6) {
   t.check_device(cuda::map_engine(target), tolerance);
 }
 
+/// The regions as one step.
+std::unique_ptr<Kernel> together(const std::vector<Region>& regions, const DeviceCheck& t) {
+  const Engine& engine =
+      cuda::map_engine(DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target());
+  Region joined;
+  joined.kind = RegionKind::Joined;
+  joined.parts = regions;
+  std::string why;
+  for (const Region& region : regions) CHECK_MESSAGE(engine.joins(region, t.values, &why), why);
+  CHECK(engine.claims(joined, t.values, &why));
+  return engine.prepare(joined, t.values, 1);
+}
+
 }  // namespace
 
 TEST_CASE("cuda map: element-wise over many sizes") {
@@ -282,6 +295,26 @@ TEST_CASE("cuda map: a value used before and after a row's result, in rows of ev
   }
 }
 
+TEST_CASE("cuda map: sums that many blocks share are joined too, with the bits of one alone") {
+  DeviceCheck t = with_space({10});
+  std::vector<Region> regions;
+  for (const std::int64_t n : {48000, 300, 1, 9600, 48000}) {
+    t.region.map = MapProgram();
+    t.region.map.space = {n};
+    const int x = t.load(t.leaf(F, {n}));
+    t.reduce(t.compute(Op::Mul, F, x, x), Op::Sum, 1, F);
+    regions.push_back(t.region);
+  }
+  const auto kernel = together(regions, t);
+  CHECK(kernel->workspace_bytes > 0);
+  if (!DeviceCheck::can_run()) return;
+  const auto got = t.run_on_card(*kernel);
+  CHECK(got == t.run_on_card(*kernel));  // the tickets are zero again
+  for (std::size_t k = 0; k < regions.size(); ++k)
+    CHECK(got[k] ==
+          t.run_on_card(*cuda::map_engine(cuda::target_of(0)).prepare(regions[k], t.values, 1))[k]);
+}
+
 TEST_CASE("cuda map: several regions share a launch") {
   // Updates of parameters of several sizes and a reduction, as one program's values.
   DeviceCheck t = with_space({10});
@@ -301,13 +334,7 @@ TEST_CASE("cuda map: several regions share a launch") {
   t.region.map.space = {64, 10};
   t.reduce(t.load(t.leaf(F, {64, 10})), Op::Sum, 1, F);
   regions.push_back(t.region);
-  std::vector<const Region*> together;
-  for (const Region& region : regions) {
-    CHECK(cuda::can_join(region, t.values));
-    together.push_back(&region);
-  }
-  const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
-  const auto kernel = cuda::prepare_together(together, t.values, target);
+  const auto kernel = together(regions, t);
   const std::string text = kernel->source();
   CHECK(text.find("__global__") == text.rfind("__global__"));
   CHECK(text.find("part2::sweep") == std::string::npos);  // equal updates are one function
@@ -336,10 +363,7 @@ TEST_CASE("cuda map: many regions take few launches") {
     t.store_to(t.compute(Op::Sub, F, t.load(p), step), t.broadcast(p), p);
     regions.push_back(t.region);
   }
-  std::vector<const Region*> together;
-  for (const Region& region : regions) together.push_back(&region);
-  const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
-  const auto kernel = cuda::prepare_together(together, t.values, target);
+  const auto kernel = together(regions, t);
   const std::string text = kernel->source();
   int launches = 0;
   for (std::size_t from = text.find("__global__"); from != std::string::npos;

@@ -190,9 +190,9 @@ TEST_CASE("map text: NVRTC takes regions that share a launch") {
   t.region.map.space = {64, 10};
   t.reduce(t.load(t.leaf(F, {64, 10})), Op::Sum, 1, F);
   regions.push_back(t.region);
-  std::vector<const Region*> together;
-  for (const Region& region : regions) together.push_back(&region);
-  const std::string text = cuda::prepare_together(together, t.values, cuda::Target())->source();
+  t.region.kind = RegionKind::Joined;
+  t.region.parts = regions;
+  const std::string text = text_of(t);
   CHECK(contains(text, "part0[3]"));
   if (have_nvrtc()) check_compiles(text);
 }

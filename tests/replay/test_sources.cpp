@@ -90,7 +90,9 @@ const std::string kBetween = "\n// ---- next launch ----\n\n";
 std::vector<std::string> sources_of(const Program& program) {
   std::vector<std::string> sources;
   for (const Step& step : program.steps) {
-    std::string rest = step.region.kind == RegionKind::Map ? step.kernel->source() : "";
+    std::string rest = step.region.kind == RegionKind::Map || step.region.kind == RegionKind::Joined
+                           ? step.kernel->source()
+                           : "";
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(kBetween), rest.size());
       const std::string text = rest.substr(0, end);

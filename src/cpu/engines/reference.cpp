@@ -22,6 +22,8 @@ class ReferenceKernel final : public Kernel {
         return reference::run_contraction(region_, values_, binding);
       case RegionKind::Opaque:
         return reference::run_opaque(region_, values_, binding);
+      case RegionKind::Joined:
+        break;  // not claimed
     }
   }
 
@@ -34,6 +36,7 @@ class ReferenceEngine final : public Engine {
  public:
   const char* name() const override { return "reference"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
+    if (region.kind == RegionKind::Joined) return joins(region, {}, why);
     if (region.kind != RegionKind::Opaque || reference::knows_opaque(region.opaque.op)) return true;
     *why = "the op never stands alone";
     return false;

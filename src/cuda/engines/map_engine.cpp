@@ -40,9 +40,12 @@ class MapKernel final : public Kernel {
       : own_values_(own_values), temporaries_(std::move(printed.temporaries)) {
     workspace_bytes = static_cast<std::size_t>(printed.workspace_bytes);
     for (PrintedLaunch& launch : printed.launches) {
-      if (launch.tickets > 0)
-        launch.arguments.words[static_cast<std::size_t>(launch.ticket_word)] =
-            next_tickets(launch.tickets);
+      if (launch.tickets > 0) {
+        const std::uint64_t first = next_tickets(launch.tickets);
+        for (const auto& [word, number] : launch.first_tickets)
+          launch.arguments.words[static_cast<std::size_t>(word)] =
+              first + static_cast<std::uint64_t>(number);
+      }
       launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
                            static_cast<std::uint32_t>(launch.threads),
                            static_cast<std::uint32_t>(launch.blocks)});
@@ -97,13 +100,18 @@ class MapEngine final : public Engine {
   explicit MapEngine(const Target& target) : target_(target) {}
   const char* name() const override { return "generated"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
-    if (region.kind == RegionKind::Map) return true;
+    if (region.kind == RegionKind::Map || region.kind == RegionKind::Joined) return true;
     *why = "not a map";
     return false;
   }
+  bool joins(const Region& region, std::span<const Value> values, std::string* why) const override {
+    return can_join(region, values, why);
+  }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
-    return std::make_unique<MapKernel>(print_map(region, values), values.size(), target_);
+    PrintedMap printed = region.kind == RegionKind::Joined ? print_together(region.parts, values)
+                                                           : print_map(region, values);
+    return std::make_unique<MapKernel>(std::move(printed), values.size(), target_);
   }
 
  private:
@@ -113,10 +121,5 @@ class MapEngine final : public Engine {
 }  // namespace
 
 const Engine& map_engine(const Target& target) { return per_target<MapEngine>(target); }
-
-std::unique_ptr<Kernel> prepare_together(std::span<const Region* const> regions,
-                                         std::span<const Value> values, const Target& target) {
-  return std::make_unique<MapKernel>(print_together(regions, values), values.size(), target);
-}
 
 }  // namespace tenon::cuda

@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose sweeps one block can do
 constexpr int kOneBlockThreads = 1024;
-constexpr std::int64_t kJoinedElements = 1 << 16;
 constexpr int kJoinedThreads = 256;
 constexpr std::size_t kMostWords = 500;  // of 4096 bytes that a launch may take
 
@@ -106,9 +105,9 @@ PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
                  parts.size() == 1 ? "blockIdx.x, gridDim.x" : "0, 1", ");\n");
     append(launch.arguments, parts[k].arguments);
   }
-  if (parts.size() == 1) {
+  if (parts.size() == 1 && parts[0].tickets > 0) {
     launch.tickets = parts[0].tickets;
-    launch.ticket_word = parts[0].ticket_word;
+    launch.first_tickets.push_back({parts[0].ticket_word, 0});
   }
   launch.source.text =
       cat("// ", title, "\n", includes_of(parts), "\nnamespace tenon::cuda {\n\n", code,
@@ -147,7 +146,13 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
     code += cat("// ", groups[g].first->title, "\n", in_namespace(groups[g].first->part, g));
     members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long end", g, "[",
                    count, "];\n");
-    for (const Part* part : groups[g].members) append(launch.arguments, part->arguments);
+    for (const Part* part : groups[g].members) {
+      if (part->tickets > 0)
+        launch.first_tickets.push_back(
+            {static_cast<int>(launch.arguments.words.size()) + part->ticket_word, launch.tickets});
+      launch.tickets += part->tickets;
+      append(launch.arguments, part->arguments);
+    }
     for (const Part* part : groups[g].members) {
       launch.blocks += part->blocks;
       launch.arguments.words.push_back(static_cast<std::uint64_t>(launch.blocks));
@@ -167,14 +172,24 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
   return launch;
 }
 
-PrintedMap finished(std::vector<PrintedLaunch> launches, const Sweeps& sweeps) {
+/// Leaves launches without blocks out.
+PrintedMap finished(std::vector<PrintedLaunch> launches) {
   PrintedMap out;
   for (PrintedLaunch& launch : launches)
     if (launch.blocks > 0) out.launches.push_back(std::move(launch));
-  for (std::size_t v = sweeps.own_values; v < sweeps.values.size(); ++v)
-    out.temporaries.push_back(sweeps.values[v].offset);
-  out.workspace_bytes = sweeps.temporary_bytes;
   return out;
+}
+
+/// Adds the temporaries of a region to those of the map. Its arguments, which number them from the
+/// program's values on, get their places.
+void take_temporaries(PrintedMap& map, const Sweeps& sweeps, ArgumentBlock* arguments) {
+  const auto taken = static_cast<ValueId>(map.temporaries.size());
+  for (std::size_t v = sweeps.own_values; v < sweeps.values.size(); ++v)
+    map.temporaries.push_back(map.workspace_bytes + sweeps.values[v].offset);
+  map.workspace_bytes += sweeps.temporary_bytes;
+  if (arguments == nullptr) return;
+  for (auto& [word, value] : arguments->pointers)
+    if (value >= static_cast<ValueId>(sweeps.own_values)) value += taken;
 }
 
 }  // namespace
@@ -195,42 +210,54 @@ PrintedMap print_map(const Region& region, std::span<const Value> values) {
   if (one_block)
     launches.push_back(
         launch_of(parts, entry_name(kind_name(sweeps.sweeps[0]), region.map), region.title));
-  return finished(std::move(launches), sweeps);
+  PrintedMap out = finished(std::move(launches));
+  take_temporaries(out, sweeps, nullptr);
+  return out;
 }
 
-bool can_join(const Region& region, std::span<const Value> values) {
-  if (region.kind != RegionKind::Map || region.map.space.numel() > kJoinedElements) return false;
+bool can_join(const Region& region, std::span<const Value> values, std::string* why) {
+  *why = "not a map";
+  if (region.kind != RegionKind::Map) return false;
   Sweeps sweeps = cut_into_sweeps(region.map, values);
+  *why = "takes several sweeps";
   if (sweeps.sweeps.size() != 1) return false;
   const Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
-  return part.threads == kJoinedThreads && part.tickets == 0 &&
-         part.arguments.words.size() <= kMostWords / 4;
+  *why = "keeps long rows in wider blocks";
+  if (part.threads != kJoinedThreads) return false;
+  *why = "takes too many arguments";
+  return part.arguments.words.size() <= kMostWords / 4;
 }
 
-PrintedMap print_together(std::span<const Region* const> regions, std::span<const Value> values) {
-  if (regions.size() == 1) return print_map(*regions[0], values);
+PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values) {
+  if (regions.size() == 1) return print_map(regions[0], values);
+  PrintedMap out;
   std::vector<Titled> parts;
   std::vector<PrintedLaunch> launches;
   std::size_t words = 0;
+  std::int64_t tickets = 0;
   const auto flush = [&] {
     if (!parts.empty()) launches.push_back(launch_together(parts));
     parts.clear();
     words = 0;
+    tickets = 0;
   };
-  for (const Region* region : regions) {
-    if (!can_join(*region, values))
-      throw InternalError(cat(region->title, " cannot share a launch"));
-    Sweeps sweeps = cut_into_sweeps(region->map, values);
+  for (const Region& region : regions) {
+    std::string why;
+    if (!can_join(region, values, &why))
+      throw InternalError(cat(region.title, " cannot share a launch: it ", why));
+    Sweeps sweeps = cut_into_sweeps(region.map, values);
     Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
     if (part.blocks == 0) continue;
     const std::size_t more = part.arguments.words.size() + 1;
-    if (words + more > kMostWords) flush();
+    if (words + more > kMostWords || tickets + part.tickets > kTickets) flush();
     words += more;
-    parts.push_back({std::move(part), region->title});
+    tickets += part.tickets;
+    take_temporaries(out, sweeps, &part.arguments);
+    parts.push_back({std::move(part), region.title});
   }
   flush();
-  Sweeps none;
-  return finished(std::move(launches), none);
+  out.launches = finished(std::move(launches)).launches;
+  return out;
 }
 
 }  // namespace tenon::cuda

@@ -21,8 +21,13 @@ struct PrintedLaunch {
   ArgumentBlock arguments;
   int threads = 256;
   std::int64_t blocks = 1;
-  std::int64_t tickets = 0;  // that it counts in, and the word for the number of the first one
-  int ticket_word = 0;
+  // Tickets that it counts in, and the words for the number of each part's first one.
+  std::int64_t tickets = 0;
+  struct FirstTicket {
+    int word;
+    std::int64_t number;  // among the launch's
+  };
+  std::vector<FirstTicket> first_tickets;
 };
 
 struct PrintedMap {
@@ -33,10 +38,10 @@ struct PrintedMap {
 
 PrintedMap print_map(const Region& region, std::span<const Value> values);
 
-/// Whether the region may share a launch with others: little work, one sweep.
-bool can_join(const Region& region, std::span<const Value> values);
+/// Whether the region may share a launch with others; if not, *why says so.
+bool can_join(const Region& region, std::span<const Value> values, std::string* why);
 /// Regions that can join and do not depend on one another, as one launch, or as few as take all
 /// their arguments.
-PrintedMap print_together(std::span<const Region* const> regions, std::span<const Value> values);
+PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values);
 
 }  // namespace tenon::cuda

@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kAlign = 256;
 // One block a row leaves most of a card idle when there are few rows and they are long.
 constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 64;
+// Rows that are only reduced, whose results are stored as they are: one sweep either way.
+constexpr std::int64_t kLongSum = 1 << 13;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -90,9 +92,28 @@ class Cutter {
 
   bool has_long_rows() const {
     const std::int64_t length = map_.space[map_.space.rank() - 1];
-    if (length < kLongRow || map_.space.numel() / length > kFewRows) return false;
+    if (length < (only_sums() ? kLongSum : kLongRow) || map_.space.numel() / length > kFewRows)
+      return false;
     return std::none_of(map_.instrs.begin(), map_.instrs.end(),
                         [](const MapInstr& i) { return i.op == Op::ArgMax || i.op == Op::ArgMin; });
+  }
+
+  /// Whether results of rows, stored as they are, are all that the region makes.
+  bool only_sums() const {
+    return map_.reduces.empty() && depth_of(map_) == 1 &&
+           std::all_of(map_.stores.begin(), map_.stores.end(), [this](const MapStore& store) {
+             return map_.instrs[at(store.source)].code == MapCode::RowReduce &&
+                    is_stored_in_order(store);
+           });
+  }
+
+  /// Whether a store once a row is what a reduction over columns writes.
+  bool is_stored_in_order(const MapStore& store) const {
+    const MapInstr in_order = load_of(store.view.value, DType::Float32, row_bit(), true);
+    bool same = store.view.offset == 0;
+    for (int d = 0; d + 1 < map_.space.rank(); ++d)
+      same = same && (map_.space[d] == 1 || store.view.stride[d] == in_order.view.stride[d]);
+    return same;
   }
 
   /// A load of a contiguous value that holds one element for each set of coordinates of the axes
@@ -193,6 +214,7 @@ class Cutter {
   /// Few long rows: each depth of row reductions becomes a sweep that reduces the last axis with
   /// many blocks to a row, and later sweeps load the results.
   void cut_rows_by_depth() {
+    if (only_sums()) return store_sums();
     const std::vector<int> depths = depths_of(map_);
     const int deepest = depth_of(map_);
     MapProgram current = map_;
@@ -212,6 +234,16 @@ class Cutter {
       push(SweepKind::Columns, everywhere(sweep));
     }
     store_rows_and_elements(current);
+  }
+
+  void store_sums() {
+    MapProgram sweep = map_;
+    sweep.stores.clear();
+    for (const MapStore& store : map_.stores) {
+      const MapInstr& sum = map_.instrs[at(store.source)];
+      sweep.reduces.push_back({sum.args[0], sum.op, row_bit(), store.view.value});
+    }
+    push(SweepKind::Columns, everywhere(sweep));
   }
 
   /// Stores and column reductions of a program that reduces rows no more.

@@ -1,59 +1,3 @@
-// add+assign
-#include "cuda/kernels/map.cuh"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256;
-using Index = int;
-
-struct Arguments {
-  Word<double> n1;
-  double* p0;
-  long long whole;
-  long long rest;
-};
-
-template <int N>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
-  const double x0 = load(a.p0);
-  const double t2 = x0 + a.n1.value;
-  double y0[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    y0[i] = t2;
-  }
-  save(a.p0, y0[N - 1]);
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index count = Index(a.whole) + Index(a.rest);
-  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
-       e += Index(blocks) * kThreads) {
-    if (e < Index(a.whole)) {
-      elements<2>(a, e * 2);
-    } else {
-      const Index first = e + Index(a.whole) * 1;
-      elements<1>(a, first);
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) map_add(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
 // ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -280,149 +224,13 @@ extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_const
 
 // ---- next launch ----
 
-// mul+add+assign+mul+sub+assign
-#include "cuda/kernels/map.cuh"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256;
-using Index = int;
-
-struct Arguments {
-  Word<float> n1;
-  float* p0;
-  const float* p1;
-  const float* p2;
-  float* p3;
-  long long whole;
-  long long rest;
-};
-
-template <int N>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
-  float x0[N];
-  load_row<4>(x0, a.p0 + c0);
-  float x3[N];
-  load_row<4>(x3, a.p1 + c0);
-  const float x5 = load(a.p2);
-  float x7[N];
-  load_row<4>(x7, a.p3 + c0);
-  float y0[N];
-  float y1[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const float t2 = x0[i] * a.n1.value;
-    const float t4 = t2 + x3[i];
-    const float t6 = x5 * t4;
-    const float t8 = x7[i] - t6;
-    y0[i] = t4;
-    y1[i] = t8;
-  }
-  save_row<4>(a.p0 + c0, y0);
-  save_row<4>(a.p3 + c0, y1);
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index count = Index(a.whole) + Index(a.rest);
-  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
-       e += Index(blocks) * kThreads) {
-    if (e < Index(a.whole)) {
-      elements<4>(a, e * 4);
-    } else {
-      const Index first = e + Index(a.whole) * 3;
-      elements<1>(a, first);
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) map_mul_add_mul_sub(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
-// sum+div
+// Regions that do not depend on one another.
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
 
 namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
-using Index = int;
-
-struct Arguments {
-  Word<float> n2;
-  long long rows;
-  long long length;
-  const float* p0;
-  float* p1;
-};
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index rows = Index(a.rows), length = Index(a.length);
-  const Index lane = Index(threadIdx.x) % kLanes;
-  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
-       first += Index(blocks) * (kThreads / kLanes)) {
-    float g1 = 0;
-    float x0[kSteps][N];
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-        load_constant_row<4>(x0[s], a.p0 + j);
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          g1 = SumOf::combine(g1, x0[s][i]);
-        }
-      }
-    }
-    g1 = reduce_block<SumOf, kThreads>(g1);
-    const float t1 = g1;
-    const float t3 = t1 / a.n2.value;
-    if (lane == 0) {
-      save(a.p1, t3);
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) rows_sum_div(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
 
 // sum
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-
-namespace tenon::cuda {
-
 namespace part0 {
 
 constexpr int kThreads = 256, kKept = 16, kReduced = 16;
@@ -502,13 +310,209 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
 }  // namespace part0
 
 struct Arguments {
-  part0::Arguments part0;
+  part0::Arguments part0[3];
+  long long end0[3];
 };
 
 }  // namespace tenon::cuda
 
-extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+extern "C" __global__ void __launch_bounds__(256) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
+  unsigned start = 0;
+#pragma unroll 1
+  for (int k = 0; k < 3; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end0[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
+    start = end;
+  }
+}
+
+// ---- next launch ----
+
+// Regions that do not depend on one another.
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+// sum+div
+namespace part0 {
+
+constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
+using Index = int;
+
+struct Arguments {
+  Word<float> n2;
+  long long rows;
+  long long length;
+  const float* p0;
+  float* p1;
+};
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index rows = Index(a.rows), length = Index(a.length);
+  const Index lane = Index(threadIdx.x) % kLanes;
+  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
+       first += Index(blocks) * (kThreads / kLanes)) {
+    float g1 = 0;
+    float x0[kSteps][N];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+        load_constant_row<4>(x0[s], a.p0 + j);
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          g1 = SumOf::combine(g1, x0[s][i]);
+        }
+      }
+    }
+    g1 = reduce_block<SumOf, kThreads>(g1);
+    const float t1 = g1;
+    const float t3 = t1 / a.n2.value;
+    if (lane == 0) {
+      save(a.p1, t3);
+    }
+  }
+}
+
+}  // namespace part0
+
+// mul+add+assign+mul+sub+assign
+namespace part1 {
+
+constexpr int kThreads = 256;
+using Index = int;
+
+struct Arguments {
+  Word<float> n1;
+  float* p0;
+  const float* p1;
+  const float* p2;
+  float* p3;
+  long long whole;
+  long long rest;
+};
+
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
+  float x0[N];
+  load_row<4>(x0, a.p0 + c0);
+  float x3[N];
+  load_row<4>(x3, a.p1 + c0);
+  const float x5 = load(a.p2);
+  float x7[N];
+  load_row<4>(x7, a.p3 + c0);
+  float y0[N];
+  float y1[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float t2 = x0[i] * a.n1.value;
+    const float t4 = t2 + x3[i];
+    const float t6 = x5 * t4;
+    const float t8 = x7[i] - t6;
+    y0[i] = t4;
+    y1[i] = t8;
+  }
+  save_row<4>(a.p0 + c0, y0);
+  save_row<4>(a.p3 + c0, y1);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<4>(a, e * 4);
+    } else {
+      const Index first = e + Index(a.whole) * 3;
+      elements<1>(a, first);
+    }
+  }
+}
+
+}  // namespace part1
+
+// add+assign
+namespace part2 {
+
+constexpr int kThreads = 256;
+using Index = int;
+
+struct Arguments {
+  Word<double> n1;
+  double* p0;
+  long long whole;
+  long long rest;
+};
+
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
+  const double x0 = load(a.p0);
+  const double t2 = x0 + a.n1.value;
+  double y0[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    y0[i] = t2;
+  }
+  save(a.p0, y0[N - 1]);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<2>(a, e * 2);
+    } else {
+      const Index first = e + Index(a.whole) * 1;
+      elements<1>(a, first);
+    }
+  }
+}
+
+}  // namespace part2
+
+struct Arguments {
+  part0::Arguments part0[1];
+  long long end0[1];
+  part1::Arguments part1[4];
+  long long end1[4];
+  part2::Arguments part2[1];
+  long long end2[1];
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) together_3(const __grid_constant__ tenon::cuda::Arguments a) {
+  unsigned start = 0;
+#pragma unroll 1
+  for (int k = 0; k < 1; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end0[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
+    start = end;
+  }
+#pragma unroll 1
+  for (int k = 0; k < 4; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end1[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part1::sweep(a.part1[k], blockIdx.x - start, end - start);
+    start = end;
+  }
+#pragma unroll 1
+  for (int k = 0; k < 1; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end2[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part2::sweep(a.part2[k], blockIdx.x - start, end - start);
+    start = end;
+  }
 }
 
 // ---- next launch ----

@@ -1,81 +1,3 @@
-// cast+add+pow+sub+div+cast+pow+sub+… (11)
-#include "cuda/kernels/map.cuh"
-#include "scalar/pow.h"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256;
-using Index = int;
-
-struct Arguments {
-  Word<double> n3;
-  Word<double> n5;
-  Word<double> n10;
-  const float* p0;
-  double* p1;
-  float* p2;
-  float* p3;
-  long long whole;
-  long long rest;
-};
-
-template <int N>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
-  const float x0 = load(a.p0);
-  const double x2 = load(a.p1);
-  const double t1 = static_cast<double>(x0);
-  const double t4 = x2 + a.n3.value;
-  const double t6 = scalar::pow(a.n5.value, t4);
-  const double t7 = a.n3.value - t6;
-  const double t8 = t1 / t7;
-  const float t9 = static_cast<float>(t8);
-  const double t11 = scalar::pow(a.n10.value, t4);
-  const double t12 = a.n3.value - t11;
-  const double t13 = scalar::sqrt(t12);
-  const float t14 = static_cast<float>(t13);
-  float y0[N];
-  float y1[N];
-  double y2[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    y0[i] = t9;
-    y1[i] = t14;
-    y2[i] = t4;
-  }
-  save(a.p2, y0[N - 1]);
-  save(a.p3, y1[N - 1]);
-  save(a.p1, y2[N - 1]);
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index count = Index(a.whole) + Index(a.rest);
-  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
-       e += Index(blocks) * kThreads) {
-    if (e < Index(a.whole)) {
-      elements<2>(a, e * 2);
-    } else {
-      const Index first = e + Index(a.whole) * 1;
-      elements<1>(a, first);
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) map_cast_add_pow_sub_div(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
 // ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -295,134 +217,57 @@ extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add
 
 // ---- next launch ----
 
-// sum+div
+// Regions that do not depend on one another.
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
+#include "scalar/pow.h"
 
 namespace tenon::cuda {
 
-namespace part0 {
-
-constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
-using Index = int;
-
-struct Arguments {
-  Word<float> n2;
-  long long rows;
-  long long length;
-  const float* p0;
-  float* p1;
-};
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index rows = Index(a.rows), length = Index(a.length);
-  const Index lane = Index(threadIdx.x) % kLanes;
-  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
-       first += Index(blocks) * (kThreads / kLanes)) {
-    float g1 = 0;
-    float x0[kSteps][N];
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-        load_constant_row<4>(x0[s], a.p0 + j);
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          g1 = SumOf::combine(g1, x0[s][i]);
-        }
-      }
-    }
-    g1 = reduce_block<SumOf, kThreads>(g1);
-    const float t1 = g1;
-    const float t3 = t1 / a.n2.value;
-    if (lane == 0) {
-      save(a.p1, t3);
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) rows_sum_div(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
-// sub+mul+add+assign+mul+square+mul+add+… (16)
-#include "cuda/kernels/map.cuh"
-
-namespace tenon::cuda {
-
+// cast+add+pow+sub+div+cast+pow+sub+… (11)
 namespace part0 {
 
 constexpr int kThreads = 256;
 using Index = int;
 
 struct Arguments {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
+  Word<double> n3;
+  Word<double> n5;
+  Word<double> n10;
   const float* p0;
-  float* p1;
+  double* p1;
   float* p2;
-  const float* p3;
-  const float* p4;
-  float* p5;
+  float* p3;
   long long whole;
   long long rest;
 };
 
 template <int N>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
-  float x0[N];
-  load_row<4>(x0, a.p0 + c0);
-  float x1[N];
-  load_row<4>(x1, a.p1 + c0);
-  float x6[N];
-  load_row<4>(x6, a.p2 + c0);
-  const float x14 = load(a.p3);
-  const float x19 = load(a.p4);
-  float x21[N];
-  load_row<4>(x21, a.p5 + c0);
+  const float x0 = load(a.p0);
+  const double x2 = load(a.p1);
+  const double t1 = static_cast<double>(x0);
+  const double t4 = x2 + a.n3.value;
+  const double t6 = scalar::pow(a.n5.value, t4);
+  const double t7 = a.n3.value - t6;
+  const double t8 = t1 / t7;
+  const float t9 = static_cast<float>(t8);
+  const double t11 = scalar::pow(a.n10.value, t4);
+  const double t12 = a.n3.value - t11;
+  const double t13 = scalar::sqrt(t12);
+  const float t14 = static_cast<float>(t13);
   float y0[N];
   float y1[N];
-  float y2[N];
+  double y2[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float t2 = x0[i] - x1[i];
-    const float t4 = t2 * a.n3.value;
-    const float t5 = x1[i] + t4;
-    const float t8 = x6[i] * a.n7.value;
-    const float t9 = scalar::square(x0[i]);
-    const float t11 = t9 * a.n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + a.n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21[i] - t20;
-    y0[i] = t5;
-    y1[i] = t12;
-    y2[i] = t22;
+    y0[i] = t9;
+    y1[i] = t14;
+    y2[i] = t4;
   }
-  save_row<4>(a.p1 + c0, y0);
-  save_row<4>(a.p2 + c0, y1);
-  save_row<4>(a.p5 + c0, y2);
+  save(a.p2, y0[N - 1]);
+  save(a.p3, y1[N - 1]);
+  save(a.p1, y2[N - 1]);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -430,9 +275,9 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
        e += Index(blocks) * kThreads) {
     if (e < Index(a.whole)) {
-      elements<4>(a, e * 4);
+      elements<2>(a, e * 2);
     } else {
-      const Index first = e + Index(a.whole) * 3;
+      const Index first = e + Index(a.whole) * 1;
       elements<1>(a, first);
     }
   }
@@ -440,25 +285,92 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
 
 }  // namespace part0
 
+// sum
+namespace part1 {
+
+constexpr int kThreads = 256, kKept = 1, kReduced = 256;
+using Index = int;
+__device__ unsigned tickets[16384];
+
 struct Arguments {
-  part0::Arguments part0;
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  long long kept;
+  long long reduced;
+  long long tiles;
+  Divider by_tiles;
+  long long chunk;
+  long long chunks;
+  long long first_ticket;
+  long long size2;
+  Divider by2;
+  float* p1;
+  float* partial0;
 };
 
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) map_sub_mul_add_mul_square(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
+  float x0[N];
+  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+  }
 }
 
-// ---- next launch ----
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
+  const Index result = thread / kReduced, lane = thread % kReduced;
+  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
+       tile += Index(blocks)) {
+    const Index part = quotient(tile, a.by_tiles, a.tiles);
+    const Index column = tile - part * Index(a.tiles);
+    const Index k_step = column * kKept + result, k = k_step;
+    const bool active = k < kept, leads = active && lane == 0;
+    float g0[1];
+    for (int v = 0; v < 1; ++v) g0[v] = 0;
+    if (active) {
+      const Index c1 = k_step;
+      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
+      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+#pragma unroll 4
+      for (Index r = start + lane; r < end; r += kReduced) {
+        const Index r_2 = quotient(r, a.by2, a.size2);
+        const Index c2 = (r - r_2 * Index(a.size2));
+        const Index c0 = r_2;
+        elements<1, 1>(a, c0, c1, c2, g0);
+      }
+    }
+    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+    if (Index(a.chunks) == 1) {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+      }
+    } else {
+      if (leads) {
+        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+      }
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
+        for (int v = 0; v < 1; ++v) g0[v] = 0;
+        if (active) {
+          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+          }
+        }
+        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+        if (leads) {
+          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace part1
 
 // sum
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-
-namespace tenon::cuda {
-
-namespace part0 {
+namespace part2 {
 
 constexpr int kThreads = 256, kKept = 32, kReduced = 8;
 using Index = int;
@@ -534,337 +446,201 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   }
 }
 
-}  // namespace part0
+}  // namespace part2
 
 struct Arguments {
-  part0::Arguments part0;
+  part0::Arguments part0[1];
+  long long end0[1];
+  part1::Arguments part1[3];
+  long long end1[3];
+  part2::Arguments part2[1];
+  long long end2[1];
 };
 
 }  // namespace tenon::cuda
 
-extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+extern "C" __global__ void __launch_bounds__(256) together_3(const __grid_constant__ tenon::cuda::Arguments a) {
+  unsigned start = 0;
+#pragma unroll 1
+  for (int k = 0; k < 1; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end0[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
+    start = end;
+  }
+#pragma unroll 1
+  for (int k = 0; k < 3; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end1[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part1::sweep(a.part1[k], blockIdx.x - start, end - start);
+    start = end;
+  }
+#pragma unroll 1
+  for (int k = 0; k < 1; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end2[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part2::sweep(a.part2[k], blockIdx.x - start, end - start);
+    start = end;
+  }
 }
 
 // ---- next launch ----
 
-// sum
+// Regions that do not depend on one another.
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
 
 namespace tenon::cuda {
 
+// sum+div
 namespace part0 {
 
-constexpr int kThreads = 256, kKept = 1, kReduced = 256;
+constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
 using Index = int;
-__device__ unsigned tickets[16384];
 
 struct Arguments {
-  long long s0_0;
-  long long s0_1;
+  Word<float> n2;
+  long long rows;
+  long long length;
   const float* p0;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  long long first_ticket;
-  long long size2;
-  Divider by2;
   float* p1;
-  float* partial0;
 };
 
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
-  float x0[N];
-  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
-  }
-}
-
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread / kReduced, lane = thread % kReduced;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
-    float g0[1];
-    for (int v = 0; v < 1; ++v) g0[v] = 0;
-    if (active) {
-      const Index c1 = k_step;
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index r_2 = quotient(r, a.by2, a.size2);
-        const Index c2 = (r - r_2 * Index(a.size2));
-        const Index c0 = r_2;
-        elements<1, 1>(a, c0, c1, c2, g0);
+  const Index rows = Index(a.rows), length = Index(a.length);
+  const Index lane = Index(threadIdx.x) % kLanes;
+  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
+       first += Index(blocks) * (kThreads / kLanes)) {
+    float g1 = 0;
+    float x0[kSteps][N];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+        load_constant_row<4>(x0[s], a.p0 + j);
       }
     }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
-      }
-    } else {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
-      }
-      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 1; ++v) g0[v] = 0;
-        if (active) {
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
-          }
-        }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-        if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          g1 = SumOf::combine(g1, x0[s][i]);
         }
       }
+    }
+    g1 = reduce_block<SumOf, kThreads>(g1);
+    const float t1 = g1;
+    const float t3 = t1 / a.n2.value;
+    if (lane == 0) {
+      save(a.p1, t3);
     }
   }
 }
 
 }  // namespace part0
 
-struct Arguments {
-  part0::Arguments part0;
-};
+// sub+mul+add+assign+mul+square+mul+add+… (16)
+namespace part1 {
 
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
-// gt+where+sum
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256, kKept = 1, kReduced = 256;
+constexpr int kThreads = 256;
 using Index = int;
-__device__ unsigned tickets[16384];
 
 struct Arguments {
-  long long s0_0;
-  long long s0_1;
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
   const float* p0;
-  const float* p1;
+  float* p1;
   float* p2;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  long long first_ticket;
-  long long size2;
-  Divider by2;
-  float* p3;
-  float* partial0;
+  const float* p3;
+  const float* p4;
+  float* p5;
+  long long whole;
+  long long rest;
 };
 
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   float x0[N];
-  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
-  float x3[N];
-  load_constant_row<1>(x3, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  load_row<4>(x0, a.p0 + c0);
+  float x1[N];
+  load_row<4>(x1, a.p1 + c0);
+  float x6[N];
+  load_row<4>(x6, a.p2 + c0);
+  const float x14 = load(a.p3);
+  const float x19 = load(a.p4);
+  float x21[N];
+  load_row<4>(x21, a.p5 + c0);
   float y0[N];
+  float y1[N];
+  float y2[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const int t2 = scalar::gt(x0[i], 0.0f);
-    const float t4 = t2 != 0 ? x3[i] : 0.0f;
-    y0[i] = t4;
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], t4);
+    const float t2 = x0[i] - x1[i];
+    const float t4 = t2 * a.n3.value;
+    const float t5 = x1[i] + t4;
+    const float t8 = x6[i] * a.n7.value;
+    const float t9 = scalar::square(x0[i]);
+    const float t11 = t9 * a.n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + a.n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21[i] - t20;
+    y0[i] = t5;
+    y1[i] = t12;
+    y2[i] = t22;
   }
-  save_row<1>(a.p2 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2, y0);
+  save_row<4>(a.p1 + c0, y0);
+  save_row<4>(a.p2 + c0, y1);
+  save_row<4>(a.p5 + c0, y2);
 }
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread / kReduced, lane = thread % kReduced;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
-    float g0[1];
-    for (int v = 0; v < 1; ++v) g0[v] = 0;
-    if (active) {
-      const Index c1 = k_step;
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index r_2 = quotient(r, a.by2, a.size2);
-        const Index c2 = (r - r_2 * Index(a.size2));
-        const Index c0 = r_2;
-        elements<1, 1>(a, c0, c1, c2, g0);
-      }
-    }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
-      }
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<4>(a, e * 4);
     } else {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
-      }
-      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 1; ++v) g0[v] = 0;
-        if (active) {
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
-          }
-        }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-        if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
-        }
-      }
+      const Index first = e + Index(a.whole) * 3;
+      elements<1>(a, first);
     }
   }
 }
 
-}  // namespace part0
+}  // namespace part1
 
 struct Arguments {
-  part0::Arguments part0;
+  part0::Arguments part0[1];
+  long long end0[1];
+  part1::Arguments part1[5];
+  long long end1[5];
 };
 
 }  // namespace tenon::cuda
 
-extern "C" __global__ void __launch_bounds__(256) columns_gt_where_sum(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
-// gt+where+sum
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256, kKept = 1, kReduced = 256;
-using Index = int;
-__device__ unsigned tickets[16384];
-
-struct Arguments {
-  long long s0_0;
-  long long s0_1;
-  const float* p0;
-  const float* p1;
-  float* p2;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  long long first_ticket;
-  long long size2;
-  Divider by2;
-  float* p3;
-  float* partial0;
-};
-
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
-  float x0[N];
-  load_constant_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
-  float x3[N];
-  load_constant_row<4>(x3, a.p1 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
-  float y0[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const int t2 = scalar::gt(x0[i], 0.0f);
-    const float t4 = t2 != 0 ? x3[i] : 0.0f;
-    y0[i] = t4;
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], t4);
+extern "C" __global__ void __launch_bounds__(256) together_2(const __grid_constant__ tenon::cuda::Arguments a) {
+  unsigned start = 0;
+#pragma unroll 1
+  for (int k = 0; k < 1; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end0[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
+    start = end;
   }
-  save_row<4>(a.p2 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2, y0);
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread / kReduced, lane = thread % kReduced;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
-    float g0[1];
-    for (int v = 0; v < 1; ++v) g0[v] = 0;
-    if (active) {
-      const Index c1 = k_step;
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
-#pragma unroll 4
-      for (Index r = start / 4 + lane; r < end; r += kReduced) {
-        const Index r_2 = quotient(r, a.by2, a.size2);
-        const Index c2 = (r - r_2 * Index(a.size2)) * 4;
-        const Index c0 = r_2;
-        elements<4, 1>(a, c0, c1, c2, g0);
-      }
-    }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
-      }
-    } else {
-      if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
-      }
-      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 1; ++v) g0[v] = 0;
-        if (active) {
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
-          }
-        }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
-        if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p3 + k + v, g0[v]);
-        }
-      }
-    }
+#pragma unroll 1
+  for (int k = 0; k < 5; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end1[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part1::sweep(a.part1[k], blockIdx.x - start, end - start);
+    start = end;
   }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) columns_gt_where_sum(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
 // ---- next launch ----

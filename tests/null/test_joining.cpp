@@ -1,0 +1,117 @@
+// Which regions share a launch, on both backends; no card is needed.
+#include <doctest/doctest.h>
+
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/models.h>
+#include <tenon/optim.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cuda/cuda.h"
+#include "graph/node.h"
+#include "plan/program.h"
+
+using namespace tenon;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A training step, as roots.
+std::vector<Tensor> step_of(const nn::AnyModule& net, optim::Optimizer& optimizer, double clip,
+                            std::int64_t batch = 16) {
+  const auto pixels = static_cast<std::size_t>(batch * 784);
+  const Tensor x = Tensor::from(std::vector<float>(pixels, 0.5f), {batch, 1, 28, 28});
+  const Tensor y =
+      Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(batch)), {batch});
+  const Tensor loss = cross_entropy(net(x), y);
+  std::vector<Tensor> grads = grad(loss, optimizer.parameters());
+  if (clip > 0) grads = optim::clip_grad_norm(grads, clip).grads;
+  std::vector<Tensor> roots = optimizer.updates(grads);
+  roots.insert(roots.begin(), loss);
+  return roots;
+}
+
+/// Planned for a card that need not be there.
+std::shared_ptr<const Program> planned(const std::string& model, double clip, bool join = true) {
+  const nn::AnyModule net = models::create(model);
+  optim::Adam adam(net);
+  const std::vector<Tensor> roots = step_of(net, adam, clip);
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  PlanOptions options;
+  options.device = {Device::Kind::Cuda, 0};
+  options.engines = cuda::engines(cuda::Target());
+  if (!join) options.disabled = 1u << kJoin;
+  return plan_program(roots, leaves, options);
+}
+
+std::size_t launches(const std::shared_ptr<const Program>& program) {
+  return program->steps.size();
+}
+
+/// Steps from the first to the last that wait for one another.
+int longest_path(const Program& p) {
+  std::vector<int> end(p.steps.size(), 0), wrote(p.values.size(), 0), read(p.values.size(), 0);
+  int longest = 0;
+  for (std::size_t s = 0; s < p.steps.size(); ++s) {
+    const Region& region = p.steps[s].region;
+    for (ValueId id : region.reads) end[s] = std::max(end[s], wrote[static_cast<std::size_t>(id)]);
+    for (ValueId id : region.writes)
+      end[s] = std::max(
+          {end[s], wrote[static_cast<std::size_t>(id)], read[static_cast<std::size_t>(id)]});
+    ++end[s];
+    for (ValueId id : region.reads)
+      read[static_cast<std::size_t>(id)] = std::max(read[static_cast<std::size_t>(id)], end[s]);
+    for (ValueId id : region.writes) wrote[static_cast<std::size_t>(id)] = end[s];
+    longest = std::max(longest, end[s]);
+  }
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("joining: on the CPU nothing is joined, and the plan says why") {
+  const nn::AnyModule net = models::create("lenet5");
+  optim::Adam adam(net);
+  const std::vector<Tensor> roots = step_of(net, adam, 1);
+  CHECK(contains(plan(roots).fusion(), "joined: nothing: a region starts with a call"));
+  CHECK_FALSE(contains(plan(roots).fusion(), "launch of its own"));
+}
+
+TEST_CASE("joining: small updates and bias sums of a card share launches") {
+  for (const char* model : {"lenet5", "keras_cnn"}) {
+    CAPTURE(std::string(model));
+    const auto apart = planned(model, 0, false), joined = planned(model, 0);
+    CHECK(launches(joined) + 6 <= launches(apart));
+    CHECK(longest_path(*joined) <= longest_path(*apart));
+    CHECK(contains(print_fusion(*apart), "joined: nothing: the pass is switched off"));
+    const std::string text = print_fusion(*joined);
+    CHECK(contains(text, "share a launch"));
+    CHECK(contains(text, "has a launch of its own: "));
+    CHECK(contains(print_steps(*joined), "joined"));
+    // All bias updates in one launch, at the end.
+    int updates = 0;
+    for (const Region& part : joined->steps.back().region.parts)
+      if (contains(part.title, "assign")) ++updates;
+    CHECK(updates >= 5);
+  }
+}
+
+TEST_CASE(
+    "joining: clipping by the norm of all gradients takes three launches and the updates one") {
+  for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {
+    CAPTURE(std::string(model));
+    const auto plain = planned(model, 0), clipped = planned(model, 1);
+    INFO(print_steps(*clipped));
+    // Sums of squares, the factor, the updates; each gradient's update was its own epilogue before.
+    CHECK(launches(clipped) <= launches(plain) + 3);
+    CHECK(launches(clipped) + 7 <= launches(planned(model, 1, false)));
+  }
+}
