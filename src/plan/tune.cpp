@@ -56,7 +56,10 @@ std::string microseconds_text(double us) {
 
 bool read_microseconds(std::string_view text, double& us) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
-  return error == std::errc() && end == text.data() + text.size() && us >= 0 && us < 1e9;
+  if (error != std::errc() || end != text.data() + text.size() || !(us >= 0 && us <= 1e9))
+    return false;
+  us = std::round(us * 1000) / 1000;  // as it will be written
+  return true;
 }
 
 // Names of engines and the like are plain; whatever else a card calls itself must not break a line.

@@ -1,0 +1,15 @@
+// Fuzzes the reader of tuned choices: what it takes is written and read again as the same table.
+#include <cstdlib>
+
+#include "fuzz/fuzz.h"
+#include "plan/tune.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
+    int damaged = 0;
+    const tenon::TuneTable table = tenon::TuneTable::parse(bytes, &damaged);
+    const std::string text = table.text();
+    const tenon::TuneTable again = tenon::TuneTable::parse(text, &damaged);
+    if (damaged != 0 || again.size() != table.size() || again.text() != text) std::abort();
+  });
+}
