@@ -165,9 +165,14 @@ std::vector<std::int64_t> Loader::next_numbers() { return impl_->next_numbers();
 // The batch is written where the tensors will hold it: nothing is copied afterwards.
 namespace {
 
-std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host) {
+std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
   if (default_device() == host->device()) return host;
-  auto copy = Buffer::allocate(host->bytes(), default_device());
+  std::shared_ptr<Buffer> copy;
+  try {
+    copy = Buffer::allocate(host->bytes(), default_device());
+  } catch (const MemoryError& error) {
+    throw MemoryError(cat(error.what(), " (it is for a batch of shape ", shape, ")"));
+  }
   if (host->bytes() != 0) copy->copy_from(*host, host->bytes());
   return copy;
 }
@@ -188,9 +193,9 @@ bool Loader::next(Batch& batch) {
     for (std::int64_t extent : shape) whole.push_back(extent);
     return whole;
   };
-  batch.input = make_data(on_default_device(input), with_batch(input_shape()), input_dtype());
-  batch.target = make_data(on_default_device(target), with_batch(m.dataset->target_shape()),
-                           m.dataset->target_dtype());
+  const Shape inputs = with_batch(input_shape()), targets = with_batch(m.dataset->target_shape());
+  batch.input = make_data(on_default_device(input, inputs), inputs, input_dtype());
+  batch.target = make_data(on_default_device(target, targets), targets, m.dataset->target_dtype());
   batch.size = size;
   return true;
 }
