@@ -87,8 +87,12 @@ TEST_CASE("driver: what is missing or too old is said in a sentence") {
 
   const std::string no_compiler = report("TENON_NVRTC=off");
   CHECK(contains(no_compiler, "cards: 0"));
-  CHECK(contains(no_compiler, "NVRTC is not installed"));
+  CHECK(contains(no_compiler, "NVRTC is switched off"));
   CHECK(contains(no_compiler, "TENON_NVRTC"));
+  CHECK(contains(no_compiler, "--device cpu"));
+  const std::string lost_compiler = report("TENON_NVRTC=/none/libnvrtc.so");
+  CHECK(contains(lost_compiler, "/none/libnvrtc.so"));
+  CHECK(contains(lost_compiler, "nvidia-cuda-nvrtc"));
 
   const std::string one = report("TENON_FAKE_CUDA_CARDS=1 TENON_CUBLASLT=off TENON_CUDNN=off");
   CHECK(contains(one, "cards: 1"));

@@ -93,7 +93,8 @@ const Cards& cards() {
       list_cards(*made);
       if (made->problem.empty() && !nvrtc().problem.empty() && built_in_store().empty())
         made->problem = cat(nvrtc().problem, "; kernels for ", made->slots.front()->card.name,
-                            " are compiled with it");
+                            " are compiled with it: install a CUDA toolkit or the Python wheel "
+                            "nvidia-cuda-nvrtc, or use --device cpu");
     } catch (const Error& error) {
       made->problem = error.what();
     }

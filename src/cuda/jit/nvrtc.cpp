@@ -65,7 +65,8 @@ bool suits_driver(const Nvrtc& compiler) {
 Nvrtc load_best() {
   const LibraryName name = nvrtc_name();
   Nvrtc best;
-  best.problem = cat("NVRTC is not installed: ", missing_text(name));
+  best.problem = cat("NVRTC is ", switched_off(name) ? "switched off" : "not installed", ": ",
+                     missing_text(name));
   if (switched_off(name)) return best;
   for (const std::string& path : library_candidates(name)) {
     Nvrtc next = load_nvrtc(path);
