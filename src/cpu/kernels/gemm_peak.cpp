@@ -8,7 +8,8 @@
 namespace tenon::cpu {
 
 double measure_fma_peak(Math math, int threads) {
-  const KernelSet& kernels = gemm_kernels({1, 1024, 1024, 1024}, math);
+  const GemmShape shape{1, 1024, 1024, 1024};
+  const KernelSet& kernels = gemm_kernels(shape, math);
   const bool pairs = kernels.pairs && math == Math::Bf16;
   const int before = num_threads();
   set_num_threads(threads);
