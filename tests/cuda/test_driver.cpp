@@ -151,6 +151,19 @@ TEST_CASE("pool: trims before it gives up, and keeps to the limit") {
   CHECK(pool.stats().in_use + pool.stats().cached <= (10 << 20));
 }
 
+TEST_CASE("pool: one that keeps nothing takes what is asked for and gives it back") {
+  FakeCard card(std::size_t{1} << 20);
+  Pool pool(card.raw(), false);
+  void* block = pool.allocate(1000);
+  CHECK(card.taken.at(block) == 1000);
+  CHECK(pool.stats().in_use == 1000);
+  CHECK(pool.allocate(std::size_t{1} << 20) == nullptr);
+  pool.release(block, 1000);
+  CHECK(card.taken.empty());
+  CHECK(pool.stats().in_use == 0);
+  CHECK(pool.stats().cached == 0);
+}
+
 TEST_CASE("pool: random use never hands out memory twice") {
   FakeCard card(std::size_t{256} << 20);
   Pool pool(card.raw());

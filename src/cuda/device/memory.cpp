@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/env.h"
 #include "cuda/cuda.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/pool.h"
@@ -22,7 +23,8 @@ struct CardMemory {
   explicit CardMemory(const Context& c)
       : context(c),
         pool({[this](std::size_t bytes) { return take(bytes); },
-              [this](void* memory) { give(memory); }}),
+              [this](void* memory) { give(memory); }},
+             env_flag("TENON_CUDA_POOL", true)),
         staging(c, c.work),
         copies(c, c.copies) {}
 
@@ -91,7 +93,7 @@ class CudaMemory final : public DeviceMemory {
   }
 
   void release(void* memory, std::size_t bytes, int index) noexcept override {
-    // Touches no driver: the last buffers may go after it.
+    // Touches no driver when blocks are kept: the last buffers may go after it.
     slots()[static_cast<std::size_t>(index)].memory->pool.release(memory, bytes);
   }
 

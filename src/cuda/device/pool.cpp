@@ -43,6 +43,12 @@ void* Pool::take_raw(std::size_t bytes) {
   return nullptr;
 }
 
+void* Pool::take_exact(std::size_t bytes) {
+  void* block = take_raw(bytes);
+  if (block != nullptr) account(static_cast<std::int64_t>(bytes), 0);
+  return block;
+}
+
 void* Pool::take_small(std::size_t size) {
   if (small_[size].empty()) {
     auto* base = static_cast<char*>(take_raw(kSlab));
@@ -83,12 +89,17 @@ void* Pool::take_large(std::size_t size) {
 
 void* Pool::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
+  if (!keeps_) return take_exact(std::max<std::size_t>(bytes, 1));
   const std::size_t size = rounded(bytes);
   return size <= kLargestSmall ? take_small(size) : take_large(size);
 }
 
 void Pool::release(void* memory, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
+  if (!keeps_) {
+    raw_.give(memory);
+    return account(-static_cast<std::int64_t>(std::max<std::size_t>(bytes, 1)), 0);
+  }
   const std::size_t size = rounded(bytes);
   if (size <= kLargestSmall) {
     auto* block = static_cast<char*>(memory);

@@ -24,7 +24,9 @@ struct RawMemory {
 
 class Pool {
  public:
-  explicit Pool(RawMemory raw) : raw_(std::move(raw)) {}
+  /// Without `keeps`, every request is one of the card and goes back when it is released, so that
+  /// tools which watch allocations see where each ends.
+  explicit Pool(RawMemory raw, bool keeps = true) : raw_(std::move(raw)), keeps_(keeps) {}
 
   /// 256-byte aligned; null when the card or the limit refuses, even after trimming.
   void* allocate(std::size_t bytes);
@@ -45,12 +47,14 @@ class Pool {
     int free_count = 0, count = 0;
   };
   void* take_raw(std::size_t bytes);
+  void* take_exact(std::size_t bytes);
   void* take_small(std::size_t size);
   void* take_large(std::size_t size);
   void trim_locked();
   void account(std::int64_t in_use, std::int64_t cached);
 
   RawMemory raw_;
+  const bool keeps_;
   mutable std::mutex mutex_;
   PoolStats stats_;
   std::int64_t limit_ = 0;
