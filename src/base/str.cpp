@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -54,6 +55,24 @@ std::string nearest(std::string_view word, const std::string* candidates, int co
     }
   }
   return found;
+}
+
+std::string size_text(std::int64_t bytes) {
+  const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  double value = static_cast<double>(bytes);
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  // Two decimals at most, none for bytes.
+  const auto hundredths = static_cast<std::int64_t>(std::llround(value * 100));
+  std::string text = cat(hundredths / 100);
+  if (unit > 0 && hundredths % 100 != 0) {
+    text += cat(".", hundredths / 10 % 10);
+    if (hundredths % 10 != 0) text += cat(hundredths % 10);
+  }
+  return cat(text, " ", units[unit]);
 }
 
 }  // namespace tenon

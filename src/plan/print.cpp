@@ -137,4 +137,21 @@ std::string print_passes(const Program& p) {
   return out;
 }
 
+std::string largest_values(const Program& program) {
+  constexpr std::size_t kShown = 3;
+  std::vector<const Value*> largest;
+  for (const Value& v : program.values) largest.push_back(&v);
+  const std::size_t shown = std::min(kShown, largest.size());
+  std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(shown),
+                    largest.end(),
+                    [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
+  std::string text;
+  for (std::size_t k = 0; k < shown; ++k) {
+    const std::string& label = label_text(largest[k]->label);
+    text += cat(k == 0 ? "" : ", ", size_text(largest[k]->bytes), " for ", largest[k]->dtype,
+                largest[k]->shape, label.empty() ? "" : " of ", label);
+  }
+  return text;
+}
+
 }  // namespace tenon

@@ -17,12 +17,6 @@ constexpr std::int64_t kAlign = 64;
 constexpr std::int64_t kApart = std::int64_t{64} << 20;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-std::string size_text(std::int64_t bytes) {
-  if (bytes < 10 * 1024) return cat(bytes, " B");
-  if (bytes < 10 * 1024 * 1024) return cat(bytes / 1024, " KiB");
-  return cat(bytes / (1024 * 1024), " MiB");
-}
-
 void find_lifetimes(Program& p) {
   for (Value& v : p.values) v.first_step = v.last_step = -1;
   for (int s = 0; s < static_cast<int>(p.steps.size()); ++s) {
@@ -65,19 +59,9 @@ std::int64_t bytes_apart(const Program& p) {
 
 void check_limit(const Program& p, std::int64_t limit) {
   if (limit <= 0 || p.peak_bytes() <= limit) return;
-  std::vector<const Value*> largest;
-  for (const Value& v : p.values) largest.push_back(&v);
-  std::sort(largest.begin(), largest.end(),
-            [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
-  std::string who;
-  for (std::size_t k = 0; k < std::min<std::size_t>(3, largest.size()); ++k) {
-    const std::string& label = label_text(largest[k]->label);
-    who += cat(k == 0 ? "" : ", ", size_text(largest[k]->bytes), " for ", largest[k]->dtype,
-               largest[k]->shape, label.empty() ? "" : " of ", label);
-  }
   throw MemoryError(cat("this would take ", size_text(p.peak_bytes()),
-                        " at its peak, more than the limit of ", size_text(limit),
-                        " (largest: ", who, "): use a smaller batch or raise the limit"));
+                        " at its peak, more than the limit of ", size_text(limit), " (largest: ",
+                        largest_values(p), "): use a smaller batch or raise the limit"));
 }
 
 // False when the advice does not serve; it is then gone.

@@ -1,6 +1,7 @@
 // Compiled functions: traced once a combination of input shapes, then replayed with bound pointers.
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -23,11 +24,6 @@ std::string what_is(const Node& leaf) {
   return cat(leaf.dtype, leaf.shape, label.empty() ? "" : cat(" (", label, ")"));
 }
 
-// A leaf that only has a shape; its memory is bound at each call.
-Tensor stand_in(const Tensor& input) {
-  return make_data(Buffer::allocate(0, input.device()), input.shape(), input.dtype());
-}
-
 // Where the function runs: where what it reads lives.
 Device device_of(const std::vector<Node*>& leaves) {
   const Device device = leaves.empty() ? default_device() : leaves[0]->device;
@@ -39,30 +35,63 @@ Device device_of(const std::vector<Node*>& leaves) {
   return device;
 }
 
+// What a call is given by the caller, one run's worth.
+struct Input {
+  Shape shape;
+  DType dtype;
+  Device device;
+  bool operator==(const Input&) const = default;
+};
+
+Shape row_of(const Shape& shape) {
+  Shape row;
+  for (int d = 1; d < shape.rank(); ++d) row.push_back(shape[d]);
+  return row;
+}
+
+Shape stack_of(int runs, const Shape& row) {
+  Shape shape{runs};
+  for (std::int64_t extent : row) shape.push_back(extent);
+  return shape;
+}
+
+// `runs` 0: a plain call; else inputs and outputs have the runs as their first axis.
+Input describe(const Tensor& t, int runs) {
+  return {runs == 0 ? t.shape() : row_of(t.shape()), t.dtype(), t.device()};
+}
+
+// A leaf that only has a shape; its memory is bound at each call.
+Tensor stand_in(const Input& input) {
+  return make_data(Buffer::allocate(0, input.device), input.shape, input.dtype);
+}
+
+// What calls for so many runs bind.
+struct Bound {
+  std::vector<Tensor> outputs;
+  std::vector<std::byte*> values;     // of the first run
+  std::vector<std::int64_t> strides;  // bytes to the next run
+  std::shared_ptr<Buffer> random;     // states of the generator, kRandomStride apart
+  std::vector<std::int64_t> states;   // the same on the host
+};
+constexpr std::int64_t kRandomStride = 64;
+
 struct Trace {
-  struct Input {
-    Shape shape;
-    DType dtype;
-    Device device;
-    bool operator==(const Input&) const = default;
-  };
   std::vector<Input> signature;
   std::uint64_t settings_version = 0;
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
   std::vector<int> input_of_slot;  // the input bound to a slot, or -1
-  std::vector<Tensor> outputs;
-  std::vector<std::byte*> values;
+  std::size_t output_count = 0;    // of the caller; behind them stand assignments of copies
+  std::map<int, Bound> bound;      // by number of runs; 0: a plain call
   std::shared_ptr<Buffer> arena;
   std::unique_ptr<cuda::Replay> replay;  // on a card
   std::vector<KeptWeight> kept;          // rounded copies that the program reads
   RandomTrace random;
 
-  static Input describe(const Tensor& t) { return {t.shape(), t.dtype(), t.device()}; }
-  bool matches(const std::vector<Tensor>& inputs, std::uint64_t version) const {
+  bool matches(const std::vector<Tensor>& inputs, int runs, std::uint64_t version) const {
     if (version != settings_version || inputs.size() != signature.size()) return false;
     for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (!(describe(inputs[k]) == signature[k])) return false;
+      if (!(describe(inputs[k], runs) == signature[k])) return false;
     return true;
   }
 };
@@ -73,38 +102,41 @@ struct CompiledFunction::Impl {
   Body function;
   std::vector<std::unique_ptr<Trace>> traces;
 
-  Trace& find_or_trace(const std::vector<Tensor>& inputs);
-  std::unique_ptr<Trace> trace(const std::vector<Tensor>& inputs, std::uint64_t version);
+  Trace& find_or_trace(const std::vector<Tensor>& inputs, int runs = 0);
+  std::unique_ptr<Trace> trace(std::vector<Input> signature, std::uint64_t version);
+  const std::vector<Tensor>& run(const std::vector<Tensor>& inputs, int runs);
 };
 
-Trace& CompiledFunction::Impl::find_or_trace(const std::vector<Tensor>& inputs) {
+Trace& CompiledFunction::Impl::find_or_trace(const std::vector<Tensor>& inputs, int runs) {
   const std::uint64_t version = settings_version();
   for (auto& t : traces)
-    if (t->matches(inputs, version)) return *t;
-  traces.push_back(trace(inputs, version));
+    if (t->matches(inputs, runs, version)) return *t;
+  std::vector<Input> signature;
+  for (const Tensor& in : inputs) signature.push_back(describe(in, runs));
+  traces.push_back(trace(std::move(signature), version));
   return *traces.back();
 }
 
-std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& inputs,
+std::unique_ptr<Trace> CompiledFunction::Impl::trace(std::vector<Input> signature,
                                                      std::uint64_t version) {
   auto t = std::make_unique<Trace>();
   t->settings_version = version;
+  t->signature = std::move(signature);
   std::vector<Tensor> stand_ins;
-  for (const Tensor& in : inputs) {
-    t->signature.push_back(Trace::describe(in));
-    stand_ins.push_back(stand_in(in));
-  }
-  const Device home = inputs.empty() ? default_device() : inputs[0].device();
+  for (const Input& in : t->signature) stand_ins.push_back(stand_in(in));
+  const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf =
       make_data(Buffer::allocate(2 * sizeof(std::int64_t), home), Shape{2}, DType::Int64);
+  std::vector<Tensor> outputs;
   {
     RandomTraceGuard guard(&t->random);
-    t->outputs = function(stand_ins);
+    outputs = function(stand_ins);
   }
+  t->output_count = outputs.size();
   // Outputs that are no computation (an input passed through, a value known already) are copied by
   // the program.
   std::vector<Tensor> roots;
-  for (Tensor& out : t->outputs) {
+  for (Tensor& out : outputs) {
     if (!out.defined()) throw ValueError("a compiled function returned a tensor without a value");
     if (out.node()->realised())
       out = make_node(Op::Cast, out.dtype(), out.shape(), {}, std::span(&out, 1));
@@ -129,24 +161,32 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(const std::vector<Tensor>& 
     t->input_of_slot.push_back(input);
     t->leaves.emplace_back(leaf);
   }
-  t->arena = Buffer::allocate(static_cast<std::size_t>(p.arena_bytes), device);
+  t->arena = allocate_arena(p);
   if (device.kind == Device::Kind::Cuda) t->replay = cuda::make_replay(t->program);
-  t->values.assign(p.values.size(), nullptr);
-  bind_arena(p, static_cast<std::byte*>(t->arena->data()), t->values);
-  for (Tensor& out : t->outputs) out = Tensor();
   return t;
 }
 
 namespace {
 
+Bound& bound_for(Trace& t, int runs) {
+  const auto [found, fresh] = t.bound.try_emplace(runs);
+  Bound& b = found->second;
+  if (!fresh) return b;
+  const Program& p = *t.program;
+  b.outputs.resize(t.output_count);
+  b.values.assign(p.values.size(), nullptr);
+  b.strides.assign(p.values.size(), 0);
+  bind_arena(p, static_cast<std::byte*>(t.arena->data()), b.values);
+  return b;
+}
+
 // Outputs are reused while only the trace holds them; one that the caller kept is left alone and
 // replaced.
-void bind_outputs(Trace& t) {
+void bind_outputs(Trace& t, Bound& b, int runs) {
   const Program& p = *t.program;
-  // Behind those of the caller stand the assignments of rounded copies.
-  for (std::size_t k = 0; k < t.outputs.size(); ++k) {
+  for (std::size_t k = 0; k < b.outputs.size(); ++k) {
     const OutputSlot& slot = p.outputs[k];
-    Tensor& out = t.outputs[k];
+    Tensor& out = b.outputs[k];
     if (slot.is_variable) {
       const int leaf = p.values[static_cast<std::size_t>(slot.value)].slot;
       if (!out.defined()) out = t.leaves[static_cast<std::size_t>(leaf)];
@@ -156,29 +196,45 @@ void bind_outputs(Trace& t) {
     for (std::size_t e = 0; e < k; ++e)
       if (!p.outputs[e].is_variable && p.outputs[e].value == slot.value) same = e;
     if (same != k) {
-      out = t.outputs[same];
+      out = b.outputs[same];
       continue;
     }
     // An output returned twice would count as kept by the caller: only its first place holds a
     // share while we look.
-    for (std::size_t l = k + 1; l < t.outputs.size(); ++l)
-      if (!p.outputs[l].is_variable && p.outputs[l].value == slot.value) t.outputs[l] = Tensor();
+    for (std::size_t l = k + 1; l < b.outputs.size(); ++l)
+      if (!p.outputs[l].is_variable && p.outputs[l].value == slot.value) b.outputs[l] = Tensor();
+    const std::int64_t bytes = p.values[static_cast<std::size_t>(slot.value)].bytes;
     if (!out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
-      out = make_data(Buffer::allocate(static_cast<std::size_t>(
-                                           p.values[static_cast<std::size_t>(slot.value)].bytes),
-                                       p.device),
-                      slot.shape, slot.dtype);
+      out =
+          make_data(Buffer::allocate(static_cast<std::size_t>(bytes * std::max(runs, 1)), p.device),
+                    runs == 0 ? slot.shape : stack_of(runs, slot.shape), slot.dtype);
     out.node()->host_copy.reset();  // of the call before
-    t.values[static_cast<std::size_t>(slot.value)] =
+    b.values[static_cast<std::size_t>(slot.value)] =
         static_cast<std::byte*>(out.node()->value->data());
+    b.strides[static_cast<std::size_t>(slot.value)] = runs > 1 ? bytes : 0;
   }
 }
 
-void feed_random(Trace& t) {
-  if (t.random.draws == 0) return;
-  std::int64_t state[2];
-  t.random.feed(t.random.generator, t.random.draws, state);
-  t.random.leaf.node()->value->write(state, sizeof state);
+// Every run draws from where the one before has left the generator.
+void feed_random(Trace& t, Bound& b, ValueId value, int runs) {
+  const RandomTrace& random = t.random;
+  if (runs == 0) {
+    std::int64_t state[2];
+    random.feed(random.generator, random.draws, state);
+    random.leaf.node()->value->write(state, sizeof state);
+    b.values[static_cast<std::size_t>(value)] = leaf_memory(*random.leaf.node());
+    return;
+  }
+  constexpr std::size_t kWords = kRandomStride / sizeof(std::int64_t);
+  if (b.random == nullptr) {
+    b.states.assign(kWords * static_cast<std::size_t>(runs), 0);
+    b.random = Buffer::allocate(b.states.size() * sizeof(std::int64_t), t.program->device);
+  }
+  for (std::size_t r = 0; r < static_cast<std::size_t>(runs); ++r)
+    random.feed(random.generator, random.draws, &b.states[r * kWords]);
+  b.random->write(b.states.data(), b.states.size() * sizeof(std::int64_t));
+  b.values[static_cast<std::size_t>(value)] = static_cast<std::byte*>(b.random->data());
+  b.strides[static_cast<std::size_t>(value)] = runs > 1 ? kRandomStride : 0;
 }
 
 }  // namespace
@@ -189,18 +245,25 @@ CompiledFunction::CompiledFunction(Body f) : impl_(share<Impl>()) {
 
 namespace {
 
-void bind(Trace& t, const std::vector<Tensor>& inputs) {
+Bound& bind(Trace& t, const std::vector<Tensor>& inputs, int runs) {
   const Program& p = *t.program;
+  Bound& b = bound_for(t, runs);
   refresh(t.kept);
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
     if (p.slots[s] == kNoValue) continue;
+    const auto value = static_cast<std::size_t>(p.slots[s]);
     const int input = t.input_of_slot[s];
+    if (input < 0 && t.leaves[s].node() == t.random.leaf.node()) {
+      feed_random(t, b, p.slots[s], runs);
+      continue;
+    }
     const Tensor& source =
         input >= 0 ? inputs[static_cast<std::size_t>(input)].eval() : t.leaves[s];
-    t.values[static_cast<std::size_t>(p.slots[s])] = leaf_memory(*source.node());
+    b.values[value] = leaf_memory(*source.node());
+    b.strides[value] = input >= 0 && runs > 1 && source.size(0) == runs ? p.values[value].bytes : 0;
   }
-  bind_outputs(t);
-  feed_random(t);
+  bind_outputs(t, b, runs);
+  return b;
 }
 
 void after_run(Trace& t) {
@@ -234,19 +297,43 @@ double time_step(const Program& p, std::size_t s, std::byte* const* values, std:
 
 }  // namespace
 
-const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
-  if (!impl_) throw ValueError("a compiled function was called before it was given a function");
-  Trace& t = impl_->find_or_trace(inputs);
-  bind(t, inputs);
+const std::vector<Tensor>& CompiledFunction::Impl::run(const std::vector<Tensor>& inputs,
+                                                       int runs) {
+  Trace& t = find_or_trace(inputs, runs);
+  Bound& b = bind(t, inputs, runs);
   auto* arena = static_cast<std::byte*>(t.arena->data());
+  const int times = std::max(runs, 1);
   if (t.replay != nullptr) {
-    t.replay->run(t.values.data(), arena);
-    count_run();
+    t.replay->run(b.values, b.strides, times, arena);
+    for (int r = 0; r < times; ++r) count_run();
+  } else if (times == 1) {
+    run_steps(*t.program, b.values.data(), arena);
   } else {
-    run_steps(*t.program, t.values.data(), arena);
+    std::vector<std::byte*> values = b.values;
+    for (int r = 0; r < times; ++r) {
+      run_steps(*t.program, values.data(), arena);
+      for (std::size_t k = 0; k < values.size(); ++k)
+        if (b.strides[k] != 0) values[k] += b.strides[k];
+    }
   }
   after_run(t);
-  return t.outputs;
+  return b.outputs;
+}
+
+const std::vector<Tensor>& CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
+  if (!impl_) throw ValueError("a compiled function was called before it was given a function");
+  return impl_->run(inputs, 0);
+}
+
+const std::vector<Tensor>& CompiledFunction::run_many(int runs, const std::vector<Tensor>& inputs) {
+  if (!impl_) throw ValueError("a compiled function was called before it was given a function");
+  if (runs < 1) throw ValueError(cat("run_many: ", runs, " runs: use 1 or more"));
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (inputs[k].rank() == 0 || (inputs[k].size(0) != runs && inputs[k].size(0) != 1))
+      throw ShapeError(cat("run_many: input ", k, " is ", inputs[k].shape(),
+                           "; its first axis must be ", runs,
+                           ", the number of runs, or 1 for one that they share"));
+  return impl_->run(inputs, runs);
 }
 
 std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& inputs, int repeats) {
@@ -256,10 +343,10 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
   const Program& p = *t.program;
   std::vector<std::vector<double>> ms(p.steps.size());
   for (int r = 0; r < repeats; ++r) {
-    bind(t, inputs);
+    const Bound& b = bind(t, inputs, 0);
     auto* arena = static_cast<std::byte*>(t.arena->data());
     for (std::size_t s = 0; s < p.steps.size(); ++s)
-      ms[s].push_back(time_step(p, s, t.values.data(), arena));
+      ms[s].push_back(time_step(p, s, b.values.data(), arena));
     after_run(t);
   }
   std::vector<StepTime> times;

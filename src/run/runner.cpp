@@ -141,8 +141,7 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue)
       values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
-  const std::shared_ptr<Buffer> arena =
-      Buffer::allocate(static_cast<std::size_t>(program.arena_bytes), program.device);
+  const std::shared_ptr<Buffer> arena = allocate_arena(program);
   auto* base = static_cast<std::byte*>(arena->data());
   bind_arena(program, base, values);
   std::unordered_map<ValueId, std::shared_ptr<Buffer>> outputs;
@@ -183,6 +182,14 @@ void run_steps(const Program& program, std::byte* const* values, std::byte* aren
     for (const Step& step : program.steps)
       step.kernel->run({values, arena + step.workspace_offset, nullptr});
   count_run();
+}
+
+std::shared_ptr<Buffer> allocate_arena(const Program& program) {
+  try {
+    return Buffer::allocate(static_cast<std::size_t>(program.arena_bytes), program.device);
+  } catch (const MemoryError& error) {
+    throw MemoryError(cat(error.what(), " (largest here: ", largest_values(program), ")"));
+  }
 }
 
 void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*>& values) {

@@ -12,6 +12,8 @@ namespace tenon {
 
 /// Runs the steps. `values` holds a pointer for each value of the program.
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena);
+/// Memory for the program's intermediates. A MemoryError names the largest of its values.
+std::shared_ptr<Buffer> allocate_arena(const Program& program);
 /// Sets the pointers of the arena's values.
 void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*>& values);
 /// Marks variables as assigned now: pending tensors built from their old values are refused

@@ -154,3 +154,24 @@ TEST_CASE("card training: an overflow of float16 leaves the step out and halves 
   CHECK(log.find("\"overflow\"") != std::string::npos);
   CHECK(log.find("the loss scale is halved") != std::string::npos);
 }
+
+TEST_CASE("cuda: a program that finds no room names its largest values by layer") {
+  if (!has_card()) return;
+  set_device("cuda");
+  const nn::AnyModule net = nn::Sequential(nn::Linear(64, 4096), nn::Tanh(), nn::Linear(4096, 2));
+  CompiledFunction scores =
+      compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
+  const Tensor x = ones({2048, 64}).eval();
+  cuda::memory().trim(0);
+  cuda::memory().set_limit(cuda::memory().stats(0).in_use + (8 << 20), 0);
+  std::string text;
+  try {
+    scores({x});
+  } catch (const MemoryError& error) {
+    text = error.what();
+  }
+  cuda::memory().set_limit(0, 0);
+  set_device("cpu");
+  CHECK(text.find("no room") != std::string::npos);
+  CHECK(text.find("float32[2048, 4096] of 1") != std::string::npos);
+}

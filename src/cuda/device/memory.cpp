@@ -1,7 +1,6 @@
 // DeviceMemory for CUDA cards: one pool and one staging ring a card, made when they are first used.
 #include "cuda/device/memory.h"
 
-#include <cmath>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -175,24 +174,6 @@ void work_after(const Event& event, int index) {
   const Context& context = context_of(index);
   check(driver().cuStreamWaitEvent(context.work, event.get(), 0), "waiting for a copy on ",
         context.title());
-}
-
-std::string size_text(std::int64_t bytes) {
-  const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  double value = static_cast<double>(bytes);
-  while (value >= 1024 && unit < 4) {
-    value /= 1024;
-    ++unit;
-  }
-  // Two decimals at most, none for bytes.
-  const auto hundredths = static_cast<std::int64_t>(std::llround(value * 100));
-  std::string text = cat(hundredths / 100);
-  if (unit > 0 && hundredths % 100 != 0) {
-    text += cat(".", hundredths / 10 % 10);
-    if (hundredths % 10 != 0) text += cat(hundredths % 10);
-  }
-  return cat(text, " ", units[unit]);
 }
 
 }  // namespace tenon::cuda

@@ -15,7 +15,4 @@ Event copy_async(void* to, const void* from, std::size_t bytes, int index);
 /// Lets all work queued from now on wait for the event.
 void work_after(const Event& event, int index);
 
-/// "1.5 GiB", "640 KiB", "12 bytes"
-std::string size_text(std::int64_t bytes);
-
 }  // namespace tenon::cuda
