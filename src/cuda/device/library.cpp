@@ -85,6 +85,10 @@ void* Library::symbol(const char* name) const {
   return handle == nullptr ? nullptr : dlsym(handle, name);
 }
 
+std::string FunctionFinder::problem() const {
+  return missing_ == nullptr ? std::string() : cat(library_.path, " has no ", missing_);
+}
+
 Library open_file(const std::string& path) {
   Library library;
   library.path = path;

@@ -18,6 +18,23 @@ struct Library {
   void* symbol(const char* name) const;
 };
 
+/// Fills a table of function pointers from a library.
+class FunctionFinder {
+ public:
+  explicit FunctionFinder(const Library& library) : library_(library) {}
+  template <class F>
+  void operator()(F& function, const char* name) {
+    function = reinterpret_cast<F>(library_.symbol(name));
+    if (function == nullptr) missing_ = name;
+  }
+  /// "/usr/lib/libcudnn.so.9 has no cudnnCreate"; empty when everything was found.
+  std::string problem() const;
+
+ private:
+  const Library& library_;
+  const char* missing_ = nullptr;
+};
+
 /// What to look for.
 struct LibraryName {
   const char* title;                       // "NVRTC"

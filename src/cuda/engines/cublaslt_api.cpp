@@ -19,19 +19,14 @@ CublasLt load() {
   table.path = library.path;
   table.problem = library.problem;
   if (library.handle == nullptr) return table;
-  const char* missing = nullptr;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.symbol(name));
-    if (function == nullptr) missing = name;
-  };
+  FunctionFinder find(library);
 #define TENON_CUBLASLT_FIND(name, parameters) find(table.name, #name);
   TENON_CUBLASLT_FUNCTIONS(TENON_CUBLASLT_FIND)
 #undef TENON_CUBLASLT_FIND
   find(table.cublasLtGetVersion, "cublasLtGetVersion");
   find(table.cublasLtGetStatusString, "cublasLtGetStatusString");
-  if (missing != nullptr)
-    table.problem = cat(table.path, " has no ", missing);
-  else if (table.cublasLtGetVersion() < 120000)
+  table.problem = find.problem();
+  if (table.problem.empty() && table.cublasLtGetVersion() < 120000)
     table.problem = cat(table.path, " is version ", table.cublasLtGetVersion(),
                         "; 120000 (CUDA 12.0) is the first that is used");
   return table;

@@ -37,8 +37,6 @@ int data_type(DType dtype) {
   }
 }
 
-bool is_short(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
-
 /// The largest power of two up to 16 that divides every address of the rows, in bytes.
 std::uint32_t alignment_of(const VendorRows& rows, DType dtype) {
   const auto item = static_cast<std::int64_t>(item_size(dtype));
@@ -183,7 +181,7 @@ class LtKernel final : public Kernel {
       bias_ = simple->bias;
       bias_offset_ = at(simple->bias_offset) * sizeof(float);
     } else if (c_.has_epilogue) {
-      if (is_short(result)) result = DType::Float32;
+      if (vendor_is_short(result)) result = DType::Float32;
       epilogue_.emplace(target, region, values, region.map.space);
       product_bytes_ = vendor_round_up(at(c_.out_shape.numel()) * item_size(result));
     } else {
@@ -317,17 +315,7 @@ class LtEngine final : public Engine {
     if (!target_.cublaslt) return "cuBLASLt was not found";
     if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
       return "it is no matrix product";
-    const Contraction& c = region.contraction;
-    if (!is_floating(c.compute) || !is_floating(c.dtype)) return "whole numbers";
-    for (const View* view : {&c.a, &c.b}) {
-      const DType dtype = values[at(view->value)].dtype;
-      if (!is_floating(dtype)) return "whole numbers";
-      if (dtype != c.compute && !is_short(c.compute)) return "operands of several types";
-    }
-    const bool wide = c.compute == DType::Float64;
-    if (wide != (c.dtype == DType::Float64)) return "a result of another precision";
-    if (is_short(c.dtype) && c.dtype != c.compute) return "a result of another precision";
-    return nullptr;
+    return vendor_refusal(region.contraction, values);
   }
 
   const Target target_;

@@ -1,8 +1,6 @@
 // Loading cuDNN.
 #include "cuda/engines/cudnn_api.h"
 
-#include <type_traits>
-
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -17,19 +15,14 @@ Cudnn load() {
   table.path = library.path;
   table.problem = library.problem;
   if (library.handle == nullptr) return table;
-  const char* missing = nullptr;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.symbol(name));
-    if (function == nullptr) missing = name;
-  };
+  FunctionFinder find(library);
 #define TENON_CUDNN_FIND(name, parameters) find(table.name, #name);
   TENON_CUDNN_FUNCTIONS(TENON_CUDNN_FIND)
 #undef TENON_CUDNN_FIND
   find(table.cudnnGetVersion, "cudnnGetVersion");
   find(table.cudnnGetErrorString, "cudnnGetErrorString");
-  if (missing != nullptr)
-    table.problem = cat(table.path, " has no ", missing);
-  else if (table.cudnnGetVersion() < 90000)
+  table.problem = find.problem();
+  if (table.problem.empty() && table.cudnnGetVersion() < 90000)
     table.problem =
         cat(table.path, " is version ", table.cudnnGetVersion(), "; 9.0 is the first that is used");
   return table;

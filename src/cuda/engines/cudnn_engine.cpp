@@ -16,7 +16,6 @@ namespace tenon::cuda {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-bool is_short(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
 constexpr const char* kFused = "fused-";
@@ -156,7 +155,7 @@ class CudnnKernel final : public Kernel {
                   int rank) {
     CudnnConvolution v = convolution_of(c_);
     if (c_.has_epilogue) {
-      if (is_short(v.result)) v.result = DType::Float32;
+      if (vendor_is_short(v.result)) v.result = DType::Float32;
       epilogue_.emplace(target, region, values, region.map.space);
       product_bytes_ = vendor_round_up(at(c_.out_shape.numel()) * item_size(v.result));
     } else {
@@ -214,17 +213,10 @@ class CudnnEngine final : public Engine {
     if (!target_.cudnn) return "cuDNN was not found";
     const Contraction& c = region.contraction;
     if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
-    for (const View* view : {&c.a, &c.b}) {
-      const DType dtype = values[at(view->value)].dtype;
-      if (!is_floating(dtype)) return "whole numbers";
-      if (dtype != c.compute && !is_short(c.compute)) return "operands of several types";
-      if (view->offset * static_cast<std::int64_t>(item_size(dtype)) % 16 != 0)
+    if (const char* reason = vendor_refusal(c, values); reason != nullptr) return reason;
+    for (const View* view : {&c.a, &c.b})
+      if (at(view->offset) * item_size(values[at(view->value)].dtype) % 16 != 0)
         return "an operand that is not aligned to 16 bytes";
-    }
-    if (!is_floating(c.dtype)) return "whole numbers";
-    const bool wide = c.compute == DType::Float64;
-    if (wide != (c.dtype == DType::Float64)) return "a result of another precision";
-    if (is_short(c.dtype) && c.dtype != c.compute) return "a result of another precision";
     if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
       return "an empty convolution";
     return nullptr;

@@ -21,6 +21,19 @@ constexpr const char* kHeader =
 
 }  // namespace
 
+const char* vendor_refusal(const Contraction& c, std::span<const Value> values) {
+  if (!is_floating(c.compute) || !is_floating(c.dtype)) return "whole numbers";
+  for (const View* view : {&c.a, &c.b}) {
+    const DType dtype = values[at(view->value)].dtype;
+    if (!is_floating(dtype)) return "whole numbers";
+    if (dtype != c.compute && !vendor_is_short(c.compute)) return "operands of several types";
+  }
+  const bool wide = c.compute == DType::Float64;
+  if (wide != (c.dtype == DType::Float64)) return "a result of another precision";
+  if (vendor_is_short(c.dtype) && c.dtype != c.compute) return "a result of another precision";
+  return nullptr;
+}
+
 VendorCast::VendorCast(const Target& target, const VendorRows& rows, DType from, DType to)
     : result_(rows) {
   const std::int64_t groups = (rows.inner + kCastWidth - 1) / kCastWidth;

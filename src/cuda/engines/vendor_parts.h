@@ -26,6 +26,13 @@ inline std::byte* vendor_align(std::byte* workspace) {
   return workspace + (vendor_round_up(start) - start);
 }
 
+inline bool vendor_is_short(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::BFloat16;
+}
+/// Why the libraries do not take a contraction's dtypes, or null: they multiply floating numbers of
+/// one type, give results of that type or float32, and we convert to 16 bits only.
+const char* vendor_refusal(const Contraction& c, std::span<const Value> values);
+
 /// An array [batch, outer, inner] whose inner axis is contiguous; strides in elements.
 struct VendorRows {
   std::int64_t offset = 0;
