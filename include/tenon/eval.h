@@ -59,6 +59,12 @@ class TENON_API CompiledFunction {
   explicit CompiledFunction(Body f);
   /// The outputs hold their values until the next call with the same shapes.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
+  /// Runs it `runs` times in a row, with the bits of as many calls: on a card in one launch, which
+  /// is what steps of a few dozen microseconds need; on the CPU one after another. Every input has
+  /// the runs as its first axis, of which run r takes row r, or a first axis of 1 for what all runs
+  /// share. The outputs have the runs as their first axis too, but for variables. They hold their
+  /// values until the next call for as many runs.
+  const std::vector<Tensor>& run_many(int runs, const std::vector<Tensor>& inputs);
   /// The plan for inputs of these shapes, without running it.
   class Plan plan(const std::vector<Tensor>& inputs);
   /// Runs it `repeats` times (assignments take effect) and times every step, in order of the plan.

@@ -50,17 +50,17 @@ void synchronize(int index);
 /// value.
 void run_once(const Program& program, std::byte* const* values, std::byte* arena);
 
-/// A program that is run again and again: its first run is queued step by step, the second is
-/// captured as a CUDA graph, in which steps that do not depend on each other stand side by side,
-/// and later ones are one launch. Addresses of inputs and outputs that change from run to run are
-/// patched into the graph.
+/// A program that is called again and again, for one run or several in a row: its first call is
+/// queued step by step; later the first call for so many runs is captured as a CUDA graph, in which
+/// steps that do not depend on each other stand side by side, and further ones are one launch.
+/// Addresses of inputs and outputs that change from call to call are patched into the graph.
 class Replay {
  public:
   virtual ~Replay() = default;
-  virtual void run(std::byte* const* values, std::byte* arena) = 0;
-  /// Queues several runs in one launch; `values[k]` holds the addresses of run k. They must not
-  /// change from call to call but for those of inputs and outputs.
-  virtual void run_many(std::span<const std::vector<std::byte*>> values, std::byte* arena) = 0;
+  /// In run r value k stands at values[k] + r * strides[k] bytes; only inputs and outputs have
+  /// strides.
+  virtual void run(std::span<std::byte* const> values, std::span<const std::int64_t> strides,
+                   int runs, std::byte* arena) = 0;
 };
 std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program);
 

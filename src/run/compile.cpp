@@ -81,7 +81,7 @@ struct Trace {
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
   std::vector<int> input_of_slot;  // the input bound to a slot, or -1
-  std::size_t output_count = 0;    // of the caller; behind them stand assignments of copies
+  std::vector<Shape> shapes;       // of the caller's outputs; assignments of copies stand behind
   std::map<int, Bound> bound;      // by number of runs; 0: a plain call
   std::shared_ptr<Buffer> arena;
   std::unique_ptr<cuda::Replay> replay;  // on a card
@@ -132,7 +132,6 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(std::vector<Input> signatur
     RandomTraceGuard guard(&t->random);
     outputs = function(stand_ins);
   }
-  t->output_count = outputs.size();
   // Outputs that are no computation (an input passed through, a value known already) are copied by
   // the program.
   std::vector<Tensor> roots;
@@ -140,6 +139,7 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(std::vector<Input> signatur
     if (!out.defined()) throw ValueError("a compiled function returned a tensor without a value");
     if (out.node()->realised())
       out = make_node(Op::Cast, out.dtype(), out.shape(), {}, std::span(&out, 1));
+    t->shapes.push_back(out.shape());
     roots.push_back(out);
   }
   std::vector<Node*> leaves;
@@ -173,7 +173,7 @@ Bound& bound_for(Trace& t, int runs) {
   Bound& b = found->second;
   if (!fresh) return b;
   const Program& p = *t.program;
-  b.outputs.resize(t.output_count);
+  b.outputs.resize(t.shapes.size());
   b.values.assign(p.values.size(), nullptr);
   b.strides.assign(p.values.size(), 0);
   bind_arena(p, static_cast<std::byte*>(t.arena->data()), b.values);
@@ -207,7 +207,7 @@ void bind_outputs(Trace& t, Bound& b, int runs) {
     if (!out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
       out =
           make_data(Buffer::allocate(static_cast<std::size_t>(bytes * std::max(runs, 1)), p.device),
-                    runs == 0 ? slot.shape : stack_of(runs, slot.shape), slot.dtype);
+                    runs == 0 ? t.shapes[k] : stack_of(runs, t.shapes[k]), slot.dtype);
     out.node()->host_copy.reset();  // of the call before
     b.values[static_cast<std::size_t>(slot.value)] =
         static_cast<std::byte*>(out.node()->value->data());

@@ -66,7 +66,7 @@ std::vector<std::vector<int>> waits(const Program& program, int runs) {
         continue;
       out[at(e)].push_back(before);
       after[at(e)][at(before)] = 1;
-      for (int k = 0; k < before; ++k)
+      for (int k = first; k < before; ++k)
         if (after[at(before)][at(k)] != 0) after[at(e)][at(k)] = 1;
     }
   }

@@ -1,134 +1,55 @@
 // Running programs: step by step, or captured once as a CUDA graph and launched again and again.
 //
 // A graph is made step by step: each step's launches are captured behind the steps it must wait for
-// (order.h) and behind nothing else, so independent steps may overlap. Addresses are part of a
-// graph; an input or output whose address moved gets a place of its own with a copy in front or
-// behind, and from then on only that copy's address is patched.
+// (order.h) and behind nothing else, so independent steps may overlap; several runs stand one after
+// another in one graph. Addresses are part of a graph; an input or output whose address moved gets
+// a place of its own with a copy in front or behind, and from then on only that copy's address is
+// patched. Rows of stacked inputs and outputs that do not lie where kernels want values to lie are
+// spread into such places too.
 #include <algorithm>
 #include <map>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "cuda/capture/graph.h"
 #include "cuda/capture/order.h"
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
-#include "cuda/device/driver.h"
 
 namespace tenon::cuda {
 namespace {
 
+constexpr std::int64_t kAlign = 64;  // of every value, as in an arena
+
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-CUdeviceptr address(const void* memory) {
-  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(memory));
-}
-
-CUDA_MEMCPY3D flat_copy(const void* to, const void* from, std::int64_t bytes) {
-  CUDA_MEMCPY3D copy;
-  copy.srcDevice = address(from);
-  copy.dstDevice = address(to);
-  copy.WidthInBytes = static_cast<std::size_t>(bytes);
-  return copy;
-}
-
-using Nodes = std::vector<CUgraphNode>;
-
-// A graph under construction and, once instantiated, its executable.
-class Graph {
- public:
-  explicit Graph(const Context& context) : context_(context) {
-    check(driver().cuGraphCreate(&graph_, 0), "making a graph on ", context.title());
-  }
-  ~Graph() {
-    if (executable_ != nullptr) driver().cuGraphExecDestroy(executable_);
-    driver().cuGraphDestroy(graph_);
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-
-  /// What `work` queues on the stream, behind `before`; returns the nodes that end it.
-  template <class Work>
-  Nodes capture(CUstream stream, const Nodes& before, const Work& work) {
-    const Driver& d = driver();
-    check(d.cuStreamBeginCaptureToGraph(stream, graph_, before.data(), nullptr, before.size(),
-                                        CU_STREAM_CAPTURE_MODE_RELAXED),
-          "capturing a step");
-    Nodes last;
-    try {
-      work();
-      CUstreamCaptureStatus status{};
-      const CUgraphNode* nodes = nullptr;
-      std::size_t count = 0;
-      check(d.cuStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &nodes, &count),
-            "capturing a step");
-      last.assign(nodes, nodes + count);
-    } catch (...) {
-      CUgraph unused = nullptr;
-      d.cuStreamEndCapture(stream, &unused);
-      throw;
-    }
-    CUgraph same = nullptr;
-    check(d.cuStreamEndCapture(stream, &same), "capturing a step");
-    return last;
-  }
-
-  CUgraphNode add_copy(const Nodes& before, const CUDA_MEMCPY3D& copy) {
-    CUgraphNode node = nullptr;
-    check(driver().cuGraphAddMemcpyNode(&node, graph_, before.data(), before.size(), &copy,
-                                        context_.context),
-          "adding a copy to a graph");
-    return node;
-  }
-  void patch_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
-    check(driver().cuGraphExecMemcpyNodeSetParams(executable_, node, &copy, context_.context),
-          "patching a copy of a graph");
-  }
-
-  void instantiate() {
-    check(driver().cuGraphInstantiateWithFlags(&executable_, graph_, 0),
-          "instantiating a graph on ", context_.title());
-  }
-  void launch(CUstream stream) {
-    check(driver().cuGraphLaunch(executable_, stream), "launching a captured program on ",
-          context_.title());
-  }
-
- private:
-  const Context& context_;
-  CUgraph graph_ = nullptr;
-  CUgraphExec executable_ = nullptr;
+// Where the values stand in the first run, and how far apart from run to run.
+struct Given {
+  std::span<std::byte* const> base;
+  std::span<const std::int64_t> stride;
 };
-
-// A stream that only captures: work queued meanwhile goes to the card's own.
-class CaptureStream {
- public:
-  CaptureStream() {
-    check(driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
-  }
-  ~CaptureStream() { driver().cuStreamDestroy(stream_); }
-  CaptureStream(const CaptureStream&) = delete;
-  CaptureStream& operator=(const CaptureStream&) = delete;
-  CUstream get() const { return stream_; }
-
- private:
-  CUstream stream_ = nullptr;
+struct Located {
+  Located() = default;
+  explicit Located(const Given& given)
+      : base(given.base.begin(), given.base.end()),
+        stride(given.stride.begin(), given.stride.end()) {}
+  std::vector<std::byte*> base;
+  std::vector<std::int64_t> stride;
 };
-
-using Addresses = std::vector<std::byte*>;
 
 // One captured form of a program: so many runs in a row.
 struct Captured {
   explicit Captured(const Context& context) : graph(context) {}
   struct Copy {
-    int run;
-    ValueId value;
+    std::size_t value;
     CUgraphNode node;
     std::byte* place;
   };
   Graph graph;
-  std::vector<Addresses> given;  // as the caller gave them, run by run
+  std::byte* arena = nullptr;
+  Located given;  // by the caller
   std::vector<Copy> copies;
+  std::vector<char> patched;  // values of `copies`
   std::vector<std::shared_ptr<Buffer>> places;
 };
 
@@ -139,107 +60,184 @@ class GraphReplay final : public Replay {
         index_(program_->device.index),
         moves_(program_->values.size(), 0) {
     for (std::size_t k = 0; k < program_->values.size(); ++k)
-      if (program_->values[k].kind != Value::Kind::Arena) outside_.push_back(k);
+      if (program_->values[k].kind != Value::Kind::Arena && program_->values[k].bytes > 0)
+        outside_.push_back(k);
   }
 
-  void run(std::byte* const* values, std::byte* arena) override {
-    const std::byte* const* one[] = {values};
-    run_all(one, arena);
-  }
-
-  void run_many(std::span<const Addresses> values, std::byte* arena) override {
-    std::vector<const std::byte* const*> runs;
-    for (const Addresses& v : values) runs.push_back(v.data());
-    run_all(runs, arena);
-  }
-
- private:
-  using Runs = std::span<const std::byte* const* const>;
-
-  void run_all(Runs runs, std::byte* arena) {
+  void run(std::span<std::byte* const> values, std::span<const std::int64_t> strides, int runs,
+           std::byte* arena) override {
     const Context& context = context_of(index_);
-    // The first run is queued step by step: kernels are still being compiled, and a program that
-    // runs only once is not worth a graph. Drivers before 12.3 cannot capture into a graph.
-    if (!warm_ || driver().cuStreamBeginCaptureToGraph == nullptr ||
-        driver().cuStreamGetCaptureInfo == nullptr) {
-      for (const std::byte* const* values : runs)
-        run_once(*program_, const_cast<std::byte* const*>(values), arena);
+    const Given given{values, strides};
+    // The first call is queued step by step: kernels are still being compiled, and a program that
+    // runs only once is not worth a graph.
+    if (!warm_ || !can_capture()) {
+      queue(context, Located(given), runs, arena);
       warm_ = true;
       return;
     }
-    std::unique_ptr<Captured>& captured = captured_[runs.size()];
-    if (captured == nullptr || arena != arena_ || !fits(*captured, runs))
-      captured = capture(context, runs, arena);
+    std::unique_ptr<Captured>& captured = captured_[runs];
+    if (captured == nullptr || captured->arena != arena || !fits(*captured, given))
+      captured = capture(context, Located(given), runs, arena);
     else
-      patch(*captured, runs);
+      patch(*captured, given, runs);
     captured->graph.launch(context.work);
   }
 
+ private:
   bool may_move(std::size_t value) const {
     const Value::Kind kind = program_->values[value].kind;
     return kind == Value::Kind::Leaf || kind == Value::Kind::Output;
   }
+  bool is_output(std::size_t value) const {
+    return program_->values[value].kind == Value::Kind::Output;
+  }
+  std::int64_t bytes(std::size_t value) const { return program_->values[value].bytes; }
+  std::int64_t bytes(std::size_t value, std::int64_t stride, int runs) const {
+    return stride * (runs - 1) + bytes(value);
+  }
+  static bool askew(std::int64_t stride, int runs) { return runs > 1 && stride % kAlign != 0; }
+  std::int64_t pitch(std::size_t value) const {
+    return (bytes(value) + kAlign - 1) / kAlign * kAlign;
+  }
 
   // Whether patching copies is enough. A value whose address moved for the first time gets a place
   // of its own, and the program is captured again.
-  bool fits(const Captured& captured, Runs runs) {
+  bool fits(const Captured& captured, const Given& now) {
     bool good = true;
-    for (std::size_t r = 0; r < runs.size(); ++r)
-      for (std::size_t k : outside_) {
-        if (captured.given[r][k] == runs[r][k] || moves_[k] != 0) continue;
-        good = false;
-        moves_[k] = may_move(k) ? 1 : 0;
-      }
+    for (std::size_t k : outside_) {
+      if (captured.given.stride[k] != now.stride[k]) good = false;
+      if (captured.given.base[k] == now.base[k] || captured.patched[k] != 0) continue;
+      good = false;
+      moves_[k] = may_move(k) ? 1 : 0;
+    }
     return good;
   }
 
-  void patch(Captured& captured, Runs runs) {
-    for (Captured::Copy& copy : captured.copies) {
-      std::byte*& known = captured.given[at(copy.run)][at(copy.value)];
-      auto* now = const_cast<std::byte*>(runs[at(copy.run)][copy.value]);
-      if (known == now) continue;
-      known = now;
-      captured.graph.patch_copy(copy.node, copy_of(copy, now));
+  void patch(Captured& captured, const Given& now, int runs) {
+    for (const Captured::Copy& copy : captured.copies) {
+      std::byte*& known = captured.given.base[copy.value];
+      if (known == now.base[copy.value]) continue;
+      known = now.base[copy.value];
+      captured.graph.patch_copy(copy.node, copy_of(copy, known, now.stride[copy.value], runs));
     }
   }
 
-  CUDA_MEMCPY3D copy_of(const Captured::Copy& copy, std::byte* outside) const {
-    const Value& value = program_->values[at(copy.value)];
-    return value.kind == Value::Kind::Leaf ? flat_copy(copy.place, outside, value.bytes)
-                                           : flat_copy(outside, copy.place, value.bytes);
+  CUDA_MEMCPY3D copy_of(const Captured::Copy& copy, std::byte* outside, std::int64_t stride,
+                        int runs) const {
+    const std::int64_t all = bytes(copy.value, stride, runs);
+    return is_output(copy.value) ? flat_copy(outside, copy.place, all)
+                                 : flat_copy(copy.place, outside, all);
   }
 
-  std::unique_ptr<Captured> capture(const Context& context, Runs runs, std::byte* arena) {
+  std::unique_ptr<Captured> capture(const Context& context, const Located& given, int runs,
+                                    std::byte* arena) {
     // The old graph may still run; its places must not be handed out before it has ended.
     check(driver().cuStreamSynchronize(context.work), "waiting for ", context.title());
-    arena_ = arena;
     auto out = std::make_unique<Captured>(context);
-    const int count = static_cast<int>(runs.size()),
-              steps = static_cast<int>(program_->steps.size());
-    const std::vector<std::vector<int>> before = waits(*program_, count);
+    out->arena = arena;
+    out->given = given;
+    out->patched.assign(given.base.size(), 0);
+    Located places = given;
+    std::vector<Nodes> arrivals(given.base.size());
+    for (std::size_t k : outside_)
+      if (!is_output(k)) bring_in(*out, k, runs, places, arrivals[k]);
+    for (std::size_t k : outside_)
+      if (is_output(k)) make_room(*out, k, runs, places);
+    const std::vector<Nodes> ends = capture_steps(*out, runs, places, arrivals);
+    for (std::size_t k : outside_)
+      if (is_output(k)) carry_out(*out, k, runs, places, ends);
+    out->graph.instantiate();
+    return out;
+  }
+
+  std::byte* new_place(Captured& out, std::int64_t size) const {
+    out.places.push_back(Buffer::allocate(static_cast<std::size_t>(size), program_->device));
+    return static_cast<std::byte*>(out.places.back()->data());
+  }
+
+  // An input that moves is copied to a place of its own; rows that lie askew are spread.
+  void bring_in(Captured& out, std::size_t k, int runs, Located& places, Nodes& arrival) const {
+    std::byte*& base = places.base[k];
+    std::int64_t& stride = places.stride[k];
+    if (moves_[k] != 0) {
+      const Captured::Copy copy{k, nullptr, new_place(out, bytes(k, stride, runs))};
+      add_patched(out, copy, {}, runs, arrival);
+      base = copy.place;
+    }
+    if (!askew(stride, runs)) return;
+    std::byte* spread = new_place(out, pitch(k) * runs);
+    arrival = {
+        out.graph.add_copy(arrival, rows_copy(spread, pitch(k), base, stride, bytes(k), runs))};
+    base = spread;
+    stride = pitch(k);
+  }
+
+  void add_patched(Captured& out, Captured::Copy copy, const Nodes& after, int runs,
+                   Nodes& last) const {
+    const std::size_t k = copy.value;
+    copy.node =
+        out.graph.add_copy(after, copy_of(copy, out.given.base[k], out.given.stride[k], runs));
+    out.copies.push_back(copy);
+    out.patched[k] = 1;
+    last = {copy.node};
+  }
+
+  // Where an output is written that moves or whose rows lie askew.
+  void make_room(Captured& out, std::size_t k, int runs, Located& places) const {
+    std::int64_t& stride = places.stride[k];
+    if (askew(stride, runs)) stride = pitch(k);
+    if (moves_[k] != 0 || stride != out.given.stride[k])
+      places.base[k] = new_place(out, bytes(k, stride, runs));
+  }
+
+  void carry_out(Captured& out, std::size_t k, int runs, const Located& places,
+                 const std::vector<Nodes>& ends) const {
+    if (places.base[k] == out.given.base[k]) return;
+    const int steps = static_cast<int>(program_->steps.size());
+    Nodes last;
+    for (int e = 0; e < steps * runs; ++e) {
+      const std::vector<ValueId>& writes = program_->steps[at(e % steps)].region.writes;
+      if (std::find(writes.begin(), writes.end(), static_cast<ValueId>(k)) != writes.end())
+        add(last, ends[at(e)]);
+    }
+    std::byte* from = places.base[k];
+    const std::int64_t stride = out.given.stride[k];
+    if (places.stride[k] != stride) {
+      std::byte* to = moves_[k] != 0 ? new_place(out, bytes(k, stride, runs)) : out.given.base[k];
+      last = {
+          out.graph.add_copy(last, rows_copy(to, stride, from, places.stride[k], bytes(k), runs))};
+      from = to;
+    }
+    if (moves_[k] != 0) add_patched(out, {k, nullptr, from}, Nodes(last), runs, last);
+  }
+
+  std::vector<Nodes> capture_steps(Captured& out, int runs, const Located& places,
+                                   const std::vector<Nodes>& arrivals) const {
+    const int steps = static_cast<int>(program_->steps.size());
+    const std::vector<std::vector<int>> before = waits(*program_, runs);
     std::vector<Nodes> ends(before.size());
     const CaptureStream stream;
-    for (int r = 0; r < count; ++r) {
-      Addresses values(program_->values.size());
-      for (std::size_t k = 0; k < values.size(); ++k)
-        values[k] = const_cast<std::byte*>(runs[at(r)][k]);
-      out->given.push_back(values);
-      std::vector<Nodes> arrivals(values.size());
-      set_apart(*out, r, values, arrivals);
+    for (int r = 0; r < runs; ++r) {
+      const std::vector<std::byte*> values = in_run(places, r);
       for (int s = 0; s < steps; ++s) {
         const Step& step = program_->steps[at(s)];
         const int entry = r * steps + s;
         Nodes after;
         for (int e : before[at(entry)]) add(after, ends[at(e)]);
         for (ValueId id : step.region.reads) add(after, arrivals[at(id)]);
-        ends[at(entry)] = out->graph.capture(stream.get(), after, [&] {
-          step.kernel->run({values.data(), arena + step.workspace_offset, stream.get()});
+        ends[at(entry)] = out.graph.capture(stream.get(), after, [&] {
+          step.kernel->run({values.data(), out.arena + step.workspace_offset, stream.get()});
         });
       }
-      copy_out(*out, r, ends);
     }
-    out->graph.instantiate();
-    return out;
+    return ends;
+  }
+
+  static std::vector<std::byte*> in_run(const Located& places, int run) {
+    std::vector<std::byte*> values = places.base;
+    for (std::size_t k = 0; k < values.size(); ++k)
+      if (places.stride[k] != 0) values[k] += places.stride[k] * run;
+    return values;
   }
 
   static void add(Nodes& to, const Nodes& from) {
@@ -247,45 +245,36 @@ class GraphReplay final : public Replay {
       if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
   }
 
-  // Gives the values that move a place of their own and inputs the copy into it.
-  void set_apart(Captured& out, int run, Addresses& values, std::vector<Nodes>& arrivals) {
-    for (std::size_t k : outside_) {
-      const Value& value = program_->values[k];
-      if (moves_[k] == 0 || value.bytes == 0 || values[k] == nullptr) continue;
-      out.places.push_back(
-          Buffer::allocate(static_cast<std::size_t>(value.bytes), program_->device));
-      Captured::Copy copy{run, static_cast<ValueId>(k), nullptr,
-                          static_cast<std::byte*>(out.places.back()->data())};
-      if (value.kind == Value::Kind::Leaf) {
-        copy.node = out.graph.add_copy({}, copy_of(copy, values[k]));
-        arrivals[k] = {copy.node};
+  // Without a graph.
+  void queue(const Context& context, const Located& given, int runs, std::byte* arena) const {
+    std::map<std::size_t, std::shared_ptr<Buffer>> rooms;
+    for (std::size_t k : outside_)
+      if (askew(given.stride[k], runs))
+        rooms[k] = Buffer::allocate(static_cast<std::size_t>(bytes(k)), program_->device);
+    const auto copy = [&](const void* to, const void* from, std::size_t k) {
+      check(driver().cuMemcpyDtoDAsync(address(to), address(from),
+                                       static_cast<std::size_t>(bytes(k)), context.work),
+            "copying a row on ", context.title());
+    };
+    for (int r = 0; r < runs; ++r) {
+      const std::vector<std::byte*> outside = in_run(given, r);
+      std::vector<std::byte*> values = outside;
+      for (const auto& [k, room] : rooms) {
+        values[k] = static_cast<std::byte*>(room->data());
+        if (!is_output(k)) copy(values[k], outside[k], k);
       }
-      values[k] = copy.place;
-      out.copies.push_back(copy);
-    }
-  }
-
-  void copy_out(Captured& out, int run, const std::vector<Nodes>& ends) {
-    const int steps = static_cast<int>(program_->steps.size());
-    for (Captured::Copy& copy : out.copies) {
-      if (copy.run != run || copy.node != nullptr) continue;
-      Nodes after;
-      for (int s = 0; s < steps; ++s) {
-        const std::vector<ValueId>& writes = program_->steps[at(s)].region.writes;
-        if (std::find(writes.begin(), writes.end(), copy.value) != writes.end())
-          add(after, ends[at(run * steps + s)]);
-      }
-      copy.node = out.graph.add_copy(after, copy_of(copy, out.given[at(run)][at(copy.value)]));
+      run_once(*program_, values.data(), arena);
+      for (const auto& [k, room] : rooms)
+        if (is_output(k)) copy(outside[k], values[k], k);
     }
   }
 
   std::shared_ptr<const Program> program_;
   int index_;
   bool warm_ = false;
-  std::byte* arena_ = nullptr;
   std::vector<std::size_t> outside_;  // values whose addresses come from outside
   std::vector<char> moves_;           // 1: an input or output whose address has changed before
-  std::map<std::size_t, std::unique_ptr<Captured>> captured_;  // by number of runs
+  std::map<int, std::unique_ptr<Captured>> captured_;  // by number of runs
 };
 
 }  // namespace
@@ -298,67 +287,6 @@ void run_once(const Program& program, std::byte* const* values, std::byte* arena
 
 std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program) {
   return std::make_unique<GraphReplay>(std::move(program));
-}
-
-namespace {
-
-// Milliseconds on the card between two points of its work stream.
-class Stopwatch {
- public:
-  Stopwatch() {
-    check(driver().cuEventCreate(&begin_, 0), "making an event");
-    check(driver().cuEventCreate(&end_, 0), "making an event");
-  }
-  ~Stopwatch() {
-    driver().cuEventDestroy(begin_);
-    driver().cuEventDestroy(end_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  template <class Work>
-  double time(CUstream stream, const Work& work) {
-    check(driver().cuEventRecord(begin_, stream), "timing");
-    work();
-    check(driver().cuEventRecord(end_, stream), "timing");
-    check(driver().cuEventSynchronize(end_), "timing");
-    float ms = 0;
-    check(driver().cuEventElapsedTime(&ms, begin_, end_), "timing");
-    return static_cast<double>(ms);
-  }
-
- private:
-  CUevent begin_ = nullptr, end_ = nullptr;
-};
-
-}  // namespace
-
-double measure(const Kernel& kernel, const Binding& binding, int index, int repeats) {
-  constexpr int kRounds = 5;
-  const Context& context = context_of(index);
-  Stopwatch watch;
-  Binding queued = binding;
-  queued.stream = context.work;
-  kernel.run(queued);
-  std::vector<double> rounds;
-  if (driver().cuStreamBeginCaptureToGraph == nullptr) {
-    for (int k = 0; k < kRounds; ++k)
-      rounds.push_back(watch.time(context.work, [&] {
-        for (int r = 0; r < repeats; ++r) kernel.run(queued);
-      }));
-  } else {
-    Graph graph(context);
-    const CaptureStream stream;
-    Binding captured = binding;
-    captured.stream = stream.get();
-    graph.capture(stream.get(), {}, [&] {
-      for (int r = 0; r < repeats; ++r) kernel.run(captured);
-    });
-    graph.instantiate();
-    for (int k = 0; k < kRounds; ++k)
-      rounds.push_back(watch.time(context.work, [&] { graph.launch(context.work); }));
-  }
-  std::sort(rounds.begin(), rounds.end());
-  return rounds[kRounds / 2] / repeats;
 }
 
 }  // namespace tenon::cuda

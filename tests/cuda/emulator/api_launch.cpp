@@ -398,7 +398,7 @@ TENON_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUg
   }
   const CUDA_MEMCPY3D& old = item->work.copy;
   if (old.srcMemoryType != copy->srcMemoryType || old.dstMemoryType != copy->dstMemoryType ||
-      copy->Height != 1 || copy->Depth != 1) {
+      old.Height != 1 || old.Depth != 1 || copy->Height != 1 || copy->Depth != 1) {
     return fail(CUDA_ERROR_INVALID_VALUE, "a copy of another kind than the node's");
   }
   if (const CUresult result = check_copy(*copy); result != CUDA_SUCCESS) return result;
