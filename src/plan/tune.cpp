@@ -100,6 +100,18 @@ bool read_row(std::string_view line, std::string& key, TuneChoice& c) {
          read_microseconds(fields[6], c.next_microseconds);
 }
 
+// "native, cublaslt 130002" names both.
+bool competed(const TuneChoice& choice, std::string_view engine) {
+  const std::string_view all = choice.rivals;
+  for (std::size_t start = 0; start < all.size();) {
+    const std::size_t end = std::min(all.find(", ", start), all.size());
+    const std::string_view one = all.substr(start, end - start);
+    if (one.substr(0, one.find(' ')) == engine) return true;
+    start = end + 2;
+  }
+  return false;
+}
+
 // Offsets count by what they do to alignment.
 std::string view_text(const View& view, int rank, std::span<const Value> values) {
   std::string text = cat(values[static_cast<std::size_t>(view.value)].dtype, "{");
@@ -245,6 +257,14 @@ const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const>
       return choice.version == engine->version() ? engine : nullptr;
   }
   return nullptr;
+}
+
+bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engines,
+                  const Region& region, std::span<const Value> values) {
+  return std::all_of(engines.begin(), engines.end(), [&](const Engine* engine) {
+    std::string why;
+    return !engine->claims(region, values, &why) || competed(choice, engine->name());
+  });
 }
 
 std::string choice_text(const TuneAdvice& advice) {

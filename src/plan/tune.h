@@ -79,6 +79,9 @@ class Tuning {
 /// The engine of that choice among these, when it still is what was timed and claims the region.
 const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const> engines,
                         const Region& region, std::span<const Value> values);
+/// Whether every engine that claims the region has competed.
+bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engines,
+                  const Region& region, std::span<const Value> values);
 /// For people: "tuned: 12.3 us, next cublaslt 2 14.0 us".
 std::string choice_text(const TuneAdvice& advice);
 

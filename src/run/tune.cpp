@@ -90,13 +90,16 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
         return {key, *row, "as before in this run"};
   }
   if (mode_ == Tune::Off) return {key, std::nullopt, ""};
+  const auto holds = [&](const TuneChoice& choice) {
+    return serves(choice) && all_competed(choice, options.engines, region, values);
+  };
   const std::optional<TuneChoice> row = store_.find(key);
-  // Who wants measurements wants them with all engines that there are now.
-  if (row && serves(*row) &&
+  // Who wants measurements wants them of the versions that there are now.
+  if (row && holds(*row) &&
       (mode_ == Tune::Read || row->rivals == rivals_of(region, values, options.engines)))
     return {key, row, "tuned"};
   const TuneChoice* known = mode_ == Tune::Read ? built_in_choices().find(key) : nullptr;
-  if (known != nullptr && serves(*known)) return {key, *known, "built in"};
+  if (known != nullptr && holds(*known)) return {key, *known, "built in"};
   return {key, std::nullopt, ""};
 }
 

@@ -51,6 +51,70 @@ DeviceCheck update(std::int64_t m, std::int64_t n, std::int64_t k, DType compute
   return t;
 }
 
+/// Where compiling takes its time; there a part of the cases must do.
+bool is_emulated() { return cuda::model_of(0).starts_with("Emulated"); }
+
+struct Precise {
+  DType compute;
+  bool tf32;
+};
+
+View natural(const Shape& shape) {
+  View view;
+  std::int64_t stride = 1;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    view.stride[d] = stride;
+    stride *= shape[d];
+  }
+  return view;
+}
+
+DeviceCheck contraction(Op op, const Precise& how, const Shape& a, const Shape& b,
+                        const Shape& out) {
+  DeviceCheck t;
+  t.region.kind = RegionKind::Contraction;
+  t.region.title = "test";
+  Contraction& c = t.region.contraction;
+  c.op = op;
+  c.compute = how.compute, c.tf32 = how.tf32;
+  c.a_shape = a, c.b_shape = b, c.out_shape = out;
+  c.a = natural(a), c.b = natural(b);
+  c.a.value = t.leaf(F, a), c.b.value = t.leaf(F, b);
+  return t;
+}
+
+DeviceCheck product(const Precise& how) {
+  DeviceCheck t = contraction(Op::Matmul, how, {48, 40}, {40, 64}, {48, 64});
+  t.region.contraction.out = t.output(F, {48, 64});
+  return t;
+}
+
+DeviceCheck convolution(Op op, const Precise& how) {
+  const Shape x{2, 8, 9, 9}, w{16, 8, 3, 3}, y{2, 16, 7, 7};
+  DeviceCheck t = op == Op::Conv2d            ? contraction(op, how, x, w, y)
+                  : op == Op::Conv2dInputGrad ? contraction(op, how, y, w, x)
+                                              : contraction(op, how, x, y, w);
+  ConvAttrs().store(t.region.contraction.attrs);
+  t.region.contraction.out = t.output(F, t.region.contraction.out_shape);
+  return t;
+}
+
+/// Of rows for convolutions (channels), of columns for products.
+void add_bias_relu(DeviceCheck& t) {
+  Contraction& c = t.region.contraction;
+  Shape space{1, c.out_shape[0], c.out_shape.numel() / c.out_shape[0]};
+  if (c.op == Op::Conv2d || c.op == Op::Conv2dInputGrad)
+    space = {c.out_shape[0], c.out_shape[1], c.out_shape[2] * c.out_shape[3]};
+  c.has_epilogue = true;
+  c.out = kNoValue;
+  t.region.map.space = space;
+  const int axis = c.op == Op::Matmul ? 2 : 1;
+  Shape bias{1, 1, 1};
+  bias[axis] = space[axis];
+  const int sum = t.compute(Op::Add, F, t.accumulator(), t.load(t.leaf(F, bias)));
+  t.store(t.compute(Op::Relu, F, sum));
+}
+
 /// Runs another kernel and spoils one element of a value.
 class Spoiled final : public Kernel {
  public:
@@ -179,6 +243,36 @@ TEST_CASE("tune on a card: the bench lets right kernels pass and stops wrong one
     }
     CHECK(bench->microseconds(*candidates[0].kernel) > 0);
   }
+}
+
+TEST_CASE("tune on a card: every configuration that an engine offers is right") {
+  if (!DeviceCheck::can_run()) return;
+  install_cuda_memory(&cuda::memory());
+  for (const Precise& how : {Precise{F, false}, Precise{F, true}, Precise{DType::BFloat16, false},
+                             Precise{DType::Float16, false}})
+    for (const Op op : {Op::Matmul, Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
+      for (const bool simple : {false, true}) {
+        if (is_emulated() && (how.tf32 || how.compute == DType::Float16)) continue;
+        DeviceCheck t = op == Op::Matmul ? product(how) : convolution(op, how);
+        if (simple) add_bias_relu(t);
+        t.region.reads = {t.region.contraction.a.value, t.region.contraction.b.value};
+        for (const MapInstr& i : t.region.map.instrs)
+          if (i.code == MapCode::Load) t.region.reads.push_back(i.view.value);
+        t.region.writes = {simple ? t.region.map.stores[0].view.value : t.region.contraction.out};
+        PlanOptions options;
+        options.engines = cuda::engines(cuda::target_of(0));
+        options.device = {Device::Kind::Cuda, 0};
+        std::vector<Candidate> candidates = candidates_of(t.region, t.values, options);
+        if (is_emulated() && candidates.size() > 3) candidates.resize(3);
+        const auto bench = make_card_bench(t.region, t.values, options, candidates);
+        for (const Candidate& c : candidates) {
+          CAPTURE(op_name(op));
+          CAPTURE(c.title());
+          std::string why;
+          CHECK(bench->agrees(*c.kernel, &why));
+          CHECK(why == "");
+        }
+      }
 }
 
 TEST_CASE("tune on a card: a run that tunes keeps its choices, and goes on with them") {

@@ -236,7 +236,7 @@ GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {
 }
 
 std::vector<GemmConfig> promising_configs(const Contraction& c, const ContractionForm& form) {
-  constexpr std::size_t kTiles = 8;
+  constexpr std::size_t kTiles = 6;
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
   const Model model(c.op, form, base);
   using Estimate = std::pair<double, GemmConfig>;
