@@ -316,15 +316,15 @@ class WeightGrad {
     args.b_step = plan_.width;
     args.ldc = plan_.width;
     args.cols = nv * kernels_.lanes;
-    args.accumulate = accumulate;
+    args.ld_sums = plan_.width;
     if (plan_.windows) {
-      multiply_windows(args, nv, scratch, sums);
+      multiply_windows(args, nv, scratch, sums, accumulate);
     } else {
-      multiply_packed(args, nv, words, rows, scratch, sums);
+      multiply_packed(args, nv, words, rows, scratch, sums, accumulate);
     }
   }
 
-  void multiply_windows(TileArgs args, int nv, const float* planes, float* sums) {
+  void multiply_windows(TileArgs args, int nv, const float* planes, float* sums, bool accumulate) {
     const auto& tiles = kernels_.window[plan_.pairs][nv];
     // A 1 x 1 filter has no neighbouring taps: there, the window's rows are channels.
     const bool pointwise = plan_.taps == 1;
@@ -338,6 +338,7 @@ class WeightGrad {
           const int rq = static_cast<int>(std::min<std::int64_t>(window.rq, s_.s - t));
           args.a = planes + c * plan_.planes.size() + r * args.a_row + t;
           args.c = sums + (c * plan_.taps + r * s_.s + t) * plan_.width;
+          args.sums = accumulate ? args.c : nullptr;
           tiles[rp][rq](args);
         }
         r += rp;
@@ -347,7 +348,7 @@ class WeightGrad {
 
   // Strides and dilations: the taps of a tile are gathered into a packed panel first.
   void multiply_packed(TileArgs args, int nv, std::int64_t words, std::int64_t rows, float* scratch,
-                       float* sums) {
+                       float* sums, bool accumulate) {
     const int most = kernels_.max_mr[nv];
     float* packed = scratch + layout_.packed;
     args.a = packed;
@@ -363,6 +364,7 @@ class WeightGrad {
       }
       args.a_step = count;
       args.c = sums + row * plan_.width;
+      args.sums = accumulate ? args.c : nullptr;
       kernels_.strided[plan_.pairs][nv][count](args);
     }
   }

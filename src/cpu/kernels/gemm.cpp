@@ -63,6 +63,9 @@ class Product {
     scratch_ = scratch;
   }
 
+  /// partial_sums() floats for every worker.
+  void set_partial_sums(float* memory) { partial_ = memory; }
+
   void run(const Epilogue& epilogue) {
     for (std::int64_t col0 = 0; col0 < plan_.n; col0 += plan_.nb) {
       for (std::int64_t k0 = 0; k0 < k_; k0 += plan_.kb) {
@@ -183,7 +186,11 @@ class Product {
       float* c =
           c_ != nullptr ? c_ + part.row0 * ldc_ + part.col0 : scratch_ + worker * plan_.scratch();
       const std::int64_t ldc = c_ != nullptr ? ldc_ : part.cols;
-      plan_.blocks ? compute_blocks(part, pa, pb, c, ldc) : compute_chunk(part, pa, pb, c, ldc);
+      if (plan_.blocks) {
+        compute_blocks(part, pa, pb, c, ldc);
+      } else {
+        compute_chunk(part, pa, pb, c, ldc, partial_ + worker * plan_.partial_sums());
+      }
       if (epilogue.fn != nullptr && block.k0 + block.k == k_) {
         epilogue.fn(epilogue.ctx, worker, batch_, part.row0, part.row0 + part.rows, part.col0,
                     part.col0 + part.cols, c, ldc);
@@ -192,50 +199,65 @@ class Product {
   }
 
   // Panels pa.. of A times panels pb.. of B into the rectangle `part`, B's panel resident while A's
-  // pass by.
+  // pass by. Between the stretches of the reduction sums wait in `partial`, tile after tile: in the
+  // result their rows may be a large power of two apart, and push each other out of the caches.
   void compute_chunk(const Block& part, std::int64_t pa, std::int64_t pb, float* c,
-                     std::int64_t ldc) {
+                     std::int64_t ldc, float* partial) {
     const std::int64_t words = plan_.words(part.k);
     TileArgs args;
-    args.ldc = ldc;
     args.a_step = plan_.mr;
     for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
       args.steps = std::min(plan_.kc, words - k0);
-      args.accumulate = part.k0 + k0 > 0;
+      const bool last = k0 + args.steps == words, continued = k0 == 0 && part.k0 > 0;
+      float* tile = partial;
       for (std::int64_t j = 0; j < part.cols; j += plan_.nr) {
-        const std::int64_t left = part.cols - j;
-        args.cols = std::min<std::int64_t>(left, plan_.nr);
-        if (in_place(left)) {
-          args.b =
-              static_cast<const float*>(b_.data) + (part.k0 + k0) * b_.k_stride + part.col0 + j;
-          args.b_step = b_.k_stride;
-        } else {
-          const std::int64_t panel = plan_.b_in_place ? 0 : pb + j / plan_.nr;
-          args.b = packed_b_ + panel * b_panel_size(part) + k0 * plan_.nr;
-          args.b_step = plan_.nr;
-        }
-        const std::int64_t ahead = fetch_next_panel(part, left, args);
-        const int vectors = static_cast<int>(div_up(args.cols, plan_.lanes));
-        const TileFn* tiles = kernels_.strided[plan_.pairs][vectors > 2 ? 4 : vectors];
-        for (std::int64_t i = 0; i < part.rows; i += plan_.mr) {
+        const std::int64_t cols = std::min<std::int64_t>(part.cols - j, plan_.nr);
+        reach_b(part, pb, j, k0, args);
+        const int needed = static_cast<int>(div_up(cols, plan_.lanes)),
+                  vectors = needed > 2 ? 4 : needed;
+        const TileFn* tiles = kernels_.strided[plan_.pairs][vectors];
+        for (std::int64_t i = 0; i < part.rows; i += plan_.mr, tile += plan_.mr * plan_.nr) {
           args.a = packed_block_ + (pa + i / plan_.mr) * a_panel_size(part) + k0 * plan_.mr;
-          args.c = c + i * ldc + j;
+          fetch_ahead(part, i, j, last, args);
+          float* const to = c + i * ldc + j;
+          args.c = last ? to : tile;
+          args.ldc = last ? ldc : plan_.nr;
+          args.cols = last || continued ? cols : vectors * plan_.lanes;
+          args.sums = k0 > 0 ? tile : continued ? to : nullptr;
+          args.ld_sums = k0 > 0 ? plan_.nr : ldc;
           tiles[std::min<std::int64_t>(plan_.mr, part.rows - i)](args);
-          args.ahead += ahead;
         }
       }
     }
   }
 
-  // While A's panels pass by this panel of B, the next one is fetched: of its bytes, how many with
-  // each panel of A.
-  std::int64_t fetch_next_panel(const Block& part, std::int64_t left, TileArgs& args) const {
+  void reach_b(const Block& part, std::int64_t pb, std::int64_t col, std::int64_t k0,
+               TileArgs& args) const {
+    if (in_place(part.cols - col)) {
+      args.b = static_cast<const float*>(b_.data) + (part.k0 + k0) * b_.k_stride + part.col0 + col;
+      args.b_step = b_.k_stride;
+    } else {
+      const std::int64_t panel = plan_.b_in_place ? 0 : pb + col / plan_.nr;
+      args.b = packed_b_ + panel * b_panel_size(part) + k0 * plan_.nr;
+      args.b_step = plan_.nr;
+    }
+  }
+
+  // While A's panels pass by a panel of B, the next one is fetched: of its bytes, a share with each
+  // panel of A. With the last panel of B it is A's next stretch, each panel's with that panel.
+  void fetch_ahead(const Block& part, std::int64_t row, std::int64_t col, bool last,
+                   TileArgs& args) const {
     args.ahead = reinterpret_cast<const char*>(args.b);
     args.ahead_step = 0;
-    if (left <= plan_.nr || plan_.b_in_place) return 0;
-    args.ahead = reinterpret_cast<const char*>(args.b + b_panel_size(part));
-    args.ahead_step = plan_.nr * 4 / div_up(part.rows, plan_.mr);
-    return args.ahead_step * args.steps;
+    if (part.cols - col <= plan_.nr) {
+      if (last) return;
+      args.ahead = reinterpret_cast<const char*>(args.a + plan_.kc * plan_.mr);
+      args.ahead_step = plan_.mr * 4;
+    } else if (!plan_.b_in_place) {
+      args.ahead_step = plan_.nr * 4 / div_up(part.rows, plan_.mr);
+      args.ahead = reinterpret_cast<const char*>(args.b + b_panel_size(part)) +
+                   row / plan_.mr * args.ahead_step * args.steps;
+    }
   }
 
   // The same with block tiles.
@@ -284,7 +306,7 @@ class Product {
   PanelSource a_, b_;
   std::int64_t batch_ = 0, k_ = 0;
   float *packed_a_ = nullptr, *packed_block_ = nullptr, *packed_b_ = nullptr, *c_ = nullptr,
-        *scratch_ = nullptr;
+        *scratch_ = nullptr, *partial_ = nullptr;
   std::int64_t ldc_ = 0;
 };
 
@@ -360,6 +382,8 @@ void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, 
   const GemmPlan plan = plan_gemm(shape, math, kernels, contiguous);
   Product product(plan, kernels, math);
   float* memory = static_cast<float*>(workspace);
+  product.set_partial_sums(memory);
+  memory += num_threads() * plan.partial_sums();
   if (plan.cut == GemmCut::Batch) {
     return run_batch(shape, plan, product, a, b, c, ldc, c_batch_stride, epilogue, memory);
   }
@@ -383,16 +407,16 @@ std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool 
   const GemmPlan plan = plan_gemm(shape, math, gemm_kernels(shape, math), false);
   const std::int64_t packed = plan.packed_a() + plan.packed_b(),
                      scratch = c_is_null ? plan.scratch() : 0;
-  std::int64_t floats = 0;
+  std::int64_t floats = threads * plan.partial_sums();
   switch (plan.cut) {
     case GemmCut::Batch:
-      floats = threads * (packed + scratch);
+      floats += threads * (packed + scratch);
       break;
     case GemmCut::SplitK:
-      floats = threads * packed + plan.parts * shape.m * shape.n;
+      floats += threads * packed + plan.parts * shape.m * shape.n;
       break;
     case GemmCut::Blocks:
-      floats = packed + scratch * (plan.chunk_scratch() ? threads : 1);
+      floats += packed + scratch * (plan.chunk_scratch() ? threads : 1);
       break;
   }
   return static_cast<std::size_t>(floats) * sizeof(float);

@@ -54,11 +54,11 @@ void choose_blocks(GemmPlan& plan) {
   plan.nb = cut(plan.n, plan.nr, kBlockB);
 }
 
-// Starts from chunks whose result stays in the second-level cache and halves them while that gives
-// work to more threads.
+// Starts from chunks whose result and stretch of A stay in the second-level cache together and
+// halves them while that gives work to more threads.
 void choose_chunks(GemmPlan& plan) {
   const std::int64_t rows = div_up(plan.mb, plan.mr), cols = div_up(plan.nb, plan.nr);
-  plan.chunk_m = std::min<std::int64_t>(rows, 8);
+  plan.chunk_m = std::min<std::int64_t>(rows, plan.blocks ? 8 : 16);
   plan.chunk_n = std::min<std::int64_t>(cols, 8);
   const auto chunks = [&] { return div_up(rows, plan.chunk_m) * div_up(cols, plan.chunk_n); };
   const auto work = [&] {
@@ -92,6 +92,10 @@ std::int64_t GemmPlan::packed_b() const {
 
 std::int64_t GemmPlan::scratch() const {
   return round_up(chunk_scratch() ? chunk_m * mr * chunk_n * nr : m * n, 16);
+}
+
+std::int64_t GemmPlan::partial_sums() const {
+  return words(kb) > kc && !blocks ? round_up(chunk_m * mr * chunk_n * nr, 16) : 0;
 }
 
 const KernelSet& gemm_kernels(const GemmShape& shape, Math math) {

@@ -44,6 +44,8 @@ struct GemmPlan {
   /// reduction is cut.
   bool chunk_scratch() const { return k_blocks() == 1; }
   std::int64_t scratch() const;
+  /// Floats of one worker's sums between stretches of the reduction.
+  std::int64_t partial_sums() const;
 };
 
 /// The kernels for a shape: block tiles where it is large enough to fill them.

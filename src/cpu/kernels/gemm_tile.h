@@ -29,13 +29,14 @@ struct TileArgs {
   float* c = nullptr;
   std::int64_t ldc = 0;
   std::int64_t cols = 0;        // columns stored; the tile computes nv * lanes
-  bool accumulate = false;      // add to c instead of overwriting it
+  const float* sums = nullptr;  // added to the result where not null; may be c
+  std::int64_t ld_sums = 0;
   const char* ahead = nullptr;  // strided tiles fetch what stands here into the second-level cache
   std::int64_t ahead_step = 0;  // bytes of it a step
 };
 
-/// c (mr x cols) = or += sum over steps of A(i, step) * B(step, j), with one of these ways to reach
-/// an element:
+/// c (mr x cols) = sum over steps of A(i, step) * B(step, j), plus sums, with one of these ways to
+/// reach an element:
 ///   strided A: a[step * a_step + i]                               strided B: b[step * b_step + j]
 ///   window A:  a[table[step] + (i / rq) * a_row + i % rq]         table B:   b[table[step] + v *
 ///   b_vector + lane]

@@ -16,7 +16,12 @@ namespace {
 [[gnu::noinline]] void store_edge(const TileArgs& t, const float* edge, int rows, int width) {
   for (int i = 0; i < rows; ++i) {
     float* row = t.c + i * t.ldc;
-    for (std::int64_t j = 0; j < t.cols; ++j) row[j] = t.accumulate ? row[j] + edge[j] : edge[j];
+    if (t.sums == nullptr) {
+      for (std::int64_t j = 0; j < t.cols; ++j) row[j] = edge[j];
+    } else {
+      const float* sums = t.sums + i * t.ld_sums;
+      for (std::int64_t j = 0; j < t.cols; ++j) row[j] = sums[j] + edge[j];
+    }
     edge += width;
   }
 }
@@ -39,9 +44,10 @@ void tile(const TileArgs& t) {
   const std::int64_t a_row = t.a_row, b_vector = t.b_vector;
   const char* ahead = t.ahead;
   if constexpr (R == Reach::Strided) {
-    const float* row = t.c;
+    const float* row = t.sums != nullptr ? t.sums : t.c;
+    const std::int64_t ld = t.sums != nullptr ? t.ld_sums : t.ldc;
     TENON_UNROLL
-    for (int i = 0; i < MR; ++i, row += t.ldc) {
+    for (int i = 0; i < MR; ++i, row += ld) {
       __builtin_prefetch(row);
       if constexpr (NV * V::lanes > 16) __builtin_prefetch(row + NV * V::lanes - 1);
     }
@@ -87,12 +93,13 @@ void tile(const TileArgs& t) {
     return;
   }
   float* row = t.c;
-  if (t.accumulate) {
+  if (t.sums != nullptr) {
+    const float* sums = t.sums;
     TENON_UNROLL
-    for (int i = 0; i < MR; ++i, row += t.ldc) {
+    for (int i = 0; i < MR; ++i, row += t.ldc, sums += t.ld_sums) {
       TENON_UNROLL
       for (int v = 0; v < NV; ++v)
-        V::store(row + v * V::lanes, V::add(acc[i][v], V::load(row + v * V::lanes)));
+        V::store(row + v * V::lanes, V::add(acc[i][v], V::load(sums + v * V::lanes)));
     }
     return;
   }
