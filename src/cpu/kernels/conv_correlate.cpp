@@ -248,17 +248,18 @@ class Correlator {
     const std::int64_t image = unit / plan_.bands / pass_.groups;
     const std::int64_t row0 = band * plan_.band,
                        row1 = std::min(pass_.rows.longest(), row0 + plan_.band);
-    float* planes = scratch_ + worker * plan_.worker_floats();
-    copy_planes(in, image * pass_.groups + group, row0, planes);
+    float* const memory = scratch_ + worker * plan_.worker_floats();
+    const float* const planes = planes_of(in, image * pass_.groups + group, row0, memory);
+    float* const tile = memory + plan_.plane_floats();
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
     float* result = out + (image * pass_.groups + group) * pass_.out_channels * pixels;
     each_phase(group, [&](const Phase& phase) {
       const std::int64_t rows = std::min(row1, phase.rows.out_count) - row0;
       if (rows <= 0 || phase.cols.out_count <= 0) return;
       if (plan_.channel_lanes) {
-        channel_tiles(phase, planes, planes + plan_.plane_floats(), row0, rows, result);
+        channel_tiles(phase, planes, tile, row0, rows, result);
       } else {
-        pixel_tiles(phase, planes, planes + plan_.plane_floats(), row0, rows, result);
+        pixel_tiles(phase, planes, tile, row0, rows, result);
       }
     });
     if (epilogue.fn == nullptr) return;
@@ -269,8 +270,13 @@ class Correlator {
                 (group + 1) * pass_.out_channels, first, last, result + first, pixels);
   }
 
-  void copy_planes(ConvOperand in, std::int64_t image, std::int64_t row0, float* planes) {
+  // Planes that would be copied word for word are read where they are; not by vectors of pixels,
+  // which may reach beyond the last one.
+  const float* planes_of(ConvOperand in, std::int64_t image, std::int64_t row0, float* copied) {
     const std::int64_t size = plan_.planes.in_h * plan_.planes.in_w;
+    if (plan_.channel_lanes && plan_.planes.whole() && row0 == 0 && math_ == Math::F32 &&
+        in.dtype == DType::Float32)
+      return static_cast<const float*>(in.data) + image * pass_.in_channels * size;
     const int channels = plan_.pairs ? 2 : 1;
     for (std::int64_t c = 0; c < plan_.in_words; ++c) {
       const std::int64_t channel = c * channels;
@@ -279,8 +285,9 @@ class Correlator {
       source.lo = element(in.data, in.dtype, (image * pass_.in_channels + channel) * size);
       if (channels == 2 && channel + 1 < pass_.in_channels)
         source.hi = element(source.lo, in.dtype, size);
-      copy_plane(kernels_, plan_.planes, source, row0, math_, planes + c * plan_.planes.size());
+      copy_plane(kernels_, plan_.planes, source, row0, math_, copied + c * plan_.planes.size());
     }
+    return copied;
   }
 
   // The steps of those filter rows that meet input for some of the output rows [out0, out1);

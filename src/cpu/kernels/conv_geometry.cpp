@@ -15,30 +15,16 @@ std::int64_t div_down(std::int64_t a, std::int64_t b) {
 }
 
 // One source row into every column phase of one plane row.
-void copy_row(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
-              std::int64_t row, Math math, float* dst) {
+void split_row(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
+               std::int64_t row, Math math, float* dst) {
   constexpr std::int64_t kStretch = 512;
   const std::int64_t first = std::max<std::int64_t>(0, p.col_origin);
   const std::int64_t end = std::min(p.in_w, p.col_origin + p.width * p.col_phases);
-  const auto from = [&](const void* plane, std::int64_t col) {
-    return plane == nullptr ? nullptr : element(plane, source.dtype, row * p.in_w + col);
-  };
-  if (p.col_phases == 1) {
-    const std::int64_t left = std::min(p.width, std::max<std::int64_t>(0, first - p.col_origin));
-    const std::int64_t count = std::max<std::int64_t>(0, end - first);
-    std::fill_n(dst, left, 0.0f);
-    if (count > 0)
-      kernels.convert(from(source.lo, first), from(source.hi, first), source.dtype, count, math,
-                      dst + left);
-    std::fill_n(dst + left + count, p.width - left - count, 0.0f);
-    return;
-  }
-  for (std::int64_t phase = 0; phase < p.col_phases; ++phase)
-    std::fill_n(dst + phase * p.phase_size(), p.width, 0.0f);
   float words[kStretch];
   for (std::int64_t col = first; col < end; col += kStretch) {
-    const std::int64_t count = std::min(kStretch, end - col);
-    kernels.convert(from(source.lo, col), from(source.hi, col), source.dtype, count, math, words);
+    const std::int64_t count = std::min(kStretch, end - col), at_source = row * p.in_w + col;
+    kernels.convert(source.at(source.lo, at_source), source.at(source.hi, at_source), source.dtype,
+                    count, math, words);
     std::int64_t phase = (col - p.col_origin) % p.col_phases,
                  at = (col - p.col_origin) / p.col_phases;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -49,6 +35,18 @@ void copy_row(const KernelSet& kernels, const Planes& p, const PlaneSource& sour
       }
     }
   }
+}
+
+// The plane rows [first, last) of one row phase that hold input rows.
+struct RowRange {
+  std::int64_t first, last;
+};
+
+RowRange rows_inside(const Planes& p, std::int64_t out_row0, std::int64_t phase) {
+  const std::int64_t start = p.row_origin + out_row0 * p.row_phases + phase;
+  const std::int64_t first = std::max<std::int64_t>(0, div_up(-start, p.row_phases));
+  const std::int64_t end = div_up(p.in_h - start, p.row_phases);
+  return {std::min(first, p.rows), std::clamp(end, std::min(first, p.rows), p.rows)};
 }
 
 }  // namespace
@@ -130,18 +128,34 @@ Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_r
   return p;
 }
 
+bool Planes::whole() const {
+  return row_phases == 1 && col_phases == 1 && row_origin == 0 && col_origin == 0 && rows == in_h &&
+         width == in_w;
+}
+
 void copy_plane(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
                 std::int64_t out_row0, Math math, float* dst) {
+  if (p.whole() && out_row0 == 0) {
+    kernels.convert(source.lo, source.hi, source.dtype, p.size(), math, dst);
+    return;
+  }
+  std::fill_n(dst, p.size(), 0.0f);
+  const std::int64_t first_col = std::max<std::int64_t>(0, p.col_origin);
+  const std::int64_t cols = std::min(p.in_w, p.col_origin + p.width) - first_col;
   for (std::int64_t phase = 0; phase < p.row_phases; ++phase) {
-    for (std::int64_t i = 0; i < p.rows; ++i) {
-      float* to = dst + phase * p.col_phases * p.phase_size() + i * p.width;
-      const std::int64_t row = p.row_origin + (out_row0 + i) * p.row_phases + phase;
-      if (row >= 0 && row < p.in_h) {
-        copy_row(kernels, p, source, row, math, to);
-        continue;
+    float* const planes = dst + phase * p.col_phases * p.phase_size();
+    const RowRange range = rows_inside(p, out_row0, phase);
+    const std::int64_t row = p.row_origin + (out_row0 + range.first) * p.row_phases + phase;
+    if (p.col_phases > 1) {
+      for (std::int64_t i = range.first; i < range.last; ++i) {
+        split_row(kernels, p, source, row + (i - range.first) * p.row_phases, math,
+                  planes + i * p.width);
       }
-      for (std::int64_t col = 0; col < p.col_phases; ++col)
-        std::fill_n(to + col * p.phase_size(), p.width, 0.0f);
+    } else if (range.last > range.first && cols > 0) {
+      const std::int64_t at = row * p.in_w + first_col;
+      kernels.convert_rows(source.at(source.lo, at), source.at(source.hi, at), source.dtype,
+                           range.last - range.first, p.row_phases * p.in_w, cols, math,
+                           planes + range.first * p.width + first_col - p.col_origin, p.width);
     }
   }
 }

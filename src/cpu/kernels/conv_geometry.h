@@ -53,6 +53,8 @@ struct Planes {
   std::int64_t size() const { return row_phases * col_phases * rows * width; }
   /// Offset of an input position relative to the word of the output at the same phase position.
   std::int64_t offset(std::int64_t row, std::int64_t col) const;
+  /// The planes are the input itself: nothing padded, nothing split, every row.
+  bool whole() const;
 };
 
 /// Planes that hold what `out_rows` rows of outputs of every phase read.
@@ -63,6 +65,11 @@ struct PlaneSource {
   const void* lo = nullptr;
   const void* hi = nullptr;
   DType dtype = DType::Float32;
+
+  /// Element `index` of one of them, null where that is null.
+  const void* at(const void* plane, std::int64_t index) const {
+    return plane == nullptr ? nullptr : element(plane, dtype, index);
+  }
 };
 
 /// Fills one channel's planes; its row 0 is the input row that output row `out_row0` starts from.

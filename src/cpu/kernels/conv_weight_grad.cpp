@@ -197,23 +197,33 @@ class WeightGrad {
       const std::int64_t words = std::min(plan_.stretch_words, word1 - word);
       for (std::int64_t row = 0; row < s_.p; row += plan_.band) {
         const std::int64_t rows = std::min(plan_.band, s_.p - row);
-        for (std::int64_t i = 0; i < words; ++i) {
-          copy_image(x, word + i, group, row, scratch + i * plan_.image_floats());
-        }
-        // Whole vectors may read past the last plane: what is there must be finite.
-        std::fill_n(scratch + words * plan_.image_floats(), kMaxNr, 0.0f);
+        const float* const planes = planes_of(x, word, words, group, row, scratch);
         for (std::int64_t panel = panel0; panel < panel1; ++panel) {
           float* sums = part_sums + panel * line;
           for (std::int64_t i = 0; i < words; ++i) {
             float* to = scratch + layout_.pixels + i * plan_.positions(rows, s_.q) * plan_.width;
             copy_dy(dy, word + i, group, panel, row, rows, scratch + layout_.halves, to);
-            if (plan_.pixel_lanes) multiply_dots(i, rows, panel, scratch, to, sums);
+            if (plan_.pixel_lanes) multiply_dots(i, rows, panel, planes, to, sums);
           }
-          if (!plan_.pixel_lanes) multiply(words, rows, panel, scratch, sums, !first);
+          if (!plan_.pixel_lanes) multiply(words, rows, panel, planes, scratch, sums, !first);
         }
         first = false;
       }
     }
+  }
+
+  // Planes that would be copied word for word are read where they are; not by vectors of pixels,
+  // which may reach beyond the last one.
+  const float* planes_of(ConvOperand x, std::int64_t word, std::int64_t words, std::int64_t group,
+                         std::int64_t row, float* copied) {
+    if (plan_.windows && !plan_.pixel_lanes && plan_.planes.whole() && row == 0 && s_.groups == 1 &&
+        math_ == Math::F32 && x.dtype == DType::Float32)
+      return static_cast<const float*>(x.data) + word * plan_.image_floats();
+    for (std::int64_t i = 0; i < words; ++i)
+      copy_image(x, word + i, group, row, copied + i * plan_.image_floats());
+    // Whole vectors may read past the last plane: what is there must be finite.
+    std::fill_n(copied + words * plan_.image_floats(), kMaxNr, 0.0f);
+    return copied;
   }
 
   void copy_image(ConvOperand x, std::int64_t word, std::int64_t group, std::int64_t row,
@@ -260,7 +270,7 @@ class WeightGrad {
     }
   }
 
-  void multiply_dots(std::int64_t word, std::int64_t rows, std::int64_t panel, const float* scratch,
+  void multiply_dots(std::int64_t word, std::int64_t rows, std::int64_t panel, const float* planes,
                      const float* dy, float* sums) {
     const DotFn* dots = kernels_.dot[plan_.pairs][outputs_in(panel)];
     std::int64_t taps[kMaxDotTaps];
@@ -268,7 +278,7 @@ class WeightGrad {
     args.a = dy;
     args.a_row = plan_.positions(rows, s_.q);
     args.steps = args.a_row / plan_.lanes;
-    args.b = scratch + word * plan_.image_floats();
+    args.b = planes + word * plan_.image_floats();
     args.taps = taps;
     args.c_tap = plan_.width * plan_.lanes;
     for (std::int64_t row = 0; row < plan_.rows;) {
@@ -305,8 +315,8 @@ class WeightGrad {
 
   // All rows of the product for one panel of output channels over one stretch. The table is made
   // for full bands: a last, shorter one only ever has a single image word, of which it is a prefix.
-  void multiply(std::int64_t words, std::int64_t rows, std::int64_t panel, float* scratch,
-                float* sums, bool accumulate) {
+  void multiply(std::int64_t words, std::int64_t rows, std::int64_t panel, const float* planes,
+                float* scratch, float* sums, bool accumulate) {
     const std::int64_t left = plan_.outputs - panel * plan_.width;
     const int nv = left > kernels_.lanes ? plan_.nv : 1;
     TileArgs args;
@@ -318,7 +328,7 @@ class WeightGrad {
     args.cols = nv * kernels_.lanes;
     args.ld_sums = plan_.width;
     if (plan_.windows) {
-      multiply_windows(args, nv, scratch, sums, accumulate);
+      multiply_windows(args, nv, planes, sums, accumulate);
     } else {
       multiply_packed(args, nv, words, rows, scratch, sums, accumulate);
     }

@@ -130,6 +130,10 @@ struct KernelSet {
   /// dst[i] = word of (lo[i], hi[i]); without pairs, or with hi null, of lo[i] alone.
   void (*convert)(const void* lo, const void* hi, DType dtype, std::int64_t count, Math math,
                   float* dst) = nullptr;
+  /// The same for rows of `count` words: sources are src_pitch elements apart, results dst_pitch.
+  void (*convert_rows)(const void* lo, const void* hi, DType dtype, std::int64_t rows,
+                       std::int64_t src_pitch, std::int64_t count, Math math, float* dst,
+                       std::int64_t dst_pitch) = nullptr;
   /// dst[j * dst_stride + i] = tile[i * ld + j] for i < rows, j < cols.
   void (*store_transposed)(const float* tile, std::int64_t ld, int rows, int cols, float* dst,
                            std::int64_t dst_stride) = nullptr;

@@ -301,11 +301,24 @@ void pack_rows(const void* src, DType dtype, std::int64_t row_stride, std::int64
 }
 
 template <class V>
+void convert_rows(const void* lo, const void* hi, DType dtype, std::int64_t rows,
+                  std::int64_t src_pitch, std::int64_t count, Math math, float* dst,
+                  std::int64_t dst_pitch) {
+  const std::int64_t row_bytes = src_pitch * (dtype == DType::Float32 ? 4 : 2);
+  with_words<V>(dtype, math, [&]<bool Pairs, DType D>(bool round) {
+    const char* from = static_cast<const char*>(lo);
+    const char* other = static_cast<const char*>(hi);
+    for (std::int64_t row = 0; row < rows; ++row, from += row_bytes, dst += dst_pitch) {
+      convert_as<V, Pairs, D>(from, other, count, round, dst);
+      if (other != nullptr) other += row_bytes;
+    }
+  });
+}
+
+template <class V>
 void convert(const void* lo, const void* hi, DType dtype, std::int64_t count, Math math,
              float* dst) {
-  with_words<V>(dtype, math, [&]<bool Pairs, DType D>(bool round) {
-    convert_as<V, Pairs, D>(lo, hi, count, round, dst);
-  });
+  convert_rows<V>(lo, hi, dtype, 1, 0, count, math, dst, 0);
 }
 
 template <class V>
@@ -415,6 +428,7 @@ KernelSet make_kernels() {
   set.pack_rows = pack_rows<V>;
   if constexpr (V::has_pairs) set.pair_row = pair_row<V>;
   set.convert = convert<V>;
+  set.convert_rows = convert_rows<V>;
   set.store_transposed = store_transposed<V>;
   set.store_segments = store_segments<V>;
   set.add = add<V>;
