@@ -36,7 +36,14 @@ class TENON_API Optimizer {
   /// Assignments that take one step with these gradients, when evaluated. With `guard` (a bool
   /// scalar) nothing changes where it is false: updates(grads, isfinite(loss)) never lets a NaN
   /// into the weights.
-  std::vector<Tensor> updates(const std::vector<Tensor>& grads, const Tensor& guard = {});
+  /// With `rates` (a vector, one a group) these are the learning rates instead of those in force:
+  /// for steps that are queued together, each with its own.
+  std::vector<Tensor> updates(const std::vector<Tensor>& grads, const Tensor& guard = {},
+                              const Tensor& rates = {});
+  /// The groups' rates where the optimizer's is `lr`.
+  std::vector<double> rates(double lr) const;
+  /// In which `rates` have the digits that the updates use: Float32 unless a parameter is Float64.
+  DType rate_dtype() const;
   /// Gradients of the loss, updates, evaluation: one step of a plain loop. Returns the loss.
   double step(const Tensor& loss);
 

@@ -93,6 +93,9 @@ struct TrainOptions {
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
   int evaluate_every = 1;  ///< epochs
+  /// Steps in one launch where the training set stands in a card's memory; 0: as many as take about
+  /// a millisecond. The numbers that come out are the same.
+  int steps_per_launch = 0;
   // A run folder: logs, checkpoints, model. "" writes nothing.
   std::string run_dir{};
   bool resume = false;  ///< go on from the folder's latest checkpoint
@@ -100,8 +103,8 @@ struct TrainOptions {
   std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
   double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
   std::vector<Shared<Callback>> callbacks{};
-  /// Asked after every step: when it says true, a checkpoint is written and fit() returns
-  /// Interrupted.
+  /// Asked after every step (on a card: every launch): when it says true, a checkpoint is written
+  /// and fit() returns Interrupted.
   Function<bool()> stop{};
   /// When > 0: fit() stops so after this step of the run, as if `stop` had said so then. (On a card
   /// steps are queued ahead, and a callback hears of one when later ones have begun.)

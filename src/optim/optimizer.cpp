@@ -17,7 +17,7 @@ void check_finite_positive(double value, const char* what, bool zero_allowed) {
                          zero_allowed ? "of at least 0" : "above 0"));
 }
 
-DType rate_dtype(const std::vector<nn::NamedTensor>& parameters) {
+DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
   for (const nn::NamedTensor& p : parameters)
     if (p.tensor.dtype() == DType::Float64) return DType::Float64;
   return DType::Float32;
@@ -48,7 +48,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     check_finite_positive(rate, "the learning rate of a group", true);
     group.lr_scale = lr > 0 ? rate / lr : 0;
     group.weight_decay = given.weight_decay.value_or(weight_decay);
-    group.lr = variable(scalar(rate, rate_dtype(given.parameters)), "lr");
+    group.lr = variable(scalar(rate, dtype_of_rate(given.parameters)), "lr");
     for (const nn::NamedTensor& p : given.parameters) {
       if (!is_variable(p.tensor) || !is_floating(p.tensor.dtype()))
         throw ValueError(
@@ -79,7 +79,11 @@ const std::vector<Tensor>* Optimizer::add_slot(const std::string& name) {
   return &slots_.back()->tensors;
 }
 
-std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const Tensor& guard) {
+std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const Tensor& guard,
+                                       const Tensor& rates) {
+  if (rates.defined() && (rates.rank() != 1 || rates.size(0) != std::ssize(groups_)))
+    throw ShapeError(cat("optimizer: the rates are ", rates.shape(), ", must be [", groups_.size(),
+                         "], one a group"));
   if (grads.size() != parameters_.size())
     throw ValueError(
         cat("optimizer: ", grads.size(), " gradients for ", parameters_.size(), " parameters"));
@@ -96,7 +100,9 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
       throw ShapeError(
           cat("optimizer: '", names_[k], "' is ", p.shape(), ", its gradient ", grads[k].shape()));
     const Group& group = groups_[group_of_[k]];
-    const Tensor lr = group.lr.dtype() == p.dtype() ? group.lr : cast(group.lr, p.dtype());
+    const Tensor rate =
+        rates.defined() ? select(rates, 0, static_cast<std::int64_t>(group_of_[k])) : group.lr;
+    const Tensor lr = rate.dtype() == p.dtype() ? rate : cast(rate, p.dtype());
     Scope name(names_[k]);
     for (const auto& [target, value] : rule(k, grads[k], lr, group.weight_decay))
       out.push_back(guarded(target, value));
@@ -110,6 +116,18 @@ double Optimizer::step(const Tensor& loss) {
   work.push_back(loss);
   tenon::eval(work);
   return loss.item();
+}
+
+std::vector<double> Optimizer::rates(double lr) const {
+  std::vector<double> out;
+  for (const Group& group : groups_) out.push_back(lr * group.lr_scale);
+  return out;
+}
+
+DType Optimizer::rate_dtype() const {
+  for (const Group& group : groups_)
+    if (group.lr.dtype() == DType::Float64) return DType::Float64;
+  return DType::Float32;
 }
 
 void Optimizer::set_lr(double lr) {

@@ -49,9 +49,9 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
       classes_(options.classes),
       open_(variable(ones({}, DType::Bool), "guard")) {
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
-  on_batch_ = compile([this](const std::vector<Tensor>& in) { return trace(in[0], in[1]); });
+  on_batch_ = compile([this](const std::vector<Tensor>& in) { return trace(in[0], in[1], {}); });
   on_numbers_ = compile([this](const std::vector<Tensor>& in) {
-    return trace(set_->input(in[0]), set_->target(in[0]));
+    return trace(set_->input(in[0]), set_->target(in[0]), in[1]);
   });
 }
 
@@ -78,7 +78,8 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, Tensor& guard,
   guard = guard.defined() ? logical_and(guard, fine) : fine;
 }
 
-std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target) {
+std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target,
+                                     const Tensor& rates) {
   net_.train();
   const Tensor scores = net_(input);
   const Tensor value = loss_(scores, target);
@@ -100,7 +101,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target) 
     if (guard.defined()) guard = logical_and(guard, isfinite(clipped.norm));
   }
   std::vector<Tensor> out{in_one(figures)};
-  for (Tensor& update : optimizer_.updates(grads, guard)) out.push_back(std::move(update));
+  for (Tensor& update : optimizer_.updates(grads, guard, rates)) out.push_back(std::move(update));
   for (Tensor& update : updates) out.push_back(std::move(update));
   return out;
 }
@@ -108,12 +109,25 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target) 
 Tensor TrainStep::begin(const Tensor& input, const Tensor& target) {
   return on_batch_({input, target})[0];
 }
-Tensor TrainStep::begin(const Tensor& numbers) { return on_numbers_({numbers})[0]; }
 
-StepOutcome TrainStep::read(const Tensor& figures) const {
-  const double* values = figures.data_as<double>();
+Tensor TrainStep::begin(const Tensor& numbers, const std::vector<double>& rates) {
+  std::vector<double> of_groups;
+  for (double rate : rates)
+    for (double of_group : optimizer_.rates(rate)) of_groups.push_back(of_group);
+  const std::int64_t steps = numbers.size(0), all = std::ssize(of_groups);
+  const Shape shape{steps, all / steps};
+  const Tensor rows =
+      optimizer_.rate_dtype() == DType::Float64
+          ? Tensor::from(of_groups, shape)
+          : Tensor::from(std::vector<float>(of_groups.begin(), of_groups.end()), shape);
+  return on_numbers_.run_many(static_cast<int>(steps), {numbers, rows})[0];
+}
+
+StepOutcome TrainStep::read(const Tensor& figures, std::int64_t row) const {
+  const std::int64_t count = figures.size(-1);
+  const double* values = figures.data_as<double>() + row * count;
   StepOutcome out{values[0], static_cast<std::int64_t>(values[1]), {}};
-  for (std::int64_t k = 2; k < figures.numel(); ++k)
+  for (std::int64_t k = 2; k < count; ++k)
     if (values[k] == 0 && out.overflow.empty())
       out.overflow = optimizer_.parameter_names()[static_cast<std::size_t>(k - 2)];
   return out;

@@ -47,18 +47,19 @@ class TrainStep {
   /// Takes batches from a set on the card; none: from what begin() is given.
   void use(std::optional<ResidentSet> set);
   const std::optional<ResidentSet>& set() const { return set_; }
-  /// Queues a step on a batch (input, target), or on examples of the set by their numbers. The
-  /// figures are for read().
+  /// Queues a step on a batch (input, target). The figures are for read().
   Tensor begin(const Tensor& input, const Tensor& target);
-  Tensor begin(const Tensor& numbers);
-  StepOutcome read(const Tensor& figures) const;
+  /// Queues a step for each row of `numbers`, of examples of the set, in one launch. Step r learns
+  /// at rate `rates[r]`; its figures are row r.
+  Tensor begin(const Tensor& numbers, const std::vector<double>& rates);
+  StepOutcome read(const Tensor& figures, std::int64_t row) const;
   /// Opens the guard that a loss which was not finite has shut.
   void reopen();
   /// Null unless the precision is fp16.
   const LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
 
  private:
-  std::vector<Tensor> trace(const Tensor& input, const Tensor& target);
+  std::vector<Tensor> trace(const Tensor& input, const Tensor& target, const Tensor& rates);
   void scale_gradients(std::vector<Tensor>& grads, Tensor& guard, std::vector<Tensor>& figures,
                        std::vector<Tensor>& updates);
 

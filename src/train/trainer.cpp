@@ -5,6 +5,7 @@
 // epoch under way) is in the checkpoint. That is why a resumed run ends with the bits of one that
 // was never stopped.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -133,13 +134,16 @@ class Fit {
   bool epoch();
   // A step that has been begun and whose figures have not been read.
   struct Queued {
-    Tensor input, target;  // or the numbers of its examples, and nothing
+    Tensor input, target;  // or the numbers of examples, and nothing
     Tensor figures;
-    std::int64_t items;
-    double lr;
-    std::uint64_t seed, counter;  // of the generator, before it
+    std::int64_t row = 0;  // of the numbers and figures, which steps of one launch share
+    std::int64_t items = 0;
+    double lr = 0;
+    std::uint64_t seed = 0, counter = 0;  // of the generator, before it
   };
-  bool begin_step();
+  bool begin_steps();
+  bool begin_step_on_batch();
+  std::int64_t steps_of_launch() const;
   void drain();
   void account(const Queued& step);
   /// Steps begun, read or not.
@@ -171,7 +175,8 @@ class Fit {
   std::int64_t total_ = 0;
   StateDict best_weights_;
   std::deque<Queued> queue_;
-  std::size_t ahead_ = 1;  // steps begun before the oldest is read
+  std::size_t ahead_ = 1;     // steps begun before the oldest is read
+  std::int64_t at_once_ = 1;  // steps of a launch
   Clock::time_point drained_ = Clock::now();
   Speedometer speed_;
   Clock::time_point start_ = Clock::now(), epoch_start_, last_checkpoint_;
@@ -287,8 +292,9 @@ void Fit::checkpoint() {
 }
 
 void Fit::not_finite(const Queued& step, double loss) {
-  const Tensor input =
-      step.target.defined() ? step.input : t_.train_step.set()->input(step.input).eval();
+  const Tensor input = step.target.defined()
+                           ? step.input
+                           : t_.train_step.set()->input(select(step.input, 0, step.row)).eval();
   // The same random draws as in the step that failed.
   Generator::global().set_state(step.seed, step.counter);
   t_.net.train();
@@ -296,35 +302,74 @@ void Fit::not_finite(const Queued& step, double loss) {
   queue_.clear();
   t_.train_step.reopen();
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
-  throw NumericError(cat(
-      "step ", p_.step + 1, ": the loss is ", loss, "; ",
-      culprit.empty() ? "every layer's output is finite, so the loss function made it"
-                      : cat("the first place that is not finite is ", culprit),
-      ". The weights before this step are kept. Try a smaller learning rate (it was ",
-      short_text(t_.optimizer.lr()), "), clip the gradients (clip_norm = 1), or look at the data"));
+  throw NumericError(
+      cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
+          culprit.empty() ? "every layer's output is finite, so the loss function made it"
+                          : cat("the first place that is not finite is ", culprit),
+          ". The weights before this step are kept. Try a smaller learning rate (it was ",
+          short_text(step.lr), "), clip the gradients (clip_norm = 1), or look at the data"));
 }
 
 // False at the end of the epoch's examples.
-bool Fit::begin_step() {
-  Queued q{{}, {}, {}, 0, 0, Generator::global().seed(), Generator::global().counter()};
+bool Fit::begin_steps() {
+  if (!t_.train_step.set()) return begin_step_on_batch();
+  const std::int64_t count = steps_of_launch();
+  std::vector<std::int64_t> numbers;
+  std::vector<Queued> steps;
+  std::vector<double> rates;
+  const std::uint64_t seed = Generator::global().seed(), before = Generator::global().counter();
+  for (std::int64_t r = 0; r < count; ++r) {
+    const std::vector<std::int64_t> batch = train_.next_numbers();
+    if (batch.empty()) break;
+    numbers.insert(numbers.end(), batch.begin(), batch.end());
+    Queued& q = steps.emplace_back();
+    q.row = r;
+    q.items = std::ssize(batch);
+    q.lr = t_.optimizer.base_lr() * schedule_->factor(begun() + r);
+    rates.push_back(q.lr);
+  }
+  if (steps.empty()) return false;
+  t_.optimizer.set_lr(rates.back());
+  const Tensor input = Tensor::from(numbers, {std::ssize(steps), steps[0].items}),
+               figures = t_.train_step.begin(input, rates);
+  const std::uint64_t draws = (Generator::global().counter() - before) / steps.size();
+  for (Queued& q : steps) {
+    q.input = input;
+    q.figures = figures;
+    q.seed = seed;
+    q.counter = before + draws * static_cast<std::uint64_t>(q.row);
+    queue_.push_back(std::move(q));
+  }
+  return true;
+}
+
+bool Fit::begin_step_on_batch() {
+  data::Batch batch;
+  Queued q;
+  q.seed = Generator::global().seed();
+  q.counter = Generator::global().counter();
+  if (!train_.next(batch)) return false;
   t_.optimizer.set_lr(t_.optimizer.base_lr() * schedule_->factor(begun()));
   q.lr = t_.optimizer.lr();
-  if (t_.train_step.set()) {
-    const std::vector<std::int64_t> numbers = train_.next_numbers();
-    if (numbers.empty()) return false;
-    q.items = static_cast<std::int64_t>(numbers.size());
-    q.input = Tensor::from(numbers, {q.items});
-    q.figures = t_.train_step.begin(q.input);
-  } else {
-    data::Batch batch;
-    if (!train_.next(batch)) return false;
-    q.items = batch.size;
-    q.input = std::move(batch.input);
-    q.target = std::move(batch.target);
-    q.figures = t_.train_step.begin(q.input, q.target);
-  }
+  q.items = batch.size;
+  q.input = std::move(batch.input);
+  q.target = std::move(batch.target);
+  q.figures = t_.train_step.begin(q.input, q.target);
   queue_.push_back(std::move(q));
   return true;
+}
+
+// As many whole batches as at_once_ allows, none beyond a step after which the host has something
+// to do. Fewer come in powers of two: each number of runs is captured once.
+std::int64_t Fit::steps_of_launch() const {
+  std::int64_t most =
+      std::min(total_ - begun(), p_.examples / p_.batch - begun() % p_.steps_per_epoch);
+  if (o_.stop_after > 0) most = std::min(most, o_.stop_after - begun());
+  if (folder_ != nullptr && o_.checkpoint_steps > 0)
+    most = std::min(most, o_.checkpoint_steps - begun() % o_.checkpoint_steps);
+  if (most >= at_once_) return at_once_;
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
 // Reads what has been begun. On a card about a tenth of a second of steps is then begun ahead, so
@@ -340,11 +385,17 @@ void Fit::drain() {
   constexpr double kSecondsAhead = 0.1, kMostAhead = 128;
   const double each = seconds_since(drained_) / static_cast<double>(count);
   ahead_ = static_cast<std::size_t>(std::clamp(kSecondsAhead / each, 1.0, kMostAhead));
+  // Between two launches a card waits for some microseconds: those of a millisecond hide that.
+  constexpr double kSecondsOfLaunch = 1e-3, kMostAtOnce = 32;
+  const double at_once = std::ceil(std::clamp(kSecondsOfLaunch / each, 1.0, kMostAtOnce));
+  if (o_.steps_per_launch == 0)
+    at_once_ = std::max(
+        at_once_, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(at_once))));
   drained_ = Clock::now();
 }
 
 void Fit::account(const Queued& step) {
-  const StepOutcome outcome = t_.train_step.read(step.figures);
+  const StepOutcome outcome = t_.train_step.read(step.figures, step.row);
   if (!std::isfinite(outcome.loss)) not_finite(Queued(step), outcome.loss);
   ++p_.step;
   p_.loss_sum += outcome.loss * static_cast<double>(step.items);
@@ -390,7 +441,7 @@ bool Fit::epoch() {
   speed_.restart();
   const double before = p_.seconds;
   drained_ = Clock::now();
-  while (begun() < total_ && begin_step()) {
+  while (begun() < total_ && begin_steps()) {
     const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
     if (whole || queue_.size() >= ahead_) drain();
     p_.seconds = before + seconds_since(epoch_start_);
@@ -482,6 +533,7 @@ TrainResult Fit::run() {
   prepare();
   t_.train_step.reopen();
   t_.train_step.use(resident_set(train_));
+  at_once_ = std::max(o_.steps_per_launch, 1);
   last_checkpoint_ = Clock::now();
   // A run that goes on has no final model yet: an older one would pass for it.
   if (folder_ != nullptr && !finished())
@@ -506,6 +558,9 @@ Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
                  TrainOptions options) {
   if (options.epochs < 1)
     throw ValueError(cat("Trainer: epochs is ", options.epochs, ", must be at least 1"));
+  if (options.steps_per_launch < 0)
+    throw ValueError(cat("Trainer: steps_per_launch is ", options.steps_per_launch,
+                         ", must be at least 1, or 0 for a choice by time"));
   if (options.resume && options.run_dir.empty())
     throw ValueError("Trainer: resume needs a run_dir");
   impl_ = own<Impl>(std::move(net), std::move(loss), optimizer, std::move(options));
