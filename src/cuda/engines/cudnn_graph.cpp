@@ -283,12 +283,14 @@ CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, 
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &card.handle);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
             static_cast<std::int64_t>(operations->list().size()), operations->list().data());
-  // Engines that compile their kernels at run time are slow to start: the last resort.
+  // Engines that compile their kernels at run time are slow to start: where there is no other.
+  int found = 0;
   if (graph.finalize() == CUDNN_STATUS_SUCCESS)
     for (const bool compile : {false, true})
       for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
         for (CudnnDescriptor& config : proposals(graph, mode))
-          if (take(config, convolution, compile) && rank-- == 0) return;
+          if (!(compile && found > 0) && take(config, convolution, compile) && found++ == rank)
+            return;
   throw NotSupported("cuDNN has no deterministic plan (or none of this rank) for this convolution");
 }
 
