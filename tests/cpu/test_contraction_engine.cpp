@@ -5,72 +5,21 @@
 #include <tuple>
 #include <utility>
 
-#include "region_check.h"
+#include "region_builders.h"
 
 using namespace tenon;
+using test::add_epilogue;
+using test::natural;
 using test::RegionCheck;
+using test::transposed;
+using Case = test::ContractionCase;
 
 namespace {
 
 constexpr DType F = DType::Float32;
 
-View natural(const Shape& shape) {
-  View view;
-  std::int64_t stride = 1;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    view.stride[d] = stride;
-    stride *= shape[d];
-  }
-  return view;
-}
-
-/// The last two axes exchanged.
-View transposed(const Shape& shape) {
-  const int r = shape.rank();
-  Shape stored = shape;
-  std::swap(stored[r - 1], stored[r - 2]);
-  View view = natural(stored);
-  std::swap(view.stride[r - 1], view.stride[r - 2]);
-  return view;
-}
-
-struct Case {
-  Shape a, b, out;
-  DType operand = F, result = F, compute = F;
-  Op op = Op::Matmul;
-};
-
 RegionCheck contraction(const Case& k, const View& a, const View& b, bool keep_result = true) {
-  RegionCheck t;
-  t.region.kind = RegionKind::Contraction;
-  Contraction& c = t.region.contraction;
-  c.op = k.op;
-  c.dtype = k.result;
-  c.compute = k.compute;
-  c.a = a;
-  c.b = b;
-  c.a_shape = k.a;
-  c.b_shape = k.b;
-  c.out_shape = k.out;
-  c.a.value = t.leaf(k.operand, k.a);
-  c.b.value = t.leaf(k.operand, k.b);
-  if (keep_result) c.out = t.output(k.result, k.out);
-  return t;
-}
-
-/// bias over columns + tanh, and relu of the bare result, over [batch, rows, columns].
-void add_epilogue(RegionCheck& t, const Shape& space, bool bias_of_rows) {
-  t.region.contraction.has_epilogue = true;
-  t.region.map.space = space;
-  const int acc = t.accumulator(t.region.contraction.dtype);
-  const DType dtype = t.region.contraction.dtype;
-  const int bias =
-      t.load(t.leaf(dtype, bias_of_rows ? Shape{1, space[1], 1} : Shape{1, 1, space[2]}));
-  const int sum = t.compute(Op::Add, dtype, acc, bias);
-  t.store(t.compute(Op::Tanh, dtype, sum));
-  t.store(t.compute(Op::Relu, dtype, acc));
-  const int residual = t.load(t.leaf(dtype, space));
-  t.store(t.compute(Op::Mul, dtype, sum, residual));
+  return test::contraction_of<RegionCheck>(k, a, b, keep_result);
 }
 
 double tolerance(const Case& k) { return k.result == DType::Float64 ? 1e-13 : 2e-5; }
@@ -89,7 +38,8 @@ TEST_CASE("contraction: matrices, plain and transposed, with and without epilogu
     for (const DType dtype : {F, DType::Float64, DType::BFloat16, DType::Float16})
       for (int mode = 0; mode < 4; ++mode) {
         const DType compute = dtype == DType::BFloat16 ? dtype : F;
-        const Case c{{m, k}, {k, n}, {m, n}, dtype, dtype == DType::Float64 ? dtype : F, compute};
+        const Case c{{m, k}, {k, n}, {m, n}, dtype, dtype, dtype == DType::Float64 ? dtype : F,
+                     compute};
         RegionCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
                                     (mode & 1) != 0 ? natural(c.b) : transposed(c.b), mode != 2);
         if (mode >= 2) add_epilogue(t, {1, m, n}, false);
@@ -100,7 +50,7 @@ TEST_CASE("contraction: matrices, plain and transposed, with and without epilogu
 TEST_CASE("contraction: 16-bit results") {
   for (const DType dtype : {DType::BFloat16, DType::Float16})
     for (const bool epilogue : {false, true}) {
-      const Case c{{2, 33, 40}, {2, 40, 70}, {2, 33, 70}, dtype, dtype, dtype};
+      const Case c{{2, 33, 40}, {2, 40, 70}, {2, 33, 70}, dtype, dtype, dtype, dtype};
       RegionCheck t = contraction(c, natural(c.a), natural(c.b));
       if (epilogue) add_epilogue(t, {2, 33, 70}, true);
       t.check(cpu::contraction_engine(), 2e-2);
@@ -110,7 +60,7 @@ TEST_CASE("contraction: 16-bit results") {
 TEST_CASE("contraction: batches: even, broadcast, uneven") {
   for (const DType dtype : {F, DType::Float64})
     for (int mode = 0; mode < 4; ++mode) {
-      Case c{{3, 4, 9, 20}, {3, 4, 20, 31}, {3, 4, 9, 31}, dtype, dtype, dtype};
+      Case c{{3, 4, 9, 20}, {3, 4, 20, 31}, {3, 4, 9, 31}, dtype, dtype, dtype, dtype};
       View a = natural(c.a), b = natural(c.b);
       if (mode == 1)
         b.stride[0] = b.stride[1] = 0;  // one matrix for all: the batches fold into the rows
@@ -150,9 +100,10 @@ TEST_CASE("contraction: convolutions and their gradients") {
     const Shape x{g.n, g.c, g.h, g.w}, w{g.k, g.c / g.v.groups, g.r, g.s}, y{g.n, g.k, p, q};
     for (const DType dtype : {F, DType::BFloat16})
       for (const auto& [c, space] :
-           {std::pair<Case, Shape>{{x, w, y, dtype, F, dtype, Op::Conv2d}, {g.n, g.k, p * q}},
-            {{y, w, x, dtype, F, dtype, Op::Conv2dInputGrad}, {g.n, g.c, g.h * g.w}},
-            {{x, y, w, dtype, F, dtype, Op::Conv2dWeightGrad},
+           {std::pair<Case, Shape>{{x, w, y, dtype, dtype, F, dtype, Op::Conv2d},
+                                   {g.n, g.k, p * q}},
+            {{y, w, x, dtype, dtype, F, dtype, Op::Conv2dInputGrad}, {g.n, g.c, g.h * g.w}},
+            {{x, y, w, dtype, dtype, F, dtype, Op::Conv2dWeightGrad},
              {1, g.k, g.c / g.v.groups * g.r * g.s}}})
         for (int mode = 0; mode < 3; ++mode) {
           RegionCheck t = contraction(c, natural(c.a), natural(c.b), mode != 1);

@@ -2,7 +2,7 @@
 // stores, dtypes.
 #include <doctest/doctest.h>
 
-#include "region_check.h"
+#include "region_builders.h"
 
 using namespace tenon;
 using test::RegionCheck;
@@ -10,10 +10,7 @@ using test::RegionCheck;
 namespace {
 
 RegionCheck with_space(const Shape& space, bool rows = false) {
-  RegionCheck t;
-  t.region.map.space = space;
-  t.region.map.has_rows = rows;
-  return t;
+  return test::map_over<RegionCheck>(space, rows);
 }
 
 constexpr DType F = DType::Float32;

@@ -6,78 +6,27 @@
 #include <tuple>
 #include <utility>
 
+#include "../cpu/region_builders.h"
 #include "cuda/engines/contraction_engine.h"
 #include "device_check.h"
 
 using namespace tenon;
+using test::add_epilogue;
 using test::DeviceCheck;
+using test::natural;
+using test::transposed;
+using Case = test::ContractionCase;
 
 namespace {
 
 constexpr DType F = DType::Float32, BF = DType::BFloat16, H = DType::Float16;
 
-View natural(const Shape& shape) {
-  View view;
-  std::int64_t stride = 1;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    view.stride[d] = stride;
-    stride *= shape[d];
-  }
-  return view;
+DeviceCheck contraction(const Case& k, const View& a, const View& b, bool keep_result = true) {
+  return test::contraction_of<DeviceCheck>(k, a, b, keep_result);
 }
-
-/// The last two axes exchanged.
-View transposed(const Shape& shape) {
-  const int r = shape.rank();
-  Shape stored = shape;
-  std::swap(stored[r - 1], stored[r - 2]);
-  View view = natural(stored);
-  std::swap(view.stride[r - 1], view.stride[r - 2]);
-  return view;
-}
-
-struct Case {
-  Shape a, b, out;
-  DType dtype_a = F, dtype_b = F, result = F, compute = F;
-  Op op = Op::Matmul;
-  bool tf32 = false;
-};
 
 Case product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = F, DType compute = F) {
   return {{m, k}, {k, n}, {m, n}, dtype, dtype, F, compute};
-}
-
-DeviceCheck contraction(const Case& k, const View& a, const View& b, bool keep_result = true) {
-  DeviceCheck t;
-  t.region.kind = RegionKind::Contraction;
-  Contraction& c = t.region.contraction;
-  c.op = k.op;
-  c.dtype = k.result;
-  c.compute = k.compute;
-  c.tf32 = k.tf32;
-  c.a = a;
-  c.b = b;
-  c.a_shape = k.a;
-  c.b_shape = k.b;
-  c.out_shape = k.out;
-  c.a.value = t.leaf(k.dtype_a, k.a);
-  c.b.value = t.leaf(k.dtype_b, k.b);
-  if (keep_result) c.out = t.output(k.result, k.out);
-  return t;
-}
-
-/// bias + tanh, relu of the bare result, a product with a residual, over [batch, rows, columns].
-void add_epilogue(DeviceCheck& t, const Shape& space, bool bias_of_rows) {
-  t.region.contraction.has_epilogue = true;
-  t.region.map.space = space;
-  const DType dtype = t.region.contraction.dtype;
-  const int acc = t.accumulator(dtype);
-  const int bias =
-      t.load(t.leaf(dtype, bias_of_rows ? Shape{1, space[1], 1} : Shape{1, 1, space[2]}));
-  const int sum = t.compute(Op::Add, dtype, acc, bias);
-  t.store(t.compute(Op::Tanh, dtype, sum));
-  t.store(t.compute(Op::Relu, dtype, acc));
-  t.store(t.compute(Op::Mul, dtype, sum, t.load(t.leaf(dtype, space))));
 }
 
 double tolerance(const Case& k) {

@@ -1,6 +1,7 @@
 // Generated kernels of map regions against the reference engine.
 #include <doctest/doctest.h>
 
+#include "../cpu/region_builders.h"
 #include "cuda/engines/map_engine.h"
 #include "device_check.h"
 
@@ -12,11 +13,7 @@ namespace {
 constexpr DType F = DType::Float32;
 
 DeviceCheck with_space(const Shape& space, bool rows = false) {
-  DeviceCheck t;
-  t.region.map.space = space;
-  t.region.map.has_rows = rows;
-  t.region.title = "test";
-  return t;
+  return test::map_over<DeviceCheck>(space, rows);
 }
 
 void check(DeviceCheck& t, double tolerance = 2e-6) {

@@ -12,6 +12,7 @@
 
 #include <tenon/error.h>
 
+#include "../cpu/region_builders.h"
 #include "cuda/engines/cublaslt_engine.h"
 #include "cuda/engines/cublaslt_shape.h"
 #include "cuda/engines/cudnn_engine.h"
@@ -20,6 +21,8 @@
 
 using namespace tenon;
 using test::DeviceCheck;
+using test::natural;
+using test::transposed;
 
 namespace {
 
@@ -31,26 +34,6 @@ cuda::Target with_libraries() {
   return target;
 }
 
-View natural(const Shape& shape) {
-  View view;
-  std::int64_t stride = 1;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    view.stride[d] = stride;
-    stride *= shape[d];
-  }
-  return view;
-}
-
-/// The last two axes exchanged in memory.
-View transposed(const Shape& shape) {
-  const int r = shape.rank();
-  Shape stored = shape;
-  std::swap(stored[r - 1], stored[r - 2]);
-  View view = natural(stored);
-  std::swap(view.stride[r - 1], view.stride[r - 2]);
-  return view;
-}
-
 struct Precision {
   DType memory, compute, result;
   bool tf32;
@@ -60,18 +43,9 @@ struct Precision {
 DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& b,
                         const View& b_view, const Shape& out, const Precision& k,
                         bool keep_result = true) {
-  DeviceCheck t;
-  t.region.kind = RegionKind::Contraction;
-  t.region.title = "test";
-  Contraction& c = t.region.contraction;
-  c.op = op;
-  c.dtype = k.result, c.compute = k.compute, c.tf32 = k.tf32;
-  c.a = a_view, c.b = b_view;
-  c.a_shape = a, c.b_shape = b, c.out_shape = out;
-  c.a.value = t.leaf(k.memory, a);
-  c.b.value = t.leaf(k.memory, b);
-  if (keep_result) c.out = t.output(k.result, out);
-  return t;
+  return test::contraction_of<DeviceCheck>(
+      {a, b, out, k.memory, k.memory, k.result, k.compute, op, k.tf32}, a_view, b_view,
+      keep_result);
 }
 
 constexpr Precision kFp32{F, F, F, false, 2e-5};
