@@ -50,6 +50,7 @@ if(TARGET tenon_cli)
     string(REPLACE "test_" "" name ${name})
     tenon_add_test(cli.${name} 600 ${Python3_EXECUTABLE} -B ${source})
   endforeach()
+  tenon_use_emulator(cli.card)
 endif()
 
 include(cmake/TenonGuards.cmake)
