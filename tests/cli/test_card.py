@@ -12,6 +12,7 @@ import unittest
 from command import TENON, CommandTest
 
 SMALL = ["train", "mlp:784-16-10", "--device", "cuda", "--data", "digits:200,50", "--batch", "10", "--epochs", "2"]
+EMULATED = "fake" in os.environ.get("TENON_CUDA_DRIVER", "")
 WARM = os.environ.get("TENON_CACHE")  # kernels that other tests have compiled
 
 
@@ -31,13 +32,12 @@ class CardTest(CommandTest):
                 cls.environment[name] = os.environ[name]
         if WARM:
             cls.environment["TENON_CACHE"] = WARM
-        cls.emulated = "fake" in os.environ.get("TENON_CUDA_DRIVER", "")
         if card_problem():
             cls.tearDownClass()
             raise unittest.SkipTest(card_problem())
 
     def need_emulator(self):
-        if not self.emulated:
+        if not EMULATED:
             self.skipTest("needs the emulated card")
 
     def weights(self, name):
@@ -133,8 +133,8 @@ class KernelCache(CardTest):
 
 
 class Stops(CardTest):
-    LONG = ["train", "mlp:784-16-10", "--device", "cuda", "--data", "digits:800,50", "--batch", "10", "--epochs", "2",
-            "--set", "checkpoint_steps=10"]
+    LONG = ["train", "mlp:784-16-10", "--device", "cuda", "--data", "digits:800,50", "--batch", "10",
+            "--epochs", "2" if EMULATED else "60", "--set", "checkpoint_steps=10"]
 
     def stop_after_a_checkpoint(self, name, number):
         process = self.start(*self.LONG, "--out", name)
