@@ -4,7 +4,9 @@
 // channels (packed filters); it is transposed on its way to NCHW. Pixels in lanes: a tile is a few
 // output channels (broadcast from packed filters) by vectors of neighbouring plane positions, of
 // which those past the end of a row are dropped on the way out. The first wastes lanes when there
-// are few channels, the second when rows are short; a cost estimate picks. Bound by arithmetic;
+// are few channels, the second when rows are short; a cost estimate picks. The input gradient of an
+// unpadded convolution, most of whose taps near the edges would meet zeros, has spread tiles in the
+// first form: a short row of inputs is spread over the outputs it reaches. Bound by arithmetic;
 // planes, filters and results of a chunk stay in the second-level cache.
 #include "cpu/kernels/conv_correlate.h"
 
@@ -31,6 +33,7 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b;
 struct Plan {
   bool pairs = false;
   bool channel_lanes = false;
+  bool spread = false;               // channels in lanes, by spread tiles: planes are whole
   int nv = 1, lanes = 4, width = 1;  // width: of a packed filter panel, in channels
   Planes planes;
   std::int64_t in_words = 0;         // channels or channel pairs
@@ -59,6 +62,27 @@ double pixel_lanes_cost(const Correlation& pass, std::int64_t steps, const Plane
   const double scale = static_cast<double>(planes.width) / static_cast<double>(pass.cols.longest());
   const double vectors = static_cast<double>(pass.out_h * pass.out_w) * scale / lanes + 1;
   return vectors * static_cast<double>(pass.out_channels) * (1.1 * static_cast<double>(steps) + 6);
+}
+
+// Vectors of output channels of a spread tile, 0 where there is none for the pass: the input
+// gradient of a convolution without padding, of rows that fit a tile.
+int spread_vectors(const Correlation& pass, const Plan& plan, const KernelSet& kernels) {
+  const PassAxis &rows = pass.rows, &cols = pass.cols;
+  const bool fits = rows.backward && rows.stride == 1 && cols.stride == 1 && cols.dil == 1 &&
+                    cols.pad == 0 && cols.filter == kSpreadTaps && cols.in <= kMaxMr &&
+                    cols.out == cols.in + kSpreadTaps - 1 && pass.out_channels > kernels.lanes;
+  if (!fits) return 0;
+  const auto& tiles = kernels.spread[plan.pairs];
+  if (pass.out_channels > 2 * kernels.lanes && tiles[4][cols.in] != nullptr) return 4;
+  return tiles[2][cols.in] != nullptr ? 2 : 0;
+}
+
+// The input itself, as planes.
+Planes whole_planes(const PassAxis& rows, const PassAxis& cols) {
+  Planes planes;
+  planes.in_h = planes.rows = rows.in;
+  planes.in_w = planes.width = cols.in;
+  return planes;
 }
 
 // Work of all phases: the taps of each, summed.
@@ -101,6 +125,14 @@ Plan plan_correlation(const Correlation& pass, Math math, const KernelSet& kerne
   plan.in_words = words_of(pass.in_channels, plan.pairs);
   plan.steps = plan.in_words * taps_of(pass);
   cut_units(pass, plan);
+  plan.nv = spread_vectors(pass, plan, kernels);
+  if (plan.nv > 0) {
+    plan.spread = plan.channel_lanes = true;
+    plan.planes = whole_planes(pass.rows, pass.cols);
+    plan.width = plan.nv * kernels.lanes;
+    plan.panels = div_up(pass.out_channels, plan.width);
+    return plan;
+  }
   const std::int64_t phases = pass.rows.phases() * pass.cols.phases(),
                      steps = div_up(plan.steps, phases);
   plan.channel_lanes = channel_lanes_cost(pass, steps, kernels.lanes) <
@@ -256,7 +288,9 @@ class Correlator {
     each_phase(group, [&](const Phase& phase) {
       const std::int64_t rows = std::min(row1, phase.rows.out_count) - row0;
       if (rows <= 0 || phase.cols.out_count <= 0) return;
-      if (plan_.channel_lanes) {
+      if (plan_.spread) {
+        spread_tiles(phase, planes, tile, row0, rows, result);
+      } else if (plan_.channel_lanes) {
         channel_tiles(phase, planes, tile, row0, rows, result);
       } else {
         pixel_tiles(phase, planes, tile, row0, rows, result);
@@ -274,8 +308,8 @@ class Correlator {
   // which may reach beyond the last one.
   const float* planes_of(ConvOperand in, std::int64_t image, std::int64_t row0, float* copied) {
     const std::int64_t size = plan_.planes.in_h * plan_.planes.in_w;
-    if (plan_.channel_lanes && plan_.planes.whole() && row0 == 0 && math_ == Math::F32 &&
-        in.dtype == DType::Float32)
+    if (plan_.channel_lanes && plan_.planes.whole() && (row0 == 0 || plan_.spread) &&
+        math_ == Math::F32 && in.dtype == DType::Float32)
       return static_cast<const float*>(in.data) + image * pass_.in_channels * size;
     const int channels = plan_.pairs ? 2 : 1;
     for (std::int64_t c = 0; c < plan_.in_words; ++c) {
@@ -285,7 +319,8 @@ class Correlator {
       source.lo = element(in.data, in.dtype, (image * pass_.in_channels + channel) * size);
       if (channels == 2 && channel + 1 < pass_.in_channels)
         source.hi = element(source.lo, in.dtype, size);
-      copy_plane(kernels_, plan_.planes, source, row0, math_, copied + c * plan_.planes.size());
+      copy_plane(kernels_, plan_.planes, source, plan_.spread ? 0 : row0, math_,
+                 copied + c * plan_.planes.size());
     }
     return copied;
   }
@@ -330,6 +365,30 @@ class Correlator {
           }
         }
         i += rp;
+      }
+    }
+  }
+
+  // Channels in lanes, a row of outputs at a time, with those filter rows that meet input.
+  void spread_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
+                    std::int64_t rows, float* out) {
+    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const TileFn multiply = kernels_.spread[plan_.pairs][plan_.nv][pass_.cols.in];
+    TileArgs args;
+    args.b_step = args.ldc = plan_.width;
+    args.c = tile;
+    for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
+      const std::int64_t channel = panel * plan_.width;
+      const int channels =
+          static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
+      const float* filters = phase.filters + panel * phase.steps * plan_.width;
+      for (std::int64_t row = row0; row < row0 + rows; ++row) {
+        args.b = filters + set_steps(phase, row, row + 1, args) * plan_.width;
+        args.a = planes + row * plan_.planes.width;
+        args.steps /= kSpreadTaps;
+        multiply(args);
+        store_channels(phase, tile, static_cast<int>(pass_.out_w), channels, out + channel * pixels,
+                       row, 0);
       }
     }
   }

@@ -16,6 +16,7 @@ namespace tenon::cpu {
 constexpr int kMaxMr = 14;  // rows of a tile
 constexpr int kMaxWindowRows = 7;
 constexpr int kMaxNr = 64;  // floats of a tile's row
+constexpr int kSpreadTaps = 3;
 
 struct TileArgs {
   std::int64_t steps = 0;  // of the reduction, in words
@@ -41,6 +42,10 @@ struct TileArgs {
 ///   window A:  a[table[step] + (i / rq) * a_row + i % rq]         table B:   b[table[step] + v *
 ///   b_vector + lane]
 using TileFn = void (*)(const TileArgs&);
+
+// A spread tile has a whole row of q inputs and no outputs but those that it reaches: c row i (of
+// q + kSpreadTaps - 1) = sum over steps and taps t of a[table[step * kSpreadTaps] + i - t] *
+// B(step * kSpreadTaps + t, j) where 0 <= i - t < q. Nothing is multiplied with padding.
 
 /// Sums of products of whole vectors: c[j * c_tap + i * lanes + lane] += sum over steps of
 /// a[i * a_row + step * lanes + lane] * b[taps[j] + step * lanes + lane]. The lanes are added up by
@@ -110,6 +115,7 @@ struct KernelSet {
   DotFn dot[2][kMaxDotRows + 1][kMaxDotTaps + 1] = {};  // by [pairs words][mk][number of taps]
   int max_dot_rows = 1;
   TileFn window[2][5][kMaxWindowRows + 1][kMaxMr + 1] = {};
+  TileFn spread[2][5][kMaxMr + 1] = {};  // by [pairs words][nv][q]
 
   /// Matrix registers for pairs, where there are any: between begin and end on the same thread.
   BlockFn block_tile = nullptr;

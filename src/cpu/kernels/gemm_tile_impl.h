@@ -110,6 +110,49 @@ void tile(const TileArgs& t) {
   }
 }
 
+template <class V, bool Pairs, int Q, int NV>
+void spread(const TileArgs& t) {
+  using reg = typename V::reg;
+  constexpr int kOut = Q + kSpreadTaps - 1;
+  reg acc[kOut][NV];
+  TENON_UNROLL
+  for (int i = 0; i < kOut * NV; ++i) acc[i / NV][i % NV] = V::zero();
+  const float* b = t.b;
+  const std::int32_t* table = t.table;
+  for (std::int64_t step = t.steps; step > 0; --step, table += kSpreadTaps) {
+    const float* a = t.a + *table;
+    TENON_UNROLL
+    for (int tap = 0; tap < kSpreadTaps; ++tap, b += t.b_step) {
+      reg bv[NV];
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v) bv[v] = V::load(b + v * V::lanes);
+      TENON_UNROLL
+      for (int j = 0; j < Q; ++j) {
+        const reg av = V::broadcast(a + j);
+        TENON_UNROLL
+        for (int v = 0; v < NV; ++v) {
+          if constexpr (Pairs) {
+            acc[j + tap][v] = V::fma_pairs(av, bv[v], acc[j + tap][v]);
+          } else {
+            acc[j + tap][v] = V::fma(av, bv[v], acc[j + tap][v]);
+          }
+        }
+      }
+    }
+  }
+  TENON_UNROLL
+  for (int i = 0; i < kOut * NV; ++i)
+    V::store(t.c + i / NV * t.ldc + i % NV * V::lanes, acc[i / NV][i % NV]);
+}
+
+template <class V, bool Pairs, int NV, int Q>
+void fill_spread(KernelSet& set) {
+  if constexpr (Q + kSpreadTaps - 1 <= V::max_mr[NV]) {
+    set.spread[Pairs][NV][Q] = spread<V, Pairs, Q, NV>;
+    fill_spread<V, Pairs, NV, Q + 1>(set);
+  }
+}
+
 template <class V, bool Pairs, int MK, int Taps>
 void dot(const DotArgs& t) {
   using reg = typename V::reg;
@@ -194,6 +237,8 @@ void fill_all_tiles(KernelSet& set) {
   fill_dots<V, Pairs, 1>(set);
   fill_windows<V, Pairs, 1>(set);
   fill_windows<V, Pairs, 2>(set);
+  fill_spread<V, Pairs, 2, 1>(set);
+  fill_spread<V, Pairs, 4, 1>(set);
 }
 
 template <class V, DType D>
