@@ -410,8 +410,9 @@ class Correlator {
     }
   }
 
-  // Where rows nearly fill vectors, the vectors of a tile are pieces of neighbouring rows; else
-  // they run on over the ends of rows.
+  // Where rows nearly fill vectors, the vectors of a tile are pieces of neighbouring rows, which
+  // the tile writes where they belong; else they run on over the ends of rows and are sorted out
+  // afterwards, which costs as much as some steps.
   void pixel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                    std::int64_t rows, float* out) {
     const std::int64_t cols = phase.cols.out_count, pitch = plan_.planes.width;
@@ -419,7 +420,9 @@ class Correlator {
     TileArgs args;
     args.c = tile;
     args.a_step = plan_.width;
-    if (pieces * plan_.lanes > pitch) return flat_tiles(phase, args, planes, row0, rows, out);
+    constexpr std::int64_t kWrite = 2, kSort = 8;
+    if ((phase.steps + kWrite) * pieces * plan_.lanes > (phase.steps + kSort) * pitch)
+      return flat_tiles(phase, args, planes, row0, rows, out);
     const std::int64_t piece = div_up(cols, pieces);
     // Fewer rows in a tile leave out more filter rows that only meet padding.
     const int most = pass_.rows.backward ? 2 : plan_.nv;
@@ -429,13 +432,17 @@ class Correlator {
       while (nv > rows - i) nv /= 2;
       for (std::int64_t j = 0; j < cols; j += piece) {
         const int count = static_cast<int>(std::min(piece, cols - j));
+        args.b = planes + i * pitch + j;
+        if (phase.cols.out_step == 1) {
+          direct_tile(phase, args, nv, row0 + i, j, count, out);
+          continue;
+        }
         Segment segments[kMaxNr];
         int used = 0;
         for (int v = 0; v < nv; ++v) {
           used += segments_of(phase, v * plan_.lanes, row0 + i + v, j, count, segments + used);
         }
-        args.b = planes + i * pitch + j;
-        pixel_tile(phase, args, nv, row0 + i, row0 + i + nv, segments, used, out);
+        sorted_tile(phase, args, nv, row0 + i, row0 + i + nv, segments, used, out);
       }
       i += nv;
     }
@@ -459,28 +466,54 @@ class Correlator {
                             static_cast<int>(last - first), segments + used);
       }
       args.b = planes + start;
-      pixel_tile(phase, args, vectors > 2 ? 4 : vectors, row0 + start / pitch,
-                 row0 + (end - 1) / pitch + 1, segments, used, out);
+      sorted_tile(phase, args, vectors > 2 ? 4 : vectors, row0 + start / pitch,
+                  row0 + (end - 1) / pitch + 1, segments, used, out);
     }
   }
 
-  // All output channels of one tile of plane positions, which belongs to the output rows [out0,
-  // out1).
-  void pixel_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t out0, std::int64_t out1,
-                  const Segment* segments, int count, float* out) {
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+  // Calls f(tile, its first output channel, how many) for all output channels of one tile of plane
+  // positions, which belongs to the output rows [out0, out1); f says where the tile is written.
+  template <class F>
+  void each_panel(const Phase& phase, TileArgs args, int nv, std::int64_t out0, std::int64_t out1,
+                  F f) {
     const std::int64_t skipped = set_steps(phase, out0, out1, args);
-    args.cols = nv * plan_.lanes;
-    args.ldc = args.cols;
     for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
       const std::int64_t channel = panel * plan_.width;
       const int channels =
           static_cast<int>(std::min<std::int64_t>(plan_.width, pass_.out_channels - channel));
       args.a = phase.filters + (panel * phase.steps + skipped) * plan_.width;
-      kernels_.table_b[plan_.pairs][nv][channels](args);
-      kernels_.store_segments(args.c, args.ldc, channels, segments, count, out + channel * pixels,
-                              pixels);
+      f(kernels_.table_b[plan_.pairs][nv][channels], args, channel, channels);
     }
+  }
+
+  // Pieces of neighbouring rows, from (row, col) on, go straight to the result.
+  void direct_tile(const Phase& phase, TileArgs args, int nv, std::int64_t row, std::int64_t col,
+                   int count, float* out) {
+    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    float* const first = out + (phase.rows.out_first + row * phase.rows.out_step) * pass_.out_w +
+                         phase.cols.out_first + col;
+    args.cols = count;
+    args.ldc = pixels;
+    args.c_vector = phase.rows.out_step * pass_.out_w;
+    each_panel(phase, args, nv, row, row + nv,
+               [&](TileFn multiply, TileArgs& panel, std::int64_t channel, int) {
+                 panel.c = first + channel * pixels;
+                 multiply(panel);
+               });
+  }
+
+  // Positions that are no neighbours in the result go there segment by segment.
+  void sorted_tile(const Phase& phase, TileArgs args, int nv, std::int64_t out0, std::int64_t out1,
+                   const Segment* segments, int count, float* out) {
+    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    args.cols = args.c_vector = plan_.lanes;
+    args.ldc = nv * plan_.lanes;
+    each_panel(phase, args, nv, out0, out1,
+               [&](TileFn multiply, TileArgs& panel, std::int64_t channel, int channels) {
+                 multiply(panel);
+                 kernels_.store_segments(panel.c, panel.ldc, channels, segments, count,
+                                         out + channel * pixels, pixels);
+               });
   }
 
   // Outputs [col, col + count) of a row, which stand in the tile from column `from` on: one

@@ -29,7 +29,8 @@ struct TileArgs {
   const std::int32_t* table = nullptr;  // offset of each step (table B, window A)
   float* c = nullptr;
   std::int64_t ldc = 0;
-  std::int64_t cols = 0;        // columns stored; the tile computes nv * lanes
+  std::int64_t cols = 0;        // columns stored, table B: of each vector; nv * lanes are computed
+  std::int64_t c_vector = 0;    // words of c from one vector to the next (table B)
   const float* sums = nullptr;  // added to the result where not null; may be c
   std::int64_t ld_sums = 0;
   const char* ahead = nullptr;  // strided tiles fetch what stands here into the second-level cache

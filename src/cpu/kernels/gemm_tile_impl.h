@@ -52,6 +52,15 @@ void tile(const TileArgs& t) {
       if constexpr (NV * V::lanes > 16) __builtin_prefetch(row + NV * V::lanes - 1);
     }
   }
+  // What the tile of the next rows will write.
+  if constexpr (R == Reach::TableB) {
+    const float* row = t.c + NV * t.c_vector;
+    TENON_UNROLL
+    for (int i = 0; i < MR; ++i, row += t.ldc) {
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v) __builtin_prefetch(row + v * t.c_vector, 1);
+    }
+  }
   for (std::int64_t step = t.steps; step > 0; --step) {
     const float* ak = a;
     const float* bk = b;
@@ -82,6 +91,16 @@ void tile(const TileArgs& t) {
     if constexpr (R != Reach::TableB) b += t.b_step;
   }
   constexpr int kWidth = NV * V::lanes;
+  if constexpr (R == Reach::TableB) {
+    float* row = t.c;
+    const int count = static_cast<int>(t.cols);
+    TENON_UNROLL
+    for (int i = 0; i < MR; ++i, row += t.ldc) {
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v) V::store_part(row + v * t.c_vector, acc[i][v], count);
+    }
+    return;
+  }
   if (t.cols < kWidth) {
     float edge[MR * kWidth];
     TENON_UNROLL
