@@ -73,44 +73,51 @@ std::vector<Tensor> shared(const std::vector<Tensor>& inputs) {
   return out;
 }
 
+template <class Launch>
+double seconds_of(const Launch& launch) {
+  const Clock::time_point start = Clock::now();
+  launch();
+  synchronize();
+  return std::max(seconds_since(start), 1e-6);
+}
+
+// As training does: a launch takes about a millisecond of steps.
+int steps_of_launch(double seconds) {
+  return static_cast<int>(
+      std::bit_ceil(static_cast<unsigned>(std::ceil(std::clamp(1e-3 / seconds, 1.0, 32.0)))));
+}
+
+// An inference on a card is a launch of its own: those of one launch would run side by side.
 Timing measure(Step& step, double budget_s, bool on_card) {
-  for (int i = 0; i < 3; ++i) step.function(step.inputs);
+  const auto once = [&step] { step.function(step.inputs); };
+  for (int i = 0; i < 3; ++i) once();
   synchronize();
-  Clock::time_point start = Clock::now();
-  step.function(step.inputs);
-  synchronize();
-  double one = std::max(seconds_since(start), 1e-5);
-  int steps = 1, launches = 1;
-  std::vector<Tensor> inputs;
-  if (on_card) {
-    // As in training: a launch takes about a millisecond of steps, and a card is given work ahead,
-    // so that the clock stops once for about 20 ms.
-    steps = static_cast<int>(
-        std::bit_ceil(static_cast<unsigned>(std::ceil(std::clamp(1e-3 / one, 1.0, 32.0)))));
-    inputs = shared(step.inputs);
-    for (int i = 0; i < 3; ++i) step.function.run_many(steps, inputs);
+  double one = seconds_of(once);
+  const int steps = on_card && step.optimizer != nullptr ? steps_of_launch(one) : 1;
+  const std::vector<Tensor> inputs = shared(step.inputs);
+  const auto launch = [&] {
+    if (steps == 1)
+      once();
+    else
+      step.function.run_many(steps, inputs);
+  };
+  if (steps > 1) {
+    for (int i = 0; i < 3; ++i) launch();
     synchronize();
-    start = Clock::now();
-    step.function.run_many(steps, inputs);
-    synchronize();
-    one = std::max(seconds_since(start) / steps, 1e-6);
-    launches = std::max(1, static_cast<int>(0.02 / one / steps));
+    one = seconds_of(launch) / steps;
   }
+  // A card is given work ahead, as in training: the clock stops once for about 20 ms of steps.
+  const int launches = on_card ? std::max(1, static_cast<int>(0.02 / one / steps)) : 1;
+  const int inner = steps * launches;
   // More than the 200 steps of the other systems' scripts would change nothing but the time it
   // takes.
-  const int inner = steps * launches;
   const auto repeats = static_cast<std::size_t>(std::clamp(budget_s / one / inner, 5.0, 200.0));
   std::vector<double> times;
-  for (std::size_t i = 0; i < repeats; ++i) {
-    start = Clock::now();
-    for (int k = 0; k < launches; ++k)
-      if (on_card)
-        step.function.run_many(steps, inputs);
-      else
-        step.function(step.inputs);
-    if (on_card) synchronize();
-    times.push_back(seconds_since(start) * 1e3 / inner);
-  }
+  for (std::size_t i = 0; i < repeats; ++i)
+    times.push_back(seconds_of([&] {
+                      for (int k = 0; k < launches; ++k) launch();
+                    }) *
+                    1e3 / inner);
   std::sort(times.begin(), times.end());
   const std::size_t middle = repeats / 2;
   const double median = repeats % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
