@@ -1,6 +1,8 @@
-# Device headers travel in the library as bytes, so that kernels can be compiled at run time wherever the library goes.
+# Device headers travel in the library as bytes, so that kernels can be compiled at run time wherever the library goes; so do
+# tables of which engines were measured to be fast on a card.
 file(GLOB TENON_DEVICE_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
-     ${PROJECT_SOURCE_DIR}/src/scalar/*.h ${PROJECT_SOURCE_DIR}/src/cuda/kernels/*.cuh)
+     ${PROJECT_SOURCE_DIR}/src/scalar/*.h ${PROJECT_SOURCE_DIR}/src/cuda/kernels/*.cuh
+     ${PROJECT_SOURCE_DIR}/src/cuda/tuned/*.tune)
 list(TRANSFORM TENON_DEVICE_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE TENON_DEVICE_HEADER_PATHS)
 string(REPLACE ";" "|" TENON_DEVICE_HEADER_LIST "${TENON_DEVICE_HEADERS}")
 set(TENON_EMBEDDED_SOURCE ${PROJECT_BINARY_DIR}/generated/cuda_headers.cpp)

@@ -14,8 +14,8 @@ namespace tenon {
 
 /// Who runs a product or a convolution on a card, where several engines can: Off asks them where
 /// they expect to be good; Read (the default) takes what was measured before on such a card, where
-/// that is known; Write measures what is not known yet when a program is planned, which takes a
-/// second or so, and keeps it in the cache folder. The choice changes the order of sums, so bits
+/// that is known; Write measures what is not known yet when a program is planned, which takes
+/// seconds, and keeps it in the cache folder. The choice changes the order of sums, so bits
 /// repeat only under the same one. The CPU has one engine for each.
 enum class Tune { Off, Read, Write };
 TENON_API const char* name(Tune tune);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/target.h"
@@ -83,6 +84,10 @@ struct Difference {
 };
 Difference difference(const void* expected, const void* got, DType dtype, std::int64_t count,
                       int index);
+
+/// Tables of the fastest engines by card (TuneTable's text), measured where this library was made;
+/// none where kernels cannot be compiled, since those that came compiled are others.
+std::vector<std::string_view> measured_choices();
 
 /// What the card calls itself: "NVIDIA H200".
 std::string model_of(int index);

@@ -3,6 +3,7 @@
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/vendor_library.h"
+#include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 
 namespace tenon::cuda {
@@ -38,6 +39,17 @@ std::int64_t free_memory(int index) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> measured_choices() {
+  std::vector<std::string_view> tables;
+  if (!nvrtc().problem.empty()) return tables;
+  for (std::size_t i = 0; i < embedded_file_count; ++i) {
+    const EmbeddedFile& file = embedded_files[i];
+    if (std::string_view(file.name).starts_with("cuda/tuned/"))
+      tables.emplace_back(reinterpret_cast<const char*>(file.bytes), file.size);
+  }
+  return tables;
+}
 
 Facts facts() {
   Facts all;

@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cuda/cuda.h"
 
 namespace tenon {
 namespace {
@@ -73,6 +74,16 @@ bool TuneStore::write(const TuneTable& table) const {
   if (good && !error) return true;
   fs::remove(temporary, error);
   return false;
+}
+
+const TuneTable& built_in_choices() {
+  static const TuneTable* const all = [] {
+    auto* made = new TuneTable;
+    for (const std::string_view text : cuda::measured_choices())
+      made->merge(TuneTable::parse(text));
+    return made;
+  }();
+  return *all;
 }
 
 std::optional<TuneChoice> TuneStore::find(const std::string& key) {

@@ -14,6 +14,7 @@
 #include <tenon/error.h>
 
 #include "../io/folder.h"
+#include "cuda/cuda.h"
 #include "cuda/engines/contraction_engine.h"
 #include "plan/schedule.h"
 #include "run/tune.h"
@@ -397,6 +398,14 @@ TEST_CASE("tune: what a run recorded comes before what the disk says since") {
     CHECK(record.table().size() == 1);
   }
   CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
+}
+
+TEST_CASE("tune: the tables that travel in the library are whole") {
+  for (const std::string_view text : cuda::measured_choices()) {
+    int damaged = 0;
+    CHECK(TuneTable::parse(text, &damaged).size() > 0);
+    CHECK(damaged == 0);
+  }
 }
 
 TEST_CASE("tune: files that are damaged, foreign or not writable do no harm") {
