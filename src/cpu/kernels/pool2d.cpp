@@ -85,29 +85,46 @@ void for_planes(const PoolShape& s, F f) {
   });
 }
 
-// The rectangle of outputs whose windows lie wholly inside the input, as a run over `plane`.
+// The rectangle of outputs whose windows lie wholly inside the input, where there are vector loops
+// for it: the rest is border.
 struct Interior {
   Range rows{0, 0}, cols{0, 0};
-  PoolRun run;
+  std::int64_t first_output = 0;
 
-  Interior(const PoolShape& s, const float* plane, int dil_h, int dil_w) {
+  Interior(const PoolShape& s, int dil_h, int dil_w, bool vectors) {
+    if (!vectors) return;
     rows = inside(s.h, s.p, s.kernel_h, s.stride_h, s.pad_h, dil_h);
     cols = inside(s.w, s.q, s.kernel_w, s.stride_w, s.pad_w, dil_w);
-    run.x = plane + (rows.first * s.stride_h - s.pad_h) * s.w + cols.first * s.stride_w - s.pad_w;
-    run.x_out_row = s.stride_h * s.w;
-    run.x_tap_row = dil_h * s.w;
-    run.tap_rows = s.kernel_h;
-    run.tap_cols = s.kernel_w;
-    run.tap_step = dil_w;
-    run.stride = s.stride_w;
-    run.rows = rows.last - rows.first;
-    run.cols = cols.last - cols.first;
-    run.pitch = s.q;
+    first_output = rows.first * s.q + cols.first;
+    first_input_ = (rows.first * s.stride_h - s.pad_h) * s.w + cols.first * s.stride_w - s.pad_w;
+    run_.x_out_row = s.stride_h * s.w;
+    run_.x_tap_row = dil_h * s.w;
+    run_.tap_rows = s.kernel_h;
+    run_.tap_cols = s.kernel_w;
+    run_.tap_step = dil_w;
+    run_.stride = s.stride_w;
+    run_.rows = rows.last - rows.first;
+    run_.cols = cols.last - cols.first;
+    run_.pitch = s.q;
   }
+
+  PoolRun over(const float* plane) const {
+    PoolRun run = run_;
+    run.x = plane + first_input_;
+    return run;
+  }
+
   bool has(std::int64_t i, std::int64_t j) const {
     return i >= rows.first && i < rows.last && j >= cols.first && j < cols.last;
   }
+
+ private:
+  std::int64_t first_input_ = 0;
+  PoolRun run_;
 };
+
+template <class T>
+constexpr bool kVectors = std::is_same_v<T, float>;
 
 // f(i, j) for every output that is not of the interior.
 template <class F>
@@ -123,38 +140,43 @@ void for_border(const PoolShape& s, const Interior& interior, F f) {
   }
 }
 
-// f(output index, input index of its largest) for all windows of a plane: scatter and gather are
-// made of it.
-template <class T, class F>
-void for_argmax(const PoolShape& s, const T* x, F f) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (s.kernel_h * s.kernel_w <= kMaxTaps) {
-      const Interior interior(s, x, s.dil_h, s.dil_w);
-      PoolRun run = interior.run;
-      run.rows = 1;
-      float best[kTapFloats], taps[kTapFloats];
-      for (std::int64_t i = interior.rows.first; i < interior.rows.last; ++i) {
-        for (std::int64_t j = 0; j < interior.run.cols; j += kTapFloats) {
-          run.cols = std::min(kTapFloats, interior.run.cols - j);
-          run.x = interior.run.x + (i - interior.rows.first) * run.x_out_row + j * run.stride;
-          pool_rows().max(run, best, taps);
-          for (std::int64_t t = 0; t < run.cols; ++t) {
-            const int tap = static_cast<int>(taps[t]);
-            const std::int64_t offset =
-                tap / s.kernel_w * run.x_tap_row + tap % s.kernel_w * run.tap_step;
-            f(i * s.q + interior.cols.first + j + t, run.x - x + t * run.stride + offset);
-          }
-        }
+// f(output index, input index of its largest) for the interior of a plane.
+template <class F>
+void for_argmax_inside(const PoolShape& s, const Interior& interior, const float* x, F f) {
+  const PoolRun all = interior.over(x);
+  PoolRun run = all;
+  run.rows = 1;
+  float best[kTapFloats], taps[kTapFloats];
+  for (std::int64_t i = 0; i < all.rows; ++i) {
+    for (std::int64_t j = 0; j < all.cols; j += kTapFloats) {
+      run.cols = std::min(kTapFloats, all.cols - j);
+      run.x = all.x + i * run.x_out_row + j * run.stride;
+      pool_rows().max(run, best, taps);
+      for (std::int64_t t = 0; t < run.cols; ++t) {
+        const int tap = static_cast<int>(taps[t]);
+        const std::int64_t offset =
+            tap / s.kernel_w * run.x_tap_row + tap % s.kernel_w * run.tap_step;
+        f(interior.first_output + i * s.q + j + t, run.x - x + t * run.stride + offset);
       }
-      for_border(s, interior, [&](std::int64_t i, std::int64_t j) {
-        f(i * s.q + j, window_argmax(s, x, i, j));
-      });
-      return;
     }
   }
-  for (std::int64_t i = 0; i < s.p; ++i) {
-    for (std::int64_t j = 0; j < s.q; ++j) f(i * s.q + j, window_argmax(s, x, i, j));
-  }
+}
+
+// f(plane, output index, input index of its largest), of that plane, for all windows: scatter and
+// gather are made of it. start(plane) comes before.
+template <class T, class Start, class F>
+void for_argmax(const PoolShape& s, const T* x, Start start, F f) {
+  const bool few = s.kernel_h * s.kernel_w <= kMaxTaps;
+  const Interior interior(s, s.dil_h, s.dil_w, kVectors<T> && few);
+  for_planes(s, [&](std::int64_t plane) {
+    const T* in = x + plane * s.h * s.w;
+    const auto found = [&](std::int64_t to, std::int64_t from) { f(plane, to, from); };
+    start(plane);
+    if constexpr (kVectors<T>) for_argmax_inside(s, interior, in, found);
+    for_border(s, interior, [&](std::int64_t i, std::int64_t j) {
+      found(i * s.q + j, window_argmax(s, in, i, j));
+    });
+  });
 }
 
 bool is_2x2(const PoolShape& s) {
@@ -162,21 +184,27 @@ bool is_2x2(const PoolShape& s) {
          s.pad_w == 0 && s.dil_h == 1 && s.dil_w == 1 && 2 * s.p <= s.h && 2 * s.q <= s.w;
 }
 
-// What 2 x 2 windows do not cover: a last odd column, a last odd row.
-void clear_uncovered(const PoolShape& s, float* dx) {
-  for (std::int64_t i = 0; i < 2 * s.p; ++i)
-    std::fill(dx + i * s.w + 2 * s.q, dx + (i + 1) * s.w, 0.0f);
-  std::fill(dx + 2 * s.p * s.w, dx + s.h * s.w, 0.0f);
+// Backward through windows of 2 x 2, which share no input: f(plane) writes what they cover, and a
+// last odd column and row are cleared.
+template <class F>
+void backward_2x2(const PoolShape& s, float* dx, F f) {
+  for_planes(s, [&](std::int64_t plane) {
+    float* out = dx + plane * s.h * s.w;
+    f(plane);
+    if (2 * s.q < s.w) {
+      for (std::int64_t i = 0; i < 2 * s.p; ++i)
+        std::fill(out + i * s.w + 2 * s.q, out + (i + 1) * s.w, 0.0f);
+    }
+    std::fill(out + 2 * s.p * s.w, out + s.h * s.w, 0.0f);
+  });
 }
 
-template <class T>
-T average(const PoolShape& s, const T* x, std::int64_t i, std::int64_t j) {
-  const Window v = average_window(s, i, j);
-  T sum = T(0);
+// f(element) for every element of an average's window that lies inside the plane.
+template <class T, class F>
+void for_window(const PoolShape& s, T* plane, const Window& v, F f) {
   for (std::int64_t row = v.y0; row < v.y1; ++row) {
-    for (std::int64_t col = v.x0; col < v.x1; ++col) sum += x[row * s.w + col];
+    for (std::int64_t col = v.x0; col < v.x1; ++col) f(plane[row * s.w + col]);
   }
-  return sum / static_cast<T>(v.divisor);
 }
 
 }  // namespace
@@ -201,86 +229,85 @@ const PoolRows& pool_rows() {
 
 template <class T>
 void max_pool2d(const PoolShape& s, const T* x, T* y) {
+  const Interior interior(s, s.dil_h, s.dil_w, kVectors<T>);
   for_planes(s, [&](std::int64_t plane) {
     const T* in = x + plane * s.h * s.w;
     T* out = y + plane * s.p * s.q;
-    if constexpr (std::is_same_v<T, float>) {
-      const Interior interior(s, in, s.dil_h, s.dil_w);
-      pool_rows().max(interior.run, out + interior.rows.first * s.q + interior.cols.first, nullptr);
-      for_border(s, interior, [&](std::int64_t i, std::int64_t j) {
-        out[i * s.q + j] = in[window_argmax(s, in, i, j)];
-      });
-    } else {
-      for_argmax(s, in, [&](std::int64_t to, std::int64_t from) { out[to] = in[from]; });
-    }
+    if constexpr (kVectors<T>)
+      pool_rows().max(interior.over(in), out + interior.first_output, nullptr);
+    for_border(s, interior, [&](std::int64_t i, std::int64_t j) {
+      out[i * s.q + j] = in[window_argmax(s, in, i, j)];
+    });
   });
 }
 
 template <class T>
 void max_pool2d_backward(const PoolShape& s, const T* x, const T* dy, T* dx) {
-  for_planes(s, [&](std::int64_t plane) {
-    const T* in = x + plane * s.h * s.w;
-    const T* grad = dy + plane * s.p * s.q;
-    T* out = dx + plane * s.h * s.w;
-    if constexpr (std::is_same_v<T, float>) {
-      if (is_2x2(s)) {
-        pool_rows().max_backward_2x2(Interior(s, in, 1, 1).run, grad, out);
-        return clear_uncovered(s, out);
-      }
+  const std::int64_t in = s.h * s.w, out = s.p * s.q;
+  if constexpr (kVectors<T>) {
+    if (is_2x2(s)) {
+      const Interior interior(s, 1, 1, true);
+      return backward_2x2(s, dx, [&](std::int64_t plane) {
+        pool_rows().max_backward_2x2(interior.over(x + plane * in), dy + plane * out,
+                                     dx + plane * in);
+      });
     }
-    std::fill(out, out + s.h * s.w, T(0));
-    for_argmax(s, in, [&](std::int64_t from, std::int64_t to) { out[to] += grad[from]; });
-  });
+  }
+  for_argmax(
+      s, x, [&](std::int64_t plane) { std::fill_n(dx + plane * in, in, T(0)); },
+      [&](std::int64_t plane, std::int64_t from, std::int64_t to) {
+        dx[plane * in + to] += dy[plane * out + from];
+      });
 }
 
 template <class T>
 void max_pool2d_gather(const PoolShape& s, const T* x, const T* g, T* y) {
-  for_planes(s, [&](std::int64_t plane) {
-    const T* from = g + plane * s.h * s.w;
-    T* out = y + plane * s.p * s.q;
-    for_argmax(s, x + plane * s.h * s.w,
-               [&](std::int64_t to, std::int64_t at) { out[to] = from[at]; });
-  });
+  for_argmax(
+      s, x, [](std::int64_t) {},
+      [&](std::int64_t plane, std::int64_t to, std::int64_t from) {
+        y[plane * s.p * s.q + to] = g[plane * s.h * s.w + from];
+      });
 }
 
 template <class T>
 void avg_pool2d(const PoolShape& s, const T* x, T* y) {
+  const Interior interior(s, 1, 1, kVectors<T>);
   for_planes(s, [&](std::int64_t plane) {
     const T* in = x + plane * s.h * s.w;
     T* out = y + plane * s.p * s.q;
-    if constexpr (std::is_same_v<T, float>) {
-      const Interior interior(s, in, 1, 1);
+    if constexpr (kVectors<T>) {
       const float scale = 1.0f / static_cast<float>(s.kernel_h * s.kernel_w);
-      pool_rows().sum(interior.run, scale, out + interior.rows.first * s.q + interior.cols.first);
-      for_border(s, interior,
-                 [&](std::int64_t i, std::int64_t j) { out[i * s.q + j] = average(s, in, i, j); });
-    } else {
-      for (std::int64_t i = 0; i < s.p; ++i) {
-        for (std::int64_t j = 0; j < s.q; ++j) out[i * s.q + j] = average(s, in, i, j);
-      }
+      pool_rows().sum(interior.over(in), scale, out + interior.first_output);
     }
+    for_border(s, interior, [&](std::int64_t i, std::int64_t j) {
+      const Window v = average_window(s, i, j);
+      T sum = T(0);
+      for_window(s, in, v, [&](T value) { sum += value; });
+      out[i * s.q + j] = sum / static_cast<T>(v.divisor);
+    });
   });
 }
 
 template <class T>
 void avg_pool2d_backward(const PoolShape& s, const T* dy, T* dx) {
-  for_planes(s, [&](std::int64_t plane) {
-    const T* grad = dy + plane * s.p * s.q;
-    T* out = dx + plane * s.h * s.w;
-    if constexpr (std::is_same_v<T, float>) {
-      if (is_2x2(s)) {
-        pool_rows().avg_backward_2x2(Interior(s, out, 1, 1).run, 0.25f, grad, out);
-        return clear_uncovered(s, out);
-      }
+  const std::int64_t in = s.h * s.w, out = s.p * s.q;
+  if constexpr (kVectors<T>) {
+    if (is_2x2(s)) {
+      const Interior interior(s, 1, 1, true);
+      return backward_2x2(s, dx, [&](std::int64_t plane) {
+        pool_rows().avg_backward_2x2(interior.over(dx + plane * in), 0.25f, dy + plane * out,
+                                     dx + plane * in);
+      });
     }
-    std::fill(out, out + s.h * s.w, T(0));
+  }
+  for_planes(s, [&](std::int64_t plane) {
+    T* to = dx + plane * in;
+    std::fill_n(to, in, T(0));
     for (std::int64_t i = 0; i < s.p; ++i) {
       for (std::int64_t j = 0; j < s.q; ++j) {
         const Window v = average_window(s, i, j);
-        const T share = grad[i * s.q + j] / static_cast<T>(v.divisor);
-        for (std::int64_t row = v.y0; row < v.y1; ++row) {
-          for (std::int64_t col = v.x0; col < v.x1; ++col) out[row * s.w + col] += share;
-        }
+        const T share = dy[plane * out + i * s.q + j] / static_cast<T>(v.divisor);
+        for_window(s, to, v, [share](T& value) { value += share; });
       }
     }
   });

@@ -39,9 +39,16 @@ void store_pairs(float* p, int n, typename V::reg even, typename V::reg odd) {
   if (2 * n > V::lanes) V::store_part(p + V::lanes, odd, 2 * n - V::lanes);
 }
 
-// Calls f(x of the first tap, offset in y, n) for every vector of outputs.
+// Calls f(x of the first tap, offset in y, n) for every vector of outputs. Where one vector holds a
+// row, n and the masks made of it are the same for all.
 template <class V, class F>
 void each_vector(const PoolRun& run, F f) {
+  if (run.cols <= V::lanes) {
+    const int n = static_cast<int>(run.cols);
+    if (n <= 0) return;
+    for (std::int64_t i = 0; i < run.rows; ++i) f(run.x + i * run.x_out_row, i * run.pitch, n);
+    return;
+  }
   for (std::int64_t i = 0; i < run.rows; ++i) {
     for (std::int64_t j = 0; j < run.cols; j += V::lanes) {
       const int n = run.cols - j < V::lanes ? static_cast<int>(run.cols - j) : V::lanes;
