@@ -1,5 +1,6 @@
-// Times contractions on a card: every engine that claims a shape, and for the native one every tile
-// and number of splits, so that the choice in contraction_config.cpp can be held against the best.
+// Times contractions on a card: every engine that claims a shape; of convolutions that the engine
+// conv could take its best shares of each tile, of others every tile and number of splits of the
+// native one; so that the choices of their models can be held against the best.
 //
 // Not part of the build. By hand, with the library in build/:
 //   g++ -std=c++20 -O1 -Isrc -Iinclude bench/contraction_perf.cpp build/lib/libtenon.a -ldl
@@ -15,6 +16,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/conv_engine.h"
 
 using namespace tenon;
 
@@ -217,6 +219,13 @@ std::vector<Candidate> candidates(const Problem& p, const cuda::Target& target) 
     }
     all.push_back(std::move(one));
   }
+  cuda::ConvShape shape;
+  if (cuda::conv_shape(p.region, p.values, shape) == nullptr) {
+    for (const cuda::ConvConfig& config : cuda::conv_configs(shape, 4))
+      all.push_back(
+          {"  " + config_name(config), cuda::prepare_conv(p.region, p.values, target, config)});
+    return all;
+  }
   const auto form = cuda::contraction_form(p.region.contraction, p.values);
   for (const cuda::GemmTile& tile : cuda::gemm_tiles(math_of(p.region.contraction))) {
     const std::int64_t tiles =
@@ -260,7 +269,7 @@ void print(const Problem& p, std::vector<Candidate>& all) {
                    [](const Candidate& a, const Candidate& b) { return a.us < b.us; });
   int tiles = 0;
   for (const Candidate& one : all)
-    if (one.name[0] != ' ' || tiles++ < 4)
+    if (one.name[0] != ' ' || tiles++ < 12)
       std::printf("  %-36s %9.2f us %8.2f TFLOP/s\n", one.name.c_str(), one.us,
                   p.flops / one.us * 1e-6);
   std::fflush(stdout);

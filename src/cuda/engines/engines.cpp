@@ -3,6 +3,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/conv_engine.h"
 #include "cuda/engines/cublaslt_engine.h"
 #include "cuda/engines/cudnn_engine.h"
 #include "cuda/engines/map_engine.h"
@@ -15,9 +16,9 @@ namespace {
 
 struct EngineList {
   explicit EngineList(const Target& target)
-      : engines{&wgmma_engine(target),    &native_contraction_engine(target),
-                &cublaslt_engine(target), &cudnn_engine(target),
-                &map_engine(target),      &opaque_engine(target)} {}
+      : engines{&wgmma_engine(target),    &conv_engine(target),  &native_contraction_engine(target),
+                &cublaslt_engine(target), &cudnn_engine(target), &map_engine(target),
+                &opaque_engine(target)} {}
   std::vector<const Engine*> engines;
 };
 

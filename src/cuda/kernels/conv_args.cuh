@@ -1,0 +1,98 @@
+// What the convolution kernels on image patches are told at run time; host and device share these
+// structs. Sizes and strides stand here and never in the text of a kernel.
+//
+// A unit is 16 bytes of neighbouring elements of k in shared memory: kVector of them, 8 of 16 bits
+// or 4 of tf32. A picture has, at each of its positions, one unit for every group of kVector
+// channels; or, where there are few channels (kShifts), one a channel, that holds what the taps of
+// one row of a filter meet there. Units of a block's patch are numbered group * taps + tap.
+#pragma once
+
+#include "cuda/kernels/divisor.cuh"
+
+namespace tenon::cuda {
+
+/// A picture [image, channel, row, column] by strides, in elements.
+struct ConvPicture {
+  const void* data = nullptr;
+  int image_stride = 0, group_stride = 0, row_stride = 0, column_stride = 0, element_stride = 0;
+  int images = 0, height = 0, width = 0;
+  int groups = 0;    // units at a position
+  int elements = 0;  // channels in all; kShifts: taps in a row of the filter
+  int shift = 0;     // kShifts: columns from one element to the next; else 0
+};
+
+/// The part of a picture that a block has in shared memory, with zeros outside the picture.
+struct ConvPatch {
+  Divisor height, width, groups;  // positions; units at a position
+  int images = 0;
+  int pitch = 0;  // units from a position to the next, odd
+};
+
+/// Taps of a filter as they lie in a patch: of kShifts only the rows.
+struct ConvTaps {
+  Divisor count, columns;             // in all, in a row
+  int row_step = 0, column_step = 0;  // positions
+};
+
+/// Filters [row of the result, group, tap], element by element, by strides.
+struct ConvFilters {
+  const void* data = nullptr;
+  int filter_stride = 0, group_stride = 0, row_stride = 0, column_stride = 0, element_stride = 0;
+};
+
+/// Which part of the result's pictures a block computes: `images` images, `rows` x `columns` pixels
+/// of each.
+struct ConvRegion {
+  Divisor blocks_m, bands, strips;  // of filters, of rows, of columns
+  Divisor pixels, columns;          // of a block in one image; rows * columns, columns
+  int images = 0, rows = 0;
+  int height = 0, width = 0;            // of the result
+  int step_rows = 1, step_columns = 1;  // positions of the picture from one pixel to the next
+  int first_row = 0, first_column = 0;  // of the picture, for the first pixel's first tap
+};
+
+/// Results [image, filter, pixel] of a convolution, or of the gradient of one with respect to its
+/// input, which is one.
+struct ConvProblem {
+  ConvPicture picture;
+  ConvFilters filters;
+  ConvPatch patch;
+  ConvTaps taps;
+  ConvRegion region;
+  int rows = 0;                           // filters of a group of the convolution
+  int chunk = 0;                          // groups of units that are staged at a time
+  int pitch = 0;                          // units from a filter to the next, odd
+  int picture_step = 0, filter_step = 0;  // from a group of the convolution to the next
+};
+
+/// The gradient with respect to the filters: [filter, column], summed over pixels. Block (x, y, z):
+/// filters and groups of units, cell numbers from y * cells, group of the convolution. A cell is
+/// one image's band of `rows` rows.
+struct ConvGradient {
+  ConvPicture picture;
+  ConvPatch patch;  // images: cells at a time; groups: of a block
+  ConvTaps taps;
+  const void* data = nullptr;  // the gradient of the result [image, filter, pixel]
+  int image_stride = 0, filter_stride = 0;
+  Divisor blocks_m, bands;
+  Divisor slots, columns;            // of a cell: pixels, rounded up; of the result's pictures
+  int rows_of_band = 0, height = 0;  // rows of the result: of a band, in all
+  int cells = 0, cells_in_all = 0;   // of a block, of all
+  int pitch = 0;                     // units from a filter to the next, odd
+  int step_rows = 1, step_columns = 1, first_row = 0, first_column = 0;  // as in ConvRegion
+  int filters = 0;                                              // of a group of the convolution
+  int group_columns = 0, tap_columns = 0, element_columns = 0;  // of the result's columns
+  int result_columns = 0, result_rows = 0;  // of a group of the convolution, of all
+  int picture_step = 0, filter_step = 0;
+  float* partials = nullptr;  // [split][result_rows][result_columns]
+};
+
+/// Adds up `splits` partial results of `rows` x `columns` in order.
+struct ConvSum {
+  const float* partials = nullptr;
+  Divisor columns;  // in items of the text's vector
+  int items = 0, splits = 0;
+  int runs = 1;  // threads that share an item: a power of 2
+};
+
+}  // namespace tenon::cuda
