@@ -87,6 +87,19 @@ TENON_SCALAR double fused(double a, double b, double c) {
 #endif
 }
 
+/// n / d for d between 2^-20 and 2^20. On a card without the branch that the general quotient takes
+/// for extreme operands, and so without its wait; rounded as that, but for denormal results.
+TENON_SCALAR float tame_quotient(float n, float d) {
+#if defined(__CUDA_ARCH__)
+  float r = __fdividef(1.0f, d);
+  r = ::fmaf(r, ::fmaf(-d, r, 1.0f), r);
+  const float q = n * r;
+  return ::fmaf(r, ::fmaf(-d, q, n), q);
+#else
+  return n / d;
+#endif
+}
+
 TENON_SCALAR float with_sign(float magnitude, float sign) {
   return float_of((bits_of(magnitude) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
 }

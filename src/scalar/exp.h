@@ -62,14 +62,14 @@ TENON_SCALAR float expm1(float x) { return x == 0.0f ? x : expm1_unsigned_zero(x
 /// By t = expm1(-2 |x|), which cancels nowhere: tanh |x| = -t / (t + 2).
 TENON_SCALAR float tanh(float x) {
   const float t = expm1_unsigned_zero(-2.0f * magnitude(x));
-  return with_sign(-t / (t + 2.0f), x);
+  return with_sign(tame_quotient(-t, t + 2.0f), x);
 }
 
 /// By e = exp(-|x|), which cannot overflow.
 TENON_SCALAR float sigmoid(float x) {
   const float e = exp(-magnitude(x));
   const float top = x < 0.0f ? e : 1.0f;
-  return top / (1.0f + e);
+  return tame_quotient(top, 1.0f + e);
 }
 
 TENON_SCALAR double exp(double x) { return ::exp(x); }

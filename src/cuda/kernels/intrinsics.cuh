@@ -18,7 +18,9 @@ namespace tenon::cuda {
 TENON_DEVICE float bf16_to_float(unsigned short bits) { return scalar::from_bfloat16(bits); }
 /// To nearest even; NaN stays a quiet NaN.
 TENON_DEVICE unsigned short float_to_bf16(float x) {
-  return static_cast<unsigned short>(scalar::bfloat16_of(x));
+  unsigned short bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
 }
 TENON_DEVICE float f16_to_float(unsigned short bits) {
   float x;
