@@ -35,8 +35,10 @@ struct StoreBf16 {
 template <bool kInTurns, int kClusterSize, bool kTransA, bool kTransB>
 struct Config {
   static constexpr bool kTurns = kInTurns, kBatches = false;
+  static constexpr int kRows = 128, kStages = 5, kSplits = 1;
   static constexpr int kCluster = kClusterSize, kStoreVector = 4;
-  static constexpr bool kHalf = false, kAcrossA = kTransA, kAcrossB = !kTransB;
+  static constexpr WgmmaType kType = WgmmaType::Bf16;
+  static constexpr bool kAcrossA = kTransA, kAcrossB = !kTransB;
 };
 
 template <class C>
@@ -50,21 +52,22 @@ template <class C>
 bool launch(const Product& p, const bf16* a, const bf16* b, bf16* c, cudaStream_t stream) {
   WgmmaProblem q;
   q.m = p.m, q.n = p.n, q.band = 8;
-  q.steps = (p.k + kWgmmaDepth - 1) / kWgmmaDepth;
-  const int height = kWgmmaTile * C::kCluster;
+  q.steps = (2 * p.k + kWgmmaLine - 1) / kWgmmaLine;
+  const int height = C::kRows * C::kCluster;
   q.rows = (p.m + height - 1) / height;
-  q.columns = (p.n + kWgmmaTile - 1) / kWgmmaTile;
-  const int share = kWgmmaTile / C::kCluster;
+  q.columns = (p.n + kWgmmaColumns - 1) / kWgmmaColumns;
+  const int share = kWgmmaColumns / C::kCluster;
   if (!make_map(&q.a, a, C::kAcrossA ? p.k : p.m, C::kAcrossA ? p.m : p.k,
-                C::kAcrossA ? 64 : kWgmmaTile) ||
+                C::kAcrossA ? 64 : C::kRows) ||
       !make_map(&q.b, b, C::kAcrossB ? p.k : p.n, C::kAcrossB ? p.n : p.k,
                 C::kAcrossB ? 64 : share)) {
     return false;
   }
   const auto kernel = library_kernel<C>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kWgmmaSharedBytes);
+  const int bytes = wgmma_shared_bytes(C::kRows, C::kStages, C::kTurns);
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const int clusters = std::min(q.rows * q.columns, multiprocessors() / C::kCluster);
-  kernel<<<clusters * C::kCluster, kWgmmaThreads, kWgmmaSharedBytes, stream>>>(
+  kernel<<<clusters * C::kCluster, kWgmmaThreads, bytes, stream>>>(
       q, StoreBf16{reinterpret_cast<unsigned short*>(c), p.n});
   return cudaPeekAtLastError() == cudaSuccess;
 }
@@ -95,8 +98,9 @@ std::vector<Way> library_ways(const Product& product, bool all) {
                            way("the library's, no cluster, in turns", run<true, 1>),
                            way("the library's, no cluster, together", run<false, 1>)};
   if (all) return ways;
-  const int tall = 2 * kWgmmaTile;
-  const int tiles = (product.m + tall - 1) / tall * ((product.n + kWgmmaTile - 1) / kWgmmaTile);
+  const int tall = 2 * 128;
+  const int tiles =
+      (product.m + tall - 1) / tall * ((product.n + kWgmmaColumns - 1) / kWgmmaColumns);
   return {ways[tiles > multiprocessors() / 2 ? 0 : 1]};
 }
 

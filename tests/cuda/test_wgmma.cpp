@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler.h"
+#include "cuda/engines/wgmma_config.h"
 #include "cuda/engines/wgmma_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
@@ -23,6 +24,8 @@ struct Case {
   DType dtype = F, compute = BF;
   bool trans_a = false, trans_b = false;
   std::int64_t batch = 0;  // of A, with one B; 0: no batch axis
+  const char* configuration = "";
+  bool tf32 = false;
 };
 
 DeviceCheck product(const Case& k) {
@@ -30,6 +33,7 @@ DeviceCheck product(const Case& k) {
   t.region.kind = RegionKind::Contraction;
   Contraction& c = t.region.contraction;
   c.compute = k.compute;
+  c.tf32 = k.tf32;
   const int r = k.batch > 0 ? 1 : 0;
   c.a_shape = r == 1 ? Shape{k.batch, k.m, k.k} : Shape{k.m, k.k};
   c.b_shape = r == 1 ? Shape{k.batch, k.k, k.n} : Shape{k.k, k.n};
@@ -59,16 +63,18 @@ void add_bias_and_tanh(DeviceCheck& t) {
 /// The engine without its threshold: what it prepares for products of any size.
 class AnySize final : public Engine {
  public:
-  explicit AnySize(const cuda::Target& target) : target_(target) {}
+  AnySize(const cuda::Target& target, const char* configuration)
+      : target_(target), configuration_(configuration) {}
   const char* name() const override { return "wgmma"; }
   bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
-    return cuda::prepare_wgmma(region, values, target_);
+    return cuda::prepare_wgmma(region, values, target_, configuration_);
   }
 
  private:
   const cuda::Target target_;
+  const std::string configuration_;
 };
 
 cuda::Target hopper() { return {}; }  // no card: to be printed, not run
@@ -86,12 +92,31 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
   CHECK(refusal({1024, 4096, 2048, BF, F}) == "");
   CHECK(refusal({1024, 4096, 2048, F, H}) == "");
   CHECK(refusal({512, 2048, 1024, F, BF, false, false, 4}) == "");
-  CHECK(refusal({1024, 4096, 2048, F, F}) == "it does not compute in a 16-bit type");
-  CHECK(refusal({64, 4096, 2048}) == "too small a product");
+  CHECK(refusal({1024, 4096, 2048, F, F}) == "it does not compute in a 16-bit type or tf32");
+  CHECK(refusal({64, 4096, 2048}) == "too small a product");  // for its conversions
+  CHECK(refusal({64, 4096, 2048, BF, F}) == "");
+  CHECK(refusal({1024, 4096, 2048, F, F, false, true, 0, "", true}) == "");
+  CHECK(refusal({1024, 4096, 2048, F, F, false, false, 0, "", true}) ==
+        "tf32 operands that are not contiguous along the inner sum");
   CHECK(refusal({1024, 4096, 64}) == "too small a product");
   cuda::Target ampere;
   ampere.arch = 80;
   CHECK(refusal({1024, 4096, 2048}, ampere) == "no Hopper card");
+}
+
+TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch sizes") {
+  const auto chosen = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return cuda::wgmma_config_name(cuda::choose_wgmma({m, n, k}));
+  };
+  CHECK(chosen(1024, 4096, 2048) == "128-2/1");
+  CHECK(chosen(1024, 1024, 4096) == "128-1/2");
+  CHECK(chosen(608, 1024, 4096) == "128-1/2");
+  CHECK(chosen(64, 2048, 26752) == "64-1/4");
+  CHECK(chosen(64, 26752, 2048) == "64-1/1");
+  CHECK(chosen(16, 256, 8192) == "64-1/8");
+  for (const cuda::WgmmaConfig& c : cuda::wgmma_configs({64, 2048, 26752}))
+    CHECK(cuda::wgmma_config_named({64, 2048, 26752}, cuda::wgmma_config_name(c)) == c);
+  CHECK_THROWS_AS(cuda::wgmma_config_named({64, 64, 128}, "64-1/8"), NotSupported);
 }
 
 TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
@@ -109,16 +134,19 @@ TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
     MESSAGE("skipped: the emulated compiler knows no inline PTX");
     return;
   }
-  for (const DType compute : {BF, H}) {
-    for (const bool trans : {false, true}) {
-      const std::string kernel = text({1024, 4095, 2048, compute, compute, trans, trans});
-      const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
-      REQUIRE(start != std::string::npos);
-      const std::string last = kernel.substr(start);
-      const cuda::CompileResult result =
-          cuda::nvrtc().compile(last, "wgmma.cu", cuda::headers_of(last), 90);
-      CHECK_MESSAGE(!result.image.empty(), result.log);
-    }
+  const Case kinds[] = {{1024, 4095, 2048, BF, BF},
+                        {1024, 4095, 2048, H, H, true, true},
+                        {1024, 1024, 4096, BF, BF, true, true},
+                        {64, 4096, 2048, BF, BF, false, true},
+                        {1024, 4096, 2048, F, F, false, true, 0, "", true}};
+  for (const Case& k : kinds) {
+    const std::string kernel = text(k);
+    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
+    REQUIRE(start != std::string::npos);
+    const std::string last = kernel.substr(start);
+    const cuda::CompileResult result =
+        cuda::nvrtc().compile(last, "wgmma.cu", cuda::headers_of(last), 90);
+    CHECK_MESSAGE(!result.image.empty(), result.log);
   }
 }
 
@@ -129,7 +157,6 @@ TEST_CASE("wgmma gives the reference's products") {
     MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
     return;
   }
-  const AnySize any_size(target);
   const Case cases[] = {{1, 1, 1},
                         {130, 67, 33},
                         {257, 520, 200, BF},
@@ -139,12 +166,36 @@ TEST_CASE("wgmma gives the reference's products") {
                         {136, 264, 72, F, H, true, false},
                         {97, 140, 130, F, BF, false, true, 5},
                         {1544, 1800, 72, BF, BF, false, true},
-                        {1544, 1800, 328, F, BF, true, false}};
+                        {1544, 1800, 328, F, BF, true, false},
+                        {64, 264, 1100, BF, BF, false, true},
+                        {37, 1000, 2100, BF, BF, false, false},
+                        {1, 4099, 520, BF, BF, false, true},
+                        {64, 17000, 328, BF, BF, false, false},
+                        {61, 17100, 72, BF, BF, true, true},
+                        {128, 264, 1100, BF, BF, true, false},
+                        {520, 392, 1160, BF, BF, false, true},
+                        {97, 140, 1300, BF, BF, false, true, 5},
+                        {520, 392, 1160, BF, BF, false, true, 0, "128-1/1"},
+                        {520, 392, 1160, BF, BF, true, false, 0, "128-1/4"},
+                        {520, 392, 1160, BF, BF, false, true, 0, "128-1/8"},
+                        {520, 392, 1160, BF, BF, false, true, 0, "128-2/4"},
+                        {520, 395, 1160, BF, F, false, true, 0, "128-2/2"},
+                        {520, 392, 1160, BF, BF, false, false, 0, "64-2/3"},
+                        {64, 392, 1160, BF, BF, false, false, 0, "64-1/6"},
+                        {520, 392, 1160, BF, BF, false, false, 0, "64-1/2"},
+                        {1544, 1800, 328, BF, BF, true, false, 0, "128-2/1"},
+                        {1544, 1800, 640, BF, BF, true, false, 0, "128-1/1"},
+                        {1544, 1800, 72, BF, BF, true, false, 0, "64-2/1"},
+                        {257, 520, 200, F, F, false, true, 0, "", true},
+                        {1544, 1800, 72, F, F, false, true, 0, "", true},
+                        {61, 393, 1160, F, F, false, true, 0, "", true}};
   for (const Case& k : cases) {
     CAPTURE(k.m);
     CAPTURE(k.n);
     CAPTURE(k.k);
-    const double tolerance = k.dtype == F && k.compute == H ? 2e-3 : 2e-5;
+    CAPTURE(k.configuration);
+    const AnySize any_size(target, k.configuration);
+    const double tolerance = k.tf32 || (k.dtype == F && k.compute == H) ? 2e-3 : 2e-5;
     DeviceCheck plain = product(k);
     plain.check_device(any_size, tolerance);
     DeviceCheck fused = product(k);

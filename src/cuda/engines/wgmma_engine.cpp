@@ -1,5 +1,5 @@
-// From a region to launches of cuda/kernels/gemm_wgmma.cuh: operands brought into 16-bit rows that
-// the copy engine can read, tensor maps of them, and the kernel with the epilogue.
+// From a region to launches of cuda/kernels/gemm_wgmma.cuh: operands brought into rows that the
+// copy engine can read, tensor maps of them, and the kernel with the epilogue.
 //
 // Tensor maps hold addresses, so they are made at each run (a microsecond); a captured program
 // keeps them.
@@ -17,6 +17,7 @@
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/vendor_parts.h"
+#include "cuda/engines/wgmma_config.h"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
 
 namespace tenon::cuda {
@@ -26,12 +27,17 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
-/// What both operands are multiplied as; Float32 when that is no 16-bit type.
+/// What both operands are multiplied as; Float32 stands for tf32.
 DType operand_dtype(const Contraction& c, std::span<const Value> values) {
   if (is_short(c.compute)) return c.compute;
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
   // Products of two 16-bit numbers are exact in the sums' float32.
   return a == b && is_short(a) && c.compute == DType::Float32 ? a : DType::Float32;
+}
+
+/// tf32 is read where it stands: k contiguous, lines and start at multiples of 16 bytes.
+bool is_in_place(const LtOperand& operand, bool inner_is_k) {
+  return inner_is_k && operand.rows.offset % 4 == 0 && operand.rows.outer_stride % 4 == 0;
 }
 
 const char* refusal(const Target& target, const Region& region, std::span<const Value> values,
@@ -40,37 +46,48 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
     return "it is no matrix product";
   const Contraction& c = region.contraction;
-  for (const DType dtype : {c.dtype, values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
+  const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
+  for (const DType dtype : {c.dtype, a, b})
     if (dtype != DType::Float32 && !is_short(dtype)) return "neither float32 nor a 16-bit type";
-  if (!is_short(operand_dtype(c, values))) return "it does not compute in a 16-bit type";
+  const bool tf32 = !is_short(operand_dtype(c, values));
+  if (tf32 && !c.tf32) return "it does not compute in a 16-bit type or tf32";
+  if (tf32 && (is_short(a) || is_short(b))) return "tf32 of a 16-bit operand";
   if (!lt_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
+  if (tf32 && !(is_in_place(shape.a, shape.a.plain) && is_in_place(shape.b, !shape.b.plain)))
+    return "tf32 operands that are not contiguous along the inner sum";
   if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
   return nullptr;
 }
 
-/// Below this the conversions and the tiles' size cost more than wgmma wins.
-bool is_large(const LtShape& s) {
-  const std::int64_t tiles = ceil_div(s.m, kWgmmaTile) * ceil_div(s.n, kWgmmaTile);
-  return std::min({s.m, s.n, s.k}) >= 256 && tiles >= 48 &&
-         s.m * s.n >= (std::int64_t{1} << 30) / s.k;
+WgmmaSizes sizes_of(const Contraction& c, std::span<const Value> values, const LtShape& shape) {
+  const DType wanted = operand_dtype(c, values);
+  std::int64_t casts = 0;
+  if (values[at(c.a.value)].dtype != wanted) casts += shape.m * shape.k;
+  if (values[at(c.b.value)].dtype != wanted) casts += shape.n * shape.k;
+  return {shape.m, shape.n, shape.k, static_cast<int>(item_size(wanted)),
+          casts * 8 > (shape.m + shape.n) * shape.k};
 }
 
-/// A 16-bit operand as the copy engine reads it: rows of the contiguous axis, boxes of 64 elements.
+/// An operand as the copy engine reads it: rows of the contiguous axis, boxes of 128 bytes of each.
 class Side {
  public:
   Side(const Target& target, const View& view, LtOperand operand, DType stored, DType wanted,
        bool inner_is_k, int box_rows)
-      : value_(view.value), across_(!inner_is_k), box_rows_(across_ ? 64 : box_rows) {
+      : value_(view.value),
+        across_(!inner_is_k),
+        item_(item_size(wanted)),
+        box_rows_(across_ ? 64 : box_rows) {
     VendorRows& rows = operand.rows;
-    const bool aligned = rows.offset % 8 == 0 && rows.outer_stride % 8 == 0;
+    const auto step = static_cast<std::int64_t>(16 / item_);
+    const bool aligned = rows.offset % step == 0 && rows.outer_stride % step == 0;
     if (stored != wanted || !aligned) {
       cast_.emplace(target, rows, stored, wanted);
       rows = cast_->result();
     }
-    offset_bytes_ = at(rows.offset) * 2;
+    offset_bytes_ = at(rows.offset) * item_;
     extents_[0] = at(rows.inner), extents_[1] = at(rows.outer);
-    pitch_ = at(rows.outer_stride) * 2;
+    pitch_ = at(rows.outer_stride) * item_;
   }
 
   bool across() const { return across_; }
@@ -90,19 +107,23 @@ class Side {
 
  private:
   TensorMap map(std::byte* memory) const {
-    // CU_TENSOR_MAP_DATA_TYPE_UINT16: only bits are moved. No interleaving; 128-byte swizzle;
-    // promotion to 256 bytes in the second-level cache; zeros outside.
-    constexpr int kUint16 = 1, kNone = 0, kSwizzle128 = 3, kPromote256 = 3;
-    const unsigned box[] = {64, static_cast<unsigned>(box_rows_)}, steps[] = {1, 1};
+    // CU_TENSOR_MAP_DATA_TYPE_UINT16 and …_UINT32: only bits are moved. No interleaving; 128-byte
+    // swizzle; promotion to 256 bytes in the second-level cache; zeros outside.
+    constexpr int kUint16 = 1, kUint32 = 2, kNone = 0, kSwizzle128 = 3, kPromote256 = 3;
+    const unsigned box[] = {static_cast<unsigned>(kWgmmaLine / item_),
+                            static_cast<unsigned>(box_rows_)};
+    const unsigned steps[] = {1, 1};
     TensorMap out;
-    check(driver().cuTensorMapEncodeTiled(&out, kUint16, 2, memory, extents_, &pitch_, box, steps,
-                                          kNone, kSwizzle128, kPromote256, kNone),
+    check(driver().cuTensorMapEncodeTiled(&out, item_ == 2 ? kUint16 : kUint32, 2, memory, extents_,
+                                          &pitch_, box, steps, kNone, kSwizzle128, kPromote256,
+                                          kNone),
           "describing a matrix of ", extents_[1], " rows of ", extents_[0], " elements");
     return out;
   }
 
   ValueId value_;
   bool across_;
+  std::size_t item_;
   int box_rows_;
   std::optional<VendorCast> cast_;
   std::size_t offset_bytes_ = 0;
@@ -112,24 +133,26 @@ class Side {
 class WgmmaKernel final : public Kernel {
  public:
   WgmmaKernel(const Target& target, const Region& region, std::span<const Value> values,
-              const LtShape& shape)
-      : cluster_(shape.m > kWgmmaTile ? 2 : 1),
-        a_(side(target, region, values, shape.a, region.contraction.a, shape.a.plain, kWgmmaTile)),
+              const LtShape& shape, const WgmmaConfig& config)
+      : config_(config),
+        a_(side(target, region, values, shape.a, region.contraction.a, shape.a.plain, config.rows)),
         b_(side(target, region, values, shape.b, region.contraction.b, !shape.b.plain,
-                kWgmmaTile / cluster_)) {
+                kWgmmaColumns / config.cluster)) {
     const Contraction& c = region.contraction;
     problem_.m = shape.m, problem_.n = shape.n;
     const std::int64_t batch_rows = c.a_shape[c.a_shape.rank() - 2];
     problem_.batch_rows = make_divisor(batch_rows);
     batches_ = batch_rows != shape.m;
-    problem_.steps = static_cast<int>(ceil_div(shape.k, kWgmmaDepth));
-    problem_.rows = static_cast<int>(ceil_div(shape.m, kWgmmaTile * cluster_));
-    problem_.columns = static_cast<int>(ceil_div(shape.n, kWgmmaTile));
+    const WgmmaSizes sizes = sizes_of(c, values, shape);
+    problem_.steps = static_cast<int>(wgmma_steps(sizes));
+    problem_.rows = static_cast<int>(ceil_div(shape.m, config.rows * config.cluster));
+    problem_.columns = static_cast<int>(ceil_div(shape.n, kWgmmaColumns));
     problem_.band = 8;
-    const int clusters =
-        std::min(problem_.rows * problem_.columns, target.multiprocessors / cluster_);
-    grid_.x = static_cast<std::uint32_t>(clusters * cluster_);
-    turns_ = problem_.rows * problem_.columns > clusters;
+    const int tiles = problem_.rows * problem_.columns, blocks = config.cluster * config.splits;
+    const int room = config.splits > 1 ? tiles : target.multiprocessors / blocks;
+    grid_.x = static_cast<std::uint32_t>(std::min(tiles, room) * blocks);
+    turns_ = config.splits == 1 && wgmma_tiles(wgmma_class(sizes), config) > room;
+    stages_ = wgmma_stages(config, turns_);
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
     kernel_ = compile(target, text(shape, operand_dtype(c, values), printed.code));
@@ -148,7 +171,9 @@ class WgmmaKernel final : public Kernel {
     problem.a = a_.bind(binding, place);
     problem.b = b_.bind(binding, place);
     void* params[] = {&problem, words.data()};
-    kernel_->launch(binding.stream, grid_, {kWgmmaThreads, 1, 1}, kWgmmaSharedBytes, params);
+    const int shared_bytes = wgmma_shared_bytes(config_.rows, stages_, turns_);
+    kernel_->launch(binding.stream, grid_, {kWgmmaThreads, 1, 1},
+                    static_cast<std::uint32_t>(shared_bytes), params);
   }
 
   std::string source() const override {
@@ -171,21 +196,25 @@ class WgmmaKernel final : public Kernel {
     return {
         "gemm_wgmma",
         cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
-            "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kCluster "
-            "= ",
-            cluster_, ", kStoreVector = ", shape.n % 4 == 0 ? 4 : 1,
+            "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kRows = ",
+            config_.rows, ", kStages = ", stages_, ", kCluster = ", config_.cluster,
+            ", kSplits = ", config_.splits, ", kStoreVector = ", shape.n % 4 == 0 ? 4 : 1,
             ";\n  static constexpr bool kTurns = ", truth(turns_),
-            ", kHalf = ", truth(operands == DType::Float16), ", kAcrossA = ", truth(a_.across()),
-            ", kAcrossB = ", truth(b_.across()), ", kBatches = ", truth(batches_),
+            ", kAcrossA = ", truth(a_.across()), ", kAcrossB = ", truth(b_.across()),
+            ", kBatches = ", truth(batches_), ";\n  static constexpr WgmmaType kType = WgmmaType::",
+            operands == DType::Float32   ? "Tf32"
+            : operands == DType::Float16 ? "F16"
+                                         : "Bf16",
             ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", kWgmmaThreads,
-            ", 1) __cluster_dims__(", cluster_,
+            ", 1) __cluster_dims__(", config_.cluster * config_.splits,
             ", 1, 1)\ngemm_wgmma(const __grid_constant__ WgmmaProblem p, const "
             "__grid_constant__ Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
             "WgmmaBlock<Config, Epilogue>(p, epilogue, shared).run();\n}\n")};
   }
 
-  const int cluster_;
+  const WgmmaConfig config_;
   bool turns_ = false, batches_ = false;
+  int stages_ = 0;
   const Side a_, b_;
   WgmmaProblem problem_;
   Grid grid_;
@@ -203,7 +232,8 @@ class WgmmaEngine final : public Engine {
               std::string* why) const override {
     LtShape shape;
     const char* reason = refusal(target_, region, values, shape, why);
-    if (reason == nullptr && !is_large(shape)) reason = "too small a product";
+    if (reason == nullptr && !wgmma_is_worth(sizes_of(region.contraction, values, shape)))
+      reason = "too small a product";
     if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
     return reason == nullptr;
   }
@@ -216,7 +246,22 @@ class WgmmaEngine final : public Engine {
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
-    return prepare_wgmma(region, values, target_);
+    return prepare_wgmma(region, values, target_, {});
+  }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    LtShape shape;
+    std::vector<std::string> names;
+    if (refusal(target_, region, values, shape, nullptr) == nullptr)
+      for (const WgmmaConfig& config : wgmma_configs(sizes_of(region.contraction, values, shape)))
+        names.push_back(wgmma_config_name(config));
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    return prepare_wgmma(region, values, target_, configuration);
   }
 
  private:
@@ -226,12 +271,15 @@ class WgmmaEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Value> values,
-                                      const Target& target) {
+                                      const Target& target, const std::string& configuration) {
   LtShape shape;
   std::string why;
   if (const char* reason = refusal(target, region, values, shape, &why))
     throw InternalError(cat("wgmma: ", reason[0] != '\0' ? reason : why.c_str()));
-  return std::make_unique<WgmmaKernel>(target, region, values, shape);
+  const WgmmaSizes sizes = sizes_of(region.contraction, values, shape);
+  return std::make_unique<WgmmaKernel>(
+      target, region, values, shape,
+      configuration.empty() ? choose_wgmma(sizes) : wgmma_config_named(sizes, configuration));
 }
 
 bool has_tensor_maps() { return loaded_driver().table.cuTensorMapEncodeTiled != nullptr; }

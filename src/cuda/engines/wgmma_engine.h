@@ -1,23 +1,26 @@
-// Large matrix products of 16-bit arithmetic on Hopper, by the tensor copy engine and wgmma, with
-// the region's own epilogue.
+// Large matrix products of 16-bit and tf32 arithmetic on Hopper, by the tensor copy engine and
+// wgmma, with the region's own epilogue.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "cuda/target.h"
 #include "plan/engine.h"
 
 namespace tenon::cuda {
 
-/// Claims matrix products that compute in bfloat16 or float16, are large enough to fill the card,
-/// and have one matrix on the right. Operands of another type are converted into the workspace.
+/// Claims matrix products that compute in bfloat16 or float16, or in tf32 with both operands
+/// contiguous along the inner sum, are worth it by size, and have one matrix on the right. Operands
+/// of another type are converted into the workspace.
 /// One a target, never destroyed.
 const Engine& wgmma_engine(const Target& target);
 
-/// The kernel of a product that the engine could claim but for its size: for tests.
+/// The kernel of a product that the engine could claim but for its size, in the configuration of
+/// that name ("": the engine's choice).
 std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Value> values,
-                                      const Target& target);
+                                      const Target& target, const std::string& configuration = {});
 
 /// Whether the driver makes the tensor maps that the kernel needs.
 bool has_tensor_maps();

@@ -1,15 +1,18 @@
 // Large matrix products on Hopper (sm_90a): C(m, n) = sum over k of A(m, k) * B(k, n), TMA and
 // wgmma, the result to the epilogue only.
 //
-// Operands: bfloat16 or float16, each with k contiguous or with k across its lines, lines a
-// multiple of 16 bytes apart, addresses multiples of 16; any m, n, k (outside counts as zero).
-// Float32 sums. The bits of a result depend on sizes alone: one block sums a tile in the order of
-// k. Bound: arithmetic; lab/matmul measures the same pipeline beside cuBLAS.
+// Operands: bfloat16 or float16, each with k contiguous or with k across its lines, or float32 with
+// k contiguous, taken as tf32 (its lower bits are passed over); lines a multiple of 16 bytes apart,
+// addresses multiples of 16; any m, n, k (outside counts as zero). Float32 sums. The bits of a
+// result depend on sizes alone: a block sums in the order of k, and where the blocks of a cluster
+// share k, their sums are added in that order. Bound: arithmetic, or memory where m, n or k is
+// small; lab/matmul measures the same pipeline beside cuBLAS.
 //
 // One thread of the first warpgroup fills a ring of stages, tile after tile. The two others take
 // tiles in turn: while one writes its sums, the other multiplies. Where every block has one tile
-// only, they share it, 64 rows each. The two blocks of a cluster lie one above the other, need the
-// same columns of B, and each brings half of them to both.
+// only, they share it, 64 rows each. Blocks of a cluster that lie one above the other need the same
+// columns of B, and each brings half of them to both. Blocks that split k leave their sums in
+// shared memory, and each adds up and writes its share of the rows.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -18,34 +21,43 @@
 
 namespace tenon::cuda {
 
-/// C has kTurns, kCluster (1 or 2), kHalf (float16), kAcrossA, kAcrossB, kBatches, kStoreVector (4
-/// or 1). E: the epilogue (engines/print_map.h).
+/// C has kRows (of a tile: 64 or 128), kStages, kTurns, kCluster (blocks above each other: 1 or 2),
+/// kSplits (of k: 1 to 8, more than 1 without turns), kType, kAcrossA, kAcrossB, kBatches,
+/// kStoreVector (4 or 1). E: the epilogue (engines/print_map.h).
 template <class C, class E>
 class WgmmaBlock {
-  static constexpr int kTile = kWgmmaTile, kDepth = kWgmmaDepth, kStages = kWgmmaStages;
-  static constexpr int kBox = 64 * 128, kTileBytes = kWgmmaStageBytes / 2;
+  static constexpr int kColumns = kWgmmaColumns, kStages = C::kStages;
+  static constexpr int kDepth = kWgmmaLine / (C::kType == WgmmaType::Tf32 ? 4 : 2);
+  static constexpr int kBox = 64 * 128;
+  static constexpr int kBytesA = C::kRows * kWgmmaLine, kBytesB = kColumns * kWgmmaLine;
   static constexpr int kVector = C::kStoreVector;
-  static constexpr int kHalves = C::kTurns ? 2 : 1;  // of a tile's rows, for one warpgroup
+  static constexpr int kHalves = C::kTurns ? C::kRows / 64 : 1;   // of a tile, for one warpgroup
+  static constexpr int kSharing = C::kTurns ? 1 : C::kRows / 64;  // warpgroups at work on a tile
+  // The epilogue in steps of a warp: neighbours in several rows, or several results of one row.
+  static constexpr int kStepRows = kVector == 4 ? 4 : 1;
+  static_assert(C::kSplits == 1 || !C::kTurns, "blocks that split k have one tile");
 
  public:
   TENON_DEVICE WgmmaBlock(const WgmmaProblem& p, const E& epilogue, unsigned char* shared)
       : p_(p),
         epilogue_(epilogue),
         a_((shared_address(shared) + 1023) & ~1023u),
-        b_(a_ + kStages * kTileBytes),
-        full_(b_ + kStages * kTileBytes),
+        b_(a_ + kStages * kBytesA),
+        full_(b_ + kStages * kBytesB),
         empty_(full_ + 8 * kStages),
         turn_(empty_ + 8 * kStages),
         staging_(reinterpret_cast<float*>(shared + (turn_ + 16 - shared_address(shared)))),
-        rank_(C::kCluster > 1 ? static_cast<int>(cluster_rank()) : 0),
-        first_(static_cast<int>(blockIdx.x) / C::kCluster),
-        stride_(static_cast<int>(gridDim.x) / C::kCluster) {}
+        rank_(C::kCluster * C::kSplits > 1 ? static_cast<int>(cluster_rank()) : 0),
+        first_(static_cast<int>(blockIdx.x) / (C::kCluster * C::kSplits)),
+        stride_(static_cast<int>(gridDim.x) / (C::kCluster * C::kSplits)),
+        first_step_(p.steps * (rank_ / C::kCluster) / C::kSplits),
+        steps_(p.steps * (rank_ / C::kCluster + 1) / C::kSplits - first_step_) {}
 
   TENON_DEVICE void run() {
     if (threadIdx.x == 0) {
       for (int i = 0; i < kStages; ++i) {
         barrier_init(full_ + 8 * i, 1);
-        barrier_init(empty_ + 8 * i, 8 / kHalves * C::kCluster);  // every warp that reads it
+        barrier_init(empty_ + 8 * i, 4 * kSharing * C::kCluster);  // every warp that reads it
       }
       barrier_init(turn_, 1);
       barrier_init(turn_ + 8, 1);
@@ -59,12 +71,18 @@ class WgmmaBlock {
       registers_fewer<40>();
       if (threadIdx.x == 0) produce();
       __syncwarp();
+      if constexpr (C::kSplits > 1) cluster_sync();
     } else {
       registers_more<232>();
-      consume(static_cast<int>(threadIdx.x) / 128 - 1);
+      const int group = static_cast<int>(threadIdx.x) / 128 - 1;
+      if (C::kTurns || group < kSharing) consume(group);
+      if constexpr (C::kSplits > 1) {
+        cluster_sync();  // everybody's sums can be read
+        add_up();
+      }
     }
-    // Nobody leaves while a neighbour may still write to its shared memory.
-    if constexpr (C::kCluster > 1) cluster_sync();
+    // Nobody leaves while a neighbour may still read from or write to its shared memory.
+    if constexpr (C::kCluster * C::kSplits > 1) cluster_sync();
   }
 
  private:
@@ -85,8 +103,8 @@ class WgmmaBlock {
     const int top = tile / (p_.band * p_.columns) * p_.band;
     const int height = p_.rows - top < p_.band ? p_.rows - top : p_.band;
     const int rest = tile - top * p_.columns;
-    m = ((top + rest % height) * C::kCluster + rank_) * kTile;
-    n = rest / height * kTile;
+    m = ((top + rest % height) * C::kCluster + rank_ % C::kCluster) * C::kRows;
+    n = rest / height * kColumns;
   }
 
   TENON_DEVICE void produce() const {
@@ -94,29 +112,31 @@ class WgmmaBlock {
     for (int tile = first_; tile < p_.rows * p_.columns; tile += stride_) {
       int m, n;
       locate(tile, m, n);
-      for (int step = 0; step < p_.steps; ++step, at.advance(1)) {
-        const unsigned full = full_ + 8 * at.stage;
-        barrier_wait(empty_ + 8 * at.stage, at.parity ^ 1);
-        barrier_expect(full, kWgmmaStageBytes);
-        const int k = step * kDepth;
-        const unsigned a = a_ + at.stage * kTileBytes, b = b_ + at.stage * kTileBytes;
-        if constexpr (C::kAcrossA) {
-          tma_load(a, &p_.a, m, k, full);
-          tma_load(a + kBox, &p_.a, m + 64, k, full);
-        } else {
-          tma_load(a, &p_.a, k, m, full);
-        }
-        if constexpr (C::kCluster > 1) {
-          const int share = n + rank_ * 64;
-          tma_load_multicast(b + rank_ * kBox, &p_.b, C::kAcrossB ? share : k,
-                             C::kAcrossB ? k : share, full, 3);
-        } else if constexpr (C::kAcrossB) {
-          tma_load(b, &p_.b, n, k, full);
-          tma_load(b + kBox, &p_.b, n + 64, k, full);
-        } else {
-          tma_load(b, &p_.b, k, n, full);
-        }
-      }
+      for (int step = 0; step < steps_; ++step, at.advance(1))
+        fill(at, m, n, (first_step_ + step) * kDepth);
+    }
+  }
+
+  TENON_DEVICE void fill(const Place& at, int m, int n, int k) const {
+    const unsigned full = full_ + 8 * at.stage;
+    barrier_wait(empty_ + 8 * at.stage, at.parity ^ 1);
+    barrier_expect(full, kBytesA + kBytesB);
+    const unsigned a = a_ + at.stage * kBytesA, b = b_ + at.stage * kBytesB;
+    if constexpr (C::kAcrossA) {
+#pragma unroll
+      for (int i = 0; i < C::kRows / 64; ++i) tma_load(a + i * kBox, &p_.a, m + i * 64, k, full);
+    } else {
+      tma_load(a, &p_.a, k, m, full);
+    }
+    if constexpr (C::kCluster > 1) {
+      const int half = rank_ % 2, share = n + half * 64;
+      tma_load_multicast(b + half * kBox, &p_.b, C::kAcrossB ? share : k, C::kAcrossB ? k : share,
+                         full, static_cast<unsigned short>(3 << (rank_ - half)));
+    } else if constexpr (C::kAcrossB) {
+      tma_load(b, &p_.b, n, k, full);
+      tma_load(b + kBox, &p_.b, n + 64, k, full);
+    } else {
+      tma_load(b, &p_.b, k, n, full);
     }
   }
 
@@ -124,42 +144,62 @@ class WgmmaBlock {
   /// turn to wait for stages, when the last stage of a tile has come.
   TENON_DEVICE void consume(int group) {
     const int stride = C::kTurns ? 2 * stride_ : stride_;
+    const int tiles = p_.rows * p_.columns,
+              last = first_ + (tiles - 1 - first_) / stride_ * stride_;
+    const bool helps = kHalves == 2 && (last - first_) / stride_ % 2 != group;
     Place at;
-    if (C::kTurns && group == 1) at.advance(p_.steps);
+    if (C::kTurns && group == 1) at.advance(steps_);
     unsigned turn = group ^ 1;  // parity of the other's last turn; its first one counts as taken
-    for (int tile = C::kTurns ? first_ + group * stride_ : first_; tile < p_.rows * p_.columns;
+    for (int tile = C::kTurns ? first_ + group * stride_ : first_; tile < tiles || helps;
          tile += stride) {
-      if (C::kTurns) barrier_wait(turn_ + 8 * group, turn);
-      turn ^= 1;
+      const bool mine = tile < tiles, both = kHalves == 2 && (!mine || tile == last);
+      int m, n;
+      locate(mine ? tile : last, m, n);
+      m += row_of_warp() + (C::kTurns ? (mine ? 0 : 64) : group * 64);
+      const bool inside = m + (both ? 0 : 64 * (kHalves - 1)) + 16 <= p_.m && n + kColumns <= p_.n;
+      Held held;
+      if (C::kSplits == 1 && inside) look(held, m, n);
       float sums[kHalves][64];
-      int previous = 0;
-      for (int step = 0; step < p_.steps; ++step, at.advance(1)) {
-        barrier_wait(full_ + 8 * at.stage, at.parity);
-        const unsigned row = C::kTurns ? 0 : group * kBox;
-        const auto a = tile_descriptor<C::kAcrossA>(a_ + at.stage * kTileBytes + row);
-        const auto b = tile_descriptor<C::kAcrossB>(b_ + at.stage * kTileBytes);
-        pin_all(sums);
-        wgmma_fence();
-#pragma unroll
-        for (int i = 0; i < kDepth / 16; ++i)
-#pragma unroll
-          for (int half = 0; half < kHalves; ++half)
-            wgmma_m64n128k16<C::kHalf, C::kAcrossA, C::kAcrossB>(
-                sums[half], a + half * (kBox >> 4) + i * kDescriptorStep<C::kAcrossA>,
-                b + i * kDescriptorStep<C::kAcrossB>, step + i);
-        wgmma_commit();
-        pin_all(sums);
-        wgmma_wait<1>();  // of the stage before: it may be filled again
-        if (step > 0) give_back(previous);
-        previous = at.stage;
+      if (mine) {
+        if (C::kTurns) barrier_wait(turn_ + 8 * group, turn);
+        turn ^= 1;
+        multiply(sums, at, group);
       }
-      if (C::kTurns && threadIdx.x % 128 == 0) barrier_arrive(turn_ + 8 * (group ^ 1), rank_);
-      wgmma_wait<0>();
-      pin_all(sums);
-      give_back(previous);
-      if (C::kTurns) at.advance(p_.steps);  // over the other warpgroup's tile
-      write(sums, tile, group);
+      if constexpr (C::kSplits > 1)
+        stage(sums[0], place_of_warp(group));
+      else
+        write(sums, m, n, held, inside, group, mine, both);
+      if (!mine) break;
     }
+  }
+
+  TENON_DEVICE void multiply(float (&sums)[kHalves][64], Place& at, int group) const {
+    int previous = 0;
+    for (int step = 0; step < steps_; ++step, at.advance(1)) {
+      barrier_wait(full_ + 8 * at.stage, at.parity);
+      const unsigned row = C::kTurns ? 0 : group * kBox;
+      const auto a = tile_descriptor<C::kAcrossA>(a_ + at.stage * kBytesA + row);
+      const auto b = tile_descriptor<C::kAcrossB>(b_ + at.stage * kBytesB);
+      pin_all(sums);
+      wgmma_fence();
+#pragma unroll
+      for (int i = 0; i < kWgmmaLine / 32; ++i)
+#pragma unroll
+        for (int half = 0; half < kHalves; ++half)
+          wgmma_m64n128<C::kType, C::kAcrossA, C::kAcrossB>(
+              sums[half], a + half * (kBox >> 4) + i * kDescriptorStep<C::kAcrossA>,
+              b + i * kDescriptorStep<C::kAcrossB>, step + i);
+      wgmma_commit();
+      pin_all(sums);
+      wgmma_wait<1>();  // of the stage before: it may be filled again
+      if (step > 0) give_back(previous);
+      previous = at.stage;
+    }
+    if (C::kTurns && threadIdx.x % 128 == 0) barrier_arrive(turn_ + 8 * (group ^ 1), rank_);
+    wgmma_wait<0>();
+    pin_all(sums);
+    give_back(previous);
+    if (C::kTurns) at.advance(steps_);  // over the other warpgroup's tile
   }
 
   static TENON_DEVICE void pin_all(float (&sums)[kHalves][64]) {
@@ -168,69 +208,158 @@ class WgmmaBlock {
   }
 
   TENON_DEVICE void give_back(int stage) const {
-    if (threadIdx.x % 32 < C::kCluster) barrier_arrive(empty_ + 8 * stage, threadIdx.x % 32);
-  }
-
-  /// Sixteen rows of the warp at a time go through shared memory, where they are placed so that
-  /// neither the writes (four rows, two chunks of 16 bytes each) nor the reads (a row) collide.
-  TENON_DEVICE void write(const float (&sums)[kHalves][64], int tile, int group) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-    float* place = staging_ + (warp - 4) * (kWgmmaStagingBytes / 4);
-    int m, n;
-    locate(tile, m, n);
-    const int column = n + lane * 4;
-#pragma unroll 1
-    for (int half = 0; half < kHalves; ++half) {
-      if (half == 0)
-        stage(sums[0], place, lane);
-      else
-        stage(sums[kHalves - 1], place, lane);
-      __syncwarp();
-      const int row0 = m + (C::kTurns ? half : group) * 64 + warp % 4 * 16;
-      const int rows = static_cast<int>(p_.m) - row0 < 16 ? static_cast<int>(p_.m) - row0 : 16;
-#pragma unroll 1
-      for (int r = 0; r < rows; r += kVector) apply(place, r, rows, row0, column);
-      __syncwarp();
-    }
-  }
-
-  /// The epilogue of four neighbours in each of four rows, or of four results of one row: what it
-  /// reads for all of them is asked for before the first is computed.
-  TENON_DEVICE void apply(const float* place, int r, int rows, int row0, int column) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    typename E::template Held<kVector> held[4];
-    unsigned batch[4], row[4];
-    bool inside[4];
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const int down = kVector == 4 ? u : 0, right = kVector == 4 ? 0 : u;
-      inside[u] = r + down < rows && column + right < p_.n;
-      row[u] = static_cast<unsigned>(row0 + r + down);
-      batch[u] = C::kBatches ? split<false>(row[u], p_.batch_rows) : 0;
-      if (inside[u]) held[u] = epilogue_.template hold<kVector>(batch[u], row[u], column + right);
-    }
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const int down = kVector == 4 ? u : 0, right = kVector == 4 ? 0 : u;
-      const float* from =
-          place + (r + down) * kTile + ((lane ^ ((r + down) & 3) << 1) << 2) + right;
-      float x[kVector];
-      if constexpr (kVector == 4)
-        *reinterpret_cast<float4*>(x) = *reinterpret_cast<const float4*>(from);
+    if (lane < C::kCluster)
+      barrier_arrive(empty_ + 8 * stage, rank_ / C::kCluster * C::kCluster + lane);
+  }
+
+  /// What the epilogue reads for one step: its loads are under way while the step before is
+  /// computed and stored.
+  struct Held {
+    typename E::template Held<kVector> of[4];
+  };
+  struct Spot {
+    unsigned batch, row;
+    int column;
+    bool inside;
+  };
+
+  /// The u'th of a step's four places, whose first row is `row`, in the tile at column n.
+  TENON_DEVICE Spot spot(int row, int n, int u) const {
+    Spot s;
+    s.row = static_cast<unsigned>(row + (kVector == 4 ? u : 0));
+    s.column = n + static_cast<int>(threadIdx.x) % 32 * 4 + (kVector == 4 ? 0 : u);
+    s.inside = s.row < p_.m && s.column < p_.n;
+    s.batch = C::kBatches ? split<false>(s.row, p_.batch_rows) : 0;
+    return s;
+  }
+
+  /// Sixteen rows of the warp at a time go through shared memory. The block's last tile is written
+  /// by both warpgroups: its lower half by the one that did not multiply it (`mine` is false).
+  TENON_DEVICE void write(float (&sums)[kHalves][64], int m, int n, Held& held, bool inside,
+                          int group, bool mine, bool both) const {
+    float* place = place_of_warp(group);
+    if (both) threads_sync(1, 256);  // nobody reads sums in either place
+    if (both && mine) stage(sums[kHalves - 1], place_of_warp(group ^ 1));
+#pragma unroll 1
+    for (int halves = both ? 1 : kHalves; halves > 0; --halves, m += 64) {
+      __syncwarp();
+      if (mine) stage(sums[0], place);
+      __syncwarp();
+      if (both) threads_sync(2, 256);
+      if (inside)
+        write_inside(place, m, n, held, halves > 1);
       else
-        x[0] = *from;
-      if (inside[u])
-        epilogue_.template finish<kVector>(batch[u], row[u], column + right, x, held[u]);
+        write_edge(place, m, n);
+#pragma unroll
+      for (int i = 0; i < 64; ++i) sums[0][i] = sums[kHalves - 1][i];
     }
   }
 
-  static TENON_DEVICE void stage(const float (&sums)[64], float* place, int lane) {
-    const int row = lane / 4, t = lane % 4;
+  TENON_DEVICE void look(Held& held, int row, int n) const {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const Spot s = spot(row, n, u);
+      held.of[u] = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
+    }
+  }
+
+  /// The warp's sixteen rows of sums, from row m on, where all are inside: no branches. `next` has
+  /// what is read for the first of them, and then, if there are more, for the first 64 rows below.
+  TENON_DEVICE void write_inside(const float* place, int m, int n, Held& next, bool more) const {
+#pragma unroll 1
+    for (int r = 0; r < 16; r += kStepRows) {
+      const Held now = next;
+      const bool goes_on = r + kStepRows < 16;
+      if (goes_on || more) look(next, goes_on ? m + r + kStepRows : m + 64, n);
+      float x[4][kVector];
+#pragma unroll
+      for (int u = 0; u < 4; ++u)
+        read(x[u], place + (kVector == 4 ? offset(r + u) : offset(r) + u));
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const Spot s = spot(m + r, n, u);
+        epilogue_.template finish<kVector>(s.batch, s.row, s.column, x[u], now.of[u]);
+      }
+    }
+  }
+
+  TENON_DEVICE void write_edge(const float* place, int m, int n) const {
+#pragma unroll 1
+    for (int i = 0; i < 64 / kVector; ++i) {
+      const int r = kVector == 4 ? i : i / 4, u = kVector == 4 ? 0 : i % 4;
+      const Spot s = spot(m + r, n, u);
+      float x[kVector];
+      read(x, place + offset(r) + u);
+      if (s.inside)
+        epilogue_.template finish<kVector>(
+            s.batch, s.row, s.column, x,
+            epilogue_.template hold<kVector>(s.batch, s.row, s.column));
+    }
+  }
+
+  /// Where row r of sums in shared memory holds the lane's four columns: neither the writes (eight
+  /// rows, two chunks of 16 bytes each) nor the reads (a row) collide.
+  static TENON_DEVICE int offset(int r) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    return r * kColumns + ((lane ^ ((r & 3) << 1)) << 2);
+  }
+  static TENON_DEVICE void read(float (&x)[kVector], const float* from) {
+    if constexpr (kVector == 4)
+      *reinterpret_cast<float4*>(x) = *reinterpret_cast<const float4*>(from);
+    else
+      x[0] = *from;
+  }
+  /// First of the warp's rows among its warpgroup's 64.
+  static TENON_DEVICE int row_of_warp() { return static_cast<int>(threadIdx.x) % 128 / 32 * 16; }
+  /// Where a warpgroup's warp that stands as this one in its own has its sums.
+  TENON_DEVICE float* place_of_warp(int group) const {
+    return staging_ + (group * 64 + row_of_warp()) * kColumns;
+  }
+
+  static TENON_DEVICE void stage(const float (&sums)[64], float* place) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, row = lane / 4, t = lane % 4;
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
-      float* to = place + row * kTile + (((2 * j + t / 2) ^ (row & 3) << 1) << 2) + t % 2 * 2;
+      float* to = place + row * kColumns + (((2 * j + t / 2) ^ (row & 3) << 1) << 2) + t % 2 * 2;
       *reinterpret_cast<float2*>(to) = make_float2(sums[4 * j], sums[4 * j + 1]);
-      *reinterpret_cast<float2*>(to + 8 * kTile) = make_float2(sums[4 * j + 2], sums[4 * j + 3]);
+      *reinterpret_cast<float2*>(to + 8 * kColumns) = make_float2(sums[4 * j + 2], sums[4 * j + 3]);
+    }
+  }
+
+  /// The rows of a tile that blocks which share it add up and write.
+  static TENON_DEVICE int row_of_split(int split) { return C::kRows * split / C::kSplits; }
+
+  /// The block's share of the tile's rows: a warp takes row after row, four results a lane.
+  TENON_DEVICE void add_up() const {
+    int m, n;
+    locate(first_, m, n);
+    const int end = row_of_split(rank_ / C::kCluster + 1);
+#pragma unroll 1
+    for (int r = row_of_split(rank_ / C::kCluster) + static_cast<int>(threadIdx.x) / 32 - 4;
+         r < end; r += 8) {
+      typename E::template Held<kVector> held[4 / kVector];
+      Spot spots[4 / kVector];
+#pragma unroll
+      for (int u = 0; u < 4 / kVector; ++u) {
+        spots[u] = spot(m + r, n, kVector == 4 ? 0 : u);
+        if (spots[u].inside)
+          held[u] = epilogue_.template hold<kVector>(spots[u].batch, spots[u].row, spots[u].column);
+      }
+      float x[4 / kVector][kVector] = {};
+      const unsigned from = shared_address(staging_ + offset(r));
+#pragma unroll
+      for (int s = 0; s < C::kSplits; ++s) {
+        float part[4];
+        cluster_load(part, from, s * C::kCluster + rank_ % C::kCluster);
+#pragma unroll
+        for (int u = 0; u < 4; ++u) x[u / kVector][u % kVector] += part[u];
+      }
+#pragma unroll
+      for (int u = 0; u < 4 / kVector; ++u)
+        if (spots[u].inside)
+          epilogue_.template finish<kVector>(spots[u].batch, spots[u].row, spots[u].column, x[u],
+                                             held[u]);
     }
   }
 
@@ -238,7 +367,7 @@ class WgmmaBlock {
   const E& epilogue_;
   const unsigned a_, b_, full_, empty_, turn_;
   float* const staging_;
-  const int rank_, first_, stride_;
+  const int rank_, first_, stride_, first_step_, steps_;
 };
 
 }  // namespace tenon::cuda

@@ -48,6 +48,11 @@ TENON_DEVICE void barrier_wait(unsigned barrier, unsigned parity) {
         : "memory");
 }
 
+/// Waits for so many threads of the block, whole warps, at hardware barrier `id` (1 to 15).
+TENON_DEVICE void threads_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 TENON_DEVICE unsigned cluster_rank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -56,6 +61,16 @@ TENON_DEVICE unsigned cluster_rank() {
 /// All threads of all blocks of the cluster.
 TENON_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+}
+/// Four floats that lie at this address in block `rank` of the cluster.
+TENON_DEVICE void cluster_load(float (&x)[4], unsigned address, unsigned rank) {
+  asm volatile(
+      "{.reg .b32 remote;"
+      "mapa.shared::cluster.u32 remote, %4, %5;"
+      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];}"
+      : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+      : "r"(address), "r"(rank)
+      : "memory");
 }
 
 // ---- The tensor copy engine ---------------------------------------------------------------------
@@ -117,40 +132,48 @@ TENON_DEVICE unsigned long long tile_descriptor(unsigned address) {
   constexpr unsigned long long kNextBox = kAcross ? 64 * 128 >> 4 : 1;
   return kSwizzle128 | kGroup << 32 | kNextBox << 16 | (address & 0x3FFFF) >> 4;
 }
-/// How far a descriptor moves for 16 steps of k: 32 bytes along a line, or sixteen lines.
+/// How far a descriptor moves for a product's k: 32 bytes along a line, or sixteen lines.
 template <bool kAcross>
 inline constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
 
 // clang-format off
 #define TENON_EIGHT(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), \
                        "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define TENON_WGMMA_128(type)                                                          \
+#define TENON_WGMMA_128(shape, types, order, ...)                                      \
   asm volatile(                                                                        \
     "{.reg .pred p; setp.ne.b32 p, %66, 0;"                                            \
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                  \
+    "wgmma.mma_async.sync.aligned." shape ".f32." types " {"                           \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"   \
-    "}, %64, %65, p, 1, 1, %67, %68;}"                                                 \
+    "}, %64, %65, p, 1, 1" order ";}"                                                  \
     : TENON_EIGHT(0), TENON_EIGHT(8), TENON_EIGHT(16), TENON_EIGHT(24),                \
       TENON_EIGHT(32), TENON_EIGHT(40), TENON_EIGHT(48), TENON_EIGHT(56)               \
-    : "l"(a), "l"(b), "r"(add), "n"(int(kAcrossA)), "n"(int(kAcrossB)))
+    : "l"(a), "l"(b), "r"(add) __VA_ARGS__)
+#define TENON_ACROSS , "n"(int(kAcrossA)), "n"(int(kAcrossB))
 // clang-format on
 
-/// d = A[64, 16] · B[16, 128], plus what d held when `add` is not 0; bfloat16 or float16 tiles in
-/// shared memory, told by descriptors. d[4j], d[4j + 1] lie at row lane / 4 of the warp's sixteen
-/// and columns 8j + lane % 4 * 2 and the next; d[4j + 2], d[4j + 3] eight rows below.
-template <bool kHalf, bool kAcrossA, bool kAcrossB>
-TENON_DEVICE void wgmma_m64n128k16(float (&d)[64], unsigned long long a, unsigned long long b,
-                                   int add) {
-  if constexpr (kHalf) {
-    TENON_WGMMA_128("f16");
+enum class WgmmaType { Bf16, F16, Tf32 };
+
+/// d = A[64, K] · B[K, 128], plus what d held when `add` is not 0; tiles in shared memory, told by
+/// descriptors; K is 32 bytes: 16, of tf32 (which is never across) 8. d[4j], d[4j + 1] lie at row
+/// lane / 4 of the warp's sixteen and columns 8j + lane % 4 * 2 and the next; d[4j + 2], d[4j + 3]
+/// eight rows below.
+template <WgmmaType kType, bool kAcrossA, bool kAcrossB>
+TENON_DEVICE void wgmma_m64n128(float (&d)[64], unsigned long long a, unsigned long long b,
+                                int add) {
+  if constexpr (kType == WgmmaType::Bf16) {
+    TENON_WGMMA_128("m64n128k16", "bf16.bf16", ", %67, %68", TENON_ACROSS);
+  } else if constexpr (kType == WgmmaType::F16) {
+    TENON_WGMMA_128("m64n128k16", "f16.f16", ", %67, %68", TENON_ACROSS);
   } else {
-    TENON_WGMMA_128("bf16");
+    static_assert(!kAcrossA && !kAcrossB);
+    TENON_WGMMA_128("m64n128k8", "tf32.tf32", "", );
   }
 }
 
+#undef TENON_ACROSS
 #undef TENON_WGMMA_128
 #undef TENON_EIGHT
 

@@ -1,0 +1,49 @@
+// How the Hopper matrix product is cut into tiles, clusters and sums: the choice by sizes, what is
+// worth timing beside it, and the names of choices. Nothing here knows an operand's memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::cuda {
+
+struct WgmmaSizes {
+  std::int64_t m = 0, n = 0, k = 0;
+  int item = 2;        // bytes of an operand's element
+  bool casts = false;  // whether a large part of the operands must be converted first
+};
+
+struct WgmmaConfig {
+  int rows = 128;   // of a tile, 64 or 128; its columns are kWgmmaColumns
+  int cluster = 1;  // blocks above each other that share columns of B: 1 or 2
+  int splits = 1;   // blocks of a cluster that share the inner sum of a tile
+
+  bool operator==(const WgmmaConfig&) const = default;
+};
+
+WgmmaConfig choose_wgmma(const WgmmaSizes& sizes);
+
+/// What is worth timing, the choice first.
+std::vector<WgmmaConfig> wgmma_configs(const WgmmaSizes& sizes);
+/// "128-2/1": rows, cluster, splits.
+std::string wgmma_config_name(const WgmmaConfig& config);
+/// Throws NotSupported when that is no configuration, or none for these sizes.
+WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name);
+
+/// Stages along k.
+std::int64_t wgmma_steps(const WgmmaSizes& sizes);
+/// Tiles; of tiles above each other in a cluster only one counts.
+std::int64_t wgmma_tiles(const WgmmaSizes& sizes, const WgmmaConfig& config);
+/// Stages of the ring that shared memory has room for.
+int wgmma_stages(const WgmmaConfig& config, bool turns);
+
+/// Whether the engine gains over smaller tiles and other instructions: enough work to fill a card,
+/// or a large matrix to stream.
+bool wgmma_is_worth(const WgmmaSizes& sizes);
+
+/// Sizes as the choices see them: what grows with the batch is rounded up to a power of two, so
+/// that an incomplete batch takes the kernel that is there.
+WgmmaSizes wgmma_class(const WgmmaSizes& sizes);
+
+}  // namespace tenon::cuda
