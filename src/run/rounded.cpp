@@ -3,8 +3,6 @@
 
 #include <mutex>
 
-#include <tenon/ops.h>
-
 #include "base/str.h"
 #include "plan/rounding.h"
 
@@ -15,6 +13,15 @@ namespace {
 std::mutex& refreshing() {
   static std::mutex mutex;
   return mutex;
+}
+
+Tensor cast_to(const Tensor& x, DType dtype) {
+  return make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
+}
+
+Tensor assign_to(const Tensor& copy, const Tensor& value) {
+  const Tensor inputs[2] = {copy, cast_to(value, copy.dtype())};
+  return make_node(Op::Assign, copy.dtype(), copy.shape(), {}, inputs);
 }
 
 bool fresh(const Node& weight) {
@@ -28,8 +35,8 @@ void set_fresh(Node& weight) {
 const Tensor& copy_of(Node& weight, DType dtype) {
   const std::lock_guard lock(refreshing());
   if (!weight.rounded.defined() || weight.rounded.dtype() != dtype) {
-    weight.rounded =
-        variable(cast(Tensor(&weight), dtype), cat(label_text(weight.label), " in ", name(dtype)));
+    weight.rounded = variable(cast_to(Tensor(&weight), dtype),
+                              cat(label_text(weight.label), " in ", name(dtype)));
     set_fresh(weight);
   }
   return weight.rounded;
@@ -49,8 +56,7 @@ KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options)
     for (std::size_t k = 0; k < kept.weights.size(); ++k) {
       if (node->input(0) != kept.weights[k].weight.node()) continue;
       LabelGuard label(node->label);
-      const Tensor& copy = kept.copies[k].copy;
-      roots.push_back(assign(copy, cast(Tensor(node->input(1)), copy.dtype())));
+      roots.push_back(assign_to(kept.copies[k].copy, Tensor(node->input(1))));
       kept.weights[k].assigned = true;
     }
   }
@@ -63,7 +69,7 @@ void refresh(const std::vector<KeptWeight>& weights) {
     if (fresh(weight)) continue;
     const std::lock_guard lock(refreshing());
     if (fresh(weight)) continue;
-    set_value(weight.rounded, cast(kept.weight, weight.rounded.dtype()));
+    set_value(weight.rounded, cast_to(kept.weight, weight.rounded.dtype()));
     set_fresh(weight);
   }
 }
