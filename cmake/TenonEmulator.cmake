@@ -45,7 +45,7 @@ function(tenon_use_emulator)
   endif()
   foreach(test ${ARGN})
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_fake_cuda>"
-                 "TENON_NVRTC=$<TARGET_FILE:tenon_fake_nvrtc>" "TENON_CUBLASLT=off" "TENON_CUDNN=off"
+                 "TENON_NVRTC=$<TARGET_FILE:tenon_fake_nvrtc>" "TENON_CUBLASLT=off" "TENON_CUDNN=off" "TENON_CUDA_BUILT_IN=off"
                  "TENON_CACHE=${CMAKE_BINARY_DIR}/emulator-cache-${TENON_EMULATOR_STAMP}")
   endforeach()
 endfunction()

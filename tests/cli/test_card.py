@@ -27,7 +27,7 @@ class CardTest(CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        for name in ("TENON_CUDA_DRIVER", "TENON_NVRTC", "TENON_CUBLASLT", "TENON_CUDNN"):
+        for name in ("TENON_CUDA_DRIVER", "TENON_NVRTC", "TENON_CUBLASLT", "TENON_CUDNN", "TENON_CUDA_BUILT_IN"):
             if name in os.environ:
                 cls.environment[name] = os.environ[name]
         if WARM:

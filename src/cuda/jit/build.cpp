@@ -5,6 +5,7 @@
 
 #include <tenon/error.h>
 
+#include "base/env.h"
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/jit/built_in.h"
@@ -30,9 +31,14 @@ Image build_image(const Source& source, int arch, const KernelCache& cache) {
   Image image;
   const bool no_compiler = !nvrtc().problem.empty();
   image.origin = Image::Origin::BuiltIn;
-  image.bytes = find_built_in(built_in_store(), source, arch, loaded_driver().version, no_compiler);
+  if (env_flag("TENON_CUDA_BUILT_IN", true))
+    image.bytes =
+        find_built_in(built_in_store(), source, arch, loaded_driver().version, no_compiler);
   if (!image.bytes.empty()) return image;
-  if (no_compiler) throw DeviceError(nvrtc().problem);
+  if (no_compiler)
+    throw DeviceError(cat(nvrtc().problem, "; the kernel ", source.entry,
+                          " is none of those that this build has compiled ahead: install a CUDA "
+                          "toolkit or the Python wheel nvidia-cuda-nvrtc, or use --device cpu"));
 
   const Digest key = key_of(source, arch);
   image.origin = Image::Origin::Disk;
