@@ -6,6 +6,7 @@
 #include <tenon/system.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "commands.h"
@@ -79,12 +80,16 @@ int main(int argc, char** argv) {
   note_start();
   show_notes();
   int code = kFailed;
+  bool failed = false;
   try {
     code = run({argv + 1, argv + argc});
   } catch (const std::exception& error) {
     code = report(error);
+    failed = true;
   }
   // A full disk or a closed pipe behind stdout is a failure too: results were lost.
   if (std::fflush(stdout) != 0 && code == kOk) code = kIo;
+  // Kernels of what failed may still be compiled by other threads: nobody waits for them.
+  if (failed) std::_Exit(code);
   return code;
 }

@@ -2,6 +2,7 @@
 // ctest) is there, compiling and launching.
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -291,6 +292,29 @@ TEST_CASE("jit: compiles side by side, launches, and finds kernels again") {
   CHECK(after.built_in == before.built_in);
   CHECK(after.compiled + after.from_disk == before.compiled + before.from_disk + 4);
   CHECK(after.from_memory == before.from_memory + 1);
+}
+
+// Run in a child only.
+TEST_CASE("jit: (the process that ends while it compiles)" * doctest::skip()) {
+  if (card_count() == 0) return;
+  std::vector<std::shared_ptr<const CompiledKernel>> kernels;
+  for (int i = 0; i < 8; ++i) {
+    const std::string entry = cat("tenon_test_end", i);
+    kernels.push_back(compile(target_of(0), {entry, add_text(entry, getpid() + i)}));
+  }
+  kernels[0]->wait();
+}
+
+TEST_CASE("jit: a process may end while its kernels are compiled") {
+  if (card_count() == 0) {
+    MESSAGE("skipped: " << why_no_card());
+    return;
+  }
+  const std::string command = cat(
+      "/proc/", getpid(), "/exe --no-skip --test-case='jit: (the process that ends*' >/dev/null");
+  const int status = std::system(command.c_str());
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("jit: a source that does not compile brings the compiler's words") {

@@ -2,6 +2,7 @@
 #include "cuda/jit/build.h"
 
 #include <chrono>
+#include <mutex>
 
 #include <tenon/error.h>
 
@@ -11,8 +12,23 @@
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
+#include "cuda/jit/workers.h"
 
 namespace tenon::cuda {
+
+namespace {
+
+// A process may end while its kernels are compiled, and most of what NVRTC keeps to its end is made
+// in its first compilation: so that one is short.
+void prepare_compiler(int arch) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    nvrtc().compile("extern \"C\" __global__ void nothing() {}\n", "nothing.cu", {}, arch);
+    stop_workers_at_exit();
+  });
+}
+
+}  // namespace
 
 Digest key_of(const Source& source, int arch) {
   Digester digester;
@@ -47,6 +63,7 @@ Image build_image(const Source& source, int arch, const KernelCache& cache) {
 
   image.origin = Image::Origin::Compiler;
 
+  prepare_compiler(arch);
   const auto start = std::chrono::steady_clock::now();
   CompileResult result =
       nvrtc().compile(source.text, cat(source.entry, ".cu"), headers_of(source.text), arch);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -20,7 +21,12 @@ class Workers {
   // The compiler is loaded before this object is made, so that its own statics outlive our threads.
   Workers() : most_(std::clamp(available_cpus(), 1, 16)) { nvrtc(); }
 
-  ~Workers() {
+  ~Workers() { stop(); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  // Returns when what is under way has ended; what waits is forgotten.
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -28,12 +34,12 @@ class Workers {
     }
     wake_.notify_all();
     for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
 
   void add(std::function<void()> job) {
     const std::lock_guard lock(mutex_);
+    if (stop_) return;
     jobs_.push_back(std::move(job));
     const auto waiting = static_cast<std::size_t>(idle_);
     if (jobs_.size() > waiting && static_cast<int>(threads_.size()) < most_)
@@ -53,6 +59,8 @@ class Workers {
       jobs_.pop_front();
       lock.unlock();
       job();
+      // What the driver and the compiler made for it stays until the other jobs have ended.
+      stop_workers_at_exit();
       lock.lock();
     }
   }
@@ -66,11 +74,19 @@ class Workers {
   bool stop_ = false;
 };
 
+Workers& workers() {
+  static Workers instance;
+  return instance;
+}
+
 }  // namespace
 
-void run_on_worker(std::function<void()> job) {
-  static Workers workers;
-  workers.add(std::move(job));
+// Objects of static lifetime go in the reverse order of their making, and NVRTC makes some while it
+// compiles: ~Workers alone would wait for compilations whose objects are gone.
+void stop_workers_at_exit() {
+  std::atexit([] { workers().stop(); });
 }
+
+void run_on_worker(std::function<void()> job) { workers().add(std::move(job)); }
 
 }  // namespace tenon::cuda

@@ -7,5 +7,8 @@ namespace tenon::cuda {
 
 /// Runs the job on one of the compiling threads. Jobs do not throw and do not wait for each other.
 void run_on_worker(std::function<void()> job);
+/// Lets the end of the process wait for the jobs before it destroys what was made up to this call.
+/// Jobs do so when they are done.
+void stop_workers_at_exit();
 
 }  // namespace tenon::cuda
