@@ -152,7 +152,14 @@ class GraphReplay final : public Replay {
 
   std::byte* new_place(Captured& out, std::int64_t size) const {
     out.places.push_back(Buffer::allocate(static_cast<std::size_t>(size), program_->device));
-    return static_cast<std::byte*>(out.places.back()->data());
+    auto* place = static_cast<std::byte*>(out.places.back()->data());
+    // With NaNs, so that nothing is taken for written before it is; and by us, since tools that
+    // watch for reads of unwritten memory look at copy nodes when the graph is launched.
+    if (size > 0)
+      check(driver().cuMemsetD8Async(address(place), 0xFF, static_cast<std::size_t>(size),
+                                     context_of(index_).work),
+            "clearing a place of a captured program");
+    return place;
   }
 
   // An input that moves is copied to a place of its own; rows that lie askew are spread.
