@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "graph/node.h"
 #include "ops/table.h"
@@ -98,21 +99,38 @@ const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
   return nullptr;
 }
 
+// What was rounded for products, by what it was before.
+using Rounded = std::unordered_map<const Node*, Tensor>;
+
 // Views go on top of the cast, so that a product and its transpose share one.
-Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options) {
+Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
   const Node& node = *x.node();
   if (!node.realised() && op_info(node.op).kind == OpKind::View) {
-    const Tensor base = narrowed(Tensor(node.input(0)), dtype, options);
+    const Tensor base = narrowed(Tensor(node.input(0)), dtype, options, rounded);
     return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
   }
   if (const RoundedCopy* kept = copy_of(options, x.node(), dtype)) return kept->copy;
-  return make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
+  return rounded[&node] = make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
+}
+
+// A bias's gradient sums up what the products next to it read rounded: summed from there, nobody
+// reads the float32 values any more, and they are never written.
+Roots sum_rounded(const Roots& roots, const Rounded& rounded) {
+  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    if (node.op != Op::Sum) return {};
+    const auto found = rounded.find(inputs[0].node());
+    if (found == rounded.end() || inputs[0].node()->realised()) return {};
+    const Tensor wide =
+        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&found->second, 1));
+    return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
+  });
 }
 
 }  // namespace
 
 Roots autocast(Roots roots, const PlanOptions& options) {
-  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  Rounded rounded;
+  roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (!is_product_of_float32(node)) return {};
     const Arithmetic arithmetic = arithmetic_of(node, options);
     Attrs attrs = node.attrs;
@@ -125,10 +143,11 @@ Roots autocast(Roots roots, const PlanOptions& options) {
         !worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(), kept(inputs[0]),
                               kept(inputs[1])))
       return make_node(node.op, node.dtype, node.shape, attrs, inputs);
-    const Tensor rounded[2] = {narrowed(inputs[0], narrow, options),
-                               narrowed(inputs[1], narrow, options)};
-    return make_node(node.op, node.dtype, node.shape, attrs, rounded);
+    const Tensor operands[2] = {narrowed(inputs[0], narrow, options, rounded),
+                                narrowed(inputs[1], narrow, options, rounded)};
+    return make_node(node.op, node.dtype, node.shape, attrs, operands);
   });
+  return rounded.empty() ? roots : sum_rounded(roots, rounded);
 }
 
 std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {

@@ -146,6 +146,25 @@ TEST_CASE(
   CHECK(n.step.plan(data).steps().find("float16") == std::string::npos);
 }
 
+TEST_CASE("cuda rounded: sums of what products read rounded are taken of the rounded values") {
+  if (!has_card()) return;
+  const OnCard card(Precision::Bf16);
+  const Tensor x = randn({300, 320}).eval(), w = variable(randn({520, 320}));
+  const Tensor bias = variable(randn({520})), g = randn({300, 520}).eval();
+  // The gradient g * t reaches the weight through a product and the bias through a sum.
+  CompiledFunction step = compile([&](const std::vector<Tensor>& in) {
+    const Tensor loss = sum(linear(in[0], w, bias) * in[1] * tanh(in[1]));
+    const std::vector<Tensor> of{w, bias, in[0]};
+    return grad(loss, of);
+  });
+  const std::string plan = step.plan({x, g}).steps();
+  CHECK(contains(plan, "bfloat16[300, 520]"));
+  CHECK_FALSE(contains(plan, "-> v2:float32[300, 520]"));
+  const Tensor exact = sum(cast(g, DType::Float64) * tanh(cast(g, DType::Float64)), {0});
+  const std::vector<float> seen = step({x, g})[1].to_vector<float>();
+  CHECK(distance(Tensor::from(seen, {520}), cast(exact, DType::Float32).eval()) < 2e-3);
+}
+
 TEST_CASE("rounded: a program of the CPU keeps no copies") {
   set_precision(Precision::Bf16);
   Network n;
