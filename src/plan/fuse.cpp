@@ -192,6 +192,8 @@ class Fuser {
       if (!guests && !(ours.space == theirs.space &&
                        reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
         return note_stop(k, base, "gives one value a row, which is read in another pattern");
+      if (base_item.shape.numel() == 1 && would_keep_others(base, k))
+        return note_stop(k, base, "is one value, which others would have to wait for longer");
     } else if (!(ours.space == theirs.space && identity(arg, base_item.shape))) {
       return note_stop(k, base,
                        ours.space == theirs.space
@@ -203,6 +205,29 @@ class Fuser {
       return;
     }
     merge(k, base, guests);
+  }
+
+  // Whether others read the item, and its group would wait for more with the group of k in it.
+  bool would_keep_others(int item, int k) const {
+    const int a = out_.group_of[item], b = out_.group_of[k];
+    const auto elsewhere = [&](int user) {
+      return out_.group_of[user] != a && out_.group_of[user] != b;
+    };
+    const std::vector<int>& users = g_.items[item].users;
+    if (std::none_of(users.begin(), users.end(), elsewhere)) return false;
+    const std::vector<int> waited = groups_before(a), more = groups_before(b);
+    return std::any_of(more.begin(), more.end(), [&](int g) {
+      return g != a && std::find(waited.begin(), waited.end(), g) == waited.end();
+    });
+  }
+
+  std::vector<int> groups_before(int group_number) const {
+    std::vector<int> before;
+    for (int i : out_.groups[group_number].items)
+      for (const Ref& arg : g_.items[i].args)
+        if (const int owner = out_.group_of[arg.item]; owner >= 0 && owner != group_number)
+          before.push_back(owner);
+    return before;
   }
 
   // Whether a whole group of element-wise items over the rows can move into the sweep that makes

@@ -20,17 +20,23 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 class Times {
  public:
   Times(const Program& program, const std::vector<std::vector<int>>& before)
-      : before_(before), node_(program.steps.size()), time_(program.steps.size(), 1) {
+      : before_(before),
+        node_(program.steps.size()),
+        time_(program.steps.size(), 1),
+        is_map_(program.steps.size()) {
     for (int s = 0; s < size(); ++s) {
+      const RegionKind kind = program.steps[at(s)].region.kind;
       node_[at(s)] = s;
-      if (program.steps[at(s)].region.kind == RegionKind::Contraction)
-        time_[at(s)] = kContractionTime;
+      is_map_[at(s)] = kind == RegionKind::Map ? 1 : 0;
+      if (kind == RegionKind::Contraction) time_[at(s)] = kContractionTime;
     }
     update();
   }
 
   int node(int step) const { return node_[at(step)]; }
-  /// When a node may begin at the earliest, and at the latest if nothing is to end later.
+  /// When a node may begin at the earliest, and at the latest if nothing is to end later. What
+  /// other steps than maps wait for is not put off at all: there may be more of them than run side
+  /// by side.
   int earliest(int node) const { return earliest_[at(node)]; }
   int latest(int node) const { return latest_[at(node)]; }
   /// Whether a delay of the node delays what waits for it, and so the whole.
@@ -82,6 +88,12 @@ class Times {
       for (int next : after_[at(*n)]) latest_[at(*n)] = std::min(latest(*n), latest(next));
       latest_[at(*n)] -= time_[at(*n)];
     }
+    std::vector<char> waits(node_.size(), 1);
+    for (auto n = order.rbegin(); n != order.rend(); ++n) {
+      for (int next : after_[at(*n)])
+        if (is_map_[at(next)] == 0 || waits[at(next)] == 0) waits[at(*n)] = 0;
+      if (waits[at(*n)] == 0) latest_[at(*n)] = earliest(*n);
+    }
   }
 
   bool reaches(int from, int to) const {
@@ -98,7 +110,9 @@ class Times {
   }
 
   const std::vector<std::vector<int>>& before_;
-  std::vector<int> node_, time_, earliest_, latest_;
+  std::vector<int> node_, time_;
+  std::vector<char> is_map_;
+  std::vector<int> earliest_, latest_;
   std::vector<std::vector<int>> after_;
 };
 
@@ -158,13 +172,20 @@ class Joiner {
     for (Launch& launch : launches_) {
       const int there = times_.node(launch.steps[0]), own = times_.node(s);
       if ((large || launch.large) && times_.earliest(there) != times_.earliest(own)) continue;
-      if (!may_join(there, own)) continue;
+      if (!ready_together(launch.steps[0], s) && !may_join(there, own)) continue;
       launch.steps.push_back(s);
       launch.large = launch.large || large;
       times_.contract(there, own);
       return;
     }
     launches_.push_back({{s}, large});
+  }
+
+  // Whether the two begin at the same time and take equally long.
+  bool ready_together(int s, int other) const {
+    const int a = times_.node(s), b = times_.node(other);
+    return times_.earliest(a) == times_.earliest(b) && !times_.depends(a, b) &&
+           p_.steps[at(s)].region.map.space == p_.steps[at(other)].region.map.space;
   }
 
   // Neither becomes later than it may, and nothing urgent waits for more than it must.
