@@ -54,6 +54,13 @@ class CardBench final : public Bench {
     }
   }
 
+  // What one region needed, the next one's sizes may not reuse.
+  ~CardBench() override {
+    live_.clear(), expected_.clear();
+    workspace_.reset();
+    cuda::memory().trim(device_.index);
+  }
+
   bool agrees(const Kernel& kernel, std::string* why) override {
     run(kernel);
     for (const ValueId id : region_.writes) {
