@@ -11,7 +11,12 @@ tenon_add_test(guard.scalar_headers 120 ${python} ${guards}/scalar_headers.py --
 # Timed, so nothing may run beside it.
 set_tests_properties(guard.header_time PROPERTIES RUN_SERIAL ON)
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
-  tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 5)
+  set(kernels "")
+  if(TENON_STORE) # kernels compiled ahead are counted apart
+    set(kernels --kernels ${TENON_STORE})
+  endif()
+  tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 5
+                 ${kernels})
   tenon_add_test(consumer 300 ${python} ${PROJECT_SOURCE_DIR}/tests/consumer/consumer.py --build ${CMAKE_BINARY_DIR}
                  --compiler ${CMAKE_CXX_COMPILER})
 endif()

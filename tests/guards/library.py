@@ -6,16 +6,24 @@ import subprocess
 import sys
 import tempfile
 
+KERNELS_MB = 30  # an architecture
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", type=pathlib.Path, required=True)
     parser.add_argument("--limit-mb", type=float, default=5.0)
+    parser.add_argument("--kernels", type=pathlib.Path, help="kernels compiled ahead for two architectures, which the library holds")
     options = parser.parse_args()
 
     with tempfile.NamedTemporaryFile(suffix=".so") as stripped:
         subprocess.run(["strip", "-o", stripped.name, options.library], check=True)
         size = pathlib.Path(stripped.name).stat().st_size / 1e6
+    if options.kernels:
+        kernels = options.kernels.stat().st_size / 1e6
+        if kernels > 2 * KERNELS_MB:
+            sys.exit(f"library: kernels compiled ahead take {kernels:.1f} MB, more than {KERNELS_MB} MB an architecture")
+        size -= kernels
     if size > options.limit_mb:
         sys.exit(f"library: {options.library.name} is {size:.2f} MB stripped, more than {options.limit_mb} MB: look for"
                  " templates instantiated too widely (nm -S --size-sort)")
