@@ -75,7 +75,7 @@ struct Work {
 
 double resident_blocks(const ConvConfig& c) {
   return real(std::max<std::int64_t>(
-      1, std::min<std::int64_t>({kSharedOfAll / (c.shared_bytes + 1024), 768 / c.tile.threads})));
+      1, std::min<std::int64_t>({kSharedOfAll / (c.shared_bytes + 1024), 512 / c.tile.threads})));
 }
 
 // ---- Convolutions ------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ class GradientKernel final : public ConvKernel {
     sum_.items = whole(rows * columns / vector);
     sum_.columns = make_divisor(columns / vector);
     sum_.splits = whole(grid_.y);
-    while (sum_.runs < 64 && sum_.runs * 2 <= sum_.splits && sum_.items * sum_.runs < 65536)
+    while (sum_.runs < 16 && sum_.runs * 16 <= sum_.splits && sum_.items * sum_.runs < 65536)
       sum_.runs *= 2;
     sum_grid_.x = blocks_of(ceil_div(sum_.items, kOpaqueThreads / sum_.runs));
     workspace_bytes = at(sum_.splits * rows * columns) * sizeof(float);
@@ -203,7 +203,9 @@ class GradientKernel final : public ConvKernel {
     adder_ = compile(target, sum_source(vector, printed.code));
   }
 
-  std::string source() const override { return kernel_->source().text + adder_->source().text; }
+  std::string source() const override {
+    return cat(kernel_->source().text, kNextLaunch, adder_->source().text);
+  }
 
   void run(const Binding& binding) const override {
     ConvGradient p = problem_;

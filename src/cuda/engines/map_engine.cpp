@@ -67,8 +67,7 @@ class MapKernel final : public Kernel {
   std::string source() const override {
     std::string text;
     for (const Launch& launch : launches_)
-      text +=
-          cat(text.empty() ? "" : "\n// ---- next launch ----\n\n", launch.kernel->source().text);
+      text += cat(text.empty() ? "" : kNextLaunch, launch.kernel->source().text);
     return text;
   }
 

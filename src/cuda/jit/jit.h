@@ -26,6 +26,9 @@ struct Source {
   std::string text;
 };
 
+/// Between the texts of one step's launches, where Kernel::source() gives several.
+inline constexpr char kNextLaunch[] = "\n// ---- next launch ----\n\n";
+
 /// A kernel on its way to a card. Immutable for callers; launches may come from several threads.
 class CompiledKernel {
  public:

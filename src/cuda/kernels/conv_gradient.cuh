@@ -117,7 +117,7 @@ class ConvGradientBlock {
 
   /// The gradient of the result, as [filter][slot]. A warp takes some rows of 32 items.
   TENON_DEVICE void stage_rows(int cell0, int end, int z) const {
-    constexpr int kItem = C::kAligned == 1 ? 2 : C::kAligned, kRows = C::kAligned == 4 ? 4 : 8;
+    constexpr int kItem = C::kAligned == 1 ? 2 : C::kAligned, kRows = 8;
     using Memory = typename Bits<C::kGradient>::type;
     struct alignas(sizeof(Memory) * C::kAligned) Several {
       Memory v[C::kAligned];

@@ -76,6 +76,418 @@ extern "C" __global__ void __launch_bounds__(256) map_cast_add_pow_sub_div(const
 
 // ---- next launch ----
 
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 128;
+  static constexpr int kK = 16;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = true;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 33536);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/pool.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_max_pool(const PoolArgs a) {
+  max_pool<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, 0>(a);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<1>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 64;
+  static constexpr int kK = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 40960);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<1>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 39424);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1[i];
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26112);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26112);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
 // ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -295,6 +707,865 @@ extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add
 
 // ---- next launch ----
 
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+matmul+where
+struct Epilogue {
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 28416);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 30720);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+matmul+where
+struct Epilogue {
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 28416);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 30720);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+conv2d_input_grad+where
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 43520);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 64;
+  static constexpr int kK = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 42496);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/pool.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_max_pool_grad_disjoint(const PoolArgs a) {
+  max_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, false>(a);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+conv2d_input_grad+where
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 64;
+  static constexpr int kK = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 40960);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 39424);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
 // Regions that do not depend on one another.
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -493,6 +1764,148 @@ extern "C" __global__ void __launch_bounds__(256) together_2(const __grid_consta
 
 // ---- next launch ----
 
+#include "cuda/kernels/pool.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_max_pool_grad_disjoint(const PoolArgs a) {
+  max_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, true>(a);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    load_row<1>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<1>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p1 + row * s0_1 + column, y1);
+    save_row<1>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 39424);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
 // Regions that do not depend on one another.
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -648,6 +2061,1250 @@ extern "C" __global__ void __launch_bounds__(256) together_2(const __grid_consta
       return tenon::cuda::part1::sweep(a.part1[k], blockIdx.x - start, end - start);
     start = end;
   }
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = true, kWhole = false;
+  static constexpr int kM = 32;
+  static constexpr int kN = 256;
+  static constexpr int kThreads = 256;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = false;
+  static constexpr int kStoreVector = 4;
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<1>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 32;
+  static constexpr int kN = 256;
+  static constexpr int kThreads = 512;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = false;
+  static constexpr int kStoreVector = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<1>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 16;
+  static constexpr int kN = 64;
+  static constexpr int kThreads = 512;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = false;
+  static constexpr int kStoreVector = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+add+relu
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::relu(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1[i];
+      const float t3 = scalar::relu(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 52224);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 52224);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+matmul+where
+struct Epilogue {
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 56832);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+matmul+where
+struct Epilogue {
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 32;
+  static constexpr int kN = 32;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 128;
+  static constexpr int kStages = 4;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 32;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 73728);
+
+extern "C" __global__ void __launch_bounds__(128, 1)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 32;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 32;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 86016);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+conv2d_input_grad+where
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 16;
+  static constexpr int kN = 128;
+  static constexpr int kThreads = 512;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = true;
+  static constexpr int kStoreVector = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 32;
+  static constexpr int kN = 96;
+  static constexpr int kThreads = 384;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 48;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_sum.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+conv_sum(const ConvSum s, const Epilogue epilogue) {
+  __shared__ Floats<4> shared[256];
+  sum_partials<4, 256>(s, epilogue, shared);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+conv2d_input_grad+where
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 32;
+  static constexpr int kN = 192;
+  static constexpr int kThreads = 512;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 48;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = true;
+  static constexpr int kStoreVector = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 32;
+  static constexpr int kN = 144;
+  static constexpr int kThreads = 384;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 48;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = true, kWhole = false;
+  static constexpr int kM = 32;
+  static constexpr int kN = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 2;
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_sum.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    load_row<1>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<1>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p1 + row * s0_1 + column, y1);
+    save_row<1>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+conv_sum(const ConvSum s, const Epilogue epilogue) {
+  __shared__ Floats<1> shared[256];
+  sum_partials<1, 256>(s, epilogue, shared);
 }
 
 // ---- next launch ----

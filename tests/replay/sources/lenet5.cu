@@ -1,3 +1,417 @@
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// conv2d+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 8;
+  static constexpr int kN = 128;
+  static constexpr int kK = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 55168);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/pool.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_avg_pool(const PoolArgs a) {
+  avg_pool<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false>(a);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// conv2d+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 64;
+  static constexpr int kK = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 4;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 45056);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// matmul+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1[i];
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26112);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// matmul+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1[i];
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26112);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26112);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
 // ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -217,6 +631,368 @@ extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add
 
 // ---- next launch ----
 
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+square+sub+mul
+struct Epilogue {
+  Word<float> n3;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = scalar::square(x1);
+    const float t4 = n3.value - t2;
+    const float t5 = t0 * t4;
+    save(p1 + row * s0_1 + column, t5);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<4>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = scalar::square(held.x1[i]);
+      const float t4 = n3.value - t2;
+      const float t5 = t0 * t4;
+      y0[i] = t5;
+    }
+    save_row<4>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 28416);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<4>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<4>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<4>(p0 + row * s0_1 + column, y0);
+    save_row<4>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 30720);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+square+sub+mul
+struct Epilogue {
+  Word<float> n3;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = scalar::square(x1);
+    const float t4 = n3.value - t2;
+    const float t5 = t0 * t4;
+    save(p1 + row * s0_1 + column, t5);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = scalar::square(held.x1[i]);
+      const float t4 = n3.value - t2;
+      const float t5 = t0 * t4;
+      y0[i] = t5;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 28416);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 30720);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
 // Regions that do not depend on one another.
 #include "cuda/kernels/map.cuh"
 #include "cuda/kernels/map_reduce.cuh"
@@ -318,6 +1094,90 @@ extern "C" __global__ void __launch_bounds__(256) together_1(const __grid_consta
       return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
     start = end;
   }
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 28416);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/pool.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_avg_pool_grad_disjoint(const PoolArgs a) {
+  avg_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, true>(a);
 }
 
 // ---- next launch ----
@@ -430,6 +1290,276 @@ struct Arguments {
 
 extern "C" __global__ void __launch_bounds__(256) columns_square_sub_mul_sum(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_input_grad
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + batch * s0_0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<4>(p0 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 8;
+  static constexpr int kN = 128;
+  static constexpr int kK = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 55168);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<2>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<2>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+    save_row<2>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26368);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<1>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 2>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26368);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -618,6 +1748,1196 @@ extern "C" __global__ void __launch_bounds__(256) together_3(const __grid_consta
       return tenon::cuda::part2::sweep(a.part2[k], blockIdx.x - start, end - start);
     start = end;
   }
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// conv2d+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = true, kWhole = false;
+  static constexpr int kM = 16;
+  static constexpr int kN = 256;
+  static constexpr int kThreads = 256;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = false;
+  static constexpr int kStoreVector = 4;
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// conv2d+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + batch * s1_0 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    held.x1 = load(p0 + row);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1;
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + batch * s1_0 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = false;
+  static constexpr int kM = 16;
+  static constexpr int kN = 64;
+  static constexpr int kThreads = 512;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = true;
+  static constexpr int kStoreVector = 4;
+};
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// matmul+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1[i];
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<8>(p1 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 52224);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+#include "scalar/exp.h"
+namespace tenon::cuda {
+
+// matmul+add+tanh
+struct Epilogue {
+  const float* p0;
+  long long s1_1;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + column);
+    const float t0 = acc;
+    const float t2 = t0 + x1;
+    const float t3 = scalar::tanh(t2);
+    save(p1 + row * s1_1 + column, t3);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 + held.x1[i];
+      const float t3 = scalar::tanh(t2);
+      y0[i] = t3;
+    }
+    save_row<4>(p1 + row * s1_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 52224);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 52224);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+square+sub+mul
+struct Epilogue {
+  Word<float> n3;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = scalar::square(x1);
+    const float t4 = n3.value - t2;
+    const float t5 = t0 * t4;
+    save(p1 + row * s0_1 + column, t5);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<4>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = scalar::square(held.x1[i]);
+      const float t4 = n3.value - t2;
+      const float t5 = t0 * t4;
+      y0[i] = t5;
+    }
+    save_row<4>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 56832);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<4>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<4>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<4>(p0 + row * s0_1 + column, y0);
+    save_row<4>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+square+sub+mul
+struct Epilogue {
+  Word<float> n3;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = scalar::square(x1);
+    const float t4 = n3.value - t2;
+    const float t5 = t0 * t4;
+    save(p1 + row * s0_1 + column, t5);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = scalar::square(held.x1[i]);
+      const float t4 = n3.value - t2;
+      const float t5 = t0 * t4;
+      y0[i] = t5;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 56832);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul
+struct Epilogue {
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 56832);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 32;
+  static constexpr int kN = 32;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 128;
+  static constexpr int kStages = 4;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 32;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 73728);
+
+extern "C" __global__ void __launch_bounds__(128, 1)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_patch.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_input_grad
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  float* p0;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float t0 = acc;
+    save(p0 + batch * s0_0 + row * s0_1 + column, t0);
+  }
+
+  template <int N>
+  struct Held {
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      y0[i] = t0;
+    }
+    save_row<4>(p0 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 16;
+  static constexpr int kN = 128;
+  static constexpr int kThreads = 512;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 32;
+  static constexpr Kind kFilters = Kind::Float32;
+  static constexpr bool kRowsFirst = true;
+  static constexpr int kStoreVector = 4;
+};
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+conv_patch(const ConvProblem p, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = false;
+  static constexpr int kM = 16;
+  static constexpr int kN = 224;
+  static constexpr int kThreads = 256;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 112;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 2;
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_sum.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<2>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<2>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<2>(p0 + row * s0_1 + column, y0);
+    save_row<2>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+conv_sum(const ConvSum s, const Epilogue epilogue) {
+  __shared__ Floats<1> shared[256];
+  sum_partials<1, 256>(s, epilogue, shared);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = true, kWhole = false;
+  static constexpr int kM = 16;
+  static constexpr int kN = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 64;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 4;
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_sum.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<1>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+conv_sum(const ConvSum s, const Epilogue epilogue) {
+  __shared__ Floats<1> shared[256];
+  sum_partials<1, 256>(s, epilogue, shared);
 }
 
 // ---- next launch ----
