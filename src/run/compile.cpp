@@ -112,6 +112,7 @@ Trace& CompiledFunction::Impl::find_or_trace(const std::vector<Tensor>& inputs, 
   for (auto& t : traces)
     if (t->matches(inputs, runs, version)) return *t;
   std::vector<Input> signature;
+  signature.reserve(inputs.size());
   for (const Tensor& in : inputs) signature.push_back(describe(in, runs));
   traces.push_back(trace(std::move(signature), version));
   return *traces.back();
@@ -123,6 +124,7 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(std::vector<Input> signatur
   t->settings_version = version;
   t->signature = std::move(signature);
   std::vector<Tensor> stand_ins;
+  stand_ins.reserve(t->signature.size());
   for (const Input& in : t->signature) stand_ins.push_back(stand_in(in));
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf =
