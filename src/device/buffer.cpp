@@ -17,6 +17,7 @@
 
 #include "base/str.h"
 #include "device/memory.h"
+#include "device/size_class.h"
 
 namespace tenon {
 namespace {
@@ -24,15 +25,6 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kManyPages = 2 * kHugePage;  // blocks from here on ask for huge pages
-
-// Rounds up to 2^k or 3 * 2^(k-1): at most a third is lost and few classes arise, so blocks are met
-// again.
-std::size_t round_size(std::size_t bytes) {
-  if (bytes <= kAlignment) return kAlignment;
-  const std::size_t power = std::bit_ceil(bytes);
-  const std::size_t three_quarters = power / 4 * 3;
-  return bytes <= three_quarters && three_quarters % kAlignment == 0 ? three_quarters : power;
-}
 
 struct Pool {
   std::mutex mutex;
@@ -108,7 +100,8 @@ std::shared_ptr<Buffer> Buffer::allocate(std::size_t bytes, Device device) {
     throw MemoryError(cat("a tensor of ", bytes, " bytes was asked for: check the shapes"));
   std::shared_ptr<Buffer> buffer(new Buffer);
   const bool host = device.kind == Device::Kind::Cpu;
-  const std::size_t reserved = host ? round_size(bytes) : std::max<std::size_t>(bytes, 1);
+  const std::size_t reserved =
+      host ? size_class(bytes, kAlignment) : std::max<std::size_t>(bytes, 1);
   buffer->data_ = host ? take(reserved) : card(device).allocate(reserved, device.index);
   buffer->bytes_ = bytes;
   buffer->reserved_ = reserved;

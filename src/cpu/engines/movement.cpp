@@ -6,6 +6,7 @@
 
 #include <tenon/error.h>
 
+#include "base/axes.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cpu/engines/tile_program.h"
@@ -19,17 +20,6 @@ constexpr std::int64_t kChunkBytes = 256 << 10;
 
 std::size_t bytes_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t item_of(DType dtype) { return static_cast<std::int64_t>(item_size(dtype)); }
-
-std::int64_t outer_count(const Shape& shape, int axis) {
-  std::int64_t n = 1;
-  for (int d = 0; d < axis; ++d) n *= shape[d];
-  return n;
-}
-std::int64_t inner_count(const Shape& shape, int axis) {
-  std::int64_t n = 1;
-  for (int d = axis + 1; d < shape.rank(); ++d) n *= shape[d];
-  return n;
-}
 
 /// Calls f(begin, end) on blocks of [0, count) of about kChunkBytes, `unit` bytes each.
 template <class F>

@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 
+#include "base/axes.h"
 #include "base/str.h"
 #include "cpu/engines/reference.h"
 #include "graph/node.h"
@@ -31,13 +32,6 @@ void copy_element(Array& out, std::int64_t i, const Array& from, std::int64_t j)
   } else {
     out.whole[at(i)] = from.whole[at(j)];
   }
-}
-
-/// Elements after `axis` in the shape: the distance between neighbours along it.
-std::int64_t inner_count(const Shape& shape, std::int64_t axis) {
-  std::int64_t n = 1;
-  for (int d = static_cast<int>(axis) + 1; d < shape.rank(); ++d) n *= shape[d];
-  return n;
 }
 
 Array concat(const Call& call) {

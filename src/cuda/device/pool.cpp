@@ -2,25 +2,19 @@
 #include "cuda/device/pool.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "device/size_class.h"
 
 namespace tenon::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-// 2^k or 3 * 2^(k-1): few classes, at most a third lost.
-std::size_t small_class(std::size_t bytes) {
-  if (bytes <= kAlignment) return kAlignment;
-  const std::size_t power = std::bit_ceil(bytes);
-  const std::size_t three_quarters = power / 4 * 3;
-  return bytes <= three_quarters && three_quarters % kAlignment == 0 ? three_quarters : power;
-}
-
 }  // namespace
 
 std::size_t Pool::rounded(std::size_t bytes) {
-  return bytes <= kLargestSmall ? small_class(bytes) : (bytes + kSlab - 1) / kSlab * kSlab;
+  return bytes <= kLargestSmall ? size_class(bytes, kAlignment)
+                                : (bytes + kSlab - 1) / kSlab * kSlab;
 }
 
 void Pool::account(std::int64_t in_use, std::int64_t cached) {

@@ -1,6 +1,7 @@
 // Movement and softmax: patterns to text, sizes to arguments.
 #include <limits>
 
+#include "base/axes.h"
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/kernels/movement_args.cuh"
 #include "scalar/convert.h"
@@ -18,17 +19,6 @@ const char* element_name(DType dtype) {
 namespace {
 
 std::int64_t item_of(DType dtype) { return static_cast<std::int64_t>(item_size(dtype)); }
-
-std::int64_t outer_count(const Shape& shape, int axis) {
-  std::int64_t n = 1;
-  for (int d = 0; d < axis; ++d) n *= shape[d];
-  return n;
-}
-std::int64_t inner_count(const Shape& shape, int axis) {
-  std::int64_t n = 1;
-  for (int d = axis + 1; d < shape.rank(); ++d) n *= shape[d];
-  return n;
-}
 
 /// The widest word that divides so many bytes.
 std::int64_t word_of(std::int64_t bytes) {

@@ -1,0 +1,18 @@
+// Size classes of the pools of memory, of the host and of cards.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+
+namespace tenon {
+
+/// Rounds up to 2^k or 3 * 2^(k-1) bytes that are a multiple of `alignment`, a power of two: at
+/// most a third is lost and few classes arise, so blocks are met again.
+inline std::size_t size_class(std::size_t bytes, std::size_t alignment) {
+  if (bytes <= alignment) return alignment;
+  const std::size_t power = std::bit_ceil(bytes);
+  const std::size_t three_quarters = power / 4 * 3;
+  return bytes <= three_quarters && three_quarters % alignment == 0 ? three_quarters : power;
+}
+
+}  // namespace tenon
