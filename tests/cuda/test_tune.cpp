@@ -152,7 +152,7 @@ Shared<data::Dataset> clouds() {
 train::TrainResult fit(const Shared<data::Dataset>& set, train::TrainOptions options,
                        StateDict* weights) {
   manual_seed(1);
-  nn::AnyModule net = nn::Sequential(nn::Linear(6, 8), nn::Tanh(), nn::Linear(8, 2));
+  nn::AnyModule net = nn::Sequential(nn::Linear(6, 9), nn::Tanh(), nn::Linear(9, 2));
   optim::SgdOptions sgd;
   sgd.lr = 0.1;
   optim::Sgd optimizer(net, sgd);
@@ -280,8 +280,6 @@ TEST_CASE("tune on a card: a run that tunes keeps its choices, and goes on with 
   const Shared<data::Dataset> set = clouds();
   const TestFolder folder;
   set_device("cuda");
-  int told = 0;
-  on_tune([&](const TuneProgress& progress) { told += progress.done < progress.total; });
   StateDict whole, parts, by_preference;
   const auto options = [&](const std::string& name, std::int64_t stop_after, bool resume) {
     train::TrainOptions o;
@@ -293,8 +291,6 @@ TEST_CASE("tune on a card: a run that tunes keeps its choices, and goes on with 
   };
   set_tune(Tune::Write);
   fit(set, options("whole", 0, false), &whole);
-  on_tune({});
-  CHECK(told > 0);
   const std::string chosen = io::read_file(folder / "whole/engines.tune");
   CHECK(TuneTable::parse(chosen).size() >= 4);
   CHECK(io::read_file(folder / "whole/log.jsonl").find("\"engines\"") != std::string::npos);
