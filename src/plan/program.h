@@ -120,7 +120,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots,
 /// The op's printed name, for rooms that know no ops.
 const char* op_name(Op op);
 
-/// The values that take most memory, with their layers: "9.1 MiB for float32[64, 6, 28, 28] of 0, …".
+/// The values that take most memory, with their layers: "9.1 MiB for float32[64, 6, 28, 28] of 0,
+/// …".
 std::string largest_values(const Program& program);
 
 /// Text of a program for people: one line a step, and one line a value of the arena.

@@ -25,7 +25,8 @@ CODE = {".h", ".cpp", ".cu", ".cuh"}
 def files():
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in SUFFIXES and "build" not in path.parts:
+            recorded = path.parent.parts[-2:] == ("replay", "sources")  # kernels, as they are printed
+            if path.suffix in SUFFIXES and "build" not in path.parts and not recorded:
                 yield path.relative_to(ROOT).as_posix(), path
 
 
