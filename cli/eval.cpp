@@ -161,9 +161,8 @@ int run(const Options& options) {
   set_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
-  const train::TrainedModel model = train::TrainedModel::open(options.run);
-  set_precision(precision_from_name(options.precision.empty() ? model.settings().precision
-                                                              : options.precision));
+  train::TrainedModel model = train::TrainedModel::open(options.run);
+  if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   const auto progress = [](std::int64_t batch, std::int64_t batches) {
     if (batch % 16 != 0) return;
     const double done =

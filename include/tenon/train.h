@@ -212,6 +212,8 @@ class TENON_API TrainedModel {
  public:
   static TrainedModel open(const std::string& run_or_file);
   const Settings& settings() const { return settings_; }
+  /// Computes in another precision than the run did.
+  void set_precision(Precision precision) { settings_.precision = name(precision); }
   const nn::AnyModule& net() const { return net_; }
   const std::string& file() const { return file_; }
   /// As many as there are classes: the words that the training data used, or numbers.

@@ -104,6 +104,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   }
   out.settings_.device = current_device().str();  // wherever it was trained
   out.settings_.tune = name(tune());
+  out.settings_.threads = threads();
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
   out.net_ = make_net(out.settings_, classes);
   out.net_.load_state_dict(weights.state);

@@ -102,6 +102,10 @@ TEST_CASE("runs: train, evaluate, predict, verify") {
   CHECK_THROWS_AS(model.predict(zeros({3, 1, 27, 28}, DType::UInt8)), ShapeError);
   const train::TrainedModel from_file = train::TrainedModel::open(dir + "/model.safetensors");
   CHECK(toy::difference(from_file.net().state_dict(), model.net().state_dict()) == "");
+  train::TrainedModel rounded = train::TrainedModel::open(dir);
+  rounded.set_precision(Precision::Bf16);
+  CHECK(rounded.evaluate().loss != e.loss);
+  CHECK(rounded.evaluate().loss == doctest::Approx(e.loss).epsilon(0.02));
   const train::VerifyReport report = train::verify_run(dir, 12);
   CHECK(report.checks.size() == 4);
   for (const train::VerifyCheck& check : report.checks) {
