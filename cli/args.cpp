@@ -86,7 +86,8 @@ class Parser {
  private:
   void take_option(const std::string& word) {
     const std::size_t equals = word.find('=');
-    const Option& option = find_option(command_, path_, word.substr(0, equals));
+    const std::string flag = word.substr(0, equals);
+    const Option& option = find_option(command_, path_, flag);
     if (option.value.empty()) {
       if (equals != std::string::npos)
         throw UsageError(fmt::format("{} takes no value", option.name));

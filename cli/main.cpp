@@ -67,7 +67,8 @@ int run(std::vector<std::string> words) {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
-  const Command& command = find(commands, "tenon", words[0]);
+  const std::string parent = "tenon";
+  const Command& command = find(commands, parent, words[0]);
   words.erase(words.begin());
   return run_command(command, "tenon " + command.name, std::move(words));
 }
