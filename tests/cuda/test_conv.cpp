@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "../cpu/region_builders.h"
 #include "compiler.h"
 #include "cuda/engines/conv_engine.h"
 #include "cuda/jit/embedded.h"
@@ -16,6 +17,7 @@
 
 using namespace tenon;
 using test::DeviceCheck;
+using test::natural;
 
 namespace {
 
@@ -30,16 +32,6 @@ struct How {
   DType memory = F, compute = BF;
   bool tf32 = false;
 };
-
-View natural(const Shape& shape) {
-  View view;
-  std::int64_t stride = 1;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    view.stride[d] = stride;
-    stride *= shape[d];
-  }
-  return view;
-}
 
 View channels_last(const Shape& shape) {
   View view;

@@ -12,6 +12,7 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
+#include "../cpu/region_builders.h"
 #include "../io/folder.h"
 #include "cuda/engines/contraction_engine.h"
 #include "device_check.h"
@@ -19,6 +20,7 @@
 
 using namespace tenon;
 using test::DeviceCheck;
+using test::natural;
 
 namespace {
 
@@ -58,16 +60,6 @@ struct Precise {
   DType compute;
   bool tf32;
 };
-
-View natural(const Shape& shape) {
-  View view;
-  std::int64_t stride = 1;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    view.stride[d] = stride;
-    stride *= shape[d];
-  }
-  return view;
-}
 
 DeviceCheck contraction(Op op, const Precise& how, const Shape& a, const Shape& b,
                         const Shape& out) {
