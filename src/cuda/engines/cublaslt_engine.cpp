@@ -291,6 +291,7 @@ class LtEngine final : public Engine {
 
   std::vector<std::string> configurations(const Region&, std::span<const Value>) const override {
     std::vector<std::string> names;
+    names.reserve(kAlgorithms);
     for (int rank = 0; rank < kAlgorithms; ++rank) names.push_back(std::to_string(rank));
     return names;
   }
