@@ -239,24 +239,24 @@ void feed_random(Trace& t, Bound& b, ValueId value, int runs) {
   b.strides[static_cast<std::size_t>(value)] = runs > 1 ? kRandomStride : 0;
 }
 
-}  // namespace
-
-CompiledFunction::CompiledFunction(Body f) : impl_(share<Impl>()) {
-  impl_->function = std::move(f);
+// Draws that no output needs are no input of the program; they count all the same.
+void skip_random(const RandomTrace& random, int runs) {
+  std::int64_t unread[2];
+  for (int r = 0; r < std::max(runs, 1); ++r) random.feed(random.generator, random.draws, unread);
 }
-
-namespace {
 
 Bound& bind(Trace& t, const std::vector<Tensor>& inputs, int runs) {
   const Program& p = *t.program;
   Bound& b = bound_for(t, runs);
   refresh(t.kept);
+  bool fed = t.random.draws == 0;
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
     if (p.slots[s] == kNoValue) continue;
     const auto value = static_cast<std::size_t>(p.slots[s]);
     const int input = t.input_of_slot[s];
     if (input < 0 && t.leaves[s].node() == t.random.leaf.node()) {
       feed_random(t, b, p.slots[s], runs);
+      fed = true;
       continue;
     }
     const Tensor& source =
@@ -264,6 +264,7 @@ Bound& bind(Trace& t, const std::vector<Tensor>& inputs, int runs) {
     b.values[value] = leaf_memory(*source.node());
     b.strides[value] = input >= 0 && runs > 1 && source.size(0) == runs ? p.values[value].bytes : 0;
   }
+  if (!fed) skip_random(t.random, runs);
   bind_outputs(t, b, runs);
   return b;
 }
@@ -280,10 +281,6 @@ double gflop_of(const Region& region) {
   return region.kind == RegionKind::Contraction ? 2e-9 * multiply_adds(region.contraction) : 0;
 }
 
-}  // namespace
-
-namespace {
-
 double time_step(const Program& p, std::size_t s, std::byte* const* values, std::byte* arena) {
   const Step& step = p.steps[s];
   Binding binding{values, arena + step.workspace_offset, nullptr};
@@ -298,6 +295,10 @@ double time_step(const Program& p, std::size_t s, std::byte* const* values, std:
 }
 
 }  // namespace
+
+CompiledFunction::CompiledFunction(Body f) : impl_(share<Impl>()) {
+  impl_->function = std::move(f);
+}
 
 const std::vector<Tensor>& CompiledFunction::Impl::run(const std::vector<Tensor>& inputs,
                                                        int runs) {
