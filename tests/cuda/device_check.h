@@ -5,6 +5,7 @@
 #include <tenon/error.h>
 
 #include "../cpu/region_check.h"
+#include "card.h"
 #include "cuda/cuda.h"
 
 namespace tenon::test {
@@ -13,11 +14,7 @@ class DeviceCheck : public RegionCheck {
  public:
   /// Whether there is a card to run on; says so once when there is none.
   static bool can_run() {
-    static const bool found = [] {
-      if (cuda::card_count() > 0) return true;
-      MESSAGE("skipped: no card");
-      return false;
-    }();
+    static const bool found = has_card();
     return found;
   }
 

@@ -12,20 +12,16 @@
 #include <tenon/optim.h>
 
 #include "base/str.h"
+#include "card.h"
 #include "cuda/cuda.h"
 #include "graph/node.h"
 
 using namespace tenon;
+using test::has_card;
 
 namespace {
 
 constexpr std::int64_t kIn = 520, kOut = 512, kBatch = 32;
-
-bool has_card() {
-  if (cuda::card_count() > 0) return true;
-  MESSAGE("skipped: no card");
-  return false;
-}
 
 /// On the card, in this precision, for as long as it lives.
 struct OnCard {

@@ -11,17 +11,13 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
+#include "card.h"
 #include "cuda/cuda.h"
 
 using namespace tenon;
+using test::has_card;
 
 namespace {
-
-bool has_card() {
-  if (cuda::card_count() > 0) return true;
-  MESSAGE("skipped: no card");
-  return false;
-}
 
 // Two clouds of points, told apart by a small network.
 Shared<data::Dataset> clouds() {

@@ -13,17 +13,13 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
+#include "card.h"
 #include "cuda/cuda.h"
 
 using namespace tenon;
+using test::has_card;
 
 namespace {
-
-bool has_card() {
-  if (cuda::card_count() > 0) return true;
-  MESSAGE("skipped: no card");
-  return false;
-}
 
 constexpr std::int64_t kExamples = 58, kBatch = 8, kStepsPerEpoch = 8;  // the last batch has 2
 
