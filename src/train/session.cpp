@@ -83,6 +83,13 @@ DataSets open_data(const Settings& settings) {
   return sets;
 }
 
+nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
+  nn::AnyModule net = models::create(settings.model, {classes, settings.activation, nullptr});
+  for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
+    net.set_precision(precision, layer);
+  return net;
+}
+
 Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn::Identity()) {
   if (settings.classes == 0) settings.classes = sets.train->classes();
   if (settings.classes < sets.train->classes())

@@ -32,6 +32,9 @@ struct DataSets {
 /// Throws ValueError when the data does not suit the model.
 DataSets open_data(const Settings& settings);
 
+/// The network that the settings describe. Throws ValueError for a layer that it does not have.
+nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
+
 struct Session {
   /// Expects ProcessSettings to be in force: the weights are drawn from the process's generator.
   Session(const Settings& settings, const DataSets& sets);

@@ -185,13 +185,6 @@ std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::
   return out;
 }
 
-nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
-  nn::AnyModule net = models::create(settings.model, {classes, settings.activation, nullptr});
-  for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
-    net.set_precision(precision, layer);
-  return net;
-}
-
 Settings Settings::for_model(const std::string& model) {
   const models::Recipe r = models::info(model).recipe;
   Settings s;

@@ -1,12 +1,12 @@
-// Settings read from TOML: apart from settings.cpp, because the parser's header is heavy.
+// Texts that settings are read from. TOML is apart from settings.cpp, because its parser's header
+// is heavy.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <tenon/nn.h>
-#include <tenon/train.h>
+#include <tenon/precision.h>
 
 namespace tenon::train {
 
@@ -21,8 +21,5 @@ std::vector<SettingText> parse_settings(const std::string& text, const std::stri
 
 /// "fc3=fp32,conv1=tf32" as layers with their precisions. Throws ValueError.
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text);
-
-/// The network that the settings describe. Throws ValueError for a layer that it does not have.
-nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
 
 }  // namespace tenon::train
