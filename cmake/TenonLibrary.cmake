@@ -54,6 +54,29 @@ if(TENON_PRECOMPILE)
   endforeach()
 endif()
 
+# What is left is reading the project's own headers: files of a room are compiled some at a time, as one, where the precompiled headers
+# serve (files with flags of their own stay apart). Files must not give two things one name, in anonymous namespaces either.
+set(TENON_FILES_AT_ONCE 8)
+if(TENON_PRECOMPILE)
+  set_target_properties(tenon_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(room_files 0)
+  set(room "")
+  foreach(source ${TENON_SOURCES})
+    get_filename_component(folder ${source} DIRECTORY)
+    if(NOT folder STREQUAL room)
+      set(room ${folder})
+      set(room_files 0)
+    endif()
+    math(EXPR batch "${room_files} / ${TENON_FILES_AT_ONCE}")
+    math(EXPR room_files "${room_files} + 1")
+    string(REPLACE "${PROJECT_SOURCE_DIR}/src/" "" name ${folder})
+    string(REPLACE "/" "_" name ${name})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${batch})
+  endforeach()
+  # GCC warns of a class with a member of an anonymous namespace's type, except in the file that it compiles.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endif()
+
 include(cmake/TenonCubins.cmake)
 
 add_library(tenon STATIC $<TARGET_OBJECTS:tenon_objects> $<TARGET_OBJECTS:tenon_built_in_objects>)

@@ -196,8 +196,8 @@ Owned<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
                                      o.momentum.value_or(d.momentum), o.centered});
 }
 
-using Make = Owned<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
-constexpr std::pair<const char*, Make> kOptimizers[] = {
+using MakeOptimizer = Owned<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
+constexpr std::pair<const char*, MakeOptimizer> kOptimizers[] = {
     {"sgd", make_sgd}, {"adam", make_adam}, {"adamw", make_adamw}, {"rmsprop", make_rmsprop}};
 
 }  // namespace

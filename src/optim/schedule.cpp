@@ -220,8 +220,8 @@ std::int64_t to_steps(double epochs, std::int64_t steps_per_epoch) {
   return std::llround(epochs * static_cast<double>(steps_per_epoch));
 }
 
-using Make = Owned<Schedule> (*)(const ScheduleOptions& o, std::int64_t total);
-constexpr std::pair<const char*, Make> kSchedules[] = {
+using MakeSchedule = Owned<Schedule> (*)(const ScheduleOptions& o, std::int64_t total);
+constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
     {"constant", [](const ScheduleOptions&, std::int64_t) { return constant(); }},
     {"step",
      [](const ScheduleOptions& o, std::int64_t) {

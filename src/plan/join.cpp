@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
 #include "base/str.h"
 
 namespace tenon {
@@ -13,8 +14,6 @@ namespace {
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
 // Duration of a contraction where that of another step is 1: several launches' time.
 constexpr int kContractionTime = 4;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The steps, of which some are contracted to one node: that of its first member.
 class Times {

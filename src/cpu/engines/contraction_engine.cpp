@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/tile_epilogue.h"
@@ -18,7 +19,6 @@ namespace tenon::cpu {
 
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
 
 bool is_short_float(DType t) { return t == DType::Float16 || t == DType::BFloat16; }

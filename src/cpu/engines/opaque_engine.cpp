@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/movement.h"
@@ -16,7 +17,6 @@ namespace tenon::cpu {
 
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
 
 bool is_pool(Op op) { return op >= Op::MaxPool2d && op <= Op::AvgPool2dGrad; }

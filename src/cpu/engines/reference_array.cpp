@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/index.h"
 #include "cpu/engines/reference.h"
 
 namespace tenon::cpu::reference {
@@ -76,8 +77,6 @@ void store_whole(std::byte* data, DType dtype, std::int64_t index, std::int64_t 
       return store(data, index, value);
   }
 }
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cpu/engines/reference.h"
 
@@ -14,8 +15,6 @@
 namespace tenon::cpu::reference {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 [[noreturn]] void unknown(Op op, const char* what) {
   throw InternalError(cat("reference engine: op ", static_cast<int>(op), " is no ", what));

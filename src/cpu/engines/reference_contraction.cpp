@@ -5,13 +5,12 @@
 // computes in it); sums run in double, or in wrapping int64 for integers.
 #include <utility>
 
+#include "base/index.h"
 #include "cpu/engines/reference.h"
 
 namespace tenon::cpu::reference {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Array operand(const Contraction& c, const View& view, const Shape& shape,
               std::span<const Value> values, const Binding& binding) {

@@ -2,13 +2,12 @@
 // then the stores.
 //
 // All loads come before all stores, so a region may overwrite what it reads.
+#include "base/index.h"
 #include "cpu/engines/reference.h"
 
 namespace tenon::cpu::reference {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// One element a row: the space with its last axis shrunk to 1.
 Shape row_space(const Shape& space) {

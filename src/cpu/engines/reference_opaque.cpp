@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/axes.h"
+#include "base/index.h"
 #include "base/str.h"
 #include "cpu/engines/reference.h"
 #include "graph/node.h"
@@ -15,8 +16,6 @@
 namespace tenon::cpu::reference {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 struct Call {
   const Attrs& attrs;

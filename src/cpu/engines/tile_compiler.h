@@ -9,20 +9,14 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
 #include "cpu/engines/tile_program.h"
 
 namespace tenon::cpu {
 
-inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 inline int code(TileType type) { return static_cast<int>(type); }
 inline int code(DType dtype) { return static_cast<int>(dtype); }
 inline int code(Op op) { return static_cast<int>(op); }
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
-constexpr std::int64_t divide_up(std::int64_t n, std::int64_t unit) {
-  return (n + unit - 1) / unit;
-}
 
 /// One value for the run, one a row, one an element.
 enum class Level { Run, Row, Element };

@@ -2,19 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/engines/tile_program.h"
 
 namespace tenon::cpu {
-
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
-
-}  // namespace
 
 /// One chunk on one worker: the current tile and the table of pointers.
 class TileRun {

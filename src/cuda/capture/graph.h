@@ -13,10 +13,6 @@ namespace tenon::cuda {
 
 using Nodes = std::vector<CUgraphNode>;
 
-inline CUdeviceptr address(const void* memory) {
-  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(memory));
-}
-
 /// Bytes that lie one after another.
 CUDA_MEMCPY3D flat_copy(const void* to, const void* from, std::int64_t bytes);
 /// Rows of `bytes` that lie so far apart.

@@ -1,13 +1,12 @@
 // Ordering by memory: values by number, the arena by the bytes that steps touch there.
 #include "cuda/capture/order.h"
+#include "base/index.h"
 
 #include <algorithm>
 #include <cstdint>
 
 namespace tenon::cuda {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A stretch of memory: `space` is -1 for the arena, else the value.
 struct Stretch {

@@ -11,6 +11,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cuda/capture/graph.h"
 #include "cuda/capture/order.h"
@@ -20,8 +21,6 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kAlign = 64;  // of every value, as in an arena
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Where the values stand in the first run, and how far apart from run to run.
 struct Given {

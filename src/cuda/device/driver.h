@@ -35,6 +35,8 @@ const LoadedDriver& loaded_driver();
 /// The entry points. Throws DeviceError that says why there is no driver.
 const Driver& driver();
 
+inline CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
 /// "12.4" for 12040.
 std::string version_text(int version);
 

@@ -16,8 +16,6 @@
 namespace tenon::cuda {
 namespace {
 
-CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
-
 struct CardMemory {
   explicit CardMemory(const Context& c)
       : context(c),
@@ -49,21 +47,21 @@ struct CardMemory {
   Staging staging, copies;
 };
 
-struct Slot {
+struct PoolSlot {
   std::once_flag once;
   std::unique_ptr<CardMemory> memory;
 };
 
 // Never destroyed: tensors in static storage may outlive it.
-std::vector<Slot>& slots() {
-  static std::vector<Slot>* const instance =
-      new std::vector<Slot>(static_cast<std::size_t>(usable_cards()));
+std::vector<PoolSlot>& slots() {
+  static std::vector<PoolSlot>* const instance =
+      new std::vector<PoolSlot>(static_cast<std::size_t>(usable_cards()));
   return *instance;
 }
 
 CardMemory& memory_of(int index) {
   const Context& context = context_of(index);  // refuses a card that is not there
-  Slot& slot = slots()[static_cast<std::size_t>(index)];
+  PoolSlot& slot = slots()[static_cast<std::size_t>(index)];
   std::call_once(slot.once, [&] { slot.memory = std::make_unique<CardMemory>(context); });
   return *slot.memory;
 }

@@ -27,8 +27,6 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
   });
 }
 
-CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
-
 }  // namespace
 
 void Staging::pin() {

@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 
 namespace tenon::cuda {
@@ -41,14 +42,9 @@ constexpr GemmTile kShortTiles[] = {
 };
 // clang-format on
 
-constexpr int kMultiprocessors = 132;  // a number of the model, not of the card
 constexpr int kMaxSplits = 128;
 constexpr std::int64_t kMaxSplitTiles = 1024;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t power_above(std::int64_t x) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
-}
 /// The next of 2, 3, 4, 6, 8, 12, …
 std::int64_t more_splits(std::int64_t s) {
   const std::int64_t power = power_above(s + 1);
@@ -116,15 +112,15 @@ class Model {
         exact_(op == Op::Matmul) {}
 
   std::int64_t tiles(const GemmTile& t) const {
-    return ceil_div(m_, t.m) * ceil_div(n_, t.n) * batch_;
+    return divide_up(m_, t.m) * divide_up(n_, t.n) * batch_;
   }
 
   double cycles(const GemmConfig& config) const {
     const GemmTile& t = config.tile;
-    const std::int64_t steps = ceil_div(ceil_div(k_, config.splits), t.k);
+    const std::int64_t steps = divide_up(divide_up(k_, config.splits), t.k);
     // Of a convolution half a block more than the even share: its pixels were rounded up, so how
     // the last wave fills is not known.
-    const double even = static_cast<double>(tiles(t) * config.splits) / kMultiprocessors;
+    const double even = static_cast<double>(tiles(t) * config.splits) / kModelMultiprocessors;
     const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
     // Blocks that a multiprocessor runs at a time fill one another's waiting.
     const int room =
@@ -141,7 +137,7 @@ class Model {
     if (config.splits > 1) {
       const double partials = 8.0 * static_cast<double>(m_ * n_ * batch_) * config.splits;
       total += 4 * kLatency + std::ceil(results / 4) * config.splits / 10.0 * kLatency +
-               partials / kBytes / kMultiprocessors;
+               partials / kBytes / kModelMultiprocessors;
     }
     return total;
   }
@@ -215,6 +211,10 @@ GemmConfig config_with(const Contraction& c, const ContractionForm& form, const 
   config.swizzle = tile.m * tile.n >= 64 * 64;
   config.shared_bytes = shared_bytes(config, form);
   return config;
+}
+
+std::int64_t power_above(std::int64_t x) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
 }
 
 GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {

@@ -44,4 +44,10 @@ std::span<const GemmTile> gemm_tiles(GemmMath math);
 GemmConfig config_with(const Contraction& c, const ContractionForm& form, const GemmTile& tile,
                        int splits);
 
+/// Multiprocessors of the model by which tiles are chosen, not of the card: choices must not depend
+/// on it.
+constexpr int kModelMultiprocessors = 132;
+/// The least power of two that is not below x.
+std::int64_t power_above(std::int64_t x);
+
 }  // namespace tenon::cuda

@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/contraction_source.h"
 #include "cuda/engines/opaque_kernels.h"
@@ -17,9 +18,6 @@
 namespace tenon::cuda {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Counters of its own for every kernel that splits: launches that run side by side must not share
 /// any, and a launch leaves its counters at 0.
@@ -83,14 +81,14 @@ class TiledKernel final : public ContractionKernel {
       : ContractionKernel(region, form, epilogue), config_(config) {
     GemmProblem& p = form_.problem;
     const GemmTile& t = config.tile;
-    p.tiles_m = static_cast<int>(ceil_div(p.m, t.m));
-    p.tiles_n = static_cast<int>(ceil_div(p.n, t.n));
+    p.tiles_m = static_cast<int>(divide_up(p.m, t.m));
+    p.tiles_n = static_cast<int>(divide_up(p.n, t.n));
     p.tiles = make_divisor(static_cast<std::int64_t>(p.tiles_m) * p.tiles_n);
     const std::int64_t blocks = static_cast<std::int64_t>(p.tiles_m) * p.tiles_n * form_.batch;
-    p.k_per_split = static_cast<int>(ceil_div(ceil_div(p.k, config.splits), t.k) * t.k);
+    p.k_per_split = static_cast<int>(divide_up(divide_up(p.k, config.splits), t.k) * t.k);
     p.splits = config.splits == 1
                    ? 1
-                   : static_cast<int>(std::max<std::int64_t>(ceil_div(p.k, p.k_per_split), 1));
+                   : static_cast<int>(std::max<std::int64_t>(divide_up(p.k, p.k_per_split), 1));
     grid_ = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(p.splits), 1};
     if (config.splits > 1) {
       p.ticket = next_tickets(blocks);

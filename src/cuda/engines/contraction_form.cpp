@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "cuda/engines/opaque_kernels.h"
 
 namespace tenon::cuda {
@@ -14,8 +15,6 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kLimit = std::int64_t{1} << 31;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// An axis of up to three digits before it is packed; `u` belongs to the second, `v` to the third.
 struct Axis {

@@ -3,19 +3,14 @@
 #include "cuda/engines/contraction_source.h"
 
 #include "cuda/engines/opaque_kernels.h"
+#include "cuda/engines/print_code.h"
 
 namespace tenon::cuda {
 
 namespace {
 
-const char* kind_name(DType dtype) {
-  return dtype == DType::BFloat16  ? "Kind::BFloat16"
-         : dtype == DType::Float16 ? "Kind::Float16"
-                                   : "Kind::Float32";
-}
-
 std::string side(const OperandForm& o, DType stored) {
-  return cat("Side<", kind_name(o.dtype), ", ", kind_name(stored), ", ", truth(o.along_k), ", ",
+  return cat("Side<", stored_kind(o.dtype), ", ", stored_kind(stored), ", ", truth(o.along_k), ", ",
              o.dtype == stored ? o.vector : 1, ", ", o.outer_digits, ", ", o.inner_digits, ", ",
              o.window, ">");
 }

@@ -2,9 +2,9 @@
 #include "cuda/engines/conv_config.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
+#include "base/index.h"
 #include "base/str.h"
 
 namespace tenon::cuda {
@@ -24,17 +24,12 @@ constexpr ConvTile kGradientTiles[] = {
     {64, 144, 384, 32, 48}, {64, 64, 256, 32, 32},  {32, 224, 256, 32, 112},
 };
 
-constexpr double kMultiprocessors = 132;          // a number of the model, not of the card
 constexpr double kStart = 1500;                   // a launch
 constexpr double kLatency = 700;                  // a round of loads
 constexpr double kBytes = 40;                     // a cycle, from the second-level cache
 constexpr std::int64_t kSharedBytes = 99 * 1024;  // of a block: what every card since 8.0 has
 constexpr std::int64_t kSharedOfAll = 220 * 1024;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t power_above(std::int64_t x) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
-}
 double real(std::int64_t x) { return static_cast<double>(x); }
 
 int groups_of(const ConvTile& t) {
@@ -68,7 +63,7 @@ struct Work {
     waits += kLatency * std::ceil(items / threads / 4) + kLatency / 2;
   }
   double of_all(double blocks, double resident) const {
-    const double share = std::max(1.0, blocks / kMultiprocessors);
+    const double share = std::max(1.0, blocks / kModelMultiprocessors);
     return kStart + std::max(share * busy + waits, std::ceil(share / resident) * (waits + busy));
   }
 };
@@ -90,7 +85,7 @@ bool fits(const ConvShape& s, ConvConfig& c) {
 }
 
 double cycles(const ConvShape& s, const ConvConfig& c) {
-  const double chunks = real(ceil_div(s.unit_groups(), c.chunk)), units = real(c.chunk * s.taps());
+  const double chunks = real(divide_up(s.unit_groups(), c.chunk)), units = real(c.chunk * s.taps());
   const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
   Work work;
   work.stage(c.tile.m * units, elements, c.tile.threads);
@@ -100,14 +95,14 @@ double cycles(const ConvShape& s, const ConvConfig& c) {
   work.waits *= chunks;
   const double results = real(c.tile.m) * c.tile.n;
   work.finish(results / c.store_vector, results * 4, c.tile.threads);
-  const double blocks = real(ceil_div(s.filters, c.tile.m) * ceil_div(s.rows.result, c.rows) *
-                             ceil_div(s.columns.result, c.columns) *
-                             ceil_div(power_above(s.images), c.images) * s.groups);
+  const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
+                             divide_up(s.columns.result, c.columns) *
+                             divide_up(power_above(s.images), c.images) * s.groups);
   return work.of_all(blocks, resident_blocks(c));
 }
 
 void consider(const ConvShape& s, ConvConfig c, std::vector<ConvConfig>& all) {
-  for (c.chunk = s.unit_groups(); !fits(s, c); c.chunk = ceil_div(c.chunk, 2))
+  for (c.chunk = s.unit_groups(); !fits(s, c); c.chunk = divide_up(c.chunk, 2))
     if (c.chunk == 1) return;
   const std::int64_t pixels = s.rows.result * s.columns.result;
   const bool whole_rows = c.columns == s.columns.result;
@@ -134,7 +129,7 @@ std::vector<ConvConfig> patch_configs(const ConvShape& s, const ConvTile& tile) 
 
 std::int64_t staged_pixels(const ConvShape& s, const ConvConfig& c) {
   const std::int64_t slice = 2 * s.vector;
-  return ceil_div(c.images * conv_slots(c), slice) * slice;
+  return divide_up(c.images * conv_slots(c), slice) * slice;
 }
 
 bool gradient_fits(const ConvShape& s, ConvConfig& c) {
@@ -158,11 +153,11 @@ double gradient_cycles(const ConvShape& s, const ConvConfig& c) {
   const double results = real(c.tile.m) * c.tile.n;
   work.finish(results, results * 4, c.tile.threads);
   const double splits =
-      std::ceil(real(power_above(s.images) * ceil_div(s.rows.result, c.rows)) / real(c.cells));
+      std::ceil(real(power_above(s.images) * divide_up(s.rows.result, c.rows)) / real(c.cells));
   const double tiles =
-      real(ceil_div(s.filters, c.tile.m) * ceil_div(s.unit_groups(), c.chunk) * s.groups);
+      real(divide_up(s.filters, c.tile.m) * divide_up(s.unit_groups(), c.chunk) * s.groups);
   const double sums = real(s.filters * s.groups * s.channels * s.rows.taps * s.columns.taps);
-  const double adding = kStart + 2 * kLatency + splits * sums * 4 / kBytes / kMultiprocessors;
+  const double adding = kStart + 2 * kLatency + splits * sums * 4 / kBytes / kModelMultiprocessors;
   return work.of_all(tiles * splits, resident_blocks(c)) + adding;
 }
 
@@ -185,9 +180,9 @@ std::vector<ConvConfig> gradient_configs(const ConvShape& s, const ConvTile& til
   c.columns = s.columns.result;
   c.chunk = std::min(s.unit_groups(), tile.n / (s.taps() * s.vector));
   if (c.chunk == 0) return all;
-  c.chunk = ceil_div(s.unit_groups(), ceil_div(s.unit_groups(), c.chunk));  // even shares
+  c.chunk = divide_up(s.unit_groups(), divide_up(s.unit_groups(), c.chunk));  // even shares
   for (std::int64_t bands = 1; bands <= s.rows.result; bands *= 2) {
-    c.rows = ceil_div(s.rows.result, bands);
+    c.rows = divide_up(s.rows.result, bands);
     c.aligned = pixels_at_once(s, c);
     for (c.cells = 1; c.cells <= power_above(s.images) * bands; c.cells *= 2)
       for (c.images = 1; c.images <= std::min<std::int64_t>(c.cells, 32); c.images *= 2) {
@@ -208,7 +203,7 @@ std::span<const ConvTile> conv_tiles(bool filter_gradient) {
 
 std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config) {
   const std::int64_t units = shape.filter_gradient ? staged_pixels(shape, config) / shape.vector
-                                                   : ceil_div(config.chunk * shape.taps(), 2) * 2;
+                                                   : divide_up(config.chunk * shape.taps(), 2) * 2;
   return units | 1;
 }
 

@@ -6,28 +6,21 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/engines/per_target.h"
+#include "cuda/engines/print_code.h"
 #include "cuda/engines/print_map.h"
 
 namespace tenon::cuda {
 
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-int whole(std::int64_t i) { return static_cast<int>(i); }
 std::uint32_t blocks_of(std::int64_t i) { return static_cast<std::uint32_t>(i); }
 
 /// Beyond this much arithmetic the patches' latency is not what counts.
 constexpr double kMostFlops = 4e9;
-
-const char* kind_name(DType dtype) {
-  return dtype == DType::BFloat16  ? "Kind::BFloat16"
-         : dtype == DType::Float16 ? "Kind::Float16"
-                                   : "Kind::Float32";
-}
 
 /// What both kernels' texts have in common.
 std::string config_text(const ConvShape& s, const ConvConfig& c) {
@@ -38,7 +31,7 @@ std::string config_text(const ConvShape& s, const ConvConfig& c) {
   const ConvTile& t = c.tile;
   return cat("\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr Math kMath = ",
              kMath[static_cast<int>(s.math)],
-             ";\n  static constexpr Kind kPicture = ", kind_name(s.picture_dtype),
+             ";\n  static constexpr Kind kPicture = ", stored_kind(s.picture_dtype),
              ";\n  static constexpr bool kShifts = ", truth(s.shifts),
              ", kWhole = ", truth(s.whole), ";\n", constant("kM", t.m), constant("kN", t.n),
              constant("kThreads", t.threads), constant("kThreadM", t.thread_m),
@@ -50,7 +43,7 @@ std::string bounds(const ConvTile& t) { return cat(t.threads, ", ", t.threads <=
 Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& epilogue) {
   return {"conv_patch",
           cat("#include \"cuda/kernels/conv_patch.cuh\"\n", epilogue, config_text(s, c),
-              "  static constexpr Kind kFilters = ", kind_name(s.other_dtype),
+              "  static constexpr Kind kFilters = ", stored_kind(s.other_dtype),
               ";\n  static constexpr bool kRowsFirst = ", truth(s.rows_first),
               ";\n  static constexpr int kStoreVector = ", c.store_vector,
               ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
@@ -62,7 +55,7 @@ Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& 
 Source gradient_source(const ConvShape& s, const ConvConfig& c) {
   return {"conv_gradient",
           cat("#include \"cuda/kernels/conv_gradient.cuh\"\n", config_text(s, c),
-              "  static constexpr Kind kGradient = ", kind_name(s.other_dtype),
+              "  static constexpr Kind kGradient = ", stored_kind(s.other_dtype),
               ";\n  static constexpr int kAligned = ", c.aligned,
               ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_gradient(const ConvGradient p) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
@@ -106,16 +99,16 @@ class ConvKernel : public Kernel {
     patch.height = make_divisor(shape_.reach(shape_.rows, config_.rows));
     patch.width = make_divisor(shape_.reach(shape_.columns, config_.columns));
     patch.groups = make_divisor(config_.chunk);
-    patch.images = whole(config_.images);
-    patch.pitch = whole(conv_patch_pitch(config_));
+    patch.images = to_int(config_.images);
+    patch.pitch = to_int(conv_patch_pitch(config_));
     return patch;
   }
   ConvTaps taps() const {
     ConvTaps taps;
     taps.count = make_divisor(shape_.taps());
     taps.columns = make_divisor(shape_.shifts ? 1 : shape_.columns.taps);
-    taps.row_step = whole(shape_.rows.dilation * shape_.reach(shape_.columns, config_.columns));
-    taps.column_step = whole(shape_.columns.dilation);
+    taps.row_step = to_int(shape_.rows.dilation * shape_.reach(shape_.columns, config_.columns));
+    taps.column_step = to_int(shape_.columns.dilation);
     return taps;
   }
 
@@ -144,24 +137,24 @@ class PatchKernel final : public ConvKernel {
     p.filters = s.weights;
     p.patch = patch();
     p.taps = taps();
-    p.rows = whole(s.filters);
-    p.pitch = whole(conv_row_pitch(s, c));
-    p.picture_step = whole(s.picture_step);
-    p.filter_step = whole(s.other_step);
+    p.rows = to_int(s.filters);
+    p.pitch = to_int(conv_row_pitch(s, c));
+    p.picture_step = to_int(s.picture_step);
+    p.filter_step = to_int(s.other_step);
     ConvRegion& r = p.region;
-    const std::int64_t blocks_m = ceil_div(s.filters, c.tile.m),
-                       bands = ceil_div(s.rows.result, c.rows),
-                       strips = ceil_div(s.columns.result, c.columns);
+    const std::int64_t blocks_m = divide_up(s.filters, c.tile.m),
+                       bands = divide_up(s.rows.result, c.rows),
+                       strips = divide_up(s.columns.result, c.columns);
     r.blocks_m = make_divisor(blocks_m);
     r.bands = make_divisor(bands);
     r.strips = make_divisor(strips);
     r.pixels = make_divisor(c.rows * c.columns);
     r.columns = make_divisor(c.columns);
-    r.images = whole(c.images), r.rows = whole(c.rows);
-    r.height = whole(s.rows.result), r.width = whole(s.columns.result);
-    r.step_rows = whole(s.rows.step), r.step_columns = whole(s.columns.step);
-    r.first_row = whole(s.rows.first), r.first_column = whole(s.columns.first);
-    grid_ = {blocks_of(blocks_m * bands * strips * ceil_div(s.images, c.images)),
+    r.images = to_int(c.images), r.rows = to_int(c.rows);
+    r.height = to_int(s.rows.result), r.width = to_int(s.columns.result);
+    r.step_rows = to_int(s.rows.step), r.step_columns = to_int(s.columns.step);
+    r.first_row = to_int(s.rows.first), r.first_column = to_int(s.columns.first);
+    grid_ = {blocks_of(blocks_m * bands * strips * divide_up(s.images, c.images)),
              blocks_of(s.groups), 1};
     kernel_ = compile(target, patch_source(s, c, printed.code));
   }
@@ -192,12 +185,12 @@ class GradientKernel final : public ConvKernel {
     describe(s, c);
     const std::int64_t rows = s.filters * s.groups, columns = problem_.result_columns;
     const int vector = columns % 4 == 0 ? 4 : 1;
-    sum_.items = whole(rows * columns / vector);
+    sum_.items = to_int(rows * columns / vector);
     sum_.columns = make_divisor(columns / vector);
-    sum_.splits = whole(grid_.y);
+    sum_.splits = to_int(grid_.y);
     while (sum_.runs < 16 && sum_.runs * 16 <= sum_.splits && sum_.items * sum_.runs < 65536)
       sum_.runs *= 2;
-    sum_grid_.x = blocks_of(ceil_div(sum_.items, kOpaqueThreads / sum_.runs));
+    sum_grid_.x = blocks_of(divide_up(sum_.items, kOpaqueThreads / sum_.runs));
     workspace_bytes = at(sum_.splits * rows * columns) * sizeof(float);
     kernel_ = compile(target, gradient_source(s, c));
     adder_ = compile(target, sum_source(vector, printed.code));
@@ -228,28 +221,28 @@ class GradientKernel final : public ConvKernel {
     p.picture = s.picture;
     p.patch = patch();
     p.taps = taps();
-    p.image_stride = whole(s.image_stride), p.filter_stride = whole(s.filter_stride);
-    const std::int64_t blocks_m = ceil_div(s.filters, c.tile.m),
-                       bands = ceil_div(s.rows.result, c.rows);
+    p.image_stride = to_int(s.image_stride), p.filter_stride = to_int(s.filter_stride);
+    const std::int64_t blocks_m = divide_up(s.filters, c.tile.m),
+                       bands = divide_up(s.rows.result, c.rows);
     p.blocks_m = make_divisor(blocks_m);
     p.bands = make_divisor(bands);
     p.slots = make_divisor(conv_slots(c));
     p.columns = make_divisor(s.columns.result);
-    p.rows_of_band = whole(c.rows), p.height = whole(s.rows.result);
-    p.cells = whole(c.cells), p.cells_in_all = whole(s.images * bands);
-    p.pitch = whole(conv_row_pitch(s, c));
-    p.step_rows = whole(s.rows.step), p.step_columns = whole(s.columns.step);
-    p.first_row = whole(s.rows.first), p.first_column = whole(s.columns.first);
-    p.filters = whole(s.filters);
+    p.rows_of_band = to_int(c.rows), p.height = to_int(s.rows.result);
+    p.cells = to_int(c.cells), p.cells_in_all = to_int(s.images * bands);
+    p.pitch = to_int(conv_row_pitch(s, c));
+    p.step_rows = to_int(s.rows.step), p.step_columns = to_int(s.columns.step);
+    p.first_row = to_int(s.rows.first), p.first_column = to_int(s.columns.first);
+    p.filters = to_int(s.filters);
     const std::int64_t taps = s.rows.taps * s.columns.taps;
-    p.group_columns = whole(s.shifts ? taps : taps * s.vector);
-    p.tap_columns = whole(s.shifts ? s.columns.taps : 1);
-    p.element_columns = whole(s.shifts ? 1 : taps);
-    p.result_columns = whole(s.channels * taps);
-    p.result_rows = whole(s.filters * s.groups);
-    p.picture_step = whole(s.picture_step), p.filter_step = whole(s.other_step);
-    grid_ = {blocks_of(blocks_m * ceil_div(s.unit_groups(), c.chunk)),
-             blocks_of(ceil_div(p.cells_in_all, c.cells)), blocks_of(s.groups)};
+    p.group_columns = to_int(s.shifts ? taps : taps * s.vector);
+    p.tap_columns = to_int(s.shifts ? s.columns.taps : 1);
+    p.element_columns = to_int(s.shifts ? 1 : taps);
+    p.result_columns = to_int(s.channels * taps);
+    p.result_rows = to_int(s.filters * s.groups);
+    p.picture_step = to_int(s.picture_step), p.filter_step = to_int(s.other_step);
+    grid_ = {blocks_of(blocks_m * divide_up(s.unit_groups(), c.chunk)),
+             blocks_of(divide_up(p.cells_in_all, c.cells)), blocks_of(s.groups)};
   }
 
   ConvGradient problem_;
@@ -259,7 +252,7 @@ class GradientKernel final : public ConvKernel {
 };
 
 /// Null, or why not.
-const char* refusal(const Region& region, std::span<const Value> values) {
+const char* conv_refusal(const Region& region, std::span<const Value> values) {
   ConvShape shape;
   if (const char* why = conv_shape(region, values, shape)) return why;
   if (shape.flops() > kMostFlops) return "too large a convolution";
@@ -276,7 +269,7 @@ class ConvEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
-    const char* reason = refusal(region, values);
+    const char* reason = conv_refusal(region, values);
     if (reason != nullptr && why != nullptr) *why = reason;
     return reason == nullptr;
   }

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/index.h"
 #include "cuda/engines/opaque_kernels.h"
 
 namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kLimit = std::int64_t{1} << 29;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-int whole(std::int64_t i) { return static_cast<int>(i); }
+constexpr std::int64_t kMostPlaces = std::int64_t{1} << 29;
 
 bool is_staged(DType t) {
   return t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
@@ -64,20 +62,20 @@ class Shaper {
     const std::int64_t by_channels = (channels + s_.vector - 1) / s_.vector * s_.columns.taps;
     s_.shifts = s_.columns.taps <= s_.vector && channels < by_channels;
     ConvPicture& p = s_.picture;
-    p.images = whole(shape[0]), p.height = whole(shape[2]), p.width = whole(shape[3]);
-    p.image_stride = whole(x.stride[0]);
-    p.row_stride = whole(x.stride[2]), p.column_stride = whole(x.stride[3]);
+    p.images = to_int(shape[0]), p.height = to_int(shape[2]), p.width = to_int(shape[3]);
+    p.image_stride = to_int(x.stride[0]);
+    p.row_stride = to_int(x.stride[2]), p.column_stride = to_int(x.stride[3]);
     if (s_.shifts) {
-      p.groups = whole(channels);
-      p.elements = whole(s_.columns.taps);
-      p.group_stride = whole(x.stride[1]);
-      p.shift = whole(s_.columns.dilation);
-      p.element_stride = whole(x.stride[3] * s_.columns.dilation);
+      p.groups = to_int(channels);
+      p.elements = to_int(s_.columns.taps);
+      p.group_stride = to_int(x.stride[1]);
+      p.shift = to_int(s_.columns.dilation);
+      p.element_stride = to_int(x.stride[3] * s_.columns.dilation);
     } else {
-      p.groups = whole((channels + s_.vector - 1) / s_.vector);
-      p.elements = whole(channels);
-      p.group_stride = whole(x.stride[1] * s_.vector);
-      p.element_stride = whole(x.stride[1]);
+      p.groups = to_int((channels + s_.vector - 1) / s_.vector);
+      p.elements = to_int(channels);
+      p.group_stride = to_int(x.stride[1] * s_.vector);
+      p.element_stride = to_int(x.stride[1]);
     }
   }
 
@@ -86,11 +84,11 @@ class Shaper {
                    std::int64_t tap_column) {
     s_.other_value = w.value;
     ConvFilters& f = s_.weights;
-    f.filter_stride = whole(row);
-    f.row_stride = whole(tap_row);
-    f.group_stride = whole(s_.shifts ? channel : channel * s_.vector);
-    f.element_stride = whole(s_.shifts ? tap_column : channel);
-    f.column_stride = s_.shifts ? 0 : whole(tap_column);
+    f.filter_stride = to_int(row);
+    f.row_stride = to_int(tap_row);
+    f.group_stride = to_int(s_.shifts ? channel : channel * s_.vector);
+    f.element_stride = to_int(s_.shifts ? tap_column : channel);
+    f.column_stride = s_.shifts ? 0 : to_int(tap_column);
   }
 
   void forward() {
@@ -157,7 +155,8 @@ const char* conv_shape(const Region& region, std::span<const Value> values, Conv
   if (c.op == Op::Conv2dWeightGrad &&
       ((y[3] != 1 && c.b.stride[3] != 1) || (y[2] != 1 && c.b.stride[2] != y[3])))
     return "the gradient's pixels are not contiguous";
-  if (std::max({reach_of(c.a, c.a_shape), reach_of(c.b, c.b_shape), c.out_shape.numel()}) >= kLimit)
+  if (std::max({reach_of(c.a, c.a_shape), reach_of(c.b, c.b_shape), c.out_shape.numel()}) >=
+      kMostPlaces)
     return "too large for 32-bit offsets";
   shape.vector = shape.math == GemmMath::Tf32 ? 4 : 8;
   Shaper(c, shape).run();

@@ -11,6 +11,9 @@
 
 namespace tenon::cuda {
 
+/// What the kernels take as an int: sizes that ConvShape has checked.
+inline int to_int(std::int64_t i) { return static_cast<int>(i); }
+
 /// A window along one axis of the picture.
 struct ConvAxis {
   std::int64_t picture = 0, result = 0, taps = 0;

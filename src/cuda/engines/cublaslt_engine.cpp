@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/cublaslt_api.h"
 #include "cuda/engines/cublaslt_shape.h"
@@ -21,8 +22,6 @@ namespace {
 
 constexpr std::uint64_t kMostWorkspace = std::uint64_t{32} << 20;
 constexpr int kAlgorithms = 8;  // how many of the heuristics' proposals are worth timing
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 int data_type(DType dtype) {
   switch (dtype) {

@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/cudnn_graph.h"
 #include "cuda/engines/per_target.h"
@@ -14,8 +15,6 @@
 
 namespace tenon::cuda {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
 constexpr const char* kFused = "fused-";

@@ -13,7 +13,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::int64_t kMostWorkspace = std::int64_t{64} << 20;
+constexpr std::int64_t kMostPlanWorkspace = std::int64_t{64} << 20;
 
 // Names of the tensors in a plan.
 enum Uid : std::int64_t { kX = 1, kW, kY, kBias, kProduct, kBiased };
@@ -34,7 +34,7 @@ CardHandle& card_handle(int ordinal) {
   return card;
 }
 
-int data_type(DType dtype) {
+int cudnn_type(DType dtype) {
   switch (dtype) {
     case DType::Float16:
       return CUDNN_DATA_HALF;
@@ -56,7 +56,7 @@ CudnnDescriptor tensor(const Shape& shape, DType dtype, Uid uid, bool is_virtual
     strides[a] = step;
     step *= shape[a];
   }
-  d.set_int(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(dtype));
+  d.set_int(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(dtype));
   d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes);
   d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
   d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
@@ -77,7 +77,7 @@ CudnnDescriptor geometry(const CudnnConvolution& c) {
   const std::int64_t dilations[] = {c.attrs.dil_h, c.attrs.dil_w};
   const std::int64_t strides[] = {c.attrs.stride_h, c.attrs.stride_w};
   const std::int64_t padding[] = {c.attrs.pad_h, c.attrs.pad_w};
-  d.set_int(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(sums_of(c)));
+  d.set_int(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(sums_of(c)));
   d.set_int(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
   d.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &spatial);
   d.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilations);
@@ -319,7 +319,7 @@ bool CudnnPlan::take(CudnnDescriptor& config, const CudnnConvolution& convolutio
   if (plan->finalize() != CUDNN_STATUS_SUCCESS ||
       dnn.cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                    CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS ||
-      bytes > kMostWorkspace)
+      bytes > kMostPlanWorkspace)
     return false;
   config_ = std::make_unique<CudnnDescriptor>(std::move(config));
   plan_ = std::move(plan);

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose sweeps one block can do
 constexpr int kOneBlockThreads = 1024;
 constexpr int kJoinedThreads = 256;
-constexpr std::size_t kMostWords = 500;  // of 4096 bytes that a launch may take
+constexpr std::size_t kLaunchWords = 500;  // of 4096 bytes that a launch may take
 
 /// "rows_max_sub_exp": what a profiler shows.
 std::string entry_name(const char* kind, const MapProgram& map) {
@@ -42,7 +42,7 @@ std::string entry_name(const char* kind, const MapProgram& map) {
   return shown == 0 ? name + "_copy" : name;
 }
 
-const char* kind_name(const Sweep& sweep) {
+const char* sweep_name(const Sweep& sweep) {
   switch (sweep.kind) {
     case SweepKind::Elements:
       return "map";
@@ -78,9 +78,9 @@ void append(ArgumentBlock& to, const ArgumentBlock& from) {
 }
 
 void check_size(const ArgumentBlock& arguments, const std::string& title) {
-  if (arguments.words.size() > kMostWords)
+  if (arguments.words.size() > kLaunchWords)
     throw NotSupported(cat("the fused region ", title, " takes ", arguments.words.size(),
-                           " arguments as one device kernel, more than ", kMostWords,
+                           " arguments as one device kernel, more than ", kLaunchWords,
                            ": switch the pass fuse off"));
 }
 
@@ -205,11 +205,11 @@ PrintedMap print_map(const Region& region, std::span<const Value> values) {
     parts.push_back(print_part(sweep, sweeps, options));
     if (!one_block)
       launches.push_back(
-          launch_of({&parts.back(), 1}, entry_name(kind_name(sweep), sweep.map), region.title));
+          launch_of({&parts.back(), 1}, entry_name(sweep_name(sweep), sweep.map), region.title));
   }
   if (one_block)
     launches.push_back(
-        launch_of(parts, entry_name(kind_name(sweeps.sweeps[0]), region.map), region.title));
+        launch_of(parts, entry_name(sweep_name(sweeps.sweeps[0]), region.map), region.title));
   PrintedMap out = finished(std::move(launches));
   take_temporaries(out, sweeps, nullptr);
   return out;
@@ -225,7 +225,7 @@ bool can_join(const Region& region, std::span<const Value> values, std::string* 
   *why = "keeps long rows in wider blocks";
   if (part.threads != kJoinedThreads) return false;
   *why = "takes too many arguments";
-  return part.arguments.words.size() <= kMostWords / 4;
+  return part.arguments.words.size() <= kLaunchWords / 4;
 }
 
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values) {
@@ -249,7 +249,7 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
     Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
     if (part.blocks == 0) continue;
     const std::size_t more = part.arguments.words.size() + 1;
-    if (words + more > kMostWords || tickets + part.tickets > kTickets) flush();
+    if (words + more > kLaunchWords || tickets + part.tickets > kTickets) flush();
     words += more;
     tickets += part.tickets;
     take_temporaries(out, sweeps, &part.arguments);

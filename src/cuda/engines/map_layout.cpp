@@ -1,5 +1,6 @@
 // Axes, levels, reach of views: facts about map programs that several printers need.
 #include "cuda/engines/map_layout.h"
+#include "base/index.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,8 +8,6 @@
 namespace tenon::cuda {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class Map, class F>
 void each_view(Map& map, F&& f) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/index.h"
 #include "cuda/engines/map_layout.h"
 
 namespace tenon::cuda {
@@ -18,8 +19,6 @@ constexpr std::int64_t kAlign = 256;
 constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 64;
 // Rows that are only reduced, whose results are stored as they are: one sweep either way.
 constexpr std::int64_t kLongSum = 1 << 13;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 

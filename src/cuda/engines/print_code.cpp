@@ -155,6 +155,12 @@ const char* compute_type(DType dtype) {
   }
 }
 
+const char* stored_kind(DType dtype) {
+  return dtype == DType::BFloat16  ? "Kind::BFloat16"
+         : dtype == DType::Float16 ? "Kind::Float16"
+                                   : "Kind::Float32";
+}
+
 const char* memory_type(DType dtype) {
   switch (dtype) {
     case DType::Bool:

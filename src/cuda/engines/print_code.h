@@ -10,18 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "cuda/engines/print_map.h"
 
 namespace tenon::cuda {
 
-inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-constexpr std::int64_t divide_up(std::int64_t n, std::int64_t unit) {
-  return (n + unit - 1) / unit;
-}
-
 /// The type of an element in registers ("float") and in memory ("BF16").
 const char* compute_type(DType dtype);
 const char* memory_type(DType dtype);
+/// "Kind::BFloat16": what a contraction\'s operand is in memory, for gemm_stage.cuh and
+/// conv_patch.cuh.
+const char* stored_kind(DType dtype);
 /// "0.0f" and its like.
 std::string zero_of(DType dtype);
 /// Whether a register's number may be one that memory of this dtype cannot hold.

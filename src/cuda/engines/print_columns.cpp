@@ -15,7 +15,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostBlocks = 1024;
+constexpr std::int64_t kMostColumnBlocks = 1024;
 constexpr std::int64_t kFewestSteps = 4;   // of a thread in its chunk
 constexpr std::int64_t kWideAcross = 512;  // fewer results: rather more threads than wide accesses
 
@@ -87,10 +87,11 @@ class ColumnsPrinter {
     const std::int64_t step = std::int64_t{options_.threads / tile_} * reduced_wide();
     const std::int64_t steps = divide_up(reduced_size_, step);
     std::int64_t steps_of_chunk = kFewestSteps;
-    while (tiles_ * divide_up(steps, steps_of_chunk) > kMostBlocks && steps_of_chunk < steps)
+    while (tiles_ * divide_up(steps, steps_of_chunk) > kMostColumnBlocks && steps_of_chunk < steps)
       steps_of_chunk *= 2;
     // A second round of combining is not worth while for a little work.
-    const bool one = options_.one_block || tiles_ > kMostBlocks / 2 || steps <= 2 * kFewestSteps;
+    const bool one =
+        options_.one_block || tiles_ > kMostColumnBlocks / 2 || steps <= 2 * kFewestSteps;
     chunks_ = one ? 1 : std::max<std::int64_t>(divide_up(steps, steps_of_chunk), 1);
     chunk_ = one ? std::max<std::int64_t>(reduced_size_, 1) : steps_of_chunk * step;
   }

@@ -15,7 +15,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostBlocks = 4096;
+constexpr std::int64_t kMostRowBlocks = 4096;
 constexpr std::int64_t kWarpRow = 1024;  // longest row of a warp
 constexpr int kWidestBlock = 1024;
 
@@ -63,7 +63,7 @@ class RowsPrinter {
                     keeps_ ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
                     ";\n\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
     part.arguments = arguments_.block();
-    part.blocks = std::min(divide_up(rows_, threads_ / lanes_), kMostBlocks);
+    part.blocks = std::min(divide_up(rows_, threads_ / lanes_), kMostRowBlocks);
     return part;
   }
 

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/str.h"
+#include "cuda/engines/map_layout.h"
 #include "cuda/engines/opaque_kernels.h"
 
 namespace tenon::cuda {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::string entry_text(const char* name, const std::string& parameters, const std::string& call) {
   return cat("extern \"C\" __global__ void __launch_bounds__(", kOpaqueThreads, ")\n", name, "(",
@@ -100,16 +100,6 @@ void VendorEpilogue::run(const Binding& binding, const std::byte* product) const
 }
 
 namespace {
-
-/// Whether a view crosses [batch, rows, columns] contiguously from the value's start.
-bool is_contiguous(const View& view, const Shape& space) {
-  std::int64_t step = 1;
-  for (int d = space.rank() - 1; d >= 0; --d) {
-    if (space[d] != 1 && view.stride[d] != step) return false;
-    step *= space[d];
-  }
-  return view.offset == 0;
-}
 
 /// The one axis that a view moves along, by neighbours; -1 for any other view.
 int only_axis(const View& view, const Shape& space) {

@@ -7,13 +7,12 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
 
 namespace tenon::cuda {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Every block has a part of the sums, and a cluster at most eight blocks.
 bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
@@ -40,10 +39,10 @@ WgmmaSizes wgmma_class(const WgmmaSizes& sizes) {
   return s;
 }
 
-std::int64_t wgmma_steps(const WgmmaSizes& s) { return ceil_div(s.k * s.item, kWgmmaLine); }
+std::int64_t wgmma_steps(const WgmmaSizes& s) { return divide_up(s.k * s.item, kWgmmaLine); }
 
 std::int64_t wgmma_tiles(const WgmmaSizes& s, const WgmmaConfig& config) {
-  return ceil_div(s.m, config.rows * config.cluster) * ceil_div(s.n, kWgmmaColumns);
+  return divide_up(s.m, config.rows * config.cluster) * divide_up(s.n, kWgmmaColumns);
 }
 
 int wgmma_stages(const WgmmaConfig& config, bool turns) {
@@ -91,7 +90,7 @@ bool wgmma_is_worth(const WgmmaSizes& s) {
   const std::int64_t work = s.m * s.n * s.k;
   if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= 256 && work >= std::int64_t{1} << 27)
     return true;
-  const std::int64_t tiles = ceil_div(s.m, 128) * ceil_div(s.n, kWgmmaColumns);
+  const std::int64_t tiles = divide_up(s.m, 128) * divide_up(s.n, kWgmmaColumns);
   return std::min({s.m, s.n, s.k}) >= 256 && tiles >= 48 && work >= std::int64_t{1} << 30;
 }
 

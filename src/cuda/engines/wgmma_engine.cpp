@@ -11,6 +11,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/engines/cublaslt_shape.h"
@@ -23,8 +24,6 @@
 namespace tenon::cuda {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
 /// What both operands are multiplied as; Float32 stands for tf32.
@@ -145,8 +144,8 @@ class WgmmaKernel final : public Kernel {
     batches_ = batch_rows != shape.m;
     const WgmmaSizes sizes = sizes_of(c, values, shape);
     problem_.steps = static_cast<int>(wgmma_steps(sizes));
-    problem_.rows = static_cast<int>(ceil_div(shape.m, config.rows * config.cluster));
-    problem_.columns = static_cast<int>(ceil_div(shape.n, kWgmmaColumns));
+    problem_.rows = static_cast<int>(divide_up(shape.m, config.rows * config.cluster));
+    problem_.columns = static_cast<int>(divide_up(shape.n, kWgmmaColumns));
     problem_.band = 8;
     const int tiles = problem_.rows * problem_.columns, blocks = config.cluster * config.splits;
     const int room = config.splits > 1 ? tiles : target.multiprocessors / blocks;
