@@ -12,7 +12,7 @@ if(TENON_CUDA_CUBINS)
   find_library(TENON_NVRTC_LIBRARY nvrtc HINTS $ENV{CUDA_HOME} ${toolkits} PATH_SUFFIXES lib64 lib)
   if(TENON_NVRTC_LIBRARY)
     add_executable(tenon_built_in ${PROJECT_SOURCE_DIR}/tools/built_in_kernels.cpp ${TENON_BUILT_IN_SOURCE}
-                                  $<TARGET_OBJECTS:tenon_objects>)
+                                  ${TENON_OBJECTS})
     target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(tenon_built_in PRIVATE tenon_options ${TENON_DEPENDENCIES})
     set(TENON_STORE ${PROJECT_BINARY_DIR}/generated/kernels.store)

@@ -13,17 +13,10 @@ set(TENON_FLAGS_neon "")
 # Not an instruction set: results that must be the same on every machine allow no fused multiply-add by the compiler.
 set(TENON_FLAGS_exact -ffp-contract=off)
 
-# Kernels, and what every step or batch goes through, are worth full optimisation; the rest is compiled with -O1
-# (TenonLibrary.cmake), which takes half the time.
-set(TENON_HOT_ROOMS "/src/(base|cpu|data|device|graph)/")
-
-# Drops the files of other architectures from the list and gives the rest their flags.
+# Drops the files of other architectures from the list and gives those with a suffix their flags.
 function(tenon_choose_isa list)
   list(FILTER ${list} EXCLUDE REGEX "(${TENON_FOREIGN_SUFFIXES})\\.cpp$")
   foreach(source ${${list}})
-    if(source MATCHES "${TENON_HOT_ROOMS}")
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
-    endif()
     if(source MATCHES "_(avx2|avx512|amx|neon|exact)\\.cpp$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_${CMAKE_MATCH_1}})
     endif()

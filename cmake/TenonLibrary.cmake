@@ -28,15 +28,16 @@ target_compile_definitions(tenon_options INTERFACE TENON_VERSION="${PROJECT_VERS
 file(GLOB_RECURSE TENON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 tenon_choose_isa(TENON_SOURCES)
 include(cmake/TenonEmbed.cmake)
-add_library(tenon_objects OBJECT ${TENON_SOURCES} ${TENON_EMBEDDED_SOURCE})
-target_include_directories(tenon_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(tenon_objects PRIVATE $<$<CONFIG:Release>:-O1> -fno-math-errno -fno-trapping-math -ffunction-sections -fdata-sections)
-target_link_libraries(tenon_objects PRIVATE tenon_options ${TENON_DEPENDENCIES})
-set_target_properties(tenon_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                      VISIBILITY_INLINES_HIDDEN ON)
 
-# Reading the standard library's headers is a third of the build. They are read once where that works: not through a compiler
-# cache, which does the same better, nor for files with flags of their own, which could not use the result.
+# Kernels, and what every step or batch goes through, are worth full optimisation; the rest is compiled in half the time.
+set(TENON_HOT_SOURCES ${TENON_SOURCES})
+list(FILTER TENON_HOT_SOURCES INCLUDE REGEX "/src/(base|cpu|data|device|graph)/")
+set(TENON_COLD_SOURCES ${TENON_SOURCES})
+list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
+
+# Reading headers is half the build. The standard library's are read once where that works: not through a compiler cache, which
+# does the same better, nor for files with flags of their own, which could not use the result. For the project's own, files of a
+# room are then compiled some at a time, as one: they must not give two things one name, in anonymous namespaces either.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT TENON_SANITIZE AND TENON_TOP_LEVEL)
   set(TENON_PRECOMPILE ON)
 else()
@@ -44,49 +45,66 @@ else()
 endif()
 set(TENON_COMMON_HEADERS <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <map> <memory> <mutex> <optional> <span> <string>
     <unordered_map> <vector>)
-if(TENON_PRECOMPILE)
-  target_precompile_headers(tenon_objects PRIVATE ${TENON_COMMON_HEADERS})
-  foreach(source ${TENON_SOURCES} ${TENON_EMBEDDED_SOURCE})
+set(TENON_FILES_AT_ONCE 8)
+
+# Tells which files of a list are compiled as one. Kernels of the CPU are not: each has its own plan, and its own time to take.
+function(tenon_compile_together sources)
+  set(room "")
+  foreach(source ${sources})
     get_source_file_property(own_flags ${source} COMPILE_OPTIONS)
-    if(own_flags OR source STREQUAL TENON_EMBEDDED_SOURCE)
+    if(own_flags)
       set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
     endif()
-  endforeach()
-endif()
-
-# What is left is reading the project's own headers: files of a room are compiled some at a time, as one, where the precompiled headers
-# serve (files with flags of their own stay apart). Files must not give two things one name, in anonymous namespaces either.
-set(TENON_FILES_AT_ONCE 8)
-if(TENON_PRECOMPILE)
-  set_target_properties(tenon_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  set(room_files 0)
-  set(room "")
-  foreach(source ${TENON_SOURCES})
     get_filename_component(folder ${source} DIRECTORY)
+    if(own_flags OR folder MATCHES "/cpu/kernels$")
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      continue()
+    endif()
     if(NOT folder STREQUAL room)
       set(room ${folder})
-      set(room_files 0)
+      set(files 0)
     endif()
-    math(EXPR batch "${room_files} / ${TENON_FILES_AT_ONCE}")
-    math(EXPR room_files "${room_files} + 1")
+    math(EXPR batch "${files} / ${TENON_FILES_AT_ONCE}")
+    math(EXPR files "${files} + 1")
     string(REPLACE "${PROJECT_SOURCE_DIR}/src/" "" name ${folder})
     string(REPLACE "/" "_" name ${name})
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${batch})
   endforeach()
+endfunction()
+
+function(tenon_add_objects target optimisation)
+  add_library(${target} OBJECT ${ARGN})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${optimisation}> -fno-math-errno -fno-trapping-math
+                         -ffunction-sections -fdata-sections)
+  target_link_libraries(${target} PRIVATE tenon_options ${TENON_DEPENDENCIES})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                        VISIBILITY_INLINES_HIDDEN ON)
+  if(TENON_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${TENON_COMMON_HEADERS})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    tenon_compile_together("${ARGN}")
+  endif()
+endfunction()
+tenon_add_objects(tenon_hot_objects -O3 ${TENON_HOT_SOURCES})
+tenon_add_objects(tenon_cold_objects -O1 ${TENON_COLD_SOURCES} ${TENON_EMBEDDED_SOURCE})
+if(TENON_PRECOMPILE)
+  set_source_files_properties(${TENON_EMBEDDED_SOURCE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   # GCC warns of a class with a member of an anonymous namespace's type, except in the file that it compiles.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
+set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_cold_objects>)
 
 include(cmake/TenonCubins.cmake)
 
-add_library(tenon STATIC $<TARGET_OBJECTS:tenon_objects> $<TARGET_OBJECTS:tenon_built_in_objects>)
+add_library(tenon STATIC ${TENON_OBJECTS} $<TARGET_OBJECTS:tenon_built_in_objects>)
 target_include_directories(tenon PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(tenon PUBLIC cxx_std_20)
 target_link_libraries(tenon PUBLIC ${TENON_DEPENDENCIES})
 set_target_properties(tenon PROPERTIES EXPORT_NAME tenon_static LINKER_LANGUAGE CXX)
 
-add_library(tenon_shared SHARED $<TARGET_OBJECTS:tenon_objects> $<TARGET_OBJECTS:tenon_built_in_objects>)
+add_library(tenon_shared SHARED ${TENON_OBJECTS} $<TARGET_OBJECTS:tenon_built_in_objects>)
 target_include_directories(tenon_shared PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(tenon_shared PUBLIC cxx_std_20)

@@ -13,15 +13,13 @@
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/tile_epilogue.h"
+#include "cpu/engines/workspace.h"
 #include "cpu/kernels/contract.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
-
-bool is_short_float(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 bool is_operand_dtype(DType t) { return t == DType::Float32 || is_short_float(t); }
 
 bool is_contiguous(const View& view, const Shape& shape) {
@@ -169,8 +167,8 @@ class ContractionKernel : public Kernel {
     // one.
     const std::size_t item = wide ? 8 : 4;
     result_bytes_ =
-        result_ == kNoValue && needs_result ? round_up(at(c_.out_shape.numel()) * item) : 0;
-    epilogue_bytes_ = epilogue_ ? round_up(epilogue_->workspace_bytes(threads)) : 0;
+        result_ == kNoValue && needs_result ? whole_lines(at(c_.out_shape.numel()) * item) : 0;
+    epilogue_bytes_ = epilogue_ ? whole_lines(epilogue_->workspace_bytes(threads)) : 0;
   }
 
  protected:

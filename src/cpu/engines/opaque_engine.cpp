@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/movement.h"
+#include "cpu/engines/workspace.h"
 #include "cpu/kernels/pool2d.h"
 #include "cpu/kernels/tile_table.h"
 #include "graph/node.h"
@@ -17,11 +18,8 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
-
 bool is_pool(Op op) { return op >= Op::MaxPool2d && op <= Op::AvgPool2dGrad; }
 bool is_movement(Op op) { return op >= Op::Concat && op <= Op::ScatterAdd; }
-bool is_short_float(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
 PoolShape pool_shape(const Attrs& attrs, const Shape& large, const Shape& small) {
   const PoolAttrs v = PoolAttrs::from(attrs);
@@ -99,7 +97,7 @@ class OpaqueKernel final : public Kernel {
 
  private:
   static std::size_t floats(const Shape& shape) {
-    return round_up(at(shape.numel()) * sizeof(float));
+    return whole_lines(at(shape.numel()) * sizeof(float));
   }
 
   void apply(std::span<const MovedArray> in, DType dtype, std::byte* out) const {

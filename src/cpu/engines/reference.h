@@ -34,6 +34,9 @@ struct Array {
   void set(std::int64_t i, std::int64_t value);
 };
 
+/// Element j of an array becomes element i of another.
+void copy_element(Array& out, std::int64_t i, const Array& from, std::int64_t j);
+
 /// The value nearest in dtype (floating), or wrapped to its width (integers); bool is value != 0.
 double round_to(DType dtype, double value);
 std::int64_t wrap_to(DType dtype, std::int64_t value);

@@ -111,6 +111,13 @@ std::int64_t Array::whole_at(std::int64_t i) const {
   return floating() ? to_whole(real[at(i)]) : whole[at(i)];
 }
 
+void copy_element(Array& out, std::int64_t i, const Array& from, std::int64_t j) {
+  if (from.floating())
+    out.set(i, from.real_at(j));
+  else
+    out.set(i, from.whole_at(j));
+}
+
 void Array::set(std::int64_t i, double value) {
   if (floating()) {
     real[at(i)] = round_to(dtype, value);

@@ -25,14 +25,6 @@ struct Call {
   DType out_dtype;
 };
 
-void copy_element(Array& out, std::int64_t i, const Array& from, std::int64_t j) {
-  if (from.floating()) {
-    out.real[at(i)] = from.real[at(j)];
-  } else {
-    out.whole[at(i)] = from.whole[at(j)];
-  }
-}
-
 Array concat(const Call& call) {
   const int axis = static_cast<int>(call.attrs.i[0]);
   const std::int64_t inner = inner_count(call.out_shape, axis), out_size = call.out_shape[axis];

@@ -55,14 +55,6 @@ std::int64_t max_index(const PoolAttrs& v, const Array& x, std::int64_t plane, s
   return best;
 }
 
-void copy_element(Array& out, std::int64_t i, const Array& from, std::int64_t j) {
-  if (from.floating()) {
-    out.set(i, from.real_at(j));
-  } else {
-    out.set(i, from.whole_at(j));
-  }
-}
-
 Array max_pool(const PoolAttrs& v, const Array& x, const Shape& in, const Array& read_from,
                const Shape& out_shape) {
   Array out(x.dtype, out_shape.numel());

@@ -1,0 +1,16 @@
+// What engines put into a workspace: arrays from cache line to cache line, 16-bit ones widened.
+#pragma once
+
+#include <cstddef>
+
+#include <tenon/dtype.h>
+
+namespace tenon::cpu {
+
+/// Bytes, rounded up to cache lines.
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Dtypes that kernels read as float32.
+constexpr bool is_short_float(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+
+}  // namespace tenon::cpu
