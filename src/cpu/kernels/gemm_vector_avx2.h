@@ -15,6 +15,7 @@ struct Avx2 {
   static constexpr int max_mr[5] = {0, 6, 6, 0, 3};
   static constexpr int max_dot_rows = 3;
   static constexpr bool has_pairs = false;
+  static constexpr bool has_broadcast_operands = false;
 
   static __m256i first(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

@@ -23,12 +23,22 @@ struct Avx512 {
   static constexpr int max_mr[5] = {0, 14, 14, 0, 6};
   static constexpr int max_dot_rows = 6;
   static constexpr bool has_pairs = false;
+  static constexpr bool has_broadcast_operands = true;
 
   static reg zero() { return _mm512_setzero_ps(); }
   static reg load(const float* p) { return _mm512_loadu_ps(p); }
   static reg load_part(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static reg broadcast(const float* p) { return _mm512_set1_ps(*p); }
   static reg fma(reg a, reg b, reg c) { return _mm512_fmadd_ps(a, b, c); }
+  // By hand: a compiler makes one broadcast of several that load the same element.
+  template <bool Pairs>
+  static void fma_broadcast(const float* a, reg b, reg& sum) {
+    if constexpr (Pairs) {
+      asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(b), "m"(*a));
+    } else {
+      asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(b), "m"(*a));
+    }
+  }
   static reg add(reg a, reg b) { return _mm512_add_ps(a, b); }
   static void store(float* p, reg v) { _mm512_storeu_ps(p, v); }
   static void store_part(float* p, reg v, int n) { _mm512_mask_storeu_ps(p, first(n), v); }

@@ -13,6 +13,7 @@ struct Base {
   static constexpr int max_mr[5] = {0, 6, 5, 0, 2};
   static constexpr int max_dot_rows = 3;
   static constexpr bool has_pairs = false;
+  static constexpr bool has_broadcast_operands = false;
 
   static reg zero() { return reg{}; }
   static reg load(const float* p) {

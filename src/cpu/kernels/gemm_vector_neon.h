@@ -15,6 +15,7 @@ struct Neon {
   static constexpr int max_mr[5] = {0, 14, 12, 0, 6};
   static constexpr int max_dot_rows = 6;
   static constexpr bool has_pairs = false;
+  static constexpr bool has_broadcast_operands = false;
 
   static reg zero() { return vdupq_n_f32(0.0f); }
   static reg load(const float* p) { return vld1q_f32(p); }
