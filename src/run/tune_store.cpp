@@ -1,17 +1,13 @@
 // Reading and writing the table's file.
 #include "run/tune_store.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
-
-#include <unistd.h>
 
 #include <tenon/error.h>
 
+#include "base/cache_file.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -20,12 +16,11 @@
 namespace tenon {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr std::size_t kLargest = std::size_t{16} << 20;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-File open(const std::string& path, const char* mode) {
-  return {std::fopen(path.c_str(), mode),
+File open(const std::string& path) {
+  return {std::fopen(path.c_str(), "rb"),
           [](std::FILE* file) { return file == nullptr ? 0 : std::fclose(file); }};
 }
 
@@ -41,7 +36,7 @@ TuneTable TuneStore::read() const {
     log_message(LogLevel::Warning, cat(file(), ": ", what, "; engines are chosen without it"));
     return TuneTable();
   };
-  const File in = open(file(), "rb");
+  const File in = open(file());
   if (in == nullptr)
     return errno == ENOENT || errno == ENOTDIR
                ? TuneTable()
@@ -61,19 +56,7 @@ TuneTable TuneStore::read() const {
 }
 
 bool TuneStore::write(const TuneTable& table) const {
-  static std::atomic<int> counter{0};
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  const std::string temporary = cat(file(), ".", ::getpid(), ".", counter++, ".tmp"),
-                    text = table.text();
-  bool good = false;
-  if (const File out = open(temporary, "wb"); out != nullptr)
-    good = std::fwrite(text.data(), 1, text.size(), out.get()) == text.size() &&
-           std::fflush(out.get()) == 0;
-  if (good) fs::rename(temporary, file(), error);
-  if (good && !error) return true;
-  fs::remove(temporary, error);
-  return false;
+  return write_cache_file(file(), {table.text()});
 }
 
 const TuneTable& built_in_choices() {

@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
-#include <unistd.h>
-
+#include "base/cache_file.h"
 #include "base/str.h"
 
 namespace tenon::cuda {
@@ -27,7 +27,7 @@ struct Header {
 };
 
 struct File {
-  explicit File(const char* path, const char* mode) : file(std::fopen(path, mode)) {}
+  explicit File(const char* path) : file(std::fopen(path, "rb")) {}
   ~File() {
     if (file != nullptr) std::fclose(file);
   }
@@ -39,7 +39,7 @@ struct File {
 constexpr std::uint64_t kLargestImage = std::uint64_t{64} << 20;
 
 std::string read_image(const char* path, const Digest& key) {
-  const File in(path, "rb");
+  const File in(path);
   Header header;
   const Header wanted;
   if (in.file == nullptr || std::fread(&header, sizeof header, 1, in.file) != 1) return {};
@@ -49,18 +49,6 @@ std::string read_image(const char* path, const Digest& key) {
   std::string image(header.bytes, '\0');
   if (std::fread(image.data(), 1, image.size(), in.file) != image.size()) return {};
   return checksum(image) == header.sum ? image : std::string();
-}
-
-bool write_image(const char* path, const Digest& key, const std::string& image) {
-  Header header;
-  header.lo = key.lo;
-  header.hi = key.hi;
-  header.bytes = image.size();
-  header.sum = checksum(image);
-  const File out(path, "wb");
-  return out.file != nullptr && std::fwrite(&header, sizeof header, 1, out.file) == 1 &&
-         std::fwrite(image.data(), 1, image.size(), out.file) == image.size() &&
-         std::fflush(out.file) == 0;
 }
 
 using Clock = fs::file_time_type::clock;
@@ -91,18 +79,15 @@ std::string KernelCache::read(const Digest& key) const noexcept {
 }
 
 void KernelCache::write(const Digest& key, const std::string& image) const noexcept {
-  static std::atomic<int> counter{0};
   static std::atomic<std::int64_t> written{-1};
   try {
-    std::error_code error;
-    fs::create_directories(folder_, error);
-    const std::string temporary = cat(file_of(key), ".", getpid(), ".", counter++, ".tmp");
-    bool good = write_image(temporary.c_str(), key, image);
-    if (good) fs::rename(temporary, file_of(key), error);
-    if (!good || error) {
-      fs::remove(temporary, error);
-      return;
-    }
+    Header header;
+    header.lo = key.lo;
+    header.hi = key.hi;
+    header.bytes = image.size();
+    header.sum = checksum(image);
+    const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
+    if (!write_cache_file(file_of(key), {head, image})) return;
     // Looking through the folder at the first write, and then after every sixteenth of the limit.
     const std::int64_t bytes = static_cast<std::int64_t>(image.size());
     if (written.fetch_add(bytes + 1) == -1 || written.load() > limit_ / 16) {
