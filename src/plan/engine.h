@@ -50,6 +50,15 @@ class Engine {
     *why = "a region starts with a call, so there is no launch to share";
     return false;
   }
+  /// Whether it applies the prologues of a contraction that it claims while it loads operands; if
+  /// not, *why says so in a few words. Pure, as claims().
+  virtual bool takes_prologues(const Region&, std::span<const Value>, std::string* why) const {
+    *why = "reads operands as they stand in memory";
+    return false;
+  }
+  /// Microseconds that it expects to need for a region that it claims, by a model; 0: it has none.
+  /// Only good for weighing two ways of computing the same. Pure, as claims().
+  virtual double estimate(const Region&, std::span<const Value>) const { return 0; }
   /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it
   /// was planned; a pool that has grown since makes the runner plan anew). May throw NotSupported
   /// where only a device's library knows: the next engine is asked then.
@@ -67,6 +76,10 @@ class Engine {
   /// What the names of its configurations depend on beside the card: a library's version.
   virtual std::string version() const { return {}; }
 };
+
+/// Whether the engine claims the region and takes the prologues that it has; if not, *why says so.
+bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
+          std::string* why);
 
 /// A configuration that is never chosen: what others are compared with.
 inline constexpr char kReferenceConfiguration[] = "reference";

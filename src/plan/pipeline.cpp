@@ -10,6 +10,7 @@
 #include "plan/emit.h"
 #include "plan/graph_passes.h"
 #include "plan/join.h"
+#include "plan/prologue.h"
 #include "plan/schedule.h"
 
 namespace tenon {
@@ -32,6 +33,9 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"fuse", true,
      "before engines are chosen: they claim regions, not ops; before memory: fused values need "
      "none"},
+    {"prologue", true,
+     "on regions, because engines say which they can load through; before join, which would take "
+     "them elsewhere"},
     {"join", true,
      "on regions, before their kernels are compiled: a region that shares a launch has none of its "
      "own"},
@@ -148,6 +152,11 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   });
   emit(lowered, fused, static_cast<int>(leaves.size()), p);
   std::vector<std::vector<int>> before = group_dependencies(lowered, fused);
+  pipeline.plan_pass(kPrologue, "regions", [&] {
+    const auto regions = static_cast<int>(p.steps.size());
+    attach_prologues(p, before, options);
+    return std::pair(regions, static_cast<int>(p.steps.size()));
+  });
   pipeline.plan_pass(kJoin, "regions", [&] {
     const auto regions = static_cast<int>(p.steps.size());
     join_regions(p, before, options);

@@ -17,12 +17,13 @@ std::string pad_to(std::string text, std::size_t width) {
 }
 
 std::string value_text(const Program& p, ValueId id) {
-  static constexpr const char* kKinds[] = {"in", "var", "v", "out"};
+  static constexpr const char* kKinds[] = {"in", "var", "v", "out", "gone"};
   const Value& v = p.values[static_cast<std::size_t>(id)];
   return cat(kKinds[static_cast<int>(v.kind)], id, ":", v.dtype, v.shape);
 }
 
 const char* kind_text(const Region& r) {
+  if (r.kind == RegionKind::Contraction && r.has_prologue()) return "prologue+product";
   if (r.kind == RegionKind::Contraction)
     return r.contraction.has_epilogue ? "product+epilogue" : "product";
   if (r.kind == RegionKind::Opaque) return "opaque";

@@ -72,6 +72,7 @@ enum PassId : std::uint32_t {
   kDecompose,
   kLayout,
   kFuse,
+  kPrologue,
   kJoin,
   kChooseEngine,
   kOrder,

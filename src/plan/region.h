@@ -4,9 +4,9 @@
 // A map region is one sweep over an iteration space: loads, element-wise instructions, reductions
 // along the last axis whose results can be used in the same sweep (rows), reductions over other
 // axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
-// gradients, with an optional map region over its result as epilogue. Map regions that do not
-// depend on one another may be joined, to share a launch. Whatever else there is, is one op in an
-// opaque region.
+// gradients, with an optional map region over its result as epilogue and optional ones over its
+// operands as prologues. Map regions that do not depend on one another may be joined, to share a
+// launch. Whatever else there is, is one op in an opaque region.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ inline constexpr ValueId kNoValue = -1;
 /// A piece of memory of the program: a leaf given at each run, a result, or an intermediate in the
 /// arena. Contiguous, row-major.
 struct Value {
-  enum class Kind : std::uint8_t { Leaf, Variable, Arena, Output };
+  // Gone: has no memory, because all that read it compute it themselves.
+  enum class Kind : std::uint8_t { Leaf, Variable, Arena, Output, Gone };
   Kind kind = Kind::Arena;
   DType dtype = DType::Float32;
   Shape shape;
@@ -49,11 +50,12 @@ struct View {
 
 enum class MapCode : std::uint8_t {
   Load,         // element of `view`, in the dtype of its value
-  Accumulator,  // the contraction's result at this element (epilogues only), float32 or float64
+  Accumulator,  // epilogues: the contraction's result at this element, float32 or float64;
+                // prologues: the operand's element as it stands in memory
   Affine,       // view.offset + sum coordinate * view.stride: iota (view.value is kNoValue)
   Number,       // attrs.f
   Random,   // Philox: attrs as of Op::Random; view.value = the int64[2] (seed, counter); indexed by
-            // the row-major position
+            // the row-major position (prologues: by view.offset + sum coordinate * view.stride)
   Compute,  // `op` on args: element-wise, Cast included
   RowReduce,  // Sum, Prod, Max, Min, ArgMax, ArgMin of args[0] along the last axis of the space
 };
@@ -100,7 +102,7 @@ struct Contraction {
   DType dtype = DType::Float32;    // of the result
   DType compute = DType::Float32;  // BFloat16: operands rounded to it, float32 sums
   bool tf32 = false;               // float32 operands may be rounded to TF32
-  View a, b;                       // over the operands' own axes
+  View a, b;                       // over the operands' own axes; what prologues start from
   Shape a_shape, b_shape, out_shape;
   ValueId out = kNoValue;  // contiguous; kNoValue when the epilogue is the only reader
   bool has_epilogue =
@@ -123,6 +125,10 @@ enum class RegionKind : std::uint8_t { Map, Contraction, Opaque, Joined };
 struct Region {
   RegionKind kind = RegionKind::Map;
   MapProgram map;
+  // Of a contraction, empty without: what is done to each element of an operand before it is
+  // multiplied. The space is the operand's own axes; the last instruction is the element; no rows,
+  // no stores. What a convolution pads with is zero behind the prologue.
+  MapProgram prologue_a, prologue_b;
   Contraction contraction;
   Opaque opaque;
   std::vector<Region> parts;           // Joined: maps, in any order
@@ -130,6 +136,13 @@ struct Region {
   std::uint32_t label = 0;
   std::string title;  // "map[640] log_softmax+sum", for people
   std::string why;    // why it holds what it holds and not more
+
+  bool has_prologue() const { return !prologue_a.instrs.empty() || !prologue_b.instrs.empty(); }
 };
+
+/// The type of an operand's elements behind its prologue, when it has one.
+inline DType operand_dtype(const MapProgram& prologue, DType memory) {
+  return prologue.instrs.empty() ? memory : prologue.instrs.back().dtype;
+}
 
 }  // namespace tenon

@@ -94,7 +94,7 @@ void choose_by_preference(Step& step, const Program& program, const PlanOptions&
   };
   for (const Engine* engine : asked) {
     std::string why;
-    if (!engine->claims(step.region, program.values, &why)) {
+    if (!runs(*engine, step.region, program.values, &why)) {
       pass_over(*engine, why);
       continue;
     }

@@ -120,15 +120,15 @@ std::string view_text(const View& view, int rank, std::span<const Value> values)
 }
 
 // Values by order of first appearance: which of them are one matters, their numbers do not.
-class EpilogueHash {
+class MapHash {
  public:
-  EpilogueHash(const Region& region, std::span<const Value> values)
-      : values_(values), rank_(region.map.space.rank()) {
+  MapHash(const Region& region, const MapProgram& map, std::span<const Value> values)
+      : values_(values), rank_(map.space.rank()) {
     number(region.contraction.a.value), number(region.contraction.b.value);
-    for (const std::int64_t size : region.map.space) hash_.add(size);
-    for (const MapInstr& i : region.map.instrs) add(i);
-    for (const MapStore& s : region.map.stores) hash_.add(std::int64_t{s.source}), add(s.view);
-    for (const MapReduce& r : region.map.reduces)
+    for (const std::int64_t size : map.space) hash_.add(size);
+    for (const MapInstr& i : map.instrs) add(i);
+    for (const MapStore& s : map.stores) hash_.add(std::int64_t{s.source}), add(s.view);
+    for (const MapReduce& r : map.reduces)
       for (const std::int64_t n : {std::int64_t{r.source}, static_cast<std::int64_t>(r.op),
                                    std::int64_t{r.axes}, number(r.value)})
         hash_.add(n);
@@ -226,7 +226,11 @@ std::string tune_key(std::string_view card, const Region& region, std::span<cons
              view_text(c.b, c.b_shape.rank(), values), " -> ", c.out_shape, c.dtype, " in ",
              c.tf32 ? std::string("tf32") : cat(c.compute));
   if (c.out != kNoValue) key += " stored";
-  if (c.has_epilogue) key += cat(" then ", EpilogueHash(region, values).hex());
+  if (c.has_epilogue) key += cat(" then ", MapHash(region, region.map, values).hex());
+  for (const MapProgram* map : {&region.prologue_a, &region.prologue_b})
+    if (!map->instrs.empty())
+      key += cat(map == &region.prologue_a ? " a" : " b", " from ",
+                 MapHash(region, *map, values).hex());
   return key;
 }
 
@@ -253,7 +257,7 @@ const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const>
                         const Region& region, std::span<const Value> values) {
   for (const Engine* engine : engines) {
     std::string why;
-    if (choice.engine == engine->name() && engine->claims(region, values, &why))
+    if (choice.engine == engine->name() && runs(*engine, region, values, &why))
       return choice.version == engine->version() ? engine : nullptr;
   }
   return nullptr;
@@ -263,7 +267,7 @@ bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engin
                   const Region& region, std::span<const Value> values) {
   return std::all_of(engines.begin(), engines.end(), [&](const Engine* engine) {
     std::string why;
-    return !engine->claims(region, values, &why) || competed(choice, engine->name());
+    return !runs(*engine, region, values, &why) || competed(choice, engine->name());
   });
 }
 

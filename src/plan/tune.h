@@ -65,6 +65,7 @@ struct TuneAdvice {
   std::string key;                   // empty: the step is none of the tuner's
   std::optional<TuneChoice> choice;  // none: by preference
   const char* source = "";           // "tuned", "built in", "as before in this run"
+  bool repeats = false;              // the choice is this run's own, from before
 };
 
 class Tuning {
@@ -72,6 +73,8 @@ class Tuning {
   virtual ~Tuning() = default;
   /// For every step of the program, whose engines are not chosen yet.
   virtual std::vector<TuneAdvice> advise(const Program& program, const PlanOptions& options) = 0;
+  /// What is known about a region before anything is measured.
+  virtual TuneAdvice known(const Region&, std::span<const Value>, const PlanOptions&) { return {}; }
   /// What a step of this key got in the end.
   virtual void taken(const std::string& key, const TuneChoice& choice) = 0;
 };

@@ -87,7 +87,7 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
     const std::vector<TuneRecord*>& stack = records().stack;
     for (auto record = stack.rbegin(); record != stack.rend(); ++record)
       if (const TuneChoice* row = (*record)->table_.find(key); row != nullptr && serves(*row))
-        return {key, *row, "as before in this run"};
+        return {key, *row, "as before in this run", true};
   }
   if (mode_ == Tune::Off) return {key, std::nullopt, ""};
   const auto holds = [&](const TuneChoice& choice) {
@@ -98,8 +98,8 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
   if (row && holds(*row) &&
       (mode_ == Tune::Read || row->rivals == rivals_of(region, values, options.engines)))
     return {key, row, "tuned"};
-  const TuneChoice* known = mode_ == Tune::Read ? built_in_choices().find(key) : nullptr;
-  if (known != nullptr && holds(*known)) return {key, *known, "built in"};
+  const TuneChoice* ours = mode_ == Tune::Read ? built_in_choices().find(key) : nullptr;
+  if (ours != nullptr && holds(*ours)) return {key, *ours, "built in"};
   return {key, std::nullopt, ""};
 }
 
@@ -122,6 +122,12 @@ std::vector<TuneAdvice> Tuner::advise(const Program& program, const PlanOptions&
     for (const Unknown& u : unknown)
       if (a.key == u.advice->key) a = *u.advice;
   return advice;
+}
+
+TuneAdvice Tuner::known(const Region& region, std::span<const Value> values,
+                        const PlanOptions& options) {
+  if (region.contraction.out_shape.numel() == 0) return {};
+  return look_up(tune_key(card_, region, values), region, values, options);
 }
 
 void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,

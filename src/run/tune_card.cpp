@@ -101,7 +101,7 @@ class CardBench final : public Bench {
   std::unique_ptr<Kernel> make_reference(const PlanOptions& options) const {
     for (const Engine* engine : options.engines) {
       std::string why;
-      if (!engine->claims(region_, values_, &why)) continue;
+      if (!runs(*engine, region_, values_, &why)) continue;
       try {
         return engine->prepare_as(kReferenceConfiguration, region_, values_, options.threads);
       } catch (const NotSupported&) {

@@ -88,7 +88,7 @@ std::vector<Candidate> candidates_of(const Region& region, std::span<const Value
   std::size_t most = 0;
   for (const Engine* engine : engines) {
     std::string why;
-    if (!engine->claims(region, values, &why)) continue;
+    if (!runs(*engine, region, values, &why)) continue;
     std::vector<std::string> names = engine->configurations(region, values);
     if (names.empty()) names.emplace_back();
     most = std::max(most, names.size());
@@ -113,7 +113,7 @@ std::string rivals_of(const Region& region, std::span<const Value> values,
   std::string text;
   for (const Engine* engine : engines) {
     std::string why;
-    if (!engine->claims(region, values, &why)) continue;
+    if (!runs(*engine, region, values, &why)) continue;
     const std::string version = engine->version();
     text += cat(text.empty() ? "" : ", ", engine->name(), version.empty() ? "" : " ", version);
   }

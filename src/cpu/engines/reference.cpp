@@ -41,6 +41,9 @@ class ReferenceEngine final : public Engine {
     *why = "the op never stands alone";
     return false;
   }
+  bool takes_prologues(const Region&, std::span<const Value>, std::string*) const override {
+    return true;
+  }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
     return std::make_unique<ReferenceKernel>(region, values);

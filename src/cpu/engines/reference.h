@@ -102,6 +102,9 @@ Array random(const Attrs& attrs, DType dtype, const std::int64_t* state, std::in
 /// Runs a map program; `accumulator` is the contraction's result, for epilogues.
 void run_map(const MapProgram& map, std::span<const Value> values, const Binding& binding,
              const Array* accumulator);
+/// The last instruction of a prologue over its whole space; `operand`: what it starts from.
+Array run_prologue(const MapProgram& map, std::span<const Value> values, const Binding& binding,
+                   const Array& operand);
 void run_contraction(const Region& region, std::span<const Value> values, const Binding& binding);
 /// Movement, pooling, softmax: every other op reaches engines in map regions and contractions.
 bool knows_opaque(Op op);

@@ -12,9 +12,10 @@ namespace tenon::cpu::reference {
 
 namespace {
 
-Array operand(const Contraction& c, const View& view, const Shape& shape,
-              std::span<const Value> values, const Binding& binding) {
+Array operand(const Contraction& c, const MapProgram& prologue, const View& view,
+              const Shape& shape, std::span<const Value> values, const Binding& binding) {
   Array array = read(binding.values[view.value], values[at(view.value)].dtype, shape, view);
+  if (!prologue.instrs.empty()) array = run_prologue(prologue, values, binding, array);
   if (c.compute == DType::BFloat16)
     for (double& x : array.real) x = round_to(DType::BFloat16, x);
   return array;
@@ -105,8 +106,8 @@ Array contract(const Contraction& c, const Array& a, const Array& b) {
 
 void run_contraction(const Region& region, std::span<const Value> values, const Binding& binding) {
   const Contraction& c = region.contraction;
-  const Array a = operand(c, c.a, c.a_shape, values, binding);
-  const Array b = operand(c, c.b, c.b_shape, values, binding);
+  const Array a = operand(c, region.prologue_a, c.a, c.a_shape, values, binding);
+  const Array b = operand(c, region.prologue_b, c.b, c.b_shape, values, binding);
   const Array out = contract(c, a, b);
   if (c.out != kNoValue) write(out, binding, values, c.out);
   if (c.has_epilogue) run_map(region.map, values, binding, &out);

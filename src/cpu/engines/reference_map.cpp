@@ -2,6 +2,8 @@
 // then the stores.
 //
 // All loads come before all stores, so a region may overwrite what it reads.
+#include <algorithm>
+
 #include "base/index.h"
 #include "cpu/engines/reference.h"
 
@@ -48,6 +50,13 @@ class MapRun {
     for (const MapReduce& reduce : map_.reduces) reduce_columns(reduce);
   }
 
+  Array run_prologue() {
+    for (std::size_t k = 0; k < map_.instrs.size(); ++k)
+      results_[k] = map_.instrs[k].code == MapCode::Random ? random_at(map_.instrs[k])
+                                                           : evaluate(map_.instrs[k]);
+    return std::move(results_.back());
+  }
+
  private:
   const Shape& space(const MapInstr& instr) const { return instr.per_row ? rows_ : map_.space; }
 
@@ -75,6 +84,23 @@ class MapRun {
         break;
     }
     return reduce_rows(instr);
+  }
+
+  // Numbers by the positions of a prologue's view, of which the highest is the last one's.
+  Array random_at(const MapInstr& instr) const {
+    std::int64_t count = 0;
+    for_each(map_.space, instr.view,
+             [&](std::int64_t, std::int64_t position) { count = std::max(count, position + 1); });
+    const auto state = read(binding_, values_, instr.view.value);
+    const Array drawn = random(instr.attrs, instr.dtype, state.whole.data(), count);
+    Array out(instr.dtype, map_.space.numel());
+    for_each(map_.space, instr.view, [&](std::int64_t i, std::int64_t position) {
+      if (drawn.floating())
+        out.set(i, drawn.real_at(position));
+      else
+        out.set(i, drawn.whole_at(position));
+    });
+    return out;
   }
 
   Array affine(const MapInstr& instr) const {
@@ -141,6 +167,11 @@ class MapRun {
 void run_map(const MapProgram& map, std::span<const Value> values, const Binding& binding,
              const Array* accumulator) {
   MapRun(map, values, binding, accumulator).run();
+}
+
+Array run_prologue(const MapProgram& map, std::span<const Value> values, const Binding& binding,
+                   const Array& operand) {
+  return MapRun(map, values, binding, &operand).run_prologue();
 }
 
 }  // namespace tenon::cpu::reference

@@ -12,6 +12,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "cuda/engines/model.h"
 
 namespace tenon::cuda {
 
@@ -55,15 +56,16 @@ GemmMath math_of(const Contraction& c, const ContractionForm& form) {
   if (c.compute == DType::BFloat16) return GemmMath::Bf16;
   if (c.compute == DType::Float16) return GemmMath::F16;
   // Products of two 16-bit numbers are exact in float32 on tensor cores too.
-  if (form.a.dtype == form.b.dtype && form.a.dtype == DType::BFloat16) return GemmMath::Bf16;
-  if (form.a.dtype == form.b.dtype && form.a.dtype == DType::Float16) return GemmMath::F16;
+  const bool alike = form.a.element == form.b.element;
+  if (alike && form.a.element == DType::BFloat16) return GemmMath::Bf16;
+  if (alike && form.a.element == DType::Float16) return GemmMath::F16;
   return c.tf32 ? GemmMath::Tf32 : GemmMath::Fp32;
 }
 
 /// 16-bit operands stay what they are where the tensor cores take them so; float32 ones always, and
-/// are converted on their way to the registers.
-DType stored_dtype(GemmMath math, DType memory) {
-  if (memory == DType::Float32) return memory;
+/// are converted on their way to the registers. What a prologue computes is rounded at once.
+DType stored_dtype(GemmMath math, const OperandForm& o) {
+  if (o.prologue == nullptr && o.dtype == DType::Float32) return o.dtype;
   if (math == GemmMath::Bf16) return DType::BFloat16;
   if (math == GemmMath::F16) return DType::Float16;
   return DType::Float32;
@@ -84,9 +86,12 @@ int side_bytes(const GemmConfig& config, const OperandForm& o, DType stored, int
 
 int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
   const GemmTile& t = config.tile;
-  const auto table = [&t](const OperandForm& o, int outer) {
-    if (o.along_k) return o.outer_digits > 1 ? outer * 16 : 0;
-    return o.inner_digits > 1 ? 2 * t.k * 16 : 0;
+  // A Place of gemm_stage.cuh: offset, two words, offsets in the prologue's layouts.
+  const auto table = [&](const OperandForm& o, int outer) {
+    const int item = form.wide ? 8 : 4, layouts = static_cast<int>(o.layouts.size());
+    const int place = static_cast<int>(round_up(item * (1 + layouts) + 8, 16));
+    if (o.along_k) return o.outer_digits > 1 ? outer * place : 0;
+    return o.inner_digits > 1 ? 2 * t.k * place : 0;
   };
   const int lanes = config.math == GemmMath::Fp32 ? 1 : 32;
   const int groups = t.threads / (lanes * (t.m / t.thread_m) * (t.n / t.thread_n));
@@ -94,6 +99,17 @@ int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
                     side_bytes(config, form.b, config.stored_b, t.n);
   return table(form.a, t.m) + table(form.b, t.n) +
          std::max(stage * t.stages, groups * t.m * (t.n + 8) * 4);
+}
+
+/// Instructions of a prologue for an element, without those that load what it starts from.
+double prologue_work(const OperandForm& o) {
+  double work = 0;
+  for (const MapInstr& instr : o.prologue->instrs) {
+    if (instr.code == MapCode::Load) work += 3;
+    if (instr.code == MapCode::Random) work += o.vector == 1 ? 90 : 30;
+    if (instr.code == MapCode::Compute) work += element_work(instr.op);
+  }
+  return work + 2 * static_cast<double>(o.layouts.size());
 }
 
 class Model {
@@ -130,7 +146,7 @@ class Model {
     const double slots = instructions(t), warps = t.threads / 32.0;
     const double step =
         std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
-                  resident * bytes(t) / kBytes, slots * kAlone, kLatency / (t.stages - 1)});
+                  resident * bytes(t) / kBytes, slots * kAlone, kLatency / stages_ahead(t)});
     const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
     double out = std::ceil(results / 4) * kLatency + resident * warps / 4 * results * 30;
     double total = kStart + waves * (static_cast<double>(steps) * step + kLatency + out);
@@ -144,8 +160,8 @@ class Model {
 
  private:
   static constexpr int kSharedBytes = 220 * 1024;
-  static constexpr double kStart = 2000, kLatency = 700;  // a launch; a load from far
-  static constexpr double kBytes = 30;                    // a cycle, from the second-level cache
+  static constexpr double kStart = kLaunchCycles, kLatency = 700;  // a launch; a load from far
+  static constexpr double kBytes = 30;               // a cycle, from the second-level cache
   static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
 
   /// Instructions of a thread for one stage, the tensor cores' aside.
@@ -168,6 +184,10 @@ class Model {
     return slices * (fragments(base_.stored_a, t.thread_m) + fragments(base_.stored_b, t.thread_n) +
                      t.thread_m * t.thread_n / 128.0);
   }
+  /// Stages whose loads are under way during the arithmetic of one: of registers there is one.
+  int stages_ahead(const GemmTile& t) const {
+    return form_.a.prologue != nullptr || form_.b.prologue != nullptr ? 1 : t.stages - 1;
+  }
   /// Of the operands, for one stage.
   double bytes(const GemmTile& t) const {
     return t.k * (t.m * static_cast<double>(item_size(form_.a.dtype)) +
@@ -180,6 +200,8 @@ class Model {
   }
   static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
     const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
+    if (o.prologue != nullptr)
+      return copies * (10 + (o.window != 0 ? 4 : 0) + o.vector * (2 + prologue_work(o)));
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
     // Whoever reads along k takes its k apart once a stage; short lines have been slow on H200.
     const double apart = o.along_k && o.inner_digits > 1 ? 128.0 * 32 / t.k : 0;
@@ -204,8 +226,8 @@ GemmConfig config_with(const Contraction& c, const ContractionForm& form, const 
                        int splits) {
   GemmConfig config;
   config.math = math_of(c, form);
-  config.stored_a = stored_dtype(config.math, form.a.dtype);
-  config.stored_b = stored_dtype(config.math, form.b.dtype);
+  config.stored_a = stored_dtype(config.math, form.a);
+  config.stored_b = stored_dtype(config.math, form.b);
   config.tile = tile;
   config.splits = splits;
   config.swizzle = tile.m * tile.n >= 64 * 64;
@@ -215,6 +237,11 @@ GemmConfig config_with(const Contraction& c, const ContractionForm& form, const 
 
 std::int64_t power_above(std::int64_t x) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
+}
+
+double expected_microseconds(const Contraction& c, const ContractionForm& form) {
+  const GemmConfig config = choose_config(c, form);
+  return Model(c.op, form, config).cycles(config) / kCyclesAMicrosecond;
 }
 
 GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {

@@ -28,6 +28,8 @@ struct GemmConfig {
   int shared_bytes = 0;
 };
 
+/// What the model that chooses expects of its choice.
+double expected_microseconds(const Contraction& c, const ContractionForm& form);
 GemmConfig choose_config(const Contraction& c, const ContractionForm& form);
 
 /// What is worth timing, the most promising first: the best tiles by the model, each with the

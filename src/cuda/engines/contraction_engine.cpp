@@ -14,6 +14,7 @@
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/print_map.h"
+#include "cuda/engines/print_prologue.h"
 
 namespace tenon::cuda {
 
@@ -30,10 +31,38 @@ std::uint64_t next_tickets(std::int64_t count) {
   return static_cast<std::uint64_t>(next - count);
 }
 
+/// What is printed around the kernels' templates: the text, and the structs of arguments that the
+/// kernel takes behind its operands: the epilogue's, and behind what else it takes the prologues'.
+struct Parts {
+  std::string code;
+  ArgumentBlock epilogue;
+  std::vector<ArgumentBlock> prologues;
+};
+
+Parts print_parts(const Region& region, const ContractionForm& form, std::span<const Value> values,
+                  const Target& target) {
+  PrintedEpilogue epilogue = print_epilogue(region, values, target);
+  Parts parts{std::move(epilogue.code), std::move(epilogue.arguments), {}};
+  const Contraction& c = region.contraction;
+  for (const bool is_a : {true, false}) {
+    const OperandForm& o = is_a ? form.a : form.b;
+    if (o.prologue == nullptr) continue;
+    const bool first = o.prologue == &region.prologue_a;
+    PrintedPrologue printed = print_prologue(is_a ? kPrologueA : kPrologueB, o, first ? c.a : c.b,
+                                             first ? c.a_shape : c.b_shape, values);
+    parts.code += "\n" + printed.code;
+    parts.prologues.push_back(std::move(printed.arguments));
+  }
+  return parts;
+}
+
 class ContractionKernel : public Kernel {
  public:
-  ContractionKernel(const Region& region, const ContractionForm& form, PrintedEpilogue epilogue)
-      : form_(form), epilogue_(std::move(epilogue.arguments)), title_(region.title) {}
+  ContractionKernel(const Region& region, const ContractionForm& form, const Parts& parts)
+      : form_(form), parts_{parts.epilogue}, title_(region.title) {
+    parts_.insert(parts_.end(), parts.prologues.begin(), parts.prologues.end());
+    form_.a.prologue = form_.b.prologue = nullptr;  // they end with the region
+  }
 
   std::string source() const override {
     return kernel_ == nullptr ? std::string() : kernel_->source().text;
@@ -43,19 +72,24 @@ class ContractionKernel : public Kernel {
   struct Arguments {
     GemmProblem problem;
     GemmOperand a, b;
-    std::vector<std::uint64_t> epilogue;
+    std::vector<std::vector<std::uint64_t>> parts;  // the epilogue first
   };
 
   Arguments bind(const Binding& binding) const {
-    Arguments bound{form_.problem, form_.a.operand, form_.b.operand, epilogue_.words};
+    Arguments bound{form_.problem, form_.a.operand, form_.b.operand, {}};
     bound.a.data = address(binding, form_.a);
     bound.b.data = address(binding, form_.b);
     bound.problem.partials = reinterpret_cast<float*>(binding.workspace);
-    for (const auto& [word, value] : epilogue_.pointers)
-      bound.epilogue[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
-    if (bound.epilogue.empty()) bound.epilogue.push_back(0);
+    for (const ArgumentBlock& part : parts_) {
+      std::vector<std::uint64_t>& words = bound.parts.emplace_back(part.words);
+      for (const auto& [word, value] : part.pointers)
+        words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+      if (words.empty()) words.push_back(0);
+    }
     return bound;
   }
+
+  static constexpr std::size_t kMostParameters = 7;
 
   ContractionForm form_;
   std::shared_ptr<const CompiledKernel> kernel_;
@@ -70,15 +104,15 @@ class ContractionKernel : public Kernel {
     return base + bytes;
   }
 
-  const ArgumentBlock epilogue_;
+  std::vector<ArgumentBlock> parts_;
   const std::string title_;
 };
 
 class TiledKernel final : public ContractionKernel {
  public:
-  TiledKernel(const Region& region, const ContractionForm& form, PrintedEpilogue epilogue,
+  TiledKernel(const Region& region, const ContractionForm& form, const Parts& parts,
               const Target& target, const GemmConfig& config)
-      : ContractionKernel(region, form, epilogue), config_(config) {
+      : ContractionKernel(region, form, parts), config_(config) {
     GemmProblem& p = form_.problem;
     const GemmTile& t = config.tile;
     p.tiles_m = static_cast<int>(divide_up(p.m, t.m));
@@ -94,12 +128,14 @@ class TiledKernel final : public ContractionKernel {
       p.ticket = next_tickets(blocks);
       workspace_bytes = at(blocks * p.splits * t.m * t.n) * 4;
     }
-    kernel_ = compile(target, gemm_source(form_, config, epilogue.code));
+    kernel_ = compile(target, gemm_source(form, config, parts.code));
   }
 
   void run(const Binding& binding) const override {
     Arguments bound = bind(binding);
-    void* params[] = {&bound.problem, &bound.a, &bound.b, bound.epilogue.data()};
+    void* params[kMostParameters] = {&bound.problem, &bound.a, &bound.b};
+    std::size_t count = 3;
+    for (auto& part : bound.parts) params[count++] = part.data();
     kernel_->launch(binding.stream, grid_, {static_cast<std::uint32_t>(config_.tile.threads), 1, 1},
                     static_cast<std::uint32_t>(config_.shared_bytes), params);
   }
@@ -111,17 +147,19 @@ class TiledKernel final : public ContractionKernel {
 
 class PlainKernel final : public ContractionKernel {
  public:
-  PlainKernel(const Region& region, const ContractionForm& form, PrintedEpilogue epilogue,
+  PlainKernel(const Region& region, const ContractionForm& form, const Parts& parts,
               const Target& target)
-      : ContractionKernel(region, form, epilogue),
+      : ContractionKernel(region, form, parts),
         count_(static_cast<std::uint64_t>(region.contraction.out_shape.numel())) {
-    kernel_ = compile(target, plain_source(region.contraction, form_, epilogue.code));
+    kernel_ = compile(target, plain_source(region.contraction, form, parts.code));
   }
 
   void run(const Binding& binding) const override {
     Arguments bound = bind(binding);
     std::uint64_t count = count_;
-    void* params[] = {&bound.problem, &bound.a, &bound.b, bound.epilogue.data(), &count};
+    void* params[kMostParameters] = {&bound.problem, &bound.a, &bound.b, bound.parts[0].data(),
+                                     &count};
+    for (std::size_t k = 1; k < bound.parts.size(); ++k) params[4 + k] = bound.parts[k].data();
     kernel_->launch(binding.stream, grid_over(static_cast<std::int64_t>(count_)),
                     {kOpaqueThreads, 1, 1}, 0, params);
   }
@@ -139,7 +177,8 @@ class EmptyKernel final : public Kernel {
 const char* refusal(const Region& region, std::span<const Value> values) {
   if (region.kind != RegionKind::Contraction) return "it is no contraction";
   const Contraction& c = region.contraction;
-  const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
+  const DType a = operand_dtype(region.prologue_a, values[at(c.a.value)].dtype),
+              b = operand_dtype(region.prologue_b, values[at(c.b.value)].dtype);
   if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "it multiplies truth values";
   const bool whole = !is_floating(c.dtype);
   if (whole == is_floating(a) || whole == is_floating(b))
@@ -160,6 +199,20 @@ class ContractionEngine final : public Engine {
     return reason == nullptr;
   }
 
+  bool takes_prologues(const Region& region, std::span<const Value> values,
+                       std::string* why) const override {
+    if (region.contraction.out_shape.numel() == 0) return true;
+    if (is_tiled(region.contraction, contraction_form(region, values))) return true;
+    *why = "applies prologues in float32 and 16-bit types only";
+    return false;
+  }
+
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    if (region.contraction.out_shape.numel() == 0) return 0;
+    const ContractionForm form = contraction_form(region, values);
+    return is_tiled(region.contraction, form) ? expected_microseconds(region.contraction, form) : 0;
+  }
+
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int threads) const override {
     return prepare_as({}, region, values, threads);
@@ -170,7 +223,7 @@ class ContractionEngine final : public Engine {
     const Contraction& c = region.contraction;
     std::vector<std::string> names;
     if (c.out_shape.numel() == 0) return names;
-    const ContractionForm form = contraction_form(c, values);
+    const ContractionForm form = contraction_form(region, values);
     if (!is_tiled(c, form)) return names;
     for (const GemmConfig& config : promising_configs(c, form))
       names.push_back(config_name(config));
@@ -181,13 +234,13 @@ class ContractionEngine final : public Engine {
                                      std::span<const Value> values, int) const override {
     const Contraction& c = region.contraction;
     if (c.out_shape.numel() == 0) return std::make_unique<EmptyKernel>();
-    const ContractionForm form = contraction_form(c, values);
-    PrintedEpilogue epilogue = print_epilogue(region, values, target_);
+    const ContractionForm form = contraction_form(region, values);
+    const Parts parts = print_parts(region, form, values, target_);
     if (configuration == kReferenceConfiguration || !is_tiled(c, form))
-      return std::make_unique<PlainKernel>(region, form, std::move(epilogue), target_);
+      return std::make_unique<PlainKernel>(region, form, parts, target_);
     const GemmConfig config =
         configuration.empty() ? choose_config(c, form) : config_named(c, form, configuration);
-    return std::make_unique<TiledKernel>(region, form, std::move(epilogue), target_, config);
+    return std::make_unique<TiledKernel>(region, form, parts, target_, config);
   }
 
  private:
@@ -195,7 +248,7 @@ class ContractionEngine final : public Engine {
     const auto tiled = [](DType t) {
       return t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
     };
-    return !form.plain && tiled(c.dtype) && tiled(form.a.dtype) && tiled(form.b.dtype);
+    return !form.plain && tiled(c.dtype) && tiled(form.a.element) && tiled(form.b.element);
   }
 
   const Target target_;
@@ -206,9 +259,9 @@ class ContractionEngine final : public Engine {
 std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<const Value> values,
                                             const Target& target, const GemmTile& tile,
                                             int splits) {
-  const ContractionForm form = contraction_form(region.contraction, values);
-  return std::make_unique<TiledKernel>(region, form, print_epilogue(region, values, target), target,
-                                       config_with(region.contraction, form, tile, splits));
+  const ContractionForm form = contraction_form(region, values);
+  return std::make_unique<TiledKernel>(region, form, print_parts(region, form, values, target),
+                                       target, config_with(region.contraction, form, tile, splits));
 }
 
 const Engine& native_contraction_engine(const Target& target) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,9 +43,10 @@ Axis merged(Axis x) {
   return x;
 }
 
-/// Packs an axis; returns the number of digits that a kernel must take apart.
-int pack(const Axis& x, bool windowed, GemmAxis& to, std::int64_t& last) {
-  const Axis y = windowed ? x : merged(x);
+/// Packs an axis; returns the number of digits that a kernel must take apart. Digits in a window,
+/// and those that a prologue's layouts cross too, stay as they are.
+int pack(const Axis& x, bool windowed, bool apart, GemmAxis& to, std::int64_t& last) {
+  const Axis y = windowed || apart ? x : merged(x);
   last = y.size[2];
   if (!windowed && y.size[0] == 1 && y.size[1] == 1) {
     to.stride[0] = y.stride[2];
@@ -59,9 +61,9 @@ int pack(const Axis& x, bool windowed, GemmAxis& to, std::int64_t& last) {
   return 3;
 }
 
-void set_axes(OperandForm& o, const Axis& outer, const Axis& inner) {
-  o.outer_digits = pack(outer, o.window != 0, o.operand.outer, o.last_outer);
-  o.inner_digits = pack(inner, o.window != 0, o.operand.inner, o.last_inner);
+void set_axes(OperandForm& o, const Axis& outer, const Axis& inner, bool apart) {
+  o.outer_digits = pack(outer, o.window != 0, apart, o.operand.outer, o.last_outer);
+  o.inner_digits = pack(inner, o.window != 0, apart, o.operand.inner, o.last_inner);
 }
 
 std::int64_t last_stride(const GemmAxis& axis, int digits) {
@@ -85,7 +87,10 @@ bool copies_at_once(const OperandForm& o, bool along_k, int vector,
 
 /// Tiles lie as the operand lies in memory.
 void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) {
-  const int vector = static_cast<int>(16 / item_size(o.dtype));
+  // A prologue takes 4 elements, or 8 where those are no more than 16 bytes.
+  const int vector = o.prologue == nullptr     ? static_cast<int>(16 / item_size(o.dtype))
+                     : item_size(o.dtype) <= 2 ? 8
+                                               : 4;
   for (const bool along_k : {true, false})
     if (copies_at_once(o, along_k, vector, batch_strides)) {
       o.along_k = along_k;
@@ -111,16 +116,35 @@ std::int64_t reach(const View& view, const Shape& shape) {
   return sum;
 }
 
+/// What the forms of a contraction with other views of its operands must have in common: digits and
+/// batch axes stay apart, and whether one matrix for all batches was found.
+struct Likeness {
+  bool apart = false;
+  std::optional<bool> one_matrix;
+};
+
 class Former {
  public:
-  Former(const Contraction& c, std::span<const Value> values)
-      : c_(c), v_(ConvAttrs::from(c.attrs)) {
+  Former(const Contraction& c, std::span<const Value> values, Likeness like)
+      : c_(c), v_(ConvAttrs::from(c.attrs)), like_(like) {
     form_.a.value = c.a.value;
     form_.b.value = c.b.value;
     form_.a.dtype = values[at(c.a.value)].dtype;
     form_.b.dtype = values[at(c.b.value)].dtype;
+    form_.a.element = form_.a.dtype;
+    form_.b.element = form_.b.dtype;
     form_.a.offset = c.a.offset;
     form_.b.offset = c.b.offset;
+  }
+
+  /// Of the region's operands; the form may exchange them.
+  void set_prologues(const Region& region) {
+    for (const auto& [o, map] :
+         {std::pair{&form_.a, &region.prologue_a}, {&form_.b, &region.prologue_b}})
+      if (!map->instrs.empty()) {
+        o->prologue = map;
+        o->element = operand_dtype(*map, o->dtype);
+      }
   }
 
   ContractionForm run() {
@@ -151,7 +175,8 @@ class Former {
 
   void add_batch_axis(std::int64_t size, std::int64_t a, std::int64_t b) {
     if (size == 1) return;
-    if (!batch_.empty() && batch_.back().a == size * a && batch_.back().b == size * b) {
+    if (!like_.apart && !batch_.empty() && batch_.back().a == size * a &&
+        batch_.back().b == size * b) {
       batch_.back() = {batch_.back().size * size, a, b};
     } else {
       batch_.push_back({size, a, b});
@@ -164,7 +189,8 @@ class Former {
       add_batch_axis(c_.a_shape[d], c_.a.stride[d], c_.b.stride[d]);
     const std::int64_t m = c_.a_shape[rank - 2], k = c_.a_shape[rank - 1], n = c_.b_shape[rank - 1];
     Axis rows = one_digit(m, c_.a.stride[rank - 2]);
-    if (batch_.size() == 1 && batch_[0].b == 0) {  // one B for all: their rows are one axis
+    if (like_.one_matrix.value_or(batch_.size() == 1 &&
+                                  batch_[0].b == 0)) {  // one B for all: their rows are one axis
       rows.size[0] = batch_[0].size;
       rows.stride[0] = batch_[0].a;
       batch_.clear();
@@ -173,8 +199,9 @@ class Former {
     }
     form_.problem.batch_step = 1;
     sizes(rows.count(), n, k);
-    set_axes(form_.a, rows, one_digit(k, c_.a.stride[rank - 1]));
-    set_axes(form_.b, one_digit(n, c_.b.stride[rank - 1]), one_digit(k, c_.b.stride[rank - 2]));
+    set_axes(form_.a, rows, one_digit(k, c_.a.stride[rank - 1]), like_.apart);
+    set_axes(form_.b, one_digit(n, c_.b.stride[rank - 1]), one_digit(k, c_.b.stride[rank - 2]),
+             like_.apart);
     form_.store_vector = n % 4 == 0 ? 4 : 1;
   }
 
@@ -226,8 +253,8 @@ class Former {
     Axis pixel{{y[0], y[2], y[3]}, {}}, tap{{w[1], w[2], w[3]}, {}};
     window_of(form_.b, 1, c_.a, c_.a_shape, pixel, tap);
     sizes(group_out, pixel.count(), tap.count());
-    set_axes(form_.a, one_digit(group_out, c_.b.stride[0]), taps(c_.b, w));
-    set_axes(form_.b, pixel, tap);
+    set_axes(form_.a, one_digit(group_out, c_.b.stride[0]), taps(c_.b, w), like_.apart);
+    set_axes(form_.b, pixel, tap, like_.apart);
     pixels_are_columns(y);
   }
 
@@ -258,8 +285,8 @@ class Former {
     Axis filter = taps(c_.b, w);
     filter.size[0] = group_out;
     filter.stride[0] = c_.b.stride[0];
-    set_axes(form_.a, one_digit(w[1], c_.b.stride[1]), filter);
-    set_axes(o, pixel, tap);
+    set_axes(form_.a, one_digit(w[1], c_.b.stride[1]), filter, like_.apart);
+    set_axes(o, pixel, tap, like_.apart);
     pixels_are_columns(dx);
   }
 
@@ -271,8 +298,8 @@ class Former {
     Axis pixel{{y[0], y[2], y[3]}, {}}, tap{{w[1], w[2], w[3]}, {}};
     window_of(form_.b, 2, c_.a, c_.a_shape, pixel, tap);
     sizes(group_out, tap.count(), pixel.count());
-    set_axes(form_.a, one_digit(group_out, c_.b.stride[1]), pixels(c_.b, y));
-    set_axes(form_.b, tap, pixel);
+    set_axes(form_.a, one_digit(group_out, c_.b.stride[1]), pixels(c_.b, y), like_.apart);
+    set_axes(form_.b, tap, pixel, like_.apart);
     form_.problem.row_step = group_out;
     form_.store_vector = tap.count() % 4 == 0 ? 4 : 1;
   }
@@ -303,15 +330,97 @@ class Former {
 
   const Contraction& c_;
   const ConvAttrs v_;
+  const Likeness like_;
   ContractionForm form_;
   bool plain_ = false;
   std::vector<BatchAxis> batch_;
 };
 
+bool same_layout(const View& x, const View& y, const Shape& shape) {
+  for (int d = 0; d < shape.rank(); ++d)
+    if (shape[d] != 1 && x.stride[d] != y.stride[d]) return false;
+  return x.offset == y.offset;
+}
+
+bool is_one_element(const View& view, const Shape& shape) {
+  for (int d = 0; d < shape.rank(); ++d)
+    if (shape[d] != 1 && view.stride[d] != 0) return false;
+  return true;
+}
+
+/// Whether an instruction of a prologue needs to know where its element lies.
+bool is_placed(const MapInstr& instr) {
+  return instr.code == MapCode::Load || instr.code == MapCode::Random;
+}
+
+/// The layouts that a prologue's further values have beside the operand's own.
+void list_layouts(OperandForm& o, const View& own, const Shape& shape) {
+  if (o.prologue == nullptr) return;
+  for (const MapInstr& instr : o.prologue->instrs)
+    if (is_placed(instr) && layout_of(o, own, instr.view, shape) == kNewLayout)
+      o.layouts.push_back(instr.view);
+}
+
+bool swaps_operands(const Contraction& c) { return c.op != Op::Matmul; }
+
+/// Forms the contraction with a layout's view in place of an operand's, and takes its strides.
+GemmLayout place_layout(const Contraction& c, std::span<const Value> values, const Likeness& like,
+                        bool first, const View& view) {
+  Contraction other = c;
+  View& replaced = first ? other.a : other.b;
+  const ValueId value = replaced.value;  // its dtype serves
+  replaced = view;
+  replaced.value = value;
+  const ContractionForm form = Former(other, values, like).run();
+  const bool is_a = first != swaps_operands(c);
+  const OperandForm& o = is_a ? form.a : form.b;
+  GemmLayout layout;
+  layout.offset = o.offset;
+  std::copy(std::begin(o.operand.outer.stride), std::end(o.operand.outer.stride), layout.outer);
+  std::copy(std::begin(o.operand.inner.stride), std::end(o.operand.inner.stride), layout.inner);
+  layout.stride_u = o.operand.stride_u;
+  layout.stride_v = o.operand.stride_v;
+  const GemmProblem& p = form.problem;
+  for (int d = 0; d < p.batch_axes; ++d)
+    layout.batch[d] = is_a ? p.batch_stride_a[d] : p.batch_stride_b[d];
+  return layout;
+}
+
 }  // namespace
 
-ContractionForm contraction_form(const Contraction& c, std::span<const Value> values) {
-  return Former(c, values).run();
+int layout_of(const OperandForm& operand, const View& own, const View& view, const Shape& shape) {
+  if (same_layout(view, own, shape)) return kOwnLayout;
+  if (is_one_element(view, shape)) return kOneElement;
+  for (std::size_t j = 0; j < operand.layouts.size(); ++j)
+    if (same_layout(view, operand.layouts[j], shape)) return static_cast<int>(j);
+  return kNewLayout;
+}
+
+ContractionForm contraction_form(const Region& region, std::span<const Value> values) {
+  const Contraction& c = region.contraction;
+  OperandForm first, second;  // as the region has them
+  first.prologue = region.prologue_a.instrs.empty() ? nullptr : &region.prologue_a;
+  second.prologue = region.prologue_b.instrs.empty() ? nullptr : &region.prologue_b;
+  list_layouts(first, c.a, c.a_shape);
+  list_layouts(second, c.b, c.b_shape);
+  Likeness like;
+  like.apart = !first.layouts.empty() || !second.layouts.empty();
+  Former former(c, values, like);
+  former.set_prologues(region);
+  ContractionForm form = former.run();
+  if (!like.apart || c.out_shape.numel() == 0) return form;
+  like.one_matrix = form.inner_axis == 1;
+  for (const bool is_first : {true, false}) {
+    OperandForm& o = is_first != swaps_operands(c) ? form.a : form.b;
+    o.layouts = (is_first ? first : second).layouts;
+    for (const View& view : o.layouts) {
+      o.placed.push_back(place_layout(c, values, like, is_first, view));
+      form.wide =
+          form.wide ||
+          std::abs(view.offset) + reach(view, is_first ? c.a_shape : c.b_shape) >= kLimit / 2;
+    }
+  }
+  return form;
 }
 
 }  // namespace tenon::cuda

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "cuda/kernels/gemm_args.cuh"
 #include "plan/region.h"
@@ -20,7 +21,17 @@ struct OperandForm {
   std::int64_t last_outer = 1, last_inner = 1;  // sizes of the axes' last digits
   bool along_k = true;                          // how its tiles lie in shared memory
   int vector = 1;  // elements that can be copied at once: 16 bytes, or 1
+
+  // With a prologue, which may belong to either operand of the region:
+  const MapProgram* prologue = nullptr;  // the region's
+  DType element = DType::Float32;        // behind it; else dtype
+  std::vector<View> layouts;             // ways in which further values lie over the operand
+  std::vector<GemmLayout> placed;        // the same over the form's digits
 };
+
+/// Number of the view's layout among the operand's, or one of these.
+inline constexpr int kOwnLayout = -1, kOneElement = -2, kNewLayout = -3;
+int layout_of(const OperandForm& operand, const View& own, const View& view, const Shape& shape);
 
 struct ContractionForm {
   GemmProblem problem;  // sizes, batches, where results stand; no tiles yet
@@ -32,7 +43,8 @@ struct ContractionForm {
   bool plain = false;    // an axis beyond 2^31 or a window of too many taps: the plain kernel only
 };
 
-/// The shape of matrices or convolution; `values` give the operands' dtypes.
-ContractionForm contraction_form(const Contraction& c, std::span<const Value> values);
+/// The shape of matrices or convolution; `values` give the operands' dtypes. The region must
+/// outlive the form of one with prologues.
+ContractionForm contraction_form(const Region& region, std::span<const Value> values);
 
 }  // namespace tenon::cuda

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "cuda/engines/map_kernel.h"
+#include "cuda/engines/model.h"
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/print_sweep.h"
 #include "cuda/jit/jit.h"
@@ -105,6 +106,19 @@ class MapEngine final : public Engine {
   }
   bool joins(const Region& region, std::span<const Value> values, std::string* why) const override {
     return can_join(region, values, why);
+  }
+  /// An element-wise map's; where reductions cross a sweep there is no model.
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    constexpr double kBytesACycle = 30 * 132;  // from the second-level cache
+    const MapProgram& map = region.map;
+    if (region.kind != RegionKind::Map || map.has_rows || !map.reduces.empty()) return 0;
+    double bytes = 0;
+    for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
+      for (const ValueId id : *list)
+        bytes += static_cast<double>(values[static_cast<std::size_t>(id)].bytes);
+    // What does not fit the cache beside other values comes from afar.
+    if (bytes > static_cast<double>(target_.l2_bytes)) bytes *= 2;
+    return (kLaunchCycles + bytes / kBytesACycle) / kCyclesAMicrosecond;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {

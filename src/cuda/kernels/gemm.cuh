@@ -81,10 +81,12 @@ class GemmBlock {
     n0_ = tile_n * C::kN;
   }
 
-  TENON_DEVICE void run(const GemmOperand& a, const GemmOperand& b, unsigned* tickets) {
+  TENON_DEVICE void run(const GemmOperand& a, const GemmOperand& b, unsigned* tickets,
+                        const typename C::A::Prologue& prologue_a = {},
+                        const typename C::B::Prologue& prologue_b = {}) {
     Spot spots[kAtOnce];
     if constexpr (kEarly) look(spots, static_cast<int>(threadIdx.x));
-    accumulate(a, b);
+    accumulate(a, b, prologue_a, prologue_b);
     float* sums = reinterpret_cast<float*>(shared_);
     if constexpr (C::kSplit) {
       leave_partial(sums);
@@ -105,7 +107,29 @@ class GemmBlock {
   }
 
  private:
-  TENON_DEVICE void accumulate(const GemmOperand& a, const GemmOperand& b) {
+  /// The batch's digits times the strides of a prologue's layouts.
+  template <class P>
+  TENON_DEVICE LayoutBases<P::kLayouts> bases_of(const P& prologue) const {
+    LayoutBases<P::kLayouts> bases{};
+    if constexpr (P::kLayouts > 0) {
+      for (int j = 0; j < P::kLayouts; ++j) {
+        const GemmLayout& layout = prologue.layouts[j];
+        bases.of[j] = layout.offset;
+        unsigned z = batch_;
+        for (int d = p_.batch_axes - 1; d >= 0; --d) {
+          const unsigned rest = divide<false>(z, p_.batch_size[d]);
+          bases.of[j] +=
+              (z - rest * static_cast<unsigned>(p_.batch_size[d].value)) * layout.batch[d];
+          z = rest;
+        }
+      }
+    }
+    return bases;
+  }
+
+  TENON_DEVICE void accumulate(const GemmOperand& a, const GemmOperand& b,
+                               const typename C::A::Prologue& prologue_a,
+                               const typename C::B::Prologue& prologue_b) {
     long long offset_a = 0, offset_b = 0;
     unsigned z = batch_;
     for (int d = p_.batch_axes - 1; d >= 0; --d) {
@@ -118,10 +142,11 @@ class GemmBlock {
     const int k0 = C::kSplit ? static_cast<int>(blockIdx.y) * p_.k_per_split : 0;
     const int k_all = static_cast<int>(p_.k);
     const int k_end = !C::kSplit || k_all - k0 < p_.k_per_split ? k_all : k0 + p_.k_per_split;
-    StageA stage_a(a, static_cast<const typename C::A::Memory*>(a.data) + offset_a, m0_,
-                   static_cast<int>(p_.m), k_end, tables_);
-    StageB stage_b(b, static_cast<const typename C::B::Memory*>(b.data) + offset_b, n0_,
-                   static_cast<int>(p_.n), k_end, tables_ + StageA::kTableBytes);
+    StageA stage_a(a, prologue_a, static_cast<const typename C::A::Memory*>(a.data) + offset_a,
+                   bases_of(prologue_a), m0_, static_cast<int>(p_.m), k_end, tables_);
+    StageB stage_b(b, prologue_b, static_cast<const typename C::B::Memory*>(b.data) + offset_b,
+                   bases_of(prologue_b), n0_, static_cast<int>(p_.n), k_end,
+                   tables_ + StageA::kTableBytes);
 
     const int tiles = k_end > k0 ? (k_end - k0 + C::kK - 1) / C::kK : 0;
     stage_a.prepare(0, k0);

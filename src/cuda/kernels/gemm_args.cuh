@@ -35,8 +35,22 @@ struct GemmOperand {
   long long stride_u = 0, stride_v = 0;
 };
 
-inline constexpr int kGemmMaxTaps = 31;
 inline constexpr int kGemmBatchAxes = 6;
+
+/// Where a further value that a prologue reads lies over the digits of its operand: at offset + sum
+/// of digit * stride, in elements; stride_u and stride_v as in GemmOperand. 8-byte members only.
+struct GemmLayout {
+  long long offset = 0, outer[3] = {}, inner[3] = {};
+  long long stride_u = 0, stride_v = 0;
+  long long batch[kGemmBatchAxes] = {};
+};
+
+/// No prologue: elements are multiplied as they stand in memory.
+struct NoPrologue {
+  static constexpr int kLayouts = 0;
+};
+
+inline constexpr int kGemmMaxTaps = 31;
 
 struct GemmProblem {
   long long m = 0, n = 0, k = 0;  // below 2^31 but in the plain kernel

@@ -7,6 +7,10 @@
 // the operand is aligned, else 4; 16-bit elements that are not aligned, and those to be converted,
 // pass through registers: fetch() before the arithmetic, put() after it. What lies outside the
 // operand becomes 0.
+//
+// An operand with a prologue takes that way too: fetch() loads its elements and what else the
+// prologue reads there, put() computes, rounds and stores. Where a prologue's further values lie is
+// added up digit by digit beside the operand's own offset (GemmLayout).
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -43,6 +47,14 @@ TENON_DEVICE typename Bits<to>::type convert(typename Bits<from>::type x) {
   }
 }
 
+/// Where the layouts of a prologue begin for a block, in elements.
+template <int layouts>
+struct LayoutBases {
+  long long of[layouts];
+};
+template <>
+struct LayoutBases<0> {};
+
 /// The pattern of an operand: everything about it that is text.
 template <Kind memory, Kind stored, bool along_k, int vector, int outer_digits, int inner_digits,
           int window>
@@ -54,14 +66,70 @@ struct Side {
   static constexpr int kWindow = window;
   using Memory = typename Bits<memory>::type;
   using Stored = typename Bits<stored>::type;
+  using Prologue = NoPrologue;
   static constexpr bool kAsync = memory == stored && vector * sizeof(Stored) >= 4;
+  static constexpr bool kComputed = false;
 };
+
+/// The same with a prologue P, as print_prologue() writes it.
+template <class P, Kind stored, bool along_k, int vector, int outer_digits, int inner_digits,
+          int window>
+struct ComputedSide {
+  static constexpr Kind kStored = stored;
+  static constexpr bool kAlongK = along_k;
+  static constexpr int kVector = vector;
+  static constexpr int kOuterDigits = outer_digits, kInnerDigits = inner_digits;
+  static constexpr int kWindow = window;
+  using Memory = typename P::Memory;
+  using Stored = typename Bits<stored>::type;
+  using Prologue = P;
+  static constexpr bool kAsync = false, kComputed = true;
+};
+
+/// N elements that are moved at once.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Together {
+  T v[N];
+};
+template <class T, int N>
+constexpr int at_once() {
+  return N * static_cast<int>(sizeof(T)) <= 16 ? N : 16 / static_cast<int>(sizeof(T));
+}
+/// N neighbours, of which the first is aligned to all of them or to 16 bytes in memory.
+template <int N, class T>
+TENON_DEVICE void load_together(const T* memory, T (&x)[N]) {
+  constexpr int width = at_once<T, N>();
+#pragma unroll
+  for (int i = 0; i < N; i += width) {
+    const auto some = *reinterpret_cast<const Together<T, width>*>(memory + i);
+#pragma unroll
+    for (int j = 0; j < width; ++j) x[i + j] = some.v[j];
+  }
+}
+template <int N, class T>
+TENON_DEVICE void save_together(T* memory, const T (&x)[N]) {
+  constexpr int width = at_once<T, N>();
+#pragma unroll
+  for (int i = 0; i < N; i += width) {
+    Together<T, width> some;
+#pragma unroll
+    for (int j = 0; j < width; ++j) some.v[j] = x[i + j];
+    *reinterpret_cast<Together<T, width>*>(memory + i) = some;
+  }
+}
 
 /// Where an index stands. Without a window, u says whether the index exists. With one, a pixel has
 /// masks of the taps that stay inside the picture (bit r of u: row r, bit s of v: column s), a tap
 /// its bit numbers; indexes beyond the end have no bit set, or bit 31, which never is.
-template <class Offset>
+/// `more`: in the layouts of a prologue.
+template <class Offset, int layouts = 0>
 struct alignas(16) Place {
+  Offset offset;
+  unsigned u, v;
+  Offset more[layouts];
+};
+template <class Offset>
+struct alignas(16) Place<Offset, 0> {
   Offset offset;
   unsigned u, v;
 };
@@ -130,6 +198,49 @@ TENON_DEVICE Place<Offset> place(const GemmOperand& o, const GemmAxis& axis, int
   }
 }
 
+/// Where index of an axis stands in a layout: `stride` is the layout's along that axis.
+template <int digits, Role role, class Offset>
+TENON_DEVICE Offset place_in(const GemmOperand& o, const GemmAxis& axis, const GemmLayout& layout,
+                             const long long (&stride)[3], int index) {
+  constexpr bool strided = role == Role::StridedPixel || role == Role::StridedTap;
+  constexpr bool tap = role == Role::Tap || role == Role::StridedTap;
+  if constexpr (digits == 1) {
+    return static_cast<Offset>(index) * static_cast<Offset>(stride[0]);
+  } else {
+    unsigned d2 = static_cast<unsigned>(index);
+    unsigned d1 = split<false>(d2, axis.size2);
+    const unsigned d0 = split<false>(d1, axis.size1);
+    Offset offset = static_cast<Offset>(d0) * static_cast<Offset>(stride[0]) +
+                    static_cast<Offset>(d1) * static_cast<Offset>(stride[1]) +
+                    static_cast<Offset>(d2) * static_cast<Offset>(stride[2]);
+    if constexpr (strided) {
+      const int u = axis.u0 + static_cast<int>(d1) * axis.u_step,
+                v = axis.v0 + static_cast<int>(d2) * axis.v_step;
+      const auto whole_u = static_cast<Offset>(
+                     divide<false>(static_cast<unsigned>(tap ? -u : u), o.step_u)),
+                 whole_v = static_cast<Offset>(
+                     divide<false>(static_cast<unsigned>(tap ? -v : v), o.step_v));
+      const Offset more = whole_u * static_cast<Offset>(layout.stride_u) +
+                          whole_v * static_cast<Offset>(layout.stride_v);
+      offset += tap ? -more : more;
+    }
+    return offset;
+  }
+}
+
+/// What fetch() holds until put().
+template <class S, int kCount, bool computed = S::kComputed>
+struct HeldOperand {
+  typename S::Memory element[S::kAsync ? 1 : kCount];
+};
+template <class S, int kCount>
+struct HeldOperand<S, kCount, true> {
+  typename S::Memory element[kCount][S::kVector];
+  typename S::Prologue::template Held<S::kVector> further[kCount];
+  unsigned inside;  // a bit a copy
+  static_assert(kCount <= 32, "a bit for each copy");
+};
+
 /// S: the Side; a tile of kOuter x kDepth; kPad elements after each line.
 template <class S, int kOuter, int kDepth, int kPad, int kThreads, class Offset>
 class Stager {
@@ -143,14 +254,25 @@ class Stager {
   static constexpr bool kOuterTable = S::kAlongK && S::kOuterDigits > 1,
                         kInnerTable = !S::kAlongK && S::kInnerDigits > 1;
   static constexpr int kPlaces = kOuterTable ? kOuter : kInnerTable ? 2 * kDepth : 0;
-  static constexpr int kTableBytes = kPlaces * static_cast<int>(sizeof(Place<Offset>));
+  using Prologue = typename S::Prologue;
+  static constexpr int kLayouts = Prologue::kLayouts;
+  using Where = Place<Offset, kLayouts>;
+  static constexpr int kTableBytes = kPlaces * static_cast<int>(sizeof(Where));
 
-  /// `table`: kTableBytes of shared memory; a barrier must follow. Indexes end at `outer_end` and
-  /// `k_end`.
-  TENON_DEVICE Stager(const GemmOperand& operand, const typename S::Memory* data, int outer0,
-                      int outer_end, int k_end, void* table)
-      : o_(operand), data_(data), outer0_(outer0), outer_end_(outer_end), k_end_(k_end) {
-    table_ = static_cast<Place<Offset>*>(table);
+  /// `data`: the operand's first element in the block's batch; `bases`: where the prologue's
+  /// layouts begin there. `table`: kTableBytes of shared memory; a barrier must follow. Indexes end
+  /// at `outer_end` and `k_end`.
+  TENON_DEVICE Stager(const GemmOperand& operand, const Prologue& prologue,
+                      const typename S::Memory* data, const LayoutBases<kLayouts>& bases,
+                      int outer0, int outer_end, int k_end, void* table)
+      : o_(operand),
+        prologue_(prologue),
+        bases_(bases),
+        data_(data),
+        outer0_(outer0),
+        outer_end_(outer_end),
+        k_end_(k_end) {
+    table_ = static_cast<Where*>(table);
     if constexpr (kOuterTable) {
       for (int i = static_cast<int>(threadIdx.x); i < kOuter; i += kThreads)
         table_[i] = outer(outer0 + i);
@@ -172,7 +294,7 @@ class Stager {
   /// Starts the copies of the tile at k0.
   TENON_DEVICE void copy(Stored* tile, int k0) {
     if constexpr (S::kAsync)
-      each(k0, [&](int, int position, bool inside, const typename S::Memory* from) {
+      each(k0, [&](int, int position, bool inside, const typename S::Memory* from, const Offset*) {
         if constexpr (S::kVector * sizeof(Stored) == 16)
           copy_async_16(tile + position, from, inside);
         else
@@ -181,17 +303,40 @@ class Stager {
   }
   /// The way through registers.
   TENON_DEVICE void fetch(int k0) {
-    if constexpr (!S::kAsync)
-      each(k0, [&](int i, int, bool inside, const typename S::Memory* from) {
-        held_[i] = inside ? *from : typename S::Memory(0);
+    if constexpr (S::kComputed) {
+      held_.inside = 0;
+      each(k0, [&](int i, int, bool inside, const typename S::Memory* from, const Offset* more) {
+        if (!inside) return;
+        held_.inside |= 1u << i;
+        load_together(from, held_.element[i]);
+        const auto own =
+            static_cast<long long>(from - static_cast<const typename S::Memory*>(o_.data));
+        held_.further[i] = prologue_.template hold<S::kVector>(own, more);
       });
+    } else if constexpr (!S::kAsync) {
+      each(k0, [&](int i, int, bool inside, const typename S::Memory* from, const Offset*) {
+        held_.element[i] = inside ? *from : typename S::Memory(0);
+      });
+    }
   }
   TENON_DEVICE void put(Stored* tile) {
     if constexpr (!S::kAsync) {
 #pragma unroll
-      for (int i = 0; i < kCount; ++i)
-        if (counts(i))
-          tile[down(i) * kPitch + across(i)] = convert<S::kMemory, S::kStored>(held_[i]);
+      for (int i = 0; i < kCount; ++i) {
+        if (!counts(i)) continue;
+        Stored* to = tile + down(i) * kPitch + across(i);
+        if constexpr (S::kComputed) {
+          float y[S::kVector] = {};
+          if ((held_.inside >> i & 1u) != 0) prologue_.apply(held_.element[i], held_.further[i], y);
+          Stored rounded[S::kVector];
+#pragma unroll
+          for (int e = 0; e < S::kVector; ++e)
+            rounded[e] = convert<Kind::Float32, S::kStored>(y[e]);
+          save_together(to, rounded);
+        } else {
+          *to = convert<S::kMemory, S::kStored>(held_.element[i]);
+        }
+      }
     }
   }
 
@@ -223,33 +368,56 @@ class Stager {
                                      : S::kWindow == 1 ? Role::Tap
                                      : S::kWindow == 2 ? Role::Pixel
                                                        : Role::StridedTap;
-  TENON_DEVICE Place<Offset> outer(int index) const {
-    return place<S::kOuterDigits, kOuterRole, Offset>(o_, o_.outer, index, outer_end_);
+  TENON_DEVICE Where outer(int index) const {
+    const Place<Offset> own =
+        place<S::kOuterDigits, kOuterRole, Offset>(o_, o_.outer, index, outer_end_);
+    if constexpr (kLayouts == 0) {
+      return own;
+    } else {
+      Where at{own.offset, own.u, own.v, {}};
+#pragma unroll
+      for (int j = 0; j < kLayouts; ++j)
+        at.more[j] = place_in<S::kOuterDigits, kOuterRole, Offset>(
+            o_, o_.outer, prologue_.layouts[j], prologue_.layouts[j].outer, index);
+      return at;
+    }
   }
-  TENON_DEVICE Place<Offset> inner(int k) const {
-    return place<S::kInnerDigits, kInnerRole, Offset>(o_, o_.inner, k, k_end_);
+  TENON_DEVICE Where inner(int k) const {
+    const Place<Offset> own = place<S::kInnerDigits, kInnerRole, Offset>(o_, o_.inner, k, k_end_);
+    if constexpr (kLayouts == 0) {
+      return own;
+    } else {
+      Where at{own.offset, own.u, own.v, {}};
+#pragma unroll
+      for (int j = 0; j < kLayouts; ++j)
+        at.more[j] = place_in<S::kInnerDigits, kInnerRole, Offset>(
+            o_, o_.inner, prologue_.layouts[j], prologue_.layouts[j].inner, k);
+      return at;
+    }
   }
-  static TENON_DEVICE bool meet(const Place<Offset>& x, const Place<Offset>& y) {
+  static TENON_DEVICE bool meet(const Where& x, const Where& y) {
     if constexpr (S::kWindow == 0) return (x.u & y.u) != 0;
-    const Place<Offset>&pixel = S::kWindow == 2 ? y : x, &tap = S::kWindow == 2 ? x : y;
+    const Where &pixel = S::kWindow == 2 ? y : x, &tap = S::kWindow == 2 ? x : y;
     return ((pixel.u >> tap.u) & (pixel.v >> tap.v) & 1u) != 0;
   }
 
-  /// f(i, position in the tile, inside, address, which is memory only when inside) for every copy
-  /// of this thread. One of the two places is the same for all, and its part of the address too.
+  /// f(i, position in the tile, inside, address, which is memory only when inside, and offsets in
+  /// the prologue's layouts) for every copy of this thread. One of the two places is the same for
+  /// all, and its part of the address too.
   template <class F>
   TENON_DEVICE void each(int k0, F&& f) {
     constexpr bool one = kThreads % kAcross == 0;
     // Several at a time: a copy into shared memory must not stand between the loads of places, or
     // each waits for the one before.
     constexpr int kBatch = kCount < 8 ? kCount : 8;
-    Place<Offset> fixed = fixed_;
+    Where fixed = fixed_;
     if constexpr (one && S::kAlongK) fixed = inner(k0 + across(0));
     const typename S::Memory* base = data_ + fixed.offset;
 #pragma unroll
     for (int first = 0; first < kCount; first += kBatch) {
       const typename S::Memory* from[kBatch];
       bool inside[kBatch];
+      Offset more[kBatch][kLayouts > 0 ? kLayouts : 1];
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
         const int i = first + b;
@@ -258,31 +426,39 @@ class Stager {
           fixed = S::kAlongK ? inner(k0 + across(i)) : outer(outer0_ + across(i));
           base = data_ + fixed.offset;
         }
-        const Place<Offset> other = line(i, k0);
+        const Where other = line(i, k0);
         inside[b] = S::kAlongK ? meet(other, fixed) : meet(fixed, other);
         from[b] = base + other.offset;
+        if constexpr (kLayouts > 0) {
+#pragma unroll
+          for (int j = 0; j < kLayouts; ++j)
+            more[b][j] = static_cast<Offset>(bases_.of[j]) + fixed.more[j] + other.more[j];
+        }
       }
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
         const int i = first + b;
-        if (i < kCount && counts(i)) f(i, down(i) * kPitch + across(i), inside[b], from[b]);
+        if (i < kCount && counts(i))
+          f(i, down(i) * kPitch + across(i), inside[b], from[b], more[b]);
       }
     }
   }
   /// The place of the line of copy i.
-  TENON_DEVICE Place<Offset> line(int i, int k0) const {
+  TENON_DEVICE Where line(int i, int k0) const {
     if constexpr (kOuterTable) return table_[down(i)];
     if constexpr (kInnerTable) return table_[turn_ + down(i)];
     return S::kAlongK ? outer(outer0_ + down(i)) : inner(k0 + down(i));
   }
 
   const GemmOperand& o_;
+  const Prologue& prologue_;
+  const LayoutBases<kLayouts> bases_;
   const typename S::Memory* data_;
-  Place<Offset>* table_;
+  Where* table_;
   int turn_ = 0;
   int outer0_, outer_end_, k_end_;
-  Place<Offset> fixed_{};
-  typename S::Memory held_[S::kAsync ? 1 : kCount];
+  Where fixed_{};
+  HeldOperand<S, kCount> held_;
 };
 
 }  // namespace tenon::cuda

@@ -1,0 +1,15 @@
+// Numbers that models of time share: those of an H200, whatever the card is, so that plans do not
+// depend on it.
+#pragma once
+
+#include "graph/op.h"
+
+namespace tenon::cuda {
+
+inline constexpr double kCyclesAMicrosecond = 1755;  // of one multiprocessor
+inline constexpr double kLaunchCycles = 2000;        // a launch inside a graph
+
+/// Instructions of an element-wise op for an element, roughly.
+double element_work(Op op);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,344 @@
+// Which element-wise regions become prologues, and their instructions over the operand's own axes.
+#include "plan/prologue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "plan/lower.h"
+#include "plan/tune.h"
+
+namespace tenon {
+namespace {
+
+bool is_contiguous(const View& view, const Shape& shape) {
+  std::int64_t stride[kMaxRank];
+  contiguous_strides(shape, stride);
+  for (int d = 0; d < shape.rank(); ++d)
+    if (shape[d] != 1 && view.stride[d] != stride[d]) return false;
+  return view.offset == 0;
+}
+
+/// The coordinates of a sweep's space as sums over an operand's axes: the operand reads elements of
+/// what the sweep makes, a contiguous value of that space.
+class Coordinates {
+ public:
+  /// False where the operand crosses the space's axes in a way that no strides express.
+  bool find(const Shape& space, const View& operand, const Shape& shape) {
+    rank_ = space.rank();
+    std::int64_t step[kMaxRank], last[kMaxRank] = {};
+    contiguous_strides(space, step);
+    if (!take_apart(operand.offset, step, first_)) return false;
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (shape[d] == 1) continue;
+      if (!take_apart(operand.stride[d], step, each_[d])) return false;
+      for (int j = 0; j < rank_; ++j) last[j] += (shape[d] - 1) * each_[d][j];
+    }
+    for (int j = 0; j < rank_; ++j)
+      if (first_[j] + last[j] >= space[j]) return false;
+    return true;
+  }
+
+  /// A view over the space as one over the operand's axes.
+  View over_operand(const View& view, int operand_rank) const {
+    View out;
+    out.value = view.value;
+    out.offset = view.offset;
+    for (int j = 0; j < rank_; ++j) out.offset += first_[j] * view.stride[j];
+    for (int d = 0; d < operand_rank; ++d)
+      for (int j = 0; j < rank_; ++j) out.stride[d] += each_[d][j] * view.stride[j];
+    return out;
+  }
+
+ private:
+  // A distance in memory as steps along the axes.
+  bool take_apart(std::int64_t distance, const std::int64_t* step, std::int64_t* out) const {
+    if (distance < 0) return false;
+    for (int j = 0; j < rank_; ++j) {
+      out[j] = distance / step[j];
+      distance -= out[j] * step[j];
+    }
+    return distance == 0;
+  }
+
+  int rank_ = 0;
+  std::int64_t first_[kMaxRank] = {}, each_[kMaxRank][kMaxRank] = {};
+};
+
+/// A region's map as a prologue of an operand. Sets what the operand starts from.
+/// Null, or why not.
+const char* compose(const MapProgram& map, const Shape& shape, std::span<const Value> values,
+                    View& operand, MapProgram& prologue) {
+  Coordinates coordinates;
+  if (map.space.numel() == 0 || !coordinates.find(map.space, operand, shape))
+    return "is read in an order that its own axes do not have";
+  prologue = MapProgram();
+  prologue.space = shape;
+  prologue.instrs.assign(map.instrs.begin(), map.instrs.begin() + map.stores[0].source + 1);
+  MapInstr* main = nullptr;  // the load that the operand's loader does: the largest value's
+  for (MapInstr& instr : prologue.instrs) {
+    if (instr.code == MapCode::Affine) return "counts coordinates";
+    if (instr.code == MapCode::Random) {
+      const ValueId state = instr.view.value;
+      instr.view = operand;
+      instr.view.value = state;
+    }
+    if (instr.code != MapCode::Load) continue;
+    instr.view = coordinates.over_operand(instr.view, shape.rank());
+    const auto size = [&](const MapInstr& i) { return values[at(i.view.value)].shape.numel(); };
+    if (main == nullptr || size(instr) > size(*main)) main = &instr;
+  }
+  if (main == nullptr) return "loads nothing";
+  operand = main->view;
+  main->code = MapCode::Accumulator;
+  main->view = View();
+  return nullptr;
+}
+
+bool reads(const MapProgram& map, ValueId id) {
+  return std::any_of(map.instrs.begin(), map.instrs.end(),
+                     [id](const MapInstr& instr) { return instr.view.value == id; });
+}
+
+void fill_reads(Region& region) {
+  region.reads.clear();
+  const auto add = [&region](ValueId id) {
+    if (id != kNoValue &&
+        std::find(region.reads.begin(), region.reads.end(), id) == region.reads.end())
+      region.reads.push_back(id);
+  };
+  for (const MapProgram* map : {&region.map, &region.prologue_a, &region.prologue_b})
+    for (const MapInstr& instr : map->instrs) add(instr.view.value);
+  add(region.contraction.a.value);
+  add(region.contraction.b.value);
+}
+
+std::string tenths_text(double us) {
+  const std::int64_t tenths = std::llround(us * 10);
+  return cat(tenths / 10, ".", tenths % 10);
+}
+
+class Attacher {
+ public:
+  Attacher(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
+      : p_(program), before_(before), options_(options), gone_(program.steps.size(), 0) {}
+
+  void run() {
+    for (int s = 0; s < size(); ++s) consider(s);
+    if (std::find(gone_.begin(), gone_.end(), 1) != gone_.end()) drop();
+  }
+
+ private:
+  struct Change {
+    int step;
+    Region region;  // with the prologue
+  };
+
+  int size() const { return static_cast<int>(p_.steps.size()); }
+  Region& region(int step) { return p_.steps[at(step)].region; }
+
+  void consider(int s) {
+    Region& producer = region(s);
+    if (producer.kind != RegionKind::Map || producer.map.has_rows ||
+        !producer.map.reduces.empty() || producer.map.stores.size() != 1)
+      return;
+    const ValueId made = producer.map.stores[0].view.value;
+    std::vector<Change> changes;
+    for (int t = 0; t < size(); ++t)
+      if (gone_[at(t)] == 0 && t != s && reads_value(region(t), made))
+        changes.push_back({t, region(t)});
+    if (changes.empty() || std::none_of(changes.begin(), changes.end(), [&](const Change& c) {
+          return is_operand(c.region, made);
+        }))
+      return;
+    std::string why = refusal(s, made, changes);
+    double saved = 0;
+    if (why.empty()) why = loss(producer, changes, saved);
+    if (!why.empty()) return note(producer, cat("no prologue: it ", why));
+    attach(s, made, changes, saved);
+  }
+
+  static bool reads_value(const Region& r, ValueId id) {
+    return std::find(r.reads.begin(), r.reads.end(), id) != r.reads.end();
+  }
+  static bool is_operand(const Region& r, ValueId id) {
+    return r.kind == RegionKind::Contraction &&
+           (r.contraction.a.value == id || r.contraction.b.value == id);
+  }
+  static void note(Region& r, const std::string& text) {
+    r.why += cat(r.why.empty() ? "" : "; ", text);
+  }
+
+  // Why the producer cannot be part of all that read its result; fills their regions.
+  std::string refusal(int s, ValueId made, std::vector<Change>& changes) {
+    const MapProgram& map = region(s).map;
+    if (p_.values[at(made)].kind != Value::Kind::Arena) return "is wanted as a result";
+    if (!is_contiguous(map.stores[0].view, map.space)) return "writes in another order";
+    const auto computes = [](const MapInstr& i) { return i.code == MapCode::Compute; };
+    if (std::none_of(map.instrs.begin(), map.instrs.end(), computes)) return "only copies";
+    if (rounds_only(map)) return "rounds for products that read each element often";
+    for (Change& change : changes) {
+      Region& r = change.region;
+      if (!is_operand(r, made) || reads(r.map, made) || reads(r.prologue_a, made) ||
+          reads(r.prologue_b, made))
+        return cat("is read by ", r.title, " too, not as an operand");
+      for (ValueId id : region(s).reads)
+        if (std::find(r.writes.begin(), r.writes.end(), id) != r.writes.end())
+          return cat("reads what ", r.title, " overwrites");
+      const char* why = nullptr;
+      if (r.contraction.a.value == made)
+        why = compose(map, r.contraction.a_shape, p_.values, r.contraction.a, r.prologue_a);
+      if (why == nullptr && r.contraction.b.value == made)
+        why = compose(map, r.contraction.b_shape, p_.values, r.contraction.b, r.prologue_b);
+      if (why != nullptr) return why;
+      fill_reads(r);
+      r.title = cat(region(s).title, " into ", r.title);
+    }
+    return makes_circle(s, changes) ? "would make steps wait for each other in a circle" : "";
+  }
+
+  // What autocast has put in front of large products on purpose.
+  static bool rounds_only(const MapProgram& map) {
+    int computes = 0;
+    for (const MapInstr& instr : map.instrs) {
+      if (instr.code != MapCode::Compute) continue;
+      ++computes;
+      if (instr.op != Op::Cast || (instr.dtype != DType::BFloat16 && instr.dtype != DType::Float16))
+        return false;
+    }
+    return computes == 1;
+  }
+
+  // Who waits for the producer then waits for its readers: none of these may wait for it in turn.
+  bool makes_circle(int s, const std::vector<Change>& changes) const {
+    const auto is_reader = [&](int step) {
+      return std::any_of(changes.begin(), changes.end(),
+                         [step](const Change& c) { return c.step == step; });
+    };
+    for (const Change& change : changes) {
+      std::vector<char> seen(before_.size(), 0);
+      std::vector<int> stack{change.step};
+      while (!stack.empty()) {
+        const int step = stack.back();
+        stack.pop_back();
+        if (step != change.step && !is_reader(step) && waits_for(step, s)) return true;
+        for (int b : before_[at(step)])
+          if (std::exchange(seen[at(b)], 1) == 0) stack.push_back(b);
+      }
+    }
+    return false;
+  }
+  bool waits_for(int step, int other) const {
+    const std::vector<int>& list = before_[at(step)];
+    return std::find(list.begin(), list.end(), other) != list.end();
+  }
+
+  // Why the engines had rather not; `saved` is what they expect to save, in microseconds.
+  std::string loss(const Region& producer, const std::vector<Change>& changes, double& saved) {
+    double apart = estimate(producer), together = 0;
+    bool settled = false;
+    for (const Change& change : changes) {
+      const Region &bare = p_.steps[at(change.step)].region, &with = change.region;
+      if (repeats(bare)) return cat("was apart from ", bare.title, " before in this run");
+      settled = settled || repeats(with);
+      const Engine* engine = expected(bare);
+      std::string why;
+      if (engine == nullptr) return cat("no engine runs ", bare.title);
+      if (!runs(*engine, with, p_.values, &why))
+        return cat("stays apart from ", bare.title, ", whose engine ", engine->name(), " ", why);
+      if (expected(with) != engine) return cat(bare.title, " would change its engine");
+      apart += engine->estimate(bare, p_.values);
+      together += engine->estimate(with, p_.values);
+    }
+    saved = apart - together;
+    if (settled || together < apart || (apart == 0 && together == 0)) return "";
+    return cat("costs more than it saves in ", changes[0].region.title, ": ", tenths_text(together),
+               " against ", tenths_text(apart), " us");
+  }
+
+  double estimate(const Region& r) const {
+    const Engine* engine = expected(r);
+    return engine == nullptr ? 0 : engine->estimate(r, p_.values);
+  }
+
+  bool repeats(const Region& r) const {
+    return options_.tuning != nullptr && options_.tuning->known(r, p_.values, options_).repeats;
+  }
+
+  // Who will run a region, as far as that is known before anything is prepared.
+  const Engine* expected(const Region& r) const {
+    if (options_.tuning != nullptr && r.kind == RegionKind::Contraction)
+      if (const TuneAdvice advice = options_.tuning->known(r, p_.values, options_); advice.choice)
+        return engine_of(*advice.choice, options_.engines, r, p_.values);
+    const Engine* best = nullptr;
+    for (const Engine* engine : options_.engines) {
+      std::string why;
+      if (runs(*engine, r, p_.values, &why) &&
+          (best == nullptr || engine->preference(r) > best->preference(r)))
+        best = engine;
+    }
+    return best;
+  }
+
+  void attach(int s, ValueId made, std::vector<Change>& changes, double saved) {
+    for (Change& change : changes) {
+      note(change.region,
+           cat("makes ", region(s).title, " while loading",
+               saved > 0 ? cat(", to save ", tenths_text(saved), " us by the model") : ""));
+      region(change.step) = std::move(change.region);
+    }
+    std::vector<int>& needs = before_[at(s)];
+    for (int t = 0; t < size(); ++t) {
+      const auto is_reader =
+          std::any_of(changes.begin(), changes.end(), [t](const Change& c) { return c.step == t; });
+      std::vector<int>& list = before_[at(t)];
+      const auto found = std::find(list.begin(), list.end(), s);
+      if (found == list.end()) continue;
+      list.erase(found);
+      if (is_reader) {
+        list.insert(list.end(), needs.begin(), needs.end());
+      } else {
+        for (const Change& change : changes) list.push_back(change.step);
+      }
+      std::sort(list.begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+    }
+    needs.clear();
+    gone_[at(s)] = 1;
+    p_.values[at(made)].kind = Value::Kind::Gone;
+    p_.values[at(made)].bytes = 0;
+  }
+
+  void drop() {
+    std::vector<int> number(p_.steps.size(), -1);
+    std::vector<Step> steps;
+    std::vector<std::vector<int>> before;
+    for (int s = 0; s < size(); ++s) {
+      if (gone_[at(s)] != 0) continue;
+      number[at(s)] = static_cast<int>(steps.size());
+      steps.push_back(std::move(p_.steps[at(s)]));
+      before.push_back(std::move(before_[at(s)]));
+    }
+    for (std::vector<int>& list : before)
+      for (int& b : list) b = number[at(b)];
+    p_.steps = std::move(steps);
+    before_ = std::move(before);
+  }
+
+  Program& p_;
+  std::vector<std::vector<int>>& before_;
+  const PlanOptions& options_;
+  std::vector<char> gone_;
+};
+
+}  // namespace
+
+void attach_prologues(Program& program, std::vector<std::vector<int>>& before,
+                      const PlanOptions& options) {
+  if (options.enabled(kPrologue)) Attacher(program, before, options).run();
+}
+
+}  // namespace tenon
