@@ -52,7 +52,7 @@ class ConvGradientBlock {
       if (cell == first) take_places();
       multiply();
     }
-    int columns[kTilesN][2];
+    int columns[kTilesN];
     find_columns(columns);
     __syncthreads();
     float* sums = reinterpret_cast<float*>(shared_);
@@ -67,6 +67,7 @@ class ConvGradientBlock {
   TENON_DEVICE void fill_tables() const {
     const int t = static_cast<int>(threadIdx.x);
     // Places of units, then the result's columns of their first elements.
+#pragma unroll 1
     for (int unit = t; unit < kUnits; unit += C::kThreads) {
       int group = unit;
       const int tap = coordinate(group, p_.taps.count);
@@ -79,6 +80,7 @@ class ConvGradientBlock {
       unit_table()[kUnits + unit] = exists ? group * p_.group_columns + tap * p_.tap_columns : -1;
     }
     // Slots without a pixel meet zeros of the gradient.
+#pragma unroll 1
     for (int k = t; k < pixels_; k += C::kThreads) {
       int cell = k;
       int row = coordinate(cell, p_.slots);
@@ -216,35 +218,35 @@ class ConvGradientBlock {
     }
   }
 
-  /// Of the tile's columns of this lane; -1: none.
-  TENON_DEVICE void find_columns(int (&columns)[kTilesN][2]) const {
+  /// Of this lane's columns in the tile: that of their unit's first element; -1: none.
+  TENON_DEVICE void find_columns(int (&columns)[kTilesN]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int n = 0; n < kTilesN; ++n)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int k = warp_n() + n * 8 + lane % 4 * 2 + h, element = k % M::kVector;
-        const int first = unit_table()[kUnits + k / M::kVector];
-        const bool exists = first >= 0 && (!C::kShifts || element < p_.picture.elements);
-        columns[n][h] = exists ? first + element * p_.element_columns : -1;
-      }
+      columns[n] = unit_table()[kUnits + (warp_n() + n * 8 + lane % 4 * 2) / M::kVector];
   }
 
-  TENON_DEVICE void write(float* sums, const int (&columns)[kTilesN][2]) const {
+  TENON_DEVICE void write(float* sums, const int (&columns)[kTilesN]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
-    float* to = sums + (group * C::kM + warp_m() + lane / 4) * kPitch;
+    const int element = lane % 4 * 2 % M::kVector;  // of a unit, in every tile; the next one too
+    float* to =
+        sums + (group * C::kM + warp_m() + lane / 4) * kPitch + element * p_.element_columns;
+    const bool first = !C::kShifts || element < p_.picture.elements,
+               second = !C::kShifts || element + 1 < p_.picture.elements;
 #pragma unroll
-    for (int n = 0; n < kTilesN; ++n)
+    for (int n = 0; n < kTilesN; ++n) {
+      if (columns[n] < 0) continue;
+      float* at = to + columns[n];
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        if (columns[n][h] < 0) continue;
+      for (int m = 0; m < kTilesM; ++m)
 #pragma unroll
-        for (int m = 0; m < kTilesM; ++m)
-#pragma unroll
-          for (int i = 0; i < 2; ++i)
-            to[(m * 16 + i * 8) * kPitch + columns[n][h]] = sums_[m][n][2 * i + h];
-      }
+        for (int i = 0; i < 2; ++i) {
+          float* row = at + (m * 16 + i * 8) * kPitch;
+          if (first) row[0] = sums_[m][n][2 * i];
+          if (second) row[p_.element_columns] = sums_[m][n][2 * i + 1];
+        }
+    }
   }
 
   TENON_DEVICE void leave(const float* sums) const {
@@ -254,6 +256,7 @@ class ConvGradientBlock {
     const int columns = group_columns < left ? group_columns : left;
     const long long rows = static_cast<long long>(blockIdx.y) * p_.result_rows +
                            static_cast<int>(blockIdx.z) * p_.filters + row0_;
+#pragma unroll 1
     for (int m = static_cast<int>(threadIdx.x) / 32; m < C::kM; m += C::kThreads / 32) {
       if (row0_ + m >= p_.filters) break;
       float* to = p_.partials + (rows + m) * p_.result_columns + column0;

@@ -65,6 +65,7 @@ class ConvBlock {
   /// Where the units of a chunk lie from a pixel's first one; the unit behind an odd number of them
   /// meets zeros.
   TENON_DEVICE void fill_table() const {
+#pragma unroll 1
     for (int unit = static_cast<int>(threadIdx.x); unit <= units_; unit += C::kThreads) {
       int group = unit;
       int row = coordinate(group, p_.taps.count);
@@ -111,9 +112,9 @@ class ConvBlock {
       gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
           patch_, picture, [&](int item) { return pixel(group, item); });
     }
-    if (units_ % 2 != 0)
-      for (int row = static_cast<int>(threadIdx.x); row < C::kM; row += C::kThreads)
-        filters_[row * p_.pitch + units_] = Unit{};
+    static_assert(C::kM <= C::kThreads, "a thread has no more than one row");
+    if (units_ % 2 != 0 && static_cast<int>(threadIdx.x) < C::kM)
+      filters_[static_cast<int>(threadIdx.x) * p_.pitch + units_] = Unit{};
   }
   TENON_DEVICE auto filter(int group, int item) const {
     return filter_unit<C::kFilters, C::kShifts, C::kRowsFirst, C::kM, M::kVector>(
