@@ -80,7 +80,7 @@ Source gemm_source(const ContractionForm& form, const GemmConfig& config,
               ") {\n  TENON_DYNAMIC_SHARED(shared);\n  Block block(p, epilogue, "
               "shared);\n  block.run(a, b, ",
               config.splits > 1 ? "gemm_tickets" : "nullptr", prologues.arguments, ");\n}\n");
-  return {"gemm", std::move(text)};
+  return {"gemm", std::move(text), 2};
 }
 
 Source plain_source(const Contraction& c, const ContractionForm& form, const std::string& parts) {

@@ -21,6 +21,8 @@ std::uint32_t blocks_of(std::int64_t i) { return static_cast<std::uint32_t>(i); 
 
 /// Beyond this much arithmetic the patches' latency is not what counts.
 constexpr double kMostFlops = 4e9;
+/// Of the compiler: these kernels take it longest.
+constexpr int kEffort = 3;
 
 /// What both kernels' texts have in common.
 std::string config_text(const ConvShape& s, const ConvConfig& c) {
@@ -49,7 +51,8 @@ Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& 
               ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_patch(const ConvProblem p, const Epilogue epilogue) {\n  "
               "TENON_DYNAMIC_SHARED(shared);\n  ConvBlock<Config, Epilogue>(p, epilogue, "
-              "shared).run();\n}\n")};
+              "shared).run();\n}\n"),
+          kEffort};
 }
 
 Source gradient_source(const ConvShape& s, const ConvConfig& c) {
@@ -59,7 +62,8 @@ Source gradient_source(const ConvShape& s, const ConvConfig& c) {
               ";\n  static constexpr int kAligned = ", c.aligned,
               ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_gradient(const ConvGradient p) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
-              "ConvGradientBlock<Config>(p, shared).run();\n}\n")};
+              "ConvGradientBlock<Config>(p, shared).run();\n}\n"),
+          kEffort + 1};
 }
 
 Source sum_source(int vector, const std::string& epilogue) {

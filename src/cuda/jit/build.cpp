@@ -43,7 +43,7 @@ Digest key_of(const Source& source, int arch) {
   return digester.result();
 }
 
-Image build_image(const Source& source, int arch, const KernelCache& cache) {
+Image find_image(const Source& source, int arch, const KernelCache& cache) {
   Image image;
   const bool no_compiler = !nvrtc().problem.empty();
   image.origin = Image::Origin::BuiltIn;
@@ -55,14 +55,14 @@ Image build_image(const Source& source, int arch, const KernelCache& cache) {
     throw DeviceError(cat(nvrtc().problem, "; the kernel ", source.entry,
                           " is none of those that this build has compiled ahead: install a CUDA "
                           "toolkit or the Python wheel nvidia-cuda-nvrtc, or use --device cpu"));
-
-  const Digest key = key_of(source, arch);
   image.origin = Image::Origin::Disk;
-  image.bytes = cache.read(key);
-  if (!image.bytes.empty()) return image;
+  image.bytes = cache.read(key_of(source, arch));
+  return image;
+}
 
+Image compile_image(const Source& source, int arch, const KernelCache& cache) {
+  Image image;
   image.origin = Image::Origin::Compiler;
-
   prepare_compiler(arch);
   const auto start = std::chrono::steady_clock::now();
   CompileResult result =
@@ -73,9 +73,14 @@ Image build_image(const Source& source, int arch, const KernelCache& cache) {
     throw NotSupported(cat("the device kernel ", source.entry, " does not compile for sm_", arch,
                            " with NVRTC ", nvrtc().major, ".", nvrtc().minor,
                            ": please report it; the compiler says:\n", result.log));
-  cache.write(key, result.image);
+  cache.write(key_of(source, arch), result.image);
   image.bytes = std::move(result.image);
   return image;
+}
+
+Image build_image(const Source& source, int arch, const KernelCache& cache) {
+  Image image = find_image(source, arch, cache);
+  return image.bytes.empty() ? compile_image(source, arch, cache) : image;
 }
 
 }  // namespace tenon::cuda

@@ -21,8 +21,12 @@ struct Image {
 /// What a kernel depends on: the text, the headers that it includes, the options, the architecture
 /// and the compiler's version.
 Digest key_of(const Source& source, int arch);
-/// Throws NotSupported with the compiler's words when the source does not compile, DeviceError when
-/// there is no compiler.
+/// What the library or the disk holds; no bytes when it must be compiled. Throws DeviceError when
+/// there is no compiler then.
+Image find_image(const Source& source, int arch, const KernelCache& cache);
+/// Throws NotSupported with the compiler's words when the source does not compile.
+Image compile_image(const Source& source, int arch, const KernelCache& cache);
+/// Both.
 Image build_image(const Source& source, int arch, const KernelCache& cache);
 
 }  // namespace tenon::cuda

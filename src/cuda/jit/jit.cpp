@@ -55,28 +55,24 @@ const KernelCache& disk() {
   return *cache;
 }
 
-class JitKernel final : public CompiledKernel {
+class JitKernel final : public CompiledKernel, public std::enable_shared_from_this<JitKernel> {
  public:
   JitKernel(const Target& target, Source source) : target_(target), source_(std::move(source)) {}
 
   const Source& source() const override { return source_; }
 
-  // On a worker.
-  void build() noexcept {
+  // On a worker: loads what is there already, or has it compiled.
+  void find() noexcept {
     try {
-      const Image image = build_image(source_, target_.arch, disk());
-      count(image);
-      load(image.bytes);
+      const Image image = find_image(source_, target_.arch, disk());
+      if (image.bytes.empty())
+        return compile_on_worker([self = shared_from_this()] { self->build(); }, source_.effort);
+      take(image);
     } catch (...) {
       error_ = std::current_exception();
     }
-    {
-      const std::lock_guard lock(mutex_);
-      done_.store(true, std::memory_order_release);
-    }
-    changed_.notify_all();
+    finish();
   }
-
   void wait() const override {
     if (target_.ordinal < 0)
       throw DeviceError(cat("the kernel ", source_.entry,
@@ -103,6 +99,28 @@ class JitKernel final : public CompiledKernel {
   }
 
  private:
+  void build() noexcept {
+    try {
+      take(compile_image(source_, target_.arch, disk()));
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    finish();
+  }
+
+  void take(const Image& image) {
+    count(image);
+    load(image.bytes);
+  }
+
+  void finish() noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      done_.store(true, std::memory_order_release);
+    }
+    changed_.notify_all();
+  }
+
   void load(const std::string& image) {
     const Context& context = context_of(target_.ordinal);
     const OutsideCapture outside;
@@ -175,7 +193,7 @@ std::shared_ptr<const CompiledKernel> compile(const Target& target, Source sourc
     }
     slot = kernel = std::make_shared<JitKernel>(target, std::move(source));
   }
-  if (target.ordinal >= 0) run_on_worker([kernel] { kernel->build(); });
+  if (target.ordinal >= 0) run_on_worker([kernel] { kernel->find(); });
   return kernel;
 }
 

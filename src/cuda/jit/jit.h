@@ -24,6 +24,8 @@ struct Grid {
 struct Source {
   std::string entry;  // name of the extern "C" __global__ function
   std::string text;
+  int effort = 0;  // of the compiler, for kernels that take it longer than others: about tenths of
+                   // a second
 };
 
 /// Between the texts of one step's launches, where Kernel::source() gives several.

@@ -164,6 +164,9 @@ CompileResult Nvrtc::compile(const std::string& text, const std::string& file_na
   const ArchChoice choice = choose_arch(arch);
   std::vector<const char*> options = common_options();
   options.push_back(choice.option.c_str());
+  // Without textures and the runtime library's declarations, which the kernels do not use: a third
+  // less to read.
+  if (std::pair(major, minor) >= std::pair(12, 4)) options.push_back("--minimal");
   status = api->compile(program, static_cast<int>(options.size()), options.data());
   result.log = text_of(program, api->log_size, api->log);
   if (status == kSuccess)

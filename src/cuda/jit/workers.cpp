@@ -1,8 +1,12 @@
-// A queue and up to 16 threads. They are not the pool of parallel_for: a compilation takes a
+// Two queues and up to 16 threads. They are not the pool of parallel_for: a compilation takes a
 // hundred milliseconds, and work on the CPU must not wait behind it.
+//
+// NVRTC reads one source at a time, however many threads call it, and only optimises side by side.
+// So kernels whose optimisation takes long are read first.
 #include "cuda/jit/workers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -31,34 +35,80 @@ class Workers {
       const std::lock_guard lock(mutex_);
       stop_ = true;
       jobs_.clear();
+      compilations_.clear();
     }
     wake_.notify_all();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
 
-  void add(std::function<void()> job) {
+  void add(std::function<void()> run) {
     const std::lock_guard lock(mutex_);
     if (stop_) return;
-    jobs_.push_back(std::move(job));
-    const auto waiting = static_cast<std::size_t>(idle_);
-    if (jobs_.size() > waiting && static_cast<int>(threads_.size()) < most_)
+    jobs_.push_back(std::move(run));
+    note_arrival();
+  }
+
+  void add_compilation(std::function<void()> run, int effort) {
+    const std::lock_guard lock(mutex_);
+    if (stop_) return;
+    if (compilations_.empty()) latest_ = Clock::now() + kLongestWait;
+    compilations_.push_back({std::move(run), effort});
+    note_arrival();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // The kernels of a plan are asked for within a millisecond or two, after which it is known which
+  // take longest.
+  static constexpr std::chrono::milliseconds kQuiet{2}, kLongestWait{10};
+
+  struct Compilation {
+    std::function<void()> run;
+    int effort;
+  };
+
+  std::size_t waiting() const { return jobs_.size() + compilations_.size(); }
+
+  void note_arrival() {
+    begin_ = Clock::now() + kQuiet;
+    if (waiting() > static_cast<std::size_t>(idle_) && static_cast<int>(threads_.size()) < most_)
       threads_.emplace_back([this] { work(); });
     wake_.notify_one();
   }
 
- private:
+  // What to do now; nothing when a compilation has to wait for others, or nothing is there.
+  std::function<void()> next() {
+    std::function<void()> run;
+    if (!jobs_.empty()) {
+      run = std::move(jobs_.front());
+      jobs_.pop_front();
+    } else if (!compilations_.empty() && Clock::now() >= std::min(begin_, latest_)) {
+      const auto most = std::max_element(
+          compilations_.begin(), compilations_.end(),
+          [](const Compilation& a, const Compilation& b) { return a.effort < b.effort; });
+      run = std::move(most->run);
+      compilations_.erase(most);
+    }
+    return run;
+  }
+
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
       ++idle_;
-      wake_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
+      std::function<void()> run;
+      while (!stop_ && !(run = next())) {
+        if (compilations_.empty())
+          wake_.wait(lock);
+        else
+          wake_.wait_until(lock, std::min(begin_, latest_));
+      }
       --idle_;
       if (stop_) return;
-      const std::function<void()> job = std::move(jobs_.front());
-      jobs_.pop_front();
+      if (waiting() > 0) wake_.notify_one();
       lock.unlock();
-      job();
+      run();
       // What the driver and the compiler made for it stays until the other jobs have ended.
       stop_workers_at_exit();
       lock.lock();
@@ -69,6 +119,8 @@ class Workers {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> jobs_;
+  std::vector<Compilation> compilations_;
+  Clock::time_point begin_, latest_;  // of the compilations that wait: the earlier one counts
   std::vector<std::thread> threads_;
   int idle_ = 0;
   bool stop_ = false;
@@ -88,5 +140,9 @@ void stop_workers_at_exit() {
 }
 
 void run_on_worker(std::function<void()> job) { workers().add(std::move(job)); }
+
+void compile_on_worker(std::function<void()> job, int effort) {
+  workers().add_compilation(std::move(job), effort);
+}
 
 }  // namespace tenon::cuda

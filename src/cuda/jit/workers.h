@@ -7,6 +7,9 @@ namespace tenon::cuda {
 
 /// Runs the job on one of the compiling threads. Jobs do not throw and do not wait for each other.
 void run_on_worker(std::function<void()> job);
+/// Likewise, behind all of those: compilations of most effort begin first, also before some that
+/// were asked for milliseconds earlier.
+void compile_on_worker(std::function<void()> job, int effort);
 /// Lets the end of the process wait for the jobs before it destroys what was made up to this call.
 /// Jobs do so when they are done.
 void stop_workers_at_exit();
