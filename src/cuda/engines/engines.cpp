@@ -6,6 +6,7 @@
 #include "cuda/engines/conv_engine.h"
 #include "cuda/engines/cublaslt_engine.h"
 #include "cuda/engines/cudnn_engine.h"
+#include "cuda/engines/fill_engine.h"
 #include "cuda/engines/map_engine.h"
 #include "cuda/engines/opaque_engine.h"
 #include "cuda/engines/per_target.h"
@@ -17,8 +18,8 @@ namespace {
 struct EngineList {
   explicit EngineList(const Target& target)
       : engines{&wgmma_engine(target),    &conv_engine(target),  &native_contraction_engine(target),
-                &cublaslt_engine(target), &cudnn_engine(target), &map_engine(target),
-                &opaque_engine(target)} {}
+                &cublaslt_engine(target), &cudnn_engine(target), &fill_engine(target),
+                &map_engine(target),      &opaque_engine(target)} {}
   std::vector<const Engine*> engines;
 };
 

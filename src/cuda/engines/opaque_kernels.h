@@ -37,6 +37,8 @@ std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
 /// "element::Float32", as cuda/kernels/element.cuh names it; null for bool, which nothing computes
 /// in.
 const char* element_name(DType dtype);
+/// The number's bits in a dtype, repeated over 8 bytes.
+std::int64_t repeated_bits(DType dtype, double number);
 
 /// One launch with a struct of arguments that begins with the addresses of inputs and output.
 template <class Args>

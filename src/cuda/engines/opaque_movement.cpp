@@ -34,7 +34,8 @@ const char* word_name(std::int64_t word) {
                      : "unsigned char";
 }
 
-/// The number's bits in a dtype, repeated over 8 bytes.
+}  // namespace
+
 std::int64_t repeated_bits(DType dtype, double number) {
   std::uint64_t bits = 0;
   const float narrow = static_cast<float>(number);
@@ -63,6 +64,8 @@ std::int64_t repeated_bits(DType dtype, double number) {
   }
   return static_cast<std::int64_t>(bits);
 }
+
+namespace {
 
 std::unique_ptr<Kernel> concat(const OpaqueCall& call) {
   const int axis = static_cast<int>(call.op.attrs.i[0]);
