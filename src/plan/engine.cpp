@@ -16,8 +16,8 @@ std::unique_ptr<Kernel> Engine::prepare_as(const std::string& configuration, con
 
 bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
           std::string* why) {
-  return engine.claims(region, values, why) &&
-         (!region.has_prologue() || engine.takes_prologues(region, values, why));
+  if (region.has_prologue() && !engine.takes_prologues(region, values, why)) return false;
+  return engine.claims(region, values, why);
 }
 
 }  // namespace tenon

@@ -50,8 +50,8 @@ class Engine {
     *why = "a region starts with a call, so there is no launch to share";
     return false;
   }
-  /// Whether it applies the prologues of a contraction that it claims while it loads operands; if
-  /// not, *why says so in a few words. Pure, as claims().
+  /// Whether it applies the prologues of such a region while it loads operands; if not, *why says
+  /// so in a few words. Asked before claims(); pure, as that.
   virtual bool takes_prologues(const Region&, std::span<const Value>, std::string* why) const {
     *why = "reads operands as they stand in memory";
     return false;

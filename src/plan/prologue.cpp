@@ -142,9 +142,11 @@ class Attacher {
 
   void consider(int s) {
     Region& producer = region(s);
-    if (producer.kind != RegionKind::Map || producer.map.has_rows ||
-        !producer.map.reduces.empty() || producer.map.stores.size() != 1)
+    if (producer.kind != RegionKind::Map) return;
+    if (producer.map.has_rows || !producer.map.reduces.empty() || producer.map.stores.size() != 1) {
+      if (makes_operand(producer)) note(producer, "no prologue: it makes more than one operand");
       return;
+    }
     const ValueId made = producer.map.stores[0].view.value;
     std::vector<Change> changes;
     for (int t = 0; t < size(); ++t)
@@ -161,6 +163,12 @@ class Attacher {
     attach(s, made, changes, saved);
   }
 
+  bool makes_operand(const Region& producer) const {
+    return std::any_of(p_.steps.begin(), p_.steps.end(), [&](const Step& step) {
+      return std::any_of(producer.writes.begin(), producer.writes.end(),
+                         [&](ValueId id) { return is_operand(step.region, id); });
+    });
+  }
   static bool reads_value(const Region& r, ValueId id) {
     return std::find(r.reads.begin(), r.reads.end(), id) != r.reads.end();
   }

@@ -3,6 +3,9 @@
 // padding, groups, batches; and the texts by NVRTC.
 #include <doctest/doctest.h>
 
+#include <tenon/device.h>
+#include <tenon/ops.h>
+
 #include <functional>
 #include <string>
 #include <utility>
@@ -213,6 +216,28 @@ TEST_CASE("prologues: the kernel that candidates are compared with") {
                               .prepare_as(kReferenceConfiguration, t.region, t.values, 1);
       t.compare_all(t.run(cpu::reference_engine(), 1), t.run_on_card(*kernel), 2e-5);
     }
+}
+
+TEST_CASE("prologues: dropout draws the numbers that it draws elsewhere") {
+  if (!DeviceCheck::can_run()) return;
+  std::vector<float> numbers(31 * 44);
+  for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<float>(k % 17) / 8 - 1;
+  const auto drawn = [&](const char* device_name) {
+    set_device(device_name);
+    Generator generator(5);
+    const Tensor x = Tensor::from(numbers, {31, 44}), w = Tensor::from(numbers, {31, 44});
+    std::vector<std::vector<float>> twice;
+    for (int k = 0; k < 2; ++k)
+      twice.push_back(linear(dropout(x, 0.4, true, &generator), w).to_vector<float>());
+    set_device("cpu");
+    return twice;
+  };
+  const auto here = drawn("cpu"), there = drawn("cuda:0");
+  CHECK(here[0] != here[1]);
+  for (std::size_t k = 0; k < 2; ++k)
+    for (std::size_t i = 0; i < here[k].size(); ++i)
+      CHECK(static_cast<double>(there[k][i]) ==
+            doctest::Approx(static_cast<double>(here[k][i])).epsilon(1e-4));
 }
 
 TEST_CASE("prologues: texts compile for the oldest and the newest card") {

@@ -146,7 +146,7 @@ class Model {
     const double slots = instructions(t), warps = t.threads / 32.0;
     const double step =
         std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
-                  resident * bytes(t) / kBytes, slots * kAlone, kLatency / stages_ahead(t)});
+                  resident * bytes(t) / kBytes, slots * kAlone, kLatency / (t.stages - 1)});
     const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
     double out = std::ceil(results / 4) * kLatency + resident * warps / 4 * results * 30;
     double total = kStart + waves * (static_cast<double>(steps) * step + kLatency + out);
@@ -183,10 +183,6 @@ class Model {
     };
     return slices * (fragments(base_.stored_a, t.thread_m) + fragments(base_.stored_b, t.thread_n) +
                      t.thread_m * t.thread_n / 128.0);
-  }
-  /// Stages whose loads are under way during the arithmetic of one: of registers there is one.
-  int stages_ahead(const GemmTile& t) const {
-    return form_.a.prologue != nullptr || form_.b.prologue != nullptr ? 1 : t.stages - 1;
   }
   /// Of the operands, for one stage.
   double bytes(const GemmTile& t) const {
@@ -229,6 +225,8 @@ GemmConfig config_with(const Contraction& c, const ContractionForm& form, const 
   config.stored_a = stored_dtype(config.math, form.a);
   config.stored_b = stored_dtype(config.math, form.b);
   config.tile = tile;
+  // What a prologue computes waits in registers for one stage: more would stand empty.
+  if (form.a.prologue != nullptr || form.b.prologue != nullptr) config.tile.stages = 2;
   config.splits = splits;
   config.swizzle = tile.m * tile.n >= 64 * 64;
   config.shared_bytes = shared_bytes(config, form);

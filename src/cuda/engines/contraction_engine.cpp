@@ -201,7 +201,8 @@ class ContractionEngine final : public Engine {
 
   bool takes_prologues(const Region& region, std::span<const Value> values,
                        std::string* why) const override {
-    if (region.contraction.out_shape.numel() == 0) return true;
+    if (refusal(region, values) != nullptr || region.contraction.out_shape.numel() == 0)
+      return true;  // claims() says what is wrong
     if (is_tiled(region.contraction, contraction_form(region, values))) return true;
     *why = "applies prologues in float32 and 16-bit types only";
     return false;

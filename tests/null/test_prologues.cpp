@@ -1,0 +1,139 @@
+// Which element-wise regions become prologues of products on a card, and what is said of the
+// others; no device is needed.
+#include <doctest/doctest.h>
+
+#include <tenon/ops.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/cpu.h"
+#include "cuda/cuda.h"
+#include "graph/node.h"
+#include "plan/program.h"
+
+using namespace tenon;
+
+namespace {
+
+Tensor leaf(const Shape& shape, DType dtype = DType::Float32) {
+  return cast(
+             Tensor::from(std::vector<float>(static_cast<std::size_t>(shape.numel()), 0.5f), shape),
+             dtype)
+      .eval();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Settings {
+  Device::Kind kind = Device::Kind::Cuda;
+  Arithmetic arithmetic = Arithmetic::Fp32;
+  std::uint32_t disabled = 0;
+};
+
+std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, Settings settings = {}) {
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  std::vector<const Engine*> engines;
+  if (settings.kind == Device::Kind::Cuda) {
+    const auto of_card = cuda::engines(cuda::Target());
+    engines.assign(of_card.begin(), of_card.end());
+  } else {
+    engines = {&cpu::map_engine(), &cpu::contraction_engine(), &cpu::opaque_engine(),
+               &cpu::reference_engine()};
+  }
+  PlanOptions options;
+  options.device = {settings.kind, 0};
+  options.engines = engines;
+  options.arithmetic = settings.arithmetic;
+  options.disabled = settings.disabled;
+  return plan_program(roots, leaves, options);
+}
+
+/// Whether the program is so many steps, the last of which has a prologue.
+void check_fused(const Program& p, std::size_t steps = 1) {
+  CAPTURE(print_fusion(p));
+  CHECK(p.steps.size() == steps);
+  CHECK(p.steps.back().region.has_prologue());
+  CHECK(std::string(p.steps.back().engine->name()) == "native");
+  CHECK(contains(print_fusion(p), "while loading"));
+}
+void check_apart(const Program& p, const std::string& why) {
+  const std::string text = print_fusion(p);
+  CAPTURE(text);
+  for (const Step& step : p.steps) CHECK_FALSE(step.region.has_prologue());
+  CHECK(contains(text, why));
+}
+
+Tensor pictures() {
+  const Tensor x = leaf({64, 3, 32, 32}, DType::UInt8);
+  const Tensor mean = leaf({3, 1, 1}), scale = leaf({3, 1, 1});
+  return (cast(x, DType::Float32) * (1.0 / 255) - mean) * scale;
+}
+
+}  // namespace
+
+TEST_CASE("prologues: pictures of bytes are normalised while patches of them are loaded") {
+  const Conv2dOptions patches{.stride = {4, 4}};
+  const auto p = planned({relu(conv2d(pictures(), leaf({16, 3, 4, 4}), leaf({16}), patches))});
+  check_fused(*p);
+  CHECK(contains(print_steps(*p), "prologue+product"));
+  CHECK_FALSE(contains(print_arena(*p), "float32[64, 3, 32, 32]"));
+  // Where windows overlap, each element would be computed once a tap.
+  check_apart(*planned({conv2d(pictures(), leaf({16, 3, 3, 3}))}), "costs more than it saves");
+}
+
+TEST_CASE("prologues: an activation before a convolution of single pixels") {
+  check_fused(*planned({conv2d(relu(leaf({8, 64, 14, 14})), leaf({32, 64, 1, 1}))}));
+}
+
+TEST_CASE("prologues: what stands before a matrix product") {
+  const Tensor x = leaf({64, 120}), w = leaf({84, 120}), b = leaf({84});
+  check_fused(*planned({linear(relu(x), w, b)}));
+  check_fused(*planned({matmul(x * 2.0 + 1.0, transpose(w))}));
+  check_fused(*planned({linear(where(gt(leaf({64, 120}), 0.0), x, 0.0), w, b)}));
+  check_fused(*planned({linear(x, w * leaf({84, 1}), b)}));
+  check_fused(*planned({linear(reshape(relu(leaf({64, 6, 5, 4})), {64, 120}), w, b)}));
+  for (const Arithmetic arithmetic : {Arithmetic::Tf32, Arithmetic::Bf16, Arithmetic::Fp16})
+    check_fused(*planned({linear(relu(x), w, b)}, {.arithmetic = arithmetic}));
+}
+
+TEST_CASE("prologues: dropout is drawn by the products that read it, and its counter waits") {
+  const Tensor x = leaf({64, 120}), w = leaf({10, 120});
+  const auto p = planned({linear(dropout(x, 0.5, true), w)});
+  CAPTURE(print_fusion(*p));
+  bool drawn = false;
+  for (const Step& step : p->steps) drawn = drawn || step.region.has_prologue();
+  CHECK(drawn);
+}
+
+TEST_CASE("prologues: a gradient is masked while both products load it") {
+  const Tensor dy = leaf({64, 84}), y = leaf({64, 84}), x = leaf({64, 120}), w = leaf({84, 120});
+  const Tensor masked = where(gt(y, 0.0), dy, 0.0);
+  const auto p = planned({matmul(masked, w), matmul(transpose(masked), x)});
+  CAPTURE(print_fusion(*p));
+  REQUIRE(p->steps.size() == 2);
+  for (const Step& step : p->steps) CHECK(step.region.has_prologue());
+}
+
+TEST_CASE("prologues: why not") {
+  const Tensor x = leaf({64, 120}), w = leaf({84, 120});
+  const Tensor y = relu(x);
+  check_apart(*planned({linear(y, w), y}), "no prologue: it is wanted as a result");
+  check_apart(*planned({linear(y, w), sum(y + 1.0, {0})}), "makes more than one operand");
+  ;
+  check_apart(*planned({linear(exp(leaf({64, 20000})), leaf({300, 20000}))}),
+              "costs more than it saves");
+  check_apart(*planned({conv2d(pictures(), leaf({16, 3, 3, 3}))}, {.arithmetic = Arithmetic::Bf16}),
+              "whose engine conv reads operands as they stand in memory");
+  check_apart(*planned({linear(y, w)}, {.kind = Device::Kind::Cpu}),
+              "whose engine contraction reads operands as they stand in memory");
+  check_apart(*planned({linear(relu(leaf({512, 512})), leaf({512, 512}))},
+                       {.arithmetic = Arithmetic::Bf16}),
+              "whose engine wgmma reads operands as they stand in memory");
+  check_apart(*planned({linear(y, w)}, {.disabled = 1u << kPrologue}), "");
+}
