@@ -28,9 +28,46 @@ void add_conv(Cases& cases, const std::string& name, const Shape& x, const Shape
                    false});
 }
 
+// What is done to an operand before it is multiplied: engines may do it while they load.
+void add_prologues(Cases& cases) {
+  cases.push_back({"linear of relu", {{{9, 22}}, {{7, 22}}, {{7}}}, [](const Tensors& x) {
+                     return linear(relu(x[0]), x[1], x[2]);
+                   }});
+  cases.push_back({"matmul of scaled views", {{{13, 9}}, {{13, 5}}, {{13}}}, [](const Tensors& x) {
+                     return matmul(transpose(x[0] * reshape(x[2], {13, 1})), x[1] + 0.5);
+                   }});
+  cases.push_back(
+      {"matmul of masked batches",
+       {{{2, 5, 6}}, {{2, 5, 6}}, {{6, 8}}},
+       [](const Tensors& x) { return matmul(where(gt(x[1], 0.0), x[0], 0.0), x[2] * x[2]); },
+       true,
+       false});
+  cases.push_back({"matmul of an empty relu", {{{4, 0}}, {{0, 3}}}, [](const Tensors& x) {
+                     return matmul(relu(x[0]), x[1] * 2.0);
+                   }});
+  cases.push_back({"linear of flattened relu", {{{3, 2, 3, 5}}, {{4, 30}}}, [](const Tensors& x) {
+                     return linear(reshape(relu(x[0]), {3, 30}), x[1]);
+                   }});
+  cases.push_back({"conv2d of bytes",
+                   {whole({2, 3, 8, 8}, 0, 256, DType::UInt8), {{5, 3, 4, 4}}, {{3, 1, 1}}},
+                   [](const Tensors& x) {
+                     return conv2d(cast(x[0], x[1].dtype()) * (1.0 / 255) - x[2], x[1], {},
+                                   conv(4, 0));
+                   },
+                   true,
+                   false});
+  cases.push_back(
+      {"conv2d of padded relu",
+       {{{2, 3, 5, 7}}, {{4, 3, 3, 3}}},
+       [](const Tensors& x) { return conv2d(relu(x[0]) + 1.0, x[1] * 0.5, {}, conv(2, 1)); },
+       true,
+       false});
+}
+
 }  // namespace
 
 void add_contractions(Cases& cases) {
+  add_prologues(cases);
   const std::pair<Shape, Shape> shapes[] = {
       {{3, 4}, {4, 5}},       {{4}, {4}},          {{3, 4}, {4}},       {{4}, {4, 3}},
       {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 4}, {4, 2}}, {{3, 4}, {2, 4, 2}}, {{2, 1, 2, 3}, {3, 3, 2}},
