@@ -5,45 +5,58 @@
     bench/sanitize.py --tests build/bin/tenon_tests [--tools memcheck,racecheck,initcheck] [--groups cases,map,…] [--all]
                       [--jobs N] [--seconds 600] [--out FOLDER]
 
-Groups run in parallel, each a process on the card. Kernels are compiled before, into a cache of the folder's own, and the
-library keeps no memory (TENON_CUDA_POOL=off), so that every tensor is an allocation whose end the tool sees. racecheck and
-initcheck take the tests that launch every family of kernels; --all gives them everything, which takes an hour. What was found
-is in FOLDER/TOOL-GROUP.log; exit code 1 when anything was. A group that the time limit ends is not a clean one.
+Groups are cut into parts, each a process on the card; N run at a time. Kernels are compiled before ("plain"), into a cache of
+the folder's own, and the library keeps no memory (TENON_CUDA_POOL=off), so that every tensor is an allocation whose end the
+tool sees. racecheck and initcheck take the tests that launch every family of kernels; --all gives them everything. What was
+found is in FOLDER/TOOL-GROUP-PART.log; exit code 1 when anything was. A part that the time limit ends is not a clean one.
 """
 import argparse
+import collections
 import concurrent.futures
 import glob
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
+SHARES = 12
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Group: patterns of doctest cases for every tool, and a shorter list for the slow tools where the whole would be too long.
+# Group: patterns of doctest cases for every tool, a shorter list for the slow tools where the whole would be too long, and how
+# many processes share the case table, or None: then each pattern is a process.
 GROUPS = {
-    "cases32": (["cuda: cases against the CPU's reference*float32"], None),
-    "cases64": (["cuda: cases against the CPU's reference*float64"], []),
-    "casesbf16": (["cuda: cases against the CPU's reference*bfloat16"], []),
-    "cases16": (["cuda: cases against the CPU's reference* float16"], []),
-    "map": (["cuda map: *", "card joining: *"],
+    "cases32": (["cuda: cases against the CPU's reference*float32"], None, SHARES),
+    "cases64": (["cuda: cases against the CPU's reference*float64"], [], SHARES),
+    "casesbf16": (["cuda: cases against the CPU's reference*bfloat16"], [], SHARES),
+    "cases16": (["cuda: cases against the CPU's reference* float16"], [], SHARES),
+    "map": (["cuda map: e*", "cuda map: scalar*,cuda map: broadcasts*", "cuda map: strided*", "cuda map: in-place*",
+             "cuda map: softmax*", "cuda map: row reductions*", "cuda map: NaN wins*", "cuda map: random numbers*",
+             "cuda map: random programs*", "cuda map: a value used before*", "cuda map: s[eu]*,cuda map: sev*,cuda map: sums*",
+             "cuda map: many regions*", "card joining: *"],
             ["cuda map: in-place*", "cuda map: softmax*", "cuda map: row reductions*", "cuda map: NaN wins*", "card joining: *",
-             "cuda map: random numbers*", "cuda map: a value used before*", "cuda map: several*"]),
-    "reductions": (["cuda map: reductions*", "cuda map: one-axis*"], ["cuda map: reductions over any axes"]),
-    "opaque": (["cuda opaque: *"], None),
-    "contraction": (["native contraction: *"], ["native contraction: every tile*", "native contraction: mixed*",
-                                                "native contraction: an update*", "native contraction: 16-bit*"]),
-    "convolution": (["native contraction: convolutions and their gradients", "patch convolution: *"],
-                    ["native contraction: convolutions and their gradients", "patch convolution: forward*"]),
-    "wgmma": (["wgmma gives*"], None),
-    "training": (["card training: *", "card launches: *", "cuda rounded: *"],
-                 ["card training: the course*", "card launches: the bits*", "cuda rounded: an update*"]),
+             "cuda map: random numbers*", "cuda map: a value used before*", "cuda map: several*", "cuda map: sums*"], None),
+    "reductions": (["cuda map: reductions*", "cuda map: one-axis*"], ["cuda map: reductions over any axes"], None),
+    "fill": (["cuda fill: *"], None, None),
+    "opaque": (["cuda opaque: *"], None, None),
+    "contraction": (["native contraction: matrices*", "native contraction: every tile*", "native contraction: mixed*",
+                     "native contraction: 16-bit*,native contraction: batches*", "native contraction: an update*"],
+                    ["native contraction: every tile*", "native contraction: mixed*", "native contraction: an update*",
+                     "native contraction: 16-bit*"], None),
+    "convolution": (["native contraction: convolutions and their gradients", "native contraction: a convolution*",
+                     "patch convolution: *"],
+                    ["native contraction: convolutions and their gradients", "patch convolution: forward*"], None),
+    "wgmma": (["wgmma gives*"], None, None),
+    "training": (["card training: the course*", "card training: begun*", "card training: a loss*,card training: an overflow*",
+                  "card launches: the bits*", "card launches: float16*,card launches: nothing*", "card launches: a run*",
+                  "cuda rounded: *"],
+                 ["card training: the course*", "card launches: the bits*", "cuda rounded: an update*"], None),
     "vendor": (["vendor: cuBLASLt against*", "vendor: cuBLASLt's batches and*", "vendor: cuDNN against*",
-                "vendor: operands*", "vendor: an epilogue*"], ["vendor: operands*", "vendor: an epilogue*"]),
-    "memory": (["card memory: copies*", "card memory: a copy beside*", "a block reduces*", "tensor-core products*",
-                "a captured graph*"], ["a block reduces*", "tensor-core products*"]),
+                "vendor: operands*,vendor: an epilogue*"], ["vendor: operands*,vendor: an epilogue*"], None),
+    "memory": (["card memory: copies*,card memory: a copy beside*", "a block reduces*", "tensor-core products*",
+                "a captured graph*"], ["a block reduces*", "tensor-core products*"], None),
 }
 SLOW_FIRST = ("racecheck", "initcheck", "memcheck")
 OPTIONS = {"memcheck": ["--report-api-errors", "no"], "racecheck": [], "initcheck": [], "synccheck": []}
@@ -60,8 +73,16 @@ def find_sanitizer():
 
 
 def patterns_of(group, tool, everything):
-    whole, short = GROUPS[group]
-    return whole if everything or tool == "memcheck" or short is None else short
+    whole, short, _ = GROUPS[group]
+    return whole if everything or tool in ("plain", "memcheck") or short is None else short
+
+
+def parts_of(group, tool, everything):
+    """Processes of a group, as (patterns, share)."""
+    patterns, shares = patterns_of(group, tool, everything), GROUPS[group][2]
+    if shares is None:
+        return [(each, None) for each in patterns]
+    return [(",".join(patterns), f"{k}/{shares}") for k in range(shares) if patterns]
 
 
 class Runner:
@@ -70,36 +91,35 @@ class Runner:
         self.deadline = time.monotonic() + options.seconds
         self.environment = {**os.environ, "TENON_CACHE": str(options.out / "cache"), "TENON_CUDA_POOL": "off"}
 
-    def run(self, command, log):
+    def run(self, command, log, share):
         left = self.deadline - time.monotonic()
         start = time.monotonic()
         if left < 1:
             return None, "", 0.0
+        environment = {**self.environment, "TENON_TEST_SHARE": share} if share else self.environment
         with open(log, "w", encoding="utf-8") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=self.environment, cwd=ROOT)
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=ROOT,
+                                       start_new_session=True)
             try:
                 code = process.wait(timeout=left)
             except subprocess.TimeoutExpired:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 code = None
         return code, log.read_text(encoding="utf-8", errors="replace"), time.monotonic() - start
 
-    def tests(self, patterns):
-        return [str(pathlib.Path(self.options.tests).resolve()), "--no-intro", f"--test-case={','.join(patterns)}"]
-
-    def compile_kernels(self, group):
-        return group, self.run(self.tests(GROUPS[group][0]), self.options.out / f"plain-{group}.log")
-
-    def check(self, tool, group):
-        patterns = patterns_of(group, tool, self.options.all)
-        command = [self.sanitizer, "--tool", tool, "--error-exitcode", "9", "--print-limit", "30", *OPTIONS[tool],
-                   *self.tests(patterns)]
-        code, text, seconds = self.run(command, self.options.out / f"{tool}-{group}.log")
+    def check(self, tool, group, number, part):
+        patterns, share = part
+        tests = [str(pathlib.Path(self.options.tests).resolve()), "--no-intro", f"--test-case={patterns}"]
+        around = [] if tool == "plain" else [self.sanitizer, "--tool", tool, "--error-exitcode", "9", "--print-limit", "30",
+                                             *OPTIONS[tool]]
+        code, text, seconds = self.run([*around, *tests], self.options.out / f"{tool}-{group}-{number}.log", share)
         found = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)
         ran = re.search(r"\[doctest\] test cases: *(\d+) *\| *(\d+) passed *\| *(\d+) failed", text)
-        return {"tool": tool, "group": group, "code": code, "seconds": seconds, "found": int(found[1]) if found else None,
-                "cases": ran.groups() if ran else None}
+        if tool == "plain" and "skipped: no card" in text:
+            sys.exit("sanitize.py: there is no card here")
+        return {"tool": tool, "group": group, "part": number, "code": code, "seconds": seconds,
+                "found": int(found[1]) if found else 0 if tool == "plain" else None, "tests": int(ran[1]) if ran else None}
 
 
 def verdict(row):
@@ -107,9 +127,34 @@ def verdict(row):
         return "not finished"
     if row["found"]:
         return f"{row['found']} findings"
-    if row["code"] != 0 or row["found"] is None or row["cases"] is None:
+    if row["code"] != 0 or row["found"] is None or row["tests"] is None:
         return f"failed (exit code {row['code']})"
     return "clean"
+
+
+def report(rows):
+    """A line for the parts of a group under a tool; whether all are clean."""
+    verdicts = [verdict(row) for row in rows]
+    bad = [f"part {row['part']}: {text}" for row, text in zip(rows, verdicts) if text != "clean"]
+    tests = max((row["tests"] or 0 for row in rows), default=0) if GROUPS[rows[0]["group"]][2] else \
+        sum(row["tests"] or 0 for row in rows)
+    text = "clean" if not bad else "; ".join(bad)
+    print(f"{rows[0]['tool']:<11}{rows[0]['group']:<12}{sum(row['seconds'] for row in rows):>7.1f} s  "
+          f"{len(rows) - len(bad):>2} of {len(rows):>2} parts, {tests:>2} tests  {text}", flush=True)
+    return not bad
+
+
+def run_all(runner, pool, jobs):
+    """Runs jobs, the first ones first, and reports each group when its last part has ended."""
+    left, rows, clean = collections.Counter(job[:2] for job in jobs), collections.defaultdict(list), True
+    for done in concurrent.futures.as_completed([pool.submit(runner.check, *job) for job in jobs]):
+        row = done.result()
+        key = row["tool"], row["group"]
+        rows[key].append(row)
+        left[key] -= 1
+        if left[key] == 0:
+            clean = report(sorted(rows[key], key=lambda r: r["part"])) and clean
+    return clean
 
 
 def main():
@@ -118,7 +163,7 @@ def main():
     parser.add_argument("--tools", default="memcheck,racecheck,initcheck")
     parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 2))
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/sanitize"))
     options = parser.parse_args()
@@ -129,24 +174,17 @@ def main():
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     runner = Runner(options, find_sanitizer())
-    broken = 0
+
+    def jobs(tool):
+        return [(tool, group, number, part) for group in groups
+                for number, part in enumerate(parts_of(group, tool, options.all))]
+
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for group, (code, text, seconds) in pool.map(runner.compile_kernels, groups):
-            print(f"plain      {group:<12}{seconds:>7.1f} s  {'passes' if code == 0 else 'FAILS'}", flush=True)
-            if code != 0:
-                broken += 1
-                print("\n".join(text.splitlines()[-30:]))
-            elif "skipped: no card" in text:
-                sys.exit("sanitize.py: there is no card here")
-        order = [(tool, group) for tool in sorted(tools, key=lambda t: SLOW_FIRST.index(t) if t in SLOW_FIRST else 9)
-                 for group in groups if patterns_of(group, tool, options.all)]
-        for row in pool.map(lambda job: runner.check(*job), order):
-            text = verdict(row)
-            broken += text != "clean"
-            cases = f"{row['cases'][0]} tests" if row["cases"] else ""
-            print(f"{row['tool']:<11}{row['group']:<12}{row['seconds']:>7.1f} s  {text:<24}{cases}", flush=True)
-    print(f"logs are in {options.out}; " + (f"{broken} groups are not clean" if broken else "everything is clean"))
-    return 1 if broken else 0
+        clean = run_all(runner, pool, jobs("plain"))
+        by_pace = sorted(tools, key=lambda t: SLOW_FIRST.index(t) if t in SLOW_FIRST else 9)
+        clean = run_all(runner, pool, [job for tool in by_pace for job in jobs(tool)]) and clean
+    print(f"logs are in {options.out}; " + ("everything is clean" if clean else "not everything is clean"))
+    return 0 if clean else 1
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 
 #include <tenon/error.h>
@@ -124,9 +126,25 @@ void compare(const Case& c, const Values& got, const Values& wanted, double tole
   }
 }
 
+namespace {
+
+/// Of the cases that several processes share among them: "3/12" in TENON_TEST_SHARE is every
+/// twelfth one, from the fourth on.
+bool in_share(std::size_t number) {
+  unsigned mine = 0, all = 1;
+  if (const char* share = std::getenv("TENON_TEST_SHARE"))
+    if (std::sscanf(share, "%u/%u", &mine, &all) != 2 || mine >= all)
+      FAIL("TENON_TEST_SHARE is '" << share << "', must be like 3/12");
+  return number % all == mine;
+}
+
+}  // namespace
+
 void each_case(const std::function<void(const Case&)>& mode) {
   const Settings restore;
+  std::size_t number = 0;
   for (const Case& c : all_cases()) {
+    if (!in_share(number++)) continue;
     INFO(c.name);
     try {
       mode(c);
