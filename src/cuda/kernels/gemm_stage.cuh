@@ -92,7 +92,7 @@ struct alignas(sizeof(T) * N) Together {
   T v[N];
 };
 template <class T, int N>
-constexpr int at_once() {
+__device__ constexpr int at_once() {
   return N * static_cast<int>(sizeof(T)) <= 16 ? N : 16 / static_cast<int>(sizeof(T));
 }
 /// N neighbours, of which the first is aligned to all of them or to 16 bytes in memory.
