@@ -10,6 +10,7 @@
 #include "cuda/engines/map_engine.h"
 #include "cuda/engines/opaque_engine.h"
 #include "cuda/engines/per_target.h"
+#include "cuda/engines/simt_engine.h"
 #include "cuda/engines/wgmma_engine.h"
 
 namespace tenon::cuda {
@@ -17,9 +18,11 @@ namespace {
 
 struct EngineList {
   explicit EngineList(const Target& target)
-      : engines{&wgmma_engine(target),    &conv_engine(target),  &native_contraction_engine(target),
-                &cublaslt_engine(target), &cudnn_engine(target), &fill_engine(target),
-                &map_engine(target),      &opaque_engine(target)} {}
+      : engines{&wgmma_engine(target),    &simt_engine(target),
+                &conv_engine(target),     &native_contraction_engine(target),
+                &cublaslt_engine(target), &cudnn_engine(target),
+                &fill_engine(target),     &map_engine(target),
+                &opaque_engine(target)} {}
   std::vector<const Engine*> engines;
 };
 

@@ -1,0 +1,306 @@
+// From a region to a launch of cuda/kernels/gemm_simt.cuh: which tile, how many blocks for each,
+// the text, the arguments.
+#include "cuda/engines/simt_engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/cublaslt_shape.h"
+#include "cuda/engines/opaque_kernels.h"
+#include "cuda/engines/per_target.h"
+#include "cuda/engines/print_map.h"
+#include "cuda/kernels/gemm_simt_args.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// m x n results a block, k deep a stage; `residents` blocks have room on a multiprocessor.
+struct Tile {
+  int m, n, k, stages, thread_m, thread_n, residents;
+
+  int threads() const { return m / thread_m * (n / thread_n); }
+  int shared_bytes() const {  // as in SimtBlock
+    return 16 + 4 * std::max(stages * k * (m + n), m * (n + 8));
+  }
+};
+
+constexpr Tile kTiles[] = {
+    {128, 128, 16, 3, 16, 8, 2}, {64, 128, 32, 3, 8, 8, 3}, {128, 64, 32, 3, 8, 8, 3}};
+constexpr int kMostSplits = 16;
+constexpr int kTickets = 16384;
+
+struct Config {
+  const Tile* tile = &kTiles[0];
+  int splits = 1;
+};
+
+std::string name_of(const Config& config) {
+  return cat(config.tile->m, "x", config.tile->n, "/", config.splits);
+}
+
+std::int64_t tiles_of(const SimtSizes& s, const Tile& t) {
+  return divide_up(s.m, t.m) * divide_up(s.n, t.n);
+}
+
+bool is_possible(const SimtSizes& s, const Config& config) {
+  return config.splits == 1 || (s.k >= config.splits * std::int64_t{4} * config.tile->k &&
+                                tiles_of(s, *config.tile) <= kTickets / 4);
+}
+
+SimtSizes class_of(SimtSizes s) {
+  s.m = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(s.m)));
+  s.k = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(s.k)));
+  return s;
+}
+
+/// Cycles on 132 multiprocessors, fitted to an H200: a number of the model, not of the card.
+double cycles(const SimtSizes& s, const Config& config) {
+  constexpr double kMultiprocessors = 132, kStart = 4000, kAlone = 1.25, kBytes = 20;
+  const Tile& t = *config.tile;
+  const std::int64_t blocks = tiles_of(s, t) * config.splits;
+  const double even = static_cast<double>(divide_up(blocks, 132));
+  // Blocks run `residents` at a time; a last one that runs alone is slower.
+  const double rest = static_cast<double>(divide_up(blocks, 132) % t.residents);
+  const double share = even + (rest > 0 ? (kAlone - 1) * rest : 0);
+  const double steps = static_cast<double>(divide_up(divide_up(s.k, config.splits), t.k));
+  const double issue = t.thread_m == 16 ? 1.2 : 1.35;  // cycles a multiply-add
+  const double step = t.m * t.n * t.k / 128.0 * issue;
+  const double results = static_cast<double>(s.m) * static_cast<double>(s.n) * 4;
+  double out = results * 3 / kBytes / kMultiprocessors;
+  if (config.splits > 1) out += results * 2 * config.splits / kBytes / kMultiprocessors + kStart;
+  return kStart + share * steps * step + out;
+}
+
+std::vector<Config> configs(const SimtSizes& sizes) {
+  constexpr std::size_t kMost = 8;
+  const SimtSizes s = class_of(sizes);
+  std::vector<std::pair<double, Config>> all;
+  for (const Tile& tile : kTiles)
+    for (int splits = 1; splits <= kMostSplits; ++splits)
+      if (const Config config{&tile, splits}; is_possible(s, config))
+        all.emplace_back(cycles(s, config), config);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  if (all.size() > kMost) all.resize(kMost);
+  std::vector<Config> best;
+  for (const auto& [time, config] : all) best.push_back(config);
+  return best;
+}
+
+Config config_named(const std::string& name) {
+  for (const Tile& tile : kTiles)
+    for (int splits = 1; splits <= kMostSplits; ++splits)
+      if (const Config config{&tile, splits}; name_of(config) == name) return config;
+  throw NotSupported(cat("simt has no configuration '", name, "'"));
+}
+
+SimtSizes sizes_of(const LtShape& shape) { return {shape.m, shape.n, shape.k}; }
+
+/// Whether 16 bytes at a time can be read, and 32 bits count elements.
+bool is_readable(const LtOperand& operand) {
+  const VendorRows& rows = operand.rows;
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  return rows.offset % 4 == 0 && rows.inner % 4 == 0 && rows.outer_stride % 4 == 0 &&
+         rows.outer_stride > 0 && rows.outer * rows.outer_stride < kMost;
+}
+
+const char* refusal(const Region& region, std::span<const Value> values, LtShape& shape,
+                    std::string* why) {
+  if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
+    return "it is no matrix product";
+  const Contraction& c = region.contraction;
+  for (const DType dtype :
+       {c.dtype, c.compute, values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
+    if (dtype != DType::Float32) return "not float32 throughout";
+  if (c.tf32) return "it computes in tf32";
+  if (!lt_shape(c, shape, why)) return "";
+  if (shape.batch != 1) return "several matrices on the right";
+  if (!is_readable(shape.a) || !is_readable(shape.b))
+    return "lines that are no multiples of 16 bytes";
+  return nullptr;
+}
+
+/// Enough work to fill a card with tiles that are mostly inside.
+bool is_worth(const SimtSizes& sizes) {
+  const SimtSizes s = class_of(sizes);
+  return s.m >= 64 && s.n >= 64 && s.k >= 64 &&
+         static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) >= 1 << 26;
+}
+
+/// Counters of its own for every kernel that splits: launches that run side by side must not share
+/// any, and a launch leaves its counters at 0.
+std::uint64_t next_tickets(std::int64_t count) {
+  static std::mutex mutex;
+  static std::int64_t next = 0;
+  const std::lock_guard lock(mutex);
+  if (next + count > kTickets) next = 0;
+  next += count;
+  return static_cast<std::uint64_t>(next - count);
+}
+
+class SimtKernel final : public Kernel {
+ public:
+  SimtKernel(const Target& target, const Region& region, std::span<const Value> values,
+             const LtShape& shape, const Config& config)
+      : tile_(*config.tile),
+        a_{region.contraction.a.value, shape.a.rows.offset},
+        b_{region.contraction.b.value, shape.b.rows.offset},
+        title_(region.title) {
+    SimtProblem& p = problem_;
+    p.m = static_cast<int>(shape.m), p.n = static_cast<int>(shape.n);
+    p.k = static_cast<int>(shape.k);
+    p.a.pitch = static_cast<int>(shape.a.rows.outer_stride);
+    p.b.pitch = static_cast<int>(shape.b.rows.outer_stride);
+    p.tiles_m = static_cast<int>(divide_up(shape.m, tile_.m));
+    p.tiles_n = static_cast<int>(divide_up(shape.n, tile_.n));
+    p.k_per_split = static_cast<int>(round_up(divide_up(shape.k, config.splits), tile_.k));
+    p.splits = static_cast<int>(divide_up(shape.k, p.k_per_split));
+    const Shape& rows = region.contraction.a_shape;
+    p.batch_rows = make_divisor(rows[rows.rank() - 2]);
+    const std::int64_t tiles = std::int64_t{p.tiles_m} * p.tiles_n;
+    grid_ = {static_cast<std::uint32_t>(tiles), static_cast<std::uint32_t>(p.splits), 1};
+    if (config.splits > 1) {
+      p.ticket = next_tickets(tiles);
+      workspace_bytes = at(tiles * p.splits * tile_.m * tile_.n) * 4;
+    }
+    PrintedEpilogue printed = print_epilogue(region, values, target);
+    arguments_ = std::move(printed.arguments);
+    if (arguments_.words.empty()) arguments_.words.push_back(0);
+    const bool batches = rows[rows.rank() - 2] != shape.m;
+    kernel_ = compile(target, text(shape, config.splits > 1, batches, printed.code));
+  }
+
+  void run(const Binding& binding) const override {
+    thread_local std::vector<std::uint64_t>
+        words;  // keeps its memory: a settled step allocates none
+    words.assign(arguments_.words.begin(), arguments_.words.end());
+    for (const auto& [word, value] : arguments_.pointers)
+      words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+    SimtProblem problem = problem_;
+    problem.a.data = a_.in(binding, title_);
+    problem.b.data = b_.in(binding, title_);
+    problem.partials = reinterpret_cast<float*>(binding.workspace);
+    void* params[] = {&problem, words.data()};
+    kernel_->launch(binding.stream, grid_, {static_cast<std::uint32_t>(tile_.threads()), 1, 1},
+                    static_cast<std::uint32_t>(tile_.shared_bytes()), params);
+  }
+
+  std::string source() const override { return kernel_->source().text; }
+
+ private:
+  struct Operand {
+    ValueId value;
+    std::int64_t offset;
+
+    const float* in(const Binding& binding, const std::string& title) const {
+      const std::byte* memory = binding.values[at(value)];
+      if (reinterpret_cast<std::uintptr_t>(memory) % 16 != 0)
+        throw InternalError(cat(title, ": an operand's address is no multiple of 16"));
+      return reinterpret_cast<const float*>(memory) + offset;
+    }
+  };
+
+  Source text(const LtShape& shape, bool split, bool batches, const std::string& epilogue) const {
+    const Tile& t = tile_;
+    std::string text =
+        cat("#include \"cuda/kernels/gemm_simt.cuh\"\n", epilogue,
+            "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kM = ", t.m,
+            ", kN = ", t.n, ", kK = ", t.k, ", kThreads = ", t.threads(), ", kStages = ", t.stages,
+            ", kThreadM = ", t.thread_m, ", kThreadN = ", t.thread_n,
+            ", kStoreVector = ", shape.n % 4 == 0 ? 4 : 1,
+            ";\n  static constexpr bool kAlongA = ", truth(shape.a.plain),
+            ", kAlongB = ", truth(!shape.b.plain), ", kSplit = ", truth(split),
+            ", kBatches = ", truth(batches), ";\n};\n");
+    if (split) text += cat("__device__ unsigned simt_tickets[", kTickets, "];\n");
+    text += cat("using Block = SimtBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
+                t.shared_bytes(), ");\n\nextern \"C\" __global__ void __launch_bounds__(",
+                t.threads(), ", ", t.residents,
+                ")\ngemm_simt(const SimtProblem p, const Epilogue epilogue) {\n  "
+                "TENON_DYNAMIC_SHARED(shared);\n  Block(p, epilogue, shared).run(",
+                split ? "simt_tickets" : "nullptr", ");\n}\n");
+    return {"gemm_simt", std::move(text)};
+  }
+
+  const Tile tile_;
+  const Operand a_, b_;
+  const std::string title_;
+  SimtProblem problem_;
+  Grid grid_;
+  ArgumentBlock arguments_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+class SimtEngine final : public Engine {
+ public:
+  explicit SimtEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "simt"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    LtShape shape;
+    const char* reason = refusal(region, values, shape, why);
+    if (reason == nullptr && !is_worth(sizes_of(shape))) reason = "too small a product";
+    if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  // Measured on an H200: faster than cuBLASLt where tiles of 128 x 128 fill a card; smaller tiles
+  // are about as fast, where the tuner decides.
+  int preference(const Region& region) const override {
+    LtShape shape;
+    if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul ||
+        !lt_shape(region.contraction, shape, nullptr))
+      return -1;
+    return std::min({shape.m, shape.n, shape.k}) >= 256 ? 2 : -1;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return prepare_simt(region, values, target_);
+  }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    LtShape shape;
+    if (refusal(region, values, shape, nullptr) != nullptr) return {};
+    return simt_configurations(sizes_of(shape));
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    return prepare_simt(region, values, target_, configuration);
+  }
+
+ private:
+  const Target target_;
+};
+
+}  // namespace
+
+std::vector<std::string> simt_configurations(const SimtSizes& sizes) {
+  std::vector<std::string> names;
+  for (const Config& config : configs(sizes)) names.push_back(name_of(config));
+  return names;
+}
+
+std::unique_ptr<Kernel> prepare_simt(const Region& region, std::span<const Value> values,
+                                     const Target& target, const std::string& configuration) {
+  LtShape shape;
+  std::string why;
+  if (const char* reason = refusal(region, values, shape, &why))
+    throw InternalError(cat("simt: ", reason[0] != '\0' ? reason : why.c_str()));
+  return std::make_unique<SimtKernel>(
+      target, region, values, shape,
+      configuration.empty() ? configs(sizes_of(shape)).front() : config_named(configuration));
+}
+
+const Engine& simt_engine(const Target& target) { return per_target<SimtEngine>(target); }
+
+}  // namespace tenon::cuda
