@@ -258,6 +258,8 @@ class Attacher {
       if (!runs(*engine, with, p_.values, &why))
         return cat("stays apart from ", bare.title, ", whose engine ", engine->name(), " ", why);
       if (expected(with) != engine) return cat(bare.title, " would change its engine");
+      if (is_measured(bare) && !is_measured(with))
+        return cat("stays apart from ", bare.title, ", which was measured so, and not together");
       apart += engine->estimate(bare, p_.values);
       together += engine->estimate(with, p_.values);
     }
@@ -274,6 +276,12 @@ class Attacher {
 
   bool repeats(const Region& r) const {
     return options_.tuning != nullptr && options_.tuning->known(r, p_.values, options_).repeats;
+  }
+
+  bool is_measured(const Region& r) const {
+    if (options_.tuning == nullptr) return false;
+    const TuneAdvice advice = options_.tuning->known(r, p_.values, options_);
+    return advice.choice && advice.choice->microseconds > 0;
   }
 
   // Who will run a region, as far as that is known before anything is prepared.
