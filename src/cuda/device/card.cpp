@@ -11,6 +11,7 @@
 
 #include "cuda/device/driver.h"
 #include "cuda/device/vendor_library.h"
+#include "cuda/jit/build.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/nvrtc.h"
 
@@ -88,7 +89,7 @@ const Cards& cards() {
   static const Cards* const instance = [] {
     auto* made = new Cards;
     // Starting the driver and reading the compiler take some tenths of a second each.
-    const std::future<void> early = std::async(std::launch::async, [] { nvrtc(); });
+    const std::future<void> early = std::async(std::launch::async, warm_compiler);
     try {
       list_cards(*made);
       if (made->problem.empty() && !nvrtc().problem.empty() && built_in_store().empty())

@@ -30,6 +30,10 @@ void prepare_compiler(int arch) {
 
 }  // namespace
 
+void warm_compiler() {
+  if (nvrtc().problem.empty()) run_on_worker([] { prepare_compiler(nvrtc().archs.back()); });
+}
+
 Digest key_of(const Source& source, int arch) {
   Digester digester;
   digester.add(source.text);

@@ -21,6 +21,8 @@ struct Image {
 /// What a kernel depends on: the text, the headers that it includes, the options, the architecture
 /// and the compiler's version.
 Digest key_of(const Source& source, int arch);
+/// Loads the compiler, and has a worker let it make what it keeps from its first compilation on.
+void warm_compiler();
 /// What the library or the disk holds; no bytes when it must be compiled. Throws DeviceError when
 /// there is no compiler then.
 Image find_image(const Source& source, int arch, const KernelCache& cache);

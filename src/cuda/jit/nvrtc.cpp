@@ -167,6 +167,8 @@ CompileResult Nvrtc::compile(const std::string& text, const std::string& file_na
   // Without textures and the runtime library's declarations, which the kernels do not use: a third
   // less to read.
   if (std::pair(major, minor) >= std::pair(12, 4)) options.push_back("--minimal");
+  // Ours is the one that is kept small and can be pointed elsewhere.
+  if (std::pair(major, minor) >= std::pair(12, 9)) options.push_back("--no-cache");
   status = api->compile(program, static_cast<int>(options.size()), options.data());
   result.log = text_of(program, api->log_size, api->log);
   if (status == kSuccess)

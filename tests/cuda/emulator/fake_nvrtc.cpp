@@ -146,6 +146,7 @@ bool harmless(const std::string& name) {
                                       "--no-display-error-number",
                                       "--split-compile",
                                       "--minimal",
+                                      "--no-cache",
                                       "-minimal",
                                       "--device-as-default-execution-space",
                                       "-default-device",
