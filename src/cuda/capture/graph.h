@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/env.h"
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
 
@@ -76,9 +77,11 @@ class CaptureStream {
   CUstream stream_ = nullptr;
 };
 
-/// Whether the driver can capture into a graph: those before 12.3 cannot.
+/// Whether programs are captured: drivers before 12.3 cannot capture into a graph, and
+/// TENON_CUDA_GRAPHS=off is for tools that cannot follow graphs.
 inline bool can_capture() {
-  return driver().cuStreamBeginCaptureToGraph != nullptr &&
+  static const bool wanted = env_flag("TENON_CUDA_GRAPHS", true);
+  return wanted && driver().cuStreamBeginCaptureToGraph != nullptr &&
          driver().cuStreamGetCaptureInfo != nullptr;
 }
 
