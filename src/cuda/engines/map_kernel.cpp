@@ -84,8 +84,9 @@ void check_size(const ArgumentBlock& arguments, const std::string& title) {
                            ": switch the pass fuse off"));
 }
 
-std::string head(const std::string& entry, int threads) {
-  return cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", entry,
+std::string head(const std::string& entry, int threads, int resident) {
+  return cat("extern \"C\" __global__ void __launch_bounds__(", threads,
+             resident > 0 ? cat(", ", resident) : "", ") ", entry,
              "(const __grid_constant__ tenon::cuda::Arguments a) {\n");
 }
 
@@ -112,7 +113,7 @@ PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
   launch.source.text =
       cat("// ", title, "\n", includes_of(parts), "\nnamespace tenon::cuda {\n\n", code,
           "struct Arguments {\n", members, "};\n\n}  // namespace tenon::cuda\n\n",
-          head(entry, launch.threads), calls, "}\n");
+          head(entry, launch.threads, parts.size() == 1 ? parts[0].resident : 0), calls, "}\n");
   check_size(launch.arguments, title);
   return launch;
 }
@@ -141,6 +142,7 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
   launch.source.entry = cat("together_", groups.size());
   std::string code, members, calls;
   std::vector<Part> functions;
+  int resident = groups[0].first->part.resident;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::size_t count = groups[g].members.size();
     code += cat("// ", groups[g].first->title, "\n", in_namespace(groups[g].first->part, g));
@@ -163,12 +165,13 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
             "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g, "::sweep(a.part",
             g, "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
     functions.push_back(groups[g].first->part);
+    resident = std::min(resident, functions.back().resident);
   }
-  launch.source.text =
-      cat("// Regions that do not depend on one another.\n", includes_of(functions),
-          "\nnamespace tenon::cuda {\n\n", code, "struct Arguments {\n", members,
-          "};\n\n}  // namespace tenon::cuda\n\n", head(launch.source.entry, launch.threads),
-          "  unsigned start = 0;\n", calls, "}\n");
+  launch.source.text = cat("// Regions that do not depend on one another.\n",
+                           includes_of(functions), "\nnamespace tenon::cuda {\n\n", code,
+                           "struct Arguments {\n", members, "};\n\n}  // namespace tenon::cuda\n\n",
+                           head(launch.source.entry, launch.threads, resident),
+                           "  unsigned start = 0;\n", calls, "}\n");
   return launch;
 }
 

@@ -150,7 +150,7 @@ class EpiloguePrinter {
     members.line("template <int N>");
     members.line("struct Held {");
     for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
-      if (map_.instrs[at(i)].code == MapCode::Load) hold(members, loads, i);
+      if (map_.instrs[at(i)].code == MapCode::Load) printer_.hold_row(members, loads, i);
     members.line("};");
     CodeWriter out(1);
     out.line("template <int N>");
@@ -159,22 +159,6 @@ class EpiloguePrinter {
         "const {");
     out.line("Held<N> held;");
     return cat(members.text(), out.text(), loads.text(), "    return held;\n  }\n");
-  }
-
-  void hold(CodeWriter& members, CodeWriter& loads, int i) {
-    const View& view = map_.instrs[at(i)].view;
-    const std::string x = InstrPrinter::name('x', i), type = printer_.type(i),
-                      address = printer_.address(view, true);
-    const InnerStep step = printer_.inner_step(view);
-    members.line(cat(type, " ", x, step == InnerStep::None ? ";" : "[N];"));
-    printer_.set(i, cat("held.", x, step == InnerStep::None ? "" : "[i]"));
-    if (step == InnerStep::None) return loads.line(cat("held.", x, " = load(", address, ");"));
-    if (step == InnerStep::One)
-      return loads.line(
-          cat("load_row<", printer_.alignment(view), ">(held.", x, ", ", address, ");"));
-    loads.line("#pragma unroll");
-    loads.line(cat("for (int i = 0; i < N; ++i) held.", x, "[i] = load(", address, " + i * ",
-                   printer_.inner_stride(view), ");"));
   }
 
   std::string print_finish() {

@@ -139,6 +139,22 @@ void InstrPrinter::load_row(CodeWriter& out, int instr) {
                address(view, true), " + i * ", inner_stride(view), ");"));
 }
 
+void InstrPrinter::hold_row(CodeWriter& members, CodeWriter& loads, int instr) {
+  const View& view = map_.instrs[at(instr)].view;
+  const std::string x = name('x', instr), from = address(view, true);
+  const InnerStep step = inner_step(view);
+  members.line(cat(type(instr), " ", x, step == InnerStep::None ? ";" : "[N];"));
+  set(instr, cat("held.", x, step == InnerStep::None ? "" : "[i]"));
+  if (step == InnerStep::None)
+    return loads.line(cat("held.", x, " = ", load_function(view), "(", from, ");"));
+  if (step == InnerStep::One)
+    return loads.line(
+        cat(load_function(view), "_row<", alignment(view), ">(held.", x, ", ", from, ");"));
+  loads.line("#pragma unroll");
+  loads.line(cat("for (int i = 0; i < N; ++i) held.", x, "[i] = ", load_function(view), "(", from,
+                 " + i * ", inner_stride(view), ");"));
+}
+
 void InstrPrinter::save_row(CodeWriter& out, std::size_t store) {
   const View& view = map_.stores[store].view;
   const std::string y = name('y', static_cast<int>(store));

@@ -65,6 +65,9 @@ class InstrPrinter {
   /// Declares and loads what a Load gives to N neighbours along the last axis: x4[N], or one x4 for
   /// all; sets it for neighbour i.
   void load_row(CodeWriter& out, int instr);
+  /// The same as a member of a struct with a parameter N, and the statements that load it into one
+  /// named `held`: so loads can be under way long before they are used.
+  void hold_row(CodeWriter& members, CodeWriter& loads, int instr);
   /// Stores y0[N], the N results of store 0.
   void save_row(CodeWriter& out, std::size_t store);
   /// "const float t4 = …;" for a Compute, whose arguments are set; sets it.

@@ -101,7 +101,11 @@ void ElementPrinter::before(CodeWriter& out, const std::string& position) {
   const int count = static_cast<int>(map_.instrs.size());
   for (int i = 0; i < count; ++i)
     if (map_.instrs[at(i)].code == MapCode::Load) printer_.load_row(out, i);
-  for (int i = 0; i < count; ++i) {
+  prepare(out, position);
+}
+
+void ElementPrinter::prepare(CodeWriter& out, const std::string& position) {
+  for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
     const MapInstr& instr = map_.instrs[at(i)];
     if (instr.code == MapCode::Random) {
       out.line(printer_.random_draw(i));

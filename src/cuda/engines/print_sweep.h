@@ -21,6 +21,9 @@ struct Part {
   std::string code, includes;
   ArgumentBlock arguments;
   int threads = 256;
+  // Blocks that a multiprocessor should at least hold, 0: whatever the compiler finds. It schedules
+  // for as many as possible unless told, and then spares registers that loads under way need.
+  int resident = 0;
   std::int64_t blocks = 1;  // as many as are worth while
   std::int64_t tickets = 0;
   int ticket_word = 0;
@@ -62,6 +65,8 @@ class ElementPrinter {
   /// Loads and everything that is the same for the N neighbours. `position`: of the first one in
   /// the space, for random numbers.
   void before(CodeWriter& out, const std::string& position);
+  /// The same after loads that the caller prints.
+  void prepare(CodeWriter& out, const std::string& position);
   /// Instructions that vary along the last axis, for neighbour i.
   void inside(CodeWriter& out);
   bool uses_position() const { return uses_position_; }

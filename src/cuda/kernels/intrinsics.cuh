@@ -155,9 +155,8 @@ TENON_DEVICE void copy_async_wait() {
 /// Adds 1 to the counter and gives its value before. What this thread (and, after a barrier, its
 /// block) wrote before is visible to whoever takes a later ticket.
 TENON_DEVICE unsigned take_ticket(unsigned* counter) {
-  __threadfence();
-  const unsigned ticket = atomicAdd(counter, 1u);
-  __threadfence();
+  unsigned ticket;
+  asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(counter) : "memory");
   return ticket;
 }
 

@@ -99,21 +99,30 @@ __device__ __forceinline__ T reduce_block(T x) {
   return x;
 }
 
-/// Over threads t, t + Stride, t + 2 Stride, …: threads below Stride get the result.
-template <class Op, int Threads, int Stride, class T>
-__device__ __forceinline__ T reduce_strided(T x) {
-  __shared__ T partial[Threads];
+/// Columns of a block: thread t has W neighbours of a row, those from (t % Kept) * W on, and
+/// threads that are Kept (a power of two, at most 32) apart have the same ones. Thread t gets the
+/// result of column t % (Kept * W), which may not be more than there are threads.
+template <class Op, int Threads, int Kept, int W, class T>
+__device__ __forceinline__ T reduce_columns(const T (&x)[W]) {
+  // Neither the writes (a warp's threads side by side) nor the reads (neighbours W apart) collide.
+  constexpr int kPitch = Kept + (W > 1 ? 32 / W : 0), kRow = W * kPitch, kColumns = Kept * W;
+  static_assert(kColumns <= Threads);
+  __shared__ T of_warp[Threads / 32 * kRow];
   const int t = static_cast<int>(threadIdx.x);
-  partial[t] = x;
-  __syncthreads();
 #pragma unroll
-  for (int half = Threads / 2; half >= Stride; half /= 2) {
-    if (t < half) partial[t] = Op::combine(partial[t], partial[t + half]);
-    __syncthreads();
+  for (int v = 0; v < W; ++v) {
+    T y = x[v];
+#pragma unroll
+    for (int mask = Kept; mask < 32; mask *= 2) y = Op::combine(y, exchange(y, mask));
+    if (t % 32 < Kept) of_warp[t / 32 * kRow + v * kPitch + t % Kept] = y;
   }
-  x = partial[t % Stride];
   __syncthreads();
-  return x;
+  const T* column = of_warp + t % W * kPitch + t % kColumns / W;
+  T result = column[0];
+#pragma unroll
+  for (int w = 1; w < Threads / 32; ++w) result = Op::combine(result, column[w * kRow]);
+  __syncthreads();
+  return result;
 }
 
 /// Takes a ticket for each block; true in all threads of the last of `blocks`, which sees what the

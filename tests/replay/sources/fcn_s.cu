@@ -390,13 +390,22 @@ struct Arguments {
   float* partial0;
 };
 
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
+template <int N>
+struct Held {
   float x0[N];
-  load_constant_row<4>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+};
+template <int N>
+__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
+  Held<N> held;
+  load_constant_row<4>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  return held;
+}
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
   }
 }
 
@@ -408,38 +417,52 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const Index part = quotient(tile, a.by_tiles, a.tiles);
     const Index column = tile - part * Index(a.tiles);
     const Index k_step = column * kKept + result, k = k_step * 4;
-    const bool active = k < kept, leads = active && lane == 0;
+    const bool active = k < kept;
+    const Index place = column * (kKept * 4) + thread;
+    const bool leads = thread < kKept * 4 && place < kept;
     float g0[4];
     for (int v = 0; v < 4; ++v) g0[v] = 0;
     if (active) {
       const Index c1 = k_step * 4;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index c0 = r;
-        elements<4, 4>(a, c0, c1, g0);
+      for (Index first = start + lane; first < end; first += kReduced * 8) {
+        Held<4> held[8];
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          held[u] = hold<4>(a, c0, c1);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          elements<4, 4>(a, c0, c1, held[u], at < end, g0);
+        }
       }
     }
-    for (int v = 0; v < 4; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+    const float sum0 = reduce_columns<SumOf, kThreads, kKept>(g0);
     if (Index(a.chunks) == 1) {
       if (leads) {
-        for (int v = 0; v < 4; ++v) save(a.p1 + k + v, g0[v]);
+        save(a.p1 + place, sum0);
       }
     } else {
       if (leads) {
-        for (int v = 0; v < 4; ++v) a.partial0[part * kept + k + v] = g0[v];
+        a.partial0[part * kept + place] = sum0;
       }
       if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 4; ++v) g0[v] = 0;
         if (active) {
+#pragma unroll 4
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 4; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+            const auto part0 = *reinterpret_cast<const Packed<float, 4>*>(a.partial0 + p * kept + k);
+            for (int v = 0; v < 4; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
           }
         }
-        for (int v = 0; v < 4; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+        const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
         if (leads) {
-          for (int v = 0; v < 4; ++v) save(a.p1 + k + v, g0[v]);
+          save(a.p1 + place, total0);
         }
       }
     }
@@ -454,7 +477,7 @@ struct Arguments {
 
 }  // namespace tenon::cuda
 
-extern "C" __global__ void __launch_bounds__(256) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+extern "C" __global__ void __launch_bounds__(256, 4) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
@@ -844,13 +867,22 @@ struct Arguments {
   float* partial0;
 };
 
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
+template <int N>
+struct Held {
   float x0[N];
-  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+};
+template <int N>
+__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
+  Held<N> held;
+  load_constant_row<1>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  return held;
+}
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
   }
 }
 
@@ -862,38 +894,52 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const Index part = quotient(tile, a.by_tiles, a.tiles);
     const Index column = tile - part * Index(a.tiles);
     const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
+    const bool active = k < kept;
+    const Index place = column * (kKept) + thread;
+    const bool leads = thread < kKept && place < kept;
     float g0[1];
     for (int v = 0; v < 1; ++v) g0[v] = 0;
     if (active) {
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index c0 = r;
-        elements<1, 1>(a, c0, c1, g0);
+      for (Index first = start + lane; first < end; first += kReduced * 8) {
+        Held<1> held[8];
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          held[u] = hold<1>(a, c0, c1);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          elements<1, 1>(a, c0, c1, held[u], at < end, g0);
+        }
       }
     }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+    const float sum0 = reduce_columns<SumOf, kThreads, kKept>(g0);
     if (Index(a.chunks) == 1) {
       if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        save(a.p1 + place, sum0);
       }
     } else {
       if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+        a.partial0[part * kept + place] = sum0;
       }
       if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
+#pragma unroll 4
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+            const auto part0 = *reinterpret_cast<const Packed<float, 1>*>(a.partial0 + p * kept + k);
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
           }
         }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+        const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
         if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+          save(a.p1 + place, total0);
         }
       }
     }
@@ -909,7 +955,7 @@ struct Arguments {
 
 }  // namespace tenon::cuda
 
-extern "C" __global__ void __launch_bounds__(256) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
+extern "C" __global__ void __launch_bounds__(256, 4) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 3; ++k) {

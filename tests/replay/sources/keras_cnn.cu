@@ -634,13 +634,22 @@ struct Arguments {
   float* partial0;
 };
 
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
+template <int N>
+struct Held {
   float x0[N];
-  load_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+};
+template <int N>
+__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
+  Held<N> held;
+  load_row<1>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  return held;
+}
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
   }
 }
 
@@ -652,38 +661,52 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const Index part = quotient(tile, a.by_tiles, a.tiles);
     const Index column = tile - part * Index(a.tiles);
     const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
+    const bool active = k < kept;
+    const Index place = column * (kKept) + thread;
+    const bool leads = thread < kKept && place < kept;
     float g0[1];
     for (int v = 0; v < 1; ++v) g0[v] = 0;
     if (active) {
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index c0 = r;
-        elements<1, 1>(a, c0, c1, g0);
+      for (Index first = start + lane; first < end; first += kReduced * 8) {
+        Held<1> held[8];
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          held[u] = hold<1>(a, c0, c1);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          elements<1, 1>(a, c0, c1, held[u], at < end, g0);
+        }
       }
     }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+    const float sum0 = reduce_columns<SumOf, kThreads, kKept>(g0);
     if (Index(a.chunks) == 1) {
       if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        save(a.p1 + place, sum0);
       }
     } else {
       if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+        a.partial0[part * kept + place] = sum0;
       }
       if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
+#pragma unroll 4
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+            const auto part0 = *reinterpret_cast<const Packed<float, 1>*>(a.partial0 + p * kept + k);
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
           }
         }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+        const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
         if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+          save(a.p1 + place, total0);
         }
       }
     }
@@ -1596,13 +1619,22 @@ struct Arguments {
   float* partial0;
 };
 
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, float (&g0)[kResults]) {
+template <int N>
+struct Held {
   float x0[N];
-  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+};
+template <int N>
+__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1, Index c2) {
+  Held<N> held;
+  load_constant_row<1>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1 * Index(a.s0_1) + c2);
+  return held;
+}
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, Index c2, const Held<N>& held, bool inside, float (&g0)[kResults]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
   }
 }
 
@@ -1614,40 +1646,56 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const Index part = quotient(tile, a.by_tiles, a.tiles);
     const Index column = tile - part * Index(a.tiles);
     const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
+    const bool active = k < kept;
+    const Index place = k;
+    const bool leads = active && lane == 0;
     float g0[1];
     for (int v = 0; v < 1; ++v) g0[v] = 0;
     if (active) {
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index r_2 = quotient(r, a.by2, a.size2);
-        const Index c2 = (r - r_2 * Index(a.size2));
-        const Index c0 = r_2;
-        elements<1, 1>(a, c0, c1, c2, g0);
+      for (Index first = start + lane; first < end; first += kReduced * 8) {
+        Held<1> held[8];
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index r_2 = quotient(r, a.by2, a.size2);
+          const Index c2 = (r - r_2 * Index(a.size2));
+          const Index c0 = r_2;
+          held[u] = hold<1>(a, c0, c1, c2);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index r_2 = quotient(r, a.by2, a.size2);
+          const Index c2 = (r - r_2 * Index(a.size2));
+          const Index c0 = r_2;
+          elements<1, 1>(a, c0, c1, c2, held[u], at < end, g0);
+        }
       }
     }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+    const float sum0 = reduce_block<SumOf, kThreads>(g0[0]);
     if (Index(a.chunks) == 1) {
       if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        save(a.p1 + place, sum0);
       }
     } else {
       if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+        a.partial0[part * kept + place] = sum0;
       }
       if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
+#pragma unroll 4
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+            const auto part0 = *reinterpret_cast<const Packed<float, 1>*>(a.partial0 + p * kept + k);
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
           }
         }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_block<SumOf, kThreads>(g0[v]);
+        const float total0 = reduce_block<SumOf, kThreads>(g0[0]);
         if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+          save(a.p1 + place, total0);
         }
       }
     }
@@ -1677,13 +1725,22 @@ struct Arguments {
   float* partial0;
 };
 
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, float (&g0)[kResults]) {
+template <int N>
+struct Held {
   float x0[N];
-  load_constant_row<1>(x0, a.p0 + c0 * Index(a.s0_0) + c1);
+};
+template <int N>
+__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
+  Held<N> held;
+  load_constant_row<1>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  return held;
+}
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    g0[i % kResults] = SumOf::combine(g0[i % kResults], x0[i]);
+    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
   }
 }
 
@@ -1695,38 +1752,52 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const Index part = quotient(tile, a.by_tiles, a.tiles);
     const Index column = tile - part * Index(a.tiles);
     const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept, leads = active && lane == 0;
+    const bool active = k < kept;
+    const Index place = column * (kKept) + thread;
+    const bool leads = thread < kKept && place < kept;
     float g0[1];
     for (int v = 0; v < 1; ++v) g0[v] = 0;
     if (active) {
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-#pragma unroll 4
-      for (Index r = start + lane; r < end; r += kReduced) {
-        const Index c0 = r;
-        elements<1, 1>(a, c0, c1, g0);
+      for (Index first = start + lane; first < end; first += kReduced * 8) {
+        Held<1> held[8];
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          held[u] = hold<1>(a, c0, c1);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          elements<1, 1>(a, c0, c1, held[u], at < end, g0);
+        }
       }
     }
-    for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+    const float sum0 = reduce_columns<SumOf, kThreads, kKept>(g0);
     if (Index(a.chunks) == 1) {
       if (leads) {
-        for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+        save(a.p1 + place, sum0);
       }
     } else {
       if (leads) {
-        for (int v = 0; v < 1; ++v) a.partial0[part * kept + k + v] = g0[v];
+        a.partial0[part * kept + place] = sum0;
       }
       if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
         for (int v = 0; v < 1; ++v) g0[v] = 0;
         if (active) {
+#pragma unroll 4
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], a.partial0[p * kept + k + v]);
+            const auto part0 = *reinterpret_cast<const Packed<float, 1>*>(a.partial0 + p * kept + k);
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
           }
         }
-        for (int v = 0; v < 1; ++v) g0[v] = reduce_strided<SumOf, kThreads, kKept>(g0[v]);
+        const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
         if (leads) {
-          for (int v = 0; v < 1; ++v) save(a.p1 + k + v, g0[v]);
+          save(a.p1 + place, total0);
         }
       }
     }
@@ -1744,7 +1815,7 @@ struct Arguments {
 
 }  // namespace tenon::cuda
 
-extern "C" __global__ void __launch_bounds__(256) together_2(const __grid_constant__ tenon::cuda::Arguments a) {
+extern "C" __global__ void __launch_bounds__(256, 4) together_2(const __grid_constant__ tenon::cuda::Arguments a) {
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 3; ++k) {
