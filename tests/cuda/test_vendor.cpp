@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -278,6 +279,39 @@ TEST_CASE("vendor: operands converted before the call") {
     check({0, 5, 3, 10, 0, 10}, 30, F, to);
   }
   check({0, 1, 4, 40, 0, 40}, 160, H, BF);
+}
+
+TEST_CASE("vendor: operands turned before the call") {
+  if (!DeviceCheck::can_run()) return;
+  for (const cuda::VendorRows& rows : {cuda::VendorRows{0, 1, 1, 1, 0, 1},
+                                       {0, 1, 70, 132, 0, 132},
+                                       {8, 1, 65, 64, 0, 68},
+                                       {3, 1, 130, 67, 0, 71}}) {
+    DeviceCheck t;
+    const ValueId x = t.leaf(F, {rows.offset + rows.outer * rows.outer_stride});
+    const cuda::VendorTurn turn(cuda::target_of(0), rows);
+    const ValueId y = t.output(F, {static_cast<std::int64_t>(turn.bytes()) / 4});
+    struct Run final : Kernel {
+      Run(const cuda::VendorTurn& c, ValueId from_id, ValueId to_id)
+          : turn(c), in(from_id), out(to_id) {}
+      void run(const Binding& binding) const override {
+        turn.run(binding.stream, binding.values[in], binding.values[out]);
+      }
+      const cuda::VendorTurn& turn;
+      ValueId in, out;
+    };
+    const auto bytes = t.run_on_card(Run(turn, x, y))[0];
+    const auto* from = reinterpret_cast<const float*>(t.initial(x));
+    const auto* to = reinterpret_cast<const float*>(bytes.data());
+    int wrong = 0;
+    for (std::int64_t o = 0; o < rows.outer; ++o)
+      for (std::int64_t i = 0; i < rows.inner; ++i) {
+        const float value = from[rows.offset + o * rows.outer_stride + i];
+        const auto bits = std::bit_cast<std::uint32_t>(value) + 0x1000u;
+        wrong += to[i * turn.result().outer_stride + o] != std::bit_cast<float>(bits & ~0x1fffu);
+      }
+    CHECK(wrong == 0);
+  }
 }
 
 // ---- With the libraries -----------------------------------------------------------------------

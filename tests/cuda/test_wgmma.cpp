@@ -97,7 +97,9 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
   CHECK(refusal({64, 4096, 2048, BF, F}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, true, 0, "", true}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, false, 0, "", true}) ==
-        "tf32 operands that are not contiguous along the inner sum");
+        "tf32 operands of which only one is contiguous along the inner sum");
+  CHECK(refusal({2048, 4096, 1024, F, F, true, false, 0, "", true}) == "");
+  CHECK(refusal({1024, 1024, 4096, F, F, true, false, 0, "", true}) == "too small a product");
   CHECK(refusal({1024, 4096, 64}) == "too small a product");
   cuda::Target ampere;
   ampere.arch = 80;
@@ -138,7 +140,8 @@ TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
                         {1024, 4095, 2048, H, H, true, true},
                         {1024, 1024, 4096, BF, BF, true, true},
                         {64, 4096, 2048, BF, BF, false, true},
-                        {1024, 4096, 2048, F, F, false, true, 0, "", true}};
+                        {1024, 4096, 2048, F, F, false, true, 0, "", true},
+                        {1024, 4096, 1024, F, F, true, false, 0, "", true}};
   for (const Case& k : kinds) {
     const std::string kernel = text(k);
     const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
@@ -188,7 +191,9 @@ TEST_CASE("wgmma gives the reference's products") {
                         {1544, 1800, 72, BF, BF, true, false, 0, "64-2/1"},
                         {257, 520, 200, F, F, false, true, 0, "", true},
                         {1544, 1800, 72, F, F, false, true, 0, "", true},
-                        {61, 393, 1160, F, F, false, true, 0, "", true}};
+                        {61, 393, 1160, F, F, false, true, 0, "", true},
+                        {1544, 1800, 328, F, F, true, false, 0, "", true},
+                        {257, 397, 203, F, F, true, false, 0, "", true}};
   for (const Case& k : cases) {
     CAPTURE(k.m);
     CAPTURE(k.n);

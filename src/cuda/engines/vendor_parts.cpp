@@ -69,6 +69,29 @@ void VendorCast::run(void* stream, const std::byte* in, std::byte* out) const {
   kernel_->launch(stream, grid_, {kOpaqueThreads, 1, 1}, 0, params);
 }
 
+VendorTurn::VendorTurn(const Target& target, const VendorRows& rows) : offset_(rows.offset) {
+  result_.outer = rows.inner, result_.inner = rows.outer;
+  result_.outer_stride = (rows.outer + 7) / 8 * 8;
+  bytes_ = vendor_round_up(at(result_.outer * result_.outer_stride) * sizeof(float));
+  args_.rows = rows.outer, args_.columns = rows.inner;
+  args_.in_pitch = rows.outer_stride, args_.out_pitch = result_.outer_stride;
+  const std::int64_t across = divide_up(rows.inner, kTurnSide);
+  args_.tiles = make_divisor(across);
+  grid_ = {static_cast<std::uint32_t>(across * divide_up(rows.outer, kTurnSide)), 1, 1};
+  const bool aligned = rows.inner % 4 == 0 && rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
+  kernel_ = compile(
+      target, {"tenon_turn", cat(kHeader, entry_text("tenon_turn", "const TurnArgs a",
+                                                     cat("turn_rows<", truth(aligned), ">(a)")))});
+}
+
+void VendorTurn::run(void* stream, const std::byte* in, std::byte* out) const {
+  TurnArgs args = args_;
+  args.in = reinterpret_cast<const float*>(in) + offset_;
+  args.out = reinterpret_cast<float*>(out);
+  void* params[] = {&args};
+  kernel_->launch(stream, grid_, {kOpaqueThreads, 1, 1}, 0, params);
+}
+
 VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
                                std::span<const Value> values, const Shape& space) {
   PrintedEpilogue printed = print_epilogue(region, values, target);

@@ -59,6 +59,25 @@ class VendorCast {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
+/// A float32 matrix with its other axis contiguous, rounded to tf32; rows whose pitch is a multiple
+/// of 8 elements.
+class VendorTurn {
+ public:
+  VendorTurn(const Target& target, const VendorRows& rows);
+  const VendorRows& result() const { return result_; }
+  std::size_t bytes() const { return bytes_; }
+  void run(void* stream, const std::byte* in, std::byte* out) const;
+  const std::string& source() const { return kernel_->source().text; }
+
+ private:
+  TurnArgs args_;
+  VendorRows result_;
+  std::int64_t offset_ = 0;
+  std::size_t bytes_ = 0;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
 /// A contraction's epilogue over its finished result.
 class VendorEpilogue {
  public:

@@ -90,6 +90,8 @@ bool wgmma_is_worth(const WgmmaSizes& s) {
   const std::int64_t work = s.m * s.n * s.k;
   if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= 256 && work >= std::int64_t{1} << 27)
     return true;
+  // Operands turned cost as much as a sweep over the result that cuBLASLt needs.
+  if (s.casts && s.item == 4 && (s.m + s.n) * s.k > 2 * s.m * s.n) return false;
   const std::int64_t tiles = divide_up(s.m, 128) * divide_up(s.n, kWgmmaColumns);
   return std::min({s.m, s.n, s.k}) >= 256 && tiles >= 48 && work >= std::int64_t{1} << 30;
 }

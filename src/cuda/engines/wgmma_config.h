@@ -11,7 +11,7 @@ namespace tenon::cuda {
 struct WgmmaSizes {
   std::int64_t m = 0, n = 0, k = 0;
   int item = 2;        // bytes of an operand's element
-  bool casts = false;  // whether a large part of the operands must be converted first
+  bool casts = false;  // whether a large part of the operands must be converted or turned first
 };
 
 struct WgmmaConfig {

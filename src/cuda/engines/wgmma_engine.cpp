@@ -34,7 +34,7 @@ DType operand_dtype(const Contraction& c, std::span<const Value> values) {
   return a == b && is_short(a) && c.compute == DType::Float32 ? a : DType::Float32;
 }
 
-/// tf32 is read where it stands: k contiguous, lines and start at multiples of 16 bytes.
+/// tf32 is read where it stands if k is contiguous, lines and start at multiples of 16 bytes.
 bool is_in_place(const LtOperand& operand, bool inner_is_k) {
   return inner_is_k && operand.rows.offset % 4 == 0 && operand.rows.outer_stride % 4 == 0;
 }
@@ -53,8 +53,8 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
   if (tf32 && (is_short(a) || is_short(b))) return "tf32 of a 16-bit operand";
   if (!lt_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
-  if (tf32 && !(is_in_place(shape.a, shape.a.plain) && is_in_place(shape.b, !shape.b.plain)))
-    return "tf32 operands that are not contiguous along the inner sum";
+  if (tf32 && is_in_place(shape.a, shape.a.plain) != is_in_place(shape.b, !shape.b.plain))
+    return "tf32 operands of which only one is contiguous along the inner sum";
   if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
   return nullptr;
 }
@@ -62,8 +62,11 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
 WgmmaSizes sizes_of(const Contraction& c, std::span<const Value> values, const LtShape& shape) {
   const DType wanted = operand_dtype(c, values);
   std::int64_t casts = 0;
-  if (values[at(c.a.value)].dtype != wanted) casts += shape.m * shape.k;
-  if (values[at(c.b.value)].dtype != wanted) casts += shape.n * shape.k;
+  const bool tf32 = wanted == DType::Float32;
+  if (tf32 ? !is_in_place(shape.a, shape.a.plain) : values[at(c.a.value)].dtype != wanted)
+    casts += shape.m * shape.k;
+  if (tf32 ? !is_in_place(shape.b, !shape.b.plain) : values[at(c.b.value)].dtype != wanted)
+    casts += shape.n * shape.k;
   return {shape.m, shape.n, shape.k, static_cast<int>(item_size(wanted)),
           casts * 8 > (shape.m + shape.n) * shape.k};
 }
@@ -73,34 +76,40 @@ class Side {
  public:
   Side(const Target& target, const View& view, LtOperand operand, DType stored, DType wanted,
        bool inner_is_k, int box_rows)
-      : value_(view.value),
-        across_(!inner_is_k),
-        item_(item_size(wanted)),
-        box_rows_(across_ ? 64 : box_rows) {
+      : value_(view.value), across_(!inner_is_k), item_(item_size(wanted)) {
     VendorRows& rows = operand.rows;
     const auto step = static_cast<std::int64_t>(16 / item_);
     const bool aligned = rows.offset % step == 0 && rows.outer_stride % step == 0;
-    if (stored != wanted || !aligned) {
+    if (across_ && wanted == DType::Float32) {
+      turn_.emplace(target, rows);
+      rows = turn_->result();
+      across_ = false;
+    } else if (stored != wanted || !aligned) {
       cast_.emplace(target, rows, stored, wanted);
       rows = cast_->result();
     }
+    box_rows_ = across_ ? 64 : box_rows;
     offset_bytes_ = at(rows.offset) * item_;
     extents_[0] = at(rows.inner), extents_[1] = at(rows.outer);
     pitch_ = at(rows.outer_stride) * item_;
   }
 
   bool across() const { return across_; }
-  std::size_t workspace_bytes() const { return cast_ ? cast_->bytes() : 0; }
-  std::string source() const { return cast_ ? cast_->source() : std::string(); }
+  std::size_t workspace_bytes() const {
+    return turn_ ? turn_->bytes() : cast_ ? cast_->bytes() : 0;
+  }
+  std::string source() const {
+    return turn_ ? turn_->source() : cast_ ? cast_->source() : std::string();
+  }
 
   /// Queues the conversion when there is one, into the workspace at `place`, which moves on.
   TensorMap bind(const Binding& binding, std::byte*& place) const {
     std::byte* memory = binding.values[at(value_)];
-    if (cast_) {
-      cast_->run(binding.stream, memory, place);
-      memory = place;
-      place += cast_->bytes();
-    }
+    const std::byte* from = memory;
+    if (workspace_bytes() > 0) memory = place;
+    if (turn_) turn_->run(binding.stream, from, memory);
+    if (cast_) cast_->run(binding.stream, from, memory);
+    place += workspace_bytes();
     return map(memory + offset_bytes_);
   }
 
@@ -123,8 +132,9 @@ class Side {
   ValueId value_;
   bool across_;
   std::size_t item_;
-  int box_rows_;
+  int box_rows_ = 0;
   std::optional<VendorCast> cast_;
+  std::optional<VendorTurn> turn_;  // tf32 is multiplied along lines only
   std::size_t offset_bytes_ = 0;
   std::uint64_t extents_[2] = {}, pitch_ = 0;
 };

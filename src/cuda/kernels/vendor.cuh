@@ -6,6 +6,7 @@
 
 #include "cuda/kernels/counter.cuh"
 #include "cuda/kernels/element.cuh"
+#include "cuda/kernels/intrinsics.cuh"
 #include "cuda/kernels/vendor_args.cuh"
 
 namespace tenon::cuda {
@@ -43,6 +44,50 @@ __device__ __forceinline__ void cast_rows(const CastArgs& a) {
   typename To::Storage* to =
       static_cast<typename To::Storage*>(a.out) + batch * a.out_batch + rest * a.out_outer + column;
   *reinterpret_cast<Written*>(to) = written;
+}
+
+/// A tile of a float32 matrix on its other side, its elements rounded to tf32. 256 threads.
+/// Aligned: rows of `in` begin at multiples of 16 bytes, and columns are a multiple of 4.
+template <bool Aligned>
+__device__ __forceinline__ void turn_rows(const TurnArgs& a) {
+  constexpr int kSteps = kTurnSide * kTurnSide / 4 / 256;
+  __shared__ float tile[kTurnSide][kTurnSide + 1];
+  unsigned left = blockIdx.x;
+  const long long row = static_cast<long long>(split<false>(left, a.tiles)) * kTurnSide;
+  const long long column = static_cast<long long>(left) * kTurnSide;
+  // Each step takes 16 lines of 64 elements, four of them a thread.
+  const int line = static_cast<int>(threadIdx.x) / 16,
+            first = static_cast<int>(threadIdx.x) % 16 * 4;
+  float4 x[kSteps];
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    const long long r = row + line + s * 16, c = column + first;
+    const float* from = a.in + r * a.in_pitch + c;
+    x[s] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (r >= a.rows) continue;
+    if constexpr (Aligned) {
+      if (c < a.columns) x[s] = *reinterpret_cast<const float4*>(from);
+    } else {
+      if (c < a.columns) x[s].x = from[0];
+      if (c + 1 < a.columns) x[s].y = from[1];
+      if (c + 2 < a.columns) x[s].z = from[2];
+      if (c + 3 < a.columns) x[s].w = from[3];
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    const float of[4] = {x[s].x, x[s].y, x[s].z, x[s].w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) tile[first + i][line + s * 16] = scalar::float_of(to_tf32(of[i]));
+  }
+  __syncthreads();
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    const int c = line + s * 16;
+    if (column + c < a.columns && row + first < a.out_pitch)
+      *reinterpret_cast<float4*>(a.out + (column + c) * a.out_pitch + row + first) =
+          make_float4(tile[c][first], tile[c][first + 1], tile[c][first + 2], tile[c][first + 3]);
+  }
 }
 
 template <class T, int Width>

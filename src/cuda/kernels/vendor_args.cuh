@@ -18,6 +18,17 @@ struct CastArgs {
   long long out_outer = 0, out_batch = 0;  // multiples of kCastWidth
 };
 
+constexpr int kTurnSide = 64;  // of the tile that a block turns
+
+/// out[column, row] = in[row, column]; columns contiguous in `in`, rows in `out`.
+struct TurnArgs {
+  const float* in = nullptr;
+  float* out = nullptr;
+  long long rows = 0, columns = 0;
+  long long in_pitch = 0, out_pitch = 0;  // out_pitch: a multiple of 4; out is zero up to it
+  Divisor tiles;                          // beside each other along the columns
+};
+
 /// The product [batch, rows, columns], contiguous, that an epilogue reads.
 struct ProductArgs {
   const void* product = nullptr;
