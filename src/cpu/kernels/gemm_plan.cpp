@@ -8,17 +8,23 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kMaxKb = 2048;                    // elements of the reduction packed at once
-constexpr std::int64_t kBlockA = std::int64_t{1} << 20;  // floats of packed A, at most
+constexpr std::int64_t kBlockA = std::int64_t{2} << 20;  // floats of packed A, at most
 constexpr std::int64_t kBlockB = std::int64_t{1} << 21;
 constexpr std::int64_t kKeptA = std::int64_t{6} << 20;  // floats of packed A, where it is kept
 constexpr std::int64_t kPanelBytes = 32 << 10;          // of B's panel in the first-level cache
 constexpr std::int64_t kBlockPanelBytes =
-    128 << 10;                      // the same for block tiles, in the second-level cache
-constexpr double kChunkWork = 5e5;  // multiply-adds that make a chunk worth handing out
+    128 << 10;                            // the same for block tiles, in the second-level cache
+constexpr std::int64_t kChunkRows = 112;  // of the result, at most
+constexpr double kChunkWork = 5e5;        // multiply-adds that make a chunk worth handing out
 constexpr std::int64_t kManyChunks = 16;
 
 std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
+
+// Even parts of `count`, each of `most` or less.
+std::int64_t even_part(std::int64_t count, std::int64_t most) {
+  return div_up(count, div_up(count, most));
+}
 
 // Few rows leave registers for wider tiles; few columns need only one vector.
 int vectors_of(std::int64_t m, std::int64_t n, const KernelSet& kernels) {
@@ -54,12 +60,13 @@ void choose_blocks(GemmPlan& plan) {
   plan.nb = cut(plan.n, plan.nr, kBlockB);
 }
 
-// Starts from chunks whose result and stretch of A stay in the second-level cache together and
-// halves them while that gives work to more threads.
+// Starts from chunks whose result and stretch of A fill half of the second-level cache together,
+// so that neither the last chunk nor a core that others slow down keeps the rest waiting for long,
+// and halves them while that gives work to more threads.
 void choose_chunks(GemmPlan& plan) {
   const std::int64_t rows = div_up(plan.mb, plan.mr), cols = div_up(plan.nb, plan.nr);
-  plan.chunk_m = std::min<std::int64_t>(rows, plan.blocks ? 8 : 16);
-  plan.chunk_n = std::min<std::int64_t>(cols, 8);
+  plan.chunk_m = even_part(rows, (plan.blocks ? 8 * kBlockEdge : kChunkRows) / plan.mr);
+  plan.chunk_n = even_part(cols, 8);
   const auto chunks = [&] { return div_up(rows, plan.chunk_m) * div_up(cols, plan.chunk_n); };
   const auto work = [&] {
     return static_cast<double>(plan.chunk_m * plan.mr) *

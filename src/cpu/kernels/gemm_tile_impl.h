@@ -301,27 +301,38 @@ void pack_transposed_as(const RowSource& source, std::int64_t k, bool round, flo
   }
 }
 
+// Columns [0, filled) of k rows, zero up to `stored`; filled <= stored <= lanes.
+template <class V, bool Pairs, DType D>
+[[gnu::always_inline]] inline void pack_columns(const char* src, std::int64_t row_bytes,
+                                                std::int64_t k, int filled, int stored, bool round,
+                                                float* dst, std::int64_t width) {
+  const typename V::reg zero = V::zero();
+  for (std::int64_t i = 0; i < k; i += Pairs ? 2 : 1, dst += width) {
+    typename V::reg word = load_words<V, D>(src, 0, filled, round);
+    src += row_bytes;
+    if constexpr (Pairs) {
+      word = V::zip_pairs(word, i + 1 < k ? load_words<V, D>(src, 0, filled, round) : zero);
+      src += row_bytes;
+    }
+    V::store_part(dst, word, stored);
+  }
+}
+
 template <class V, bool Pairs, DType D>
 void pack_rows_as(const char* src, std::int64_t row_bytes, std::int64_t k, int cols, bool round,
                   float* dst, std::int64_t width) {
   constexpr int L = V::lanes;
-  for (std::int64_t i = 0; i < k; i += Pairs ? 2 : 1) {
-    for (std::int64_t j = 0; j < width; j += L) {
-      const int filled = cols - j < L ? static_cast<int>(cols - j) : L;
-      const int stored = width - j < L ? static_cast<int>(width - j) : L;
-      typename V::reg word = V::zero();
-      if (filled > 0) {
-        word = load_words<V, D>(src + i * row_bytes, j, filled, round);
-        if constexpr (Pairs) {
-          const bool last = i + 1 >= k;
-          word = V::zip_pairs(
-              word,
-              last ? V::zero() : load_words<V, D>(src + (i + 1) * row_bytes, j, filled, round));
-        }
-      }
-      V::store_part(dst + j, word, stored);
+  constexpr std::int64_t kItem = D == DType::Float32 ? 4 : 2;
+  for (std::int64_t j = 0; j < width; j += L) {
+    const int left = cols > j ? static_cast<int>(cols - j) : 0;
+    const int filled = left < L ? left : L;
+    const int stored = width - j < L ? static_cast<int>(width - j) : L;
+    if (filled == L) {  // known to the compiler: no masks
+      pack_columns<V, Pairs, D>(src + j * kItem, row_bytes, k, L, L, round, dst + j, width);
+    } else {
+      pack_columns<V, Pairs, D>(src + j * kItem, row_bytes, k, filled, stored, round, dst + j,
+                                width);
     }
-    dst += width;
   }
 }
 
