@@ -196,12 +196,13 @@ class Model {
   }
   static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
     const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
-    if (o.prologue != nullptr)
-      return copies * (10 + (o.window != 0 ? 4 : 0) + o.vector * (2 + prologue_work(o)));
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
     // Whoever reads along k takes its k apart once a stage; short lines have been slow on H200.
     const double apart = o.along_k && o.inner_digits > 1 ? 128.0 * 32 / t.k : 0;
-    return copies * ((through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0)) + apart;
+    double instructions = (through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0);
+    if (o.prologue != nullptr)  // single elements wait for their addresses anyway
+      instructions = o.vector == 1 ? 9 + prologue_work(o) : 10 + o.vector * (2 + prologue_work(o));
+    return copies * instructions + apart;
   }
 
   const ContractionForm& form_;

@@ -87,16 +87,17 @@ bool copies_at_once(const OperandForm& o, bool along_k, int vector,
 
 /// Tiles lie as the operand lies in memory.
 void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) {
-  // A prologue takes 4 elements, or 8 where those are no more than 16 bytes.
-  const int vector = o.prologue == nullptr     ? static_cast<int>(16 / item_size(o.dtype))
-                     : item_size(o.dtype) <= 2 ? 8
-                                               : 4;
-  for (const bool along_k : {true, false})
-    if (copies_at_once(o, along_k, vector, batch_strides)) {
-      o.along_k = along_k;
-      o.vector = vector;
-      return;
-    }
+  // A prologue takes 8 elements of up to 16 bytes in all, or 4.
+  std::vector<int> vectors{static_cast<int>(16 / item_size(o.dtype))};
+  if (o.prologue != nullptr) vectors = {4};
+  if (o.prologue != nullptr && item_size(o.dtype) <= 2) vectors = {8, 4};
+  for (const int vector : vectors)
+    for (const bool along_k : {true, false})
+      if (copies_at_once(o, along_k, vector, batch_strides)) {
+        o.along_k = along_k;
+        o.vector = vector;
+        return;
+      }
   const std::int64_t inner = std::abs(last_stride(o.operand.inner, o.inner_digits)),
                      outer = std::abs(last_stride(o.operand.outer, o.outer_digits));
   // Along the longer run of neighbours; where there is none, the shorter steps.
