@@ -210,6 +210,8 @@ TEST_CASE("cuda opaque: pooling and its gradients") {
                             {{2, 1, 6, 10}, {1, 1, 2, 2, 0, 0, 1, 1, 0, 1}},
                             {{1, 3, 5, 8}, {2, 2, 3, 2, 0, 0, 2, 1, 0, 1}},
                             {{3, 2, 1, 1}, {1, 1, 1, 1, 0, 0, 1, 1, 0, 1}},
+                            {{5, 9, 11, 11}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}},
+                            {{1, 2, 46, 47}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}},
                             {{0, 2, 4, 4}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}}};
   for (const PoolCase& c : cases) check_pools(c, DType::Float32);
   for (const DType dtype : kFloating) {

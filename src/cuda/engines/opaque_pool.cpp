@@ -1,4 +1,6 @@
 // Pooling: geometry to text, sizes to arguments.
+#include <numeric>
+
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/kernels/pool_args.cuh"
 
@@ -28,6 +30,14 @@ std::string window_type(const PoolAttrs& v, const PoolArgs& args) {
   return cat("Window<", v.kernel_h, ", ", v.kernel_w, ", ", v.stride_h, ", ", v.stride_w, ", ",
              v.pad_h, ", ", v.pad_w, ", ", v.dil_h, ", ", v.dil_w, ", ",
              truth(v.count_include_pad != 0), ", ", truth(all_inside(v, args)), ">");
+}
+
+/// How many planes a block stages at a time: a multiple of 16 bytes; 0 when they are too large.
+int planes_of_block(const PoolArgs& args, DType dtype) {
+  const std::int64_t plane = args.height * args.width;
+  const std::int64_t least =
+      16 / std::gcd(std::int64_t{16}, plane * static_cast<std::int64_t>(item_size(dtype)));
+  return static_cast<int>(kPoolStaged / (least * plane) * least);
 }
 
 struct Name {
@@ -67,18 +77,27 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
   args.count = threads.numel();
   args.rows = make_divisor(threads[2]);
   args.columns = make_divisor(threads[3]);
-  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid_over(args.count));
+  args.planes = large[0] * large[1];
+  const bool pairs = v.stride_w == 2 && args.width % 2 == 0;
+  if (by_window && op == Op::MaxPool2dGrad && !pairs && args.count > 0)
+    args.planes_of_block = planes_of_block(args, call.out().dtype);
+  const bool staged = args.planes_of_block > 0;
+  const Grid grid = staged ? grid_over((args.planes + args.planes_of_block - 1) /
+                                       args.planes_of_block * kOpaqueThreads)
+                           : grid_over(args.count);
+  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid);
   if (args.count == 0) return kernel;
   const bool wide = needs_wide(args.count);
   Name name = name_of(op);
   if (by_window) {
-    const bool pairs = v.stride_w == 2 && args.width % 2 == 0;
     name = {op == Op::MaxPool2dGrad ? "max_pool_grad_disjoint" : "avg_pool_grad_disjoint",
             pairs ? ", true" : ", false"};
   }
-  kernel->compile_body(call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
-                       cat(name.function, "<", element_name(call.out().dtype), ", ",
-                           window_type(v, args), ", ", truth(wide), name.more, ">(a)"));
+  if (staged) name = {"max_pool_grad_staged", ""};
+  kernel->compile_body(
+      call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
+      cat(name.function, "<", element_name(call.out().dtype), ", ", window_type(v, args),
+          staged ? "" : cat(", ", truth(wide)), name.more, ">(a)"));
   return kernel;
 }
 

@@ -181,6 +181,57 @@ __device__ __forceinline__ void max_pool_grad_disjoint(const PoolArgs& a) {
                           [&](int i, int j) { return i * width + j == where ? g : 0; });
 }
 
+struct alignas(16) PoolWord {
+  unsigned at[4];
+};
+
+/// Copies elements between arrays that begin at multiples of 16 bytes.
+template <class Storage>
+__device__ __forceinline__ void copy_planes(Storage* to, const Storage* from, int elements) {
+  constexpr int kElements = 16 / static_cast<int>(sizeof(Storage));
+  const int words = elements / kElements;
+  for (int i = static_cast<int>(threadIdx.x); i < words; i += static_cast<int>(blockDim.x))
+    reinterpret_cast<PoolWord*>(to)[i] = reinterpret_cast<const PoolWord*>(from)[i];
+  for (int i = words * kElements + static_cast<int>(threadIdx.x); i < elements;
+       i += static_cast<int>(blockDim.x))
+    to[i] = from[i];
+}
+
+/// Disjoint windows in planes so small that a block has several on chip: it reads and writes whole
+/// words of 16 bytes, whatever the width, and a thread turns the elements of its windows into the
+/// gradient where they lie.
+template <class E, class W>
+__device__ __forceinline__ void max_pool_grad_staged(const PoolArgs& a) {
+  using Storage = typename E::Storage;
+  __shared__ __align__(16) Storage planes[kPoolStaged];
+  const long long first = static_cast<long long>(blockIdx.x) * a.planes_of_block;
+  const int count =
+      static_cast<int>(min(a.planes - first, static_cast<long long>(a.planes_of_block)));
+  const int plane = static_cast<int>(a.height * a.width),
+            windows = static_cast<int>(a.windows_h * a.windows_w);
+  copy_planes(planes, static_cast<const Storage*>(a.in[0]) + first * plane, count * plane);
+  __syncthreads();
+  for (int n = static_cast<int>(threadIdx.x); n < count * windows;
+       n += static_cast<int>(blockDim.x)) {
+    const typename E::Value g = E::load(a.in[1], first * windows + n);
+    unsigned column = static_cast<unsigned>(n);
+    unsigned row = split<false>(column, a.columns);
+    const int at = static_cast<int>(split<false>(row, a.rows)) * plane;
+    const int p = static_cast<int>(row), q = static_cast<int>(column);
+    const W window(p, q, a);
+    const int where = window.template largest<E>(planes, at);
+    const int i_end = p + 1 == a.windows_h ? window.height : window.h0 + W::kStrideH;
+    const int j_end = q + 1 == a.windows_w ? window.width : window.w0 + W::kStrideW;
+    for (int i = window.h0; i < i_end; ++i)
+      for (int j = window.w0; j < j_end; ++j) {
+        const int offset = i * window.width + j;
+        E::store(planes, at + offset, offset == where ? g : 0);
+      }
+  }
+  __syncthreads();
+  copy_planes(static_cast<Storage*>(a.out) + first * plane, planes, count * plane);
+}
+
 template <class E, class W, bool Wide>
 __device__ __forceinline__ void avg_pool(const PoolArgs& a) {
   const Place<Wide> at(a);

@@ -5,6 +5,9 @@
 
 namespace tenon::cuda {
 
+/// Elements of the planes that a block has on chip where it stages them.
+inline constexpr int kPoolStaged = 2048;
+
 struct PoolArgs {
   const void* in[2] = {};
   void* out = nullptr;
@@ -12,6 +15,8 @@ struct PoolArgs {
   Divisor columns, rows;                   // of the array that threads stand for
   long long height = 0, width = 0;         // of the unpooled array
   long long windows_h = 0, windows_w = 0;  // of the pooled array
+  long long planes = 0;                    // staged: of all
+  int planes_of_block = 0;                 // staged: their bytes are a multiple of 16
 };
 
 }  // namespace tenon::cuda

@@ -1370,8 +1370,8 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
-tenon_max_pool_grad_disjoint(const PoolArgs a) {
-  max_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, false>(a);
+tenon_max_pool_grad_staged(const PoolArgs a) {
+  max_pool_grad_staged<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>>(a);
 }
 
 // ---- next launch ----
