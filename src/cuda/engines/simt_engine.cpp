@@ -22,16 +22,15 @@ namespace {
 
 /// m x n results a block, k deep a stage; `residents` blocks have room on a multiprocessor.
 struct Tile {
-  int m, n, k, stages, thread_m, thread_n, residents;
+  int m, n, k, stages, residents;
 
-  int threads() const { return m / thread_m * (n / thread_n); }
+  int threads() const { return m * n / 64; }
   int shared_bytes() const {  // as in SimtBlock
     return 16 + 4 * std::max(stages * k * (m + n), m * (n + 8));
   }
 };
 
-constexpr Tile kTiles[] = {
-    {128, 128, 16, 3, 16, 8, 2}, {64, 128, 32, 3, 8, 8, 3}, {128, 64, 32, 3, 8, 8, 3}};
+constexpr Tile kTiles[] = {{128, 128, 16, 4, 2}, {128, 64, 16, 4, 4}};
 constexpr int kMostSplits = 16;
 constexpr int kTickets = 16384;
 
@@ -54,27 +53,24 @@ bool is_possible(const SimtSizes& s, const Config& config) {
 }
 
 SimtSizes class_of(SimtSizes s) {
-  s.m = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(s.m)));
   s.k = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(s.k)));
   return s;
 }
 
 /// Cycles on 132 multiprocessors, fitted to an H200: a number of the model, not of the card.
 double cycles(const SimtSizes& s, const Config& config) {
-  constexpr double kMultiprocessors = 132, kStart = 4000, kAlone = 1.25, kBytes = 20;
+  constexpr std::int64_t kMultiprocessors = 132;
+  constexpr double kMultiplyAdds = 100, kBytes = 7;  // a cycle of a multiprocessor
   const Tile& t = *config.tile;
-  const std::int64_t blocks = tiles_of(s, t) * config.splits;
-  const double even = static_cast<double>(divide_up(blocks, 132));
-  // Blocks run `residents` at a time; a last one that runs alone is slower.
-  const double rest = static_cast<double>(divide_up(blocks, 132) % t.residents);
-  const double share = even + (rest > 0 ? (kAlone - 1) * rest : 0);
-  const double steps = static_cast<double>(divide_up(divide_up(s.k, config.splits), t.k));
-  const double issue = t.thread_m == 16 ? 1.2 : 1.35;  // cycles a multiply-add
-  const double step = t.m * t.n * t.k / 128.0 * issue;
-  const double results = static_cast<double>(s.m) * static_cast<double>(s.n) * 4;
-  double out = results * 3 / kBytes / kMultiprocessors;
-  if (config.splits > 1) out += results * 2 * config.splits / kBytes / kMultiprocessors + kStart;
-  return kStart + share * steps * step + out;
+  const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, kMultiprocessors);
+  const std::int64_t warps = std::min<std::int64_t>(blocks, t.residents) * t.threads() / 32;
+  double work = static_cast<double>(blocks * divide_up(s.k, config.splits) * t.m * t.n);
+  if (warps < 16) work *= 1.06;  // they do not hide what the others wait for
+  if (blocks == 1) work *= 1.05;
+  if (t.n == 64) work *= 1.01;
+  const double partials =
+      config.splits == 1 ? 0 : static_cast<double>(s.m * s.n * 8 * config.splits);
+  return work / kMultiplyAdds + partials / kBytes / kMultiprocessors;
 }
 
 std::vector<Config> configs(const SimtSizes& sizes) {
@@ -121,16 +117,15 @@ const char* refusal(const Region& region, std::span<const Value> values, LtShape
   if (c.tf32) return "it computes in tf32";
   if (!lt_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
+  if (shape.a.plain || !shape.b.plain) return "an operand that is contiguous along the inner sum";
   if (!is_readable(shape.a) || !is_readable(shape.b))
     return "lines that are no multiples of 16 bytes";
   return nullptr;
 }
 
-/// Enough work to fill a card with tiles that are mostly inside.
-bool is_worth(const SimtSizes& sizes) {
-  const SimtSizes s = class_of(sizes);
-  return s.m >= 64 && s.n >= 64 && s.k >= 64 &&
-         static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) >= 1 << 26;
+/// Measured on an H200: results that fill a card, sums long enough to be bound by arithmetic.
+bool is_worth(const SimtSizes& s) {
+  return std::min({s.m, s.n, s.k}) >= 256 && s.m * s.n >= std::int64_t{1} << 20;
 }
 
 /// Counters of its own for every kernel that splits: launches that run side by side must not share
@@ -161,8 +156,6 @@ class SimtKernel final : public Kernel {
     p.tiles_n = static_cast<int>(divide_up(shape.n, tile_.n));
     p.k_per_split = static_cast<int>(round_up(divide_up(shape.k, config.splits), tile_.k));
     p.splits = static_cast<int>(divide_up(shape.k, p.k_per_split));
-    const Shape& rows = region.contraction.a_shape;
-    p.batch_rows = make_divisor(rows[rows.rank() - 2]);
     const std::int64_t tiles = std::int64_t{p.tiles_m} * p.tiles_n;
     grid_ = {static_cast<std::uint32_t>(tiles), static_cast<std::uint32_t>(p.splits), 1};
     if (config.splits > 1) {
@@ -172,8 +165,7 @@ class SimtKernel final : public Kernel {
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
     if (arguments_.words.empty()) arguments_.words.push_back(0);
-    const bool batches = rows[rows.rank() - 2] != shape.m;
-    kernel_ = compile(target, text(shape, config.splits > 1, batches, printed.code));
+    kernel_ = compile(target, text(config.splits > 1, printed.code));
   }
 
   void run(const Binding& binding) const override {
@@ -206,17 +198,13 @@ class SimtKernel final : public Kernel {
     }
   };
 
-  Source text(const LtShape& shape, bool split, bool batches, const std::string& epilogue) const {
+  Source text(bool split, const std::string& epilogue) const {
     const Tile& t = tile_;
     std::string text =
         cat("#include \"cuda/kernels/gemm_simt.cuh\"\n", epilogue,
             "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kM = ", t.m,
             ", kN = ", t.n, ", kK = ", t.k, ", kThreads = ", t.threads(), ", kStages = ", t.stages,
-            ", kThreadM = ", t.thread_m, ", kThreadN = ", t.thread_n,
-            ", kStoreVector = ", shape.n % 4 == 0 ? 4 : 1,
-            ";\n  static constexpr bool kAlongA = ", truth(shape.a.plain),
-            ", kAlongB = ", truth(!shape.b.plain), ", kSplit = ", truth(split),
-            ", kBatches = ", truth(batches), ";\n};\n");
+            ";\n  static constexpr bool kSplit = ", truth(split), ";\n};\n");
     if (split) text += cat("__device__ unsigned simt_tickets[", kTickets, "];\n");
     text += cat("using Block = SimtBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
                 t.shared_bytes(), ");\n\nextern \"C\" __global__ void __launch_bounds__(",
@@ -251,14 +239,9 @@ class SimtEngine final : public Engine {
     return reason == nullptr;
   }
 
-  // Measured on an H200: faster than cuBLASLt where tiles of 128 x 128 fill a card; smaller tiles
-  // are about as fast, where the tuner decides.
+  // Measured on an H200: as fast as cuBLASLt's own loop, and no pass of its own for the epilogue.
   int preference(const Region& region) const override {
-    LtShape shape;
-    if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul ||
-        !lt_shape(region.contraction, shape, nullptr))
-      return -1;
-    return std::min({shape.m, shape.n, shape.k}) >= 256 ? 2 : -1;
+    return region.kind == RegionKind::Contraction && region.contraction.has_epilogue ? 2 : 0;
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

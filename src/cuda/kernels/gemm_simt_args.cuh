@@ -2,12 +2,9 @@
 // these structs.
 #pragma once
 
-#include "cuda/kernels/divisor.cuh"
-
 namespace tenon::cuda {
 
-/// Lines that are contiguous along one of the matrix's axes, `pitch` elements apart along the
-/// other.
+/// Lines along the result's axis, `pitch` elements apart along k.
 struct SimtOperand {
   const float* data = nullptr;
   int pitch = 0;
@@ -18,9 +15,8 @@ struct SimtProblem {
   int m = 0, n = 0, k = 0;
   int tiles_m = 0, tiles_n = 0;
   int k_per_split = 0, splits = 1;  // block (x, y): tile x, k from y * k_per_split
-  Divisor batch_rows;         // kBatches: m holds [batch, rows] of the result, so many rows a batch
-  float* partials = nullptr;  // [tile][split][kM][kN] when splits > 1
-  unsigned long long ticket = 0;  // first of the counters of this launch
+  float* partials = nullptr;        // [tile][split][kM][kN] when splits > 1
+  unsigned long long ticket = 0;    // first of the counters of this launch
 };
 
 }  // namespace tenon::cuda
