@@ -422,7 +422,7 @@ class Fuser {
 
   // A result that only one later sweep reads, and that is quickly made again from values which are
   // stored anyway (1 - y*y beside y), moves to its reader: the greedy walk had put it where its
-  // arguments are made. A conversion to a wider type moves alone, so that the narrow one is stored.
+  // arguments are made.
   void sink() {
     for (int a = 0; a < static_cast<int>(out_.groups.size()); ++a) {
       if (out_.groups[a].items.size() < 2 || out_.groups[a].kind == RegionKind::Opaque) continue;
@@ -448,9 +448,11 @@ class Fuser {
     for (auto it = from.items.rbegin(); it != from.items.rend(); ++it)
       if (sinks(*it, a, b, moves)) moved.push_back(*it);
     if (moved.empty()) return;
-    if (!need_only_stored(moved, a))
-      std::erase_if(moved, [this, b](int i) { return !widens_for(g_.items[i], b); });
-    if (moved.empty()) return;
+    // Every value that the moved items take from here must be stored for somebody else already.
+    for (int i : moved)
+      for (const Ref& arg : g_.items[i].args)
+        if (out_.group_of[arg.item] == a && !moves(arg.item) && !stored_anyway(arg.item, a, moves))
+          return;
     if (to.items.size() + moved.size() > kMaxItems) return;
     for (int i : moved) {
       from.items.erase(std::find(from.items.begin(), from.items.end(), i));
@@ -460,25 +462,6 @@ class Fuser {
     std::sort(to.items.begin(), to.items.end());
     group_note(b,
                cat("makes ", item_title(g_.items[moved.back()]), " again instead of reading it"));
-  }
-
-  bool widens_for(const Item& item, int b) const {
-    return item.op == Op::Cast &&
-           item_size(item.dtype) > item_size(g_.items[item.args[0].item].dtype) &&
-           std::all_of(item.users.begin(), item.users.end(),
-                       [&](int user) { return out_.group_of[user] == b; });
-  }
-
-  // Whether every value that these items take from group a is stored for somebody else already.
-  bool need_only_stored(const std::vector<int>& moved, int a) const {
-    const auto moves = [&moved](int i) {
-      return std::find(moved.begin(), moved.end(), i) != moved.end();
-    };
-    for (int i : moved)
-      for (const Ref& arg : g_.items[i].args)
-        if (out_.group_of[arg.item] == a && !moves(arg.item) && !stored_anyway(arg.item, a, moves))
-          return false;
-    return true;
   }
 
   template <class F>

@@ -113,38 +113,6 @@ Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounde
   return rounded[&node] = make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
 }
 
-bool is_product(const Node& node) {
-  return !node.realised() && op_info(node.op).kind == OpKind::Contraction;
-}
-
-// Whether `node` is computed, in a few steps and element by element, from what products read
-// rounded.
-bool derives_from_rounded(const Node& node, const Rounded& rounded, int steps = 4) {
-  if (steps == 0 || node.realised() || op_info(node.op).kind != OpKind::Elementwise) return false;
-  return std::any_of(node.in().begin(), node.in().end(), [&](const Node* input) {
-    return rounded.count(input) != 0 || derives_from_rounded(*input, rounded, steps - 1);
-  });
-}
-
-// A gradient that products read rounded, and that is a product's result times a derivative which
-// waits for it since the activation was computed: the derivative waits in 16 bits as well.
-Roots keep_derivatives_rounded(const Roots& roots, const Rounded& rounded) {
-  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    const auto found = rounded.find(&node);
-    if (node.op != Op::Mul || found == rounded.end()) return {};
-    const int d = is_product(*node.input(0)) ? 1 : 0;
-    const Tensor& derivative = inputs[static_cast<std::size_t>(d)];
-    if (!is_product(*node.input(1 - d)) || derivative.shape() != node.shape ||
-        !derives_from_rounded(*node.input(d), rounded))
-      return {};
-    const Tensor kept =
-        make_node(Op::Cast, found->second.dtype(), node.shape, {}, std::span(&derivative, 1));
-    const Tensor wide = make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&kept, 1));
-    const Tensor factors[2] = {d == 0 ? wide : inputs[0], d == 0 ? inputs[1] : wide};
-    return make_node(Op::Mul, node.dtype, node.shape, node.attrs, factors);
-  });
-}
-
 // A bias's gradient sums up what the products next to it read rounded: summed from there, nobody
 // reads the float32 values any more, and they are never written.
 Roots sum_rounded(const Roots& roots, const Rounded& rounded) {
@@ -179,7 +147,7 @@ Roots autocast(Roots roots, const PlanOptions& options) {
                                 narrowed(inputs[1], narrow, options, rounded)};
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   });
-  return rounded.empty() ? roots : keep_derivatives_rounded(sum_rounded(roots, rounded), rounded);
+  return rounded.empty() ? roots : sum_rounded(roots, rounded);
 }
 
 std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {

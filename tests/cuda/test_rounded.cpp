@@ -161,25 +161,6 @@ TEST_CASE("cuda rounded: sums of what products read rounded are taken of the rou
   CHECK(distance(Tensor::from(seen, {520}), cast(exact, DType::Float32).eval()) < 2e-3);
 }
 
-TEST_CASE("cuda rounded: a derivative waits for its gradient in 16 bits") {
-  if (!has_card()) return;
-  const OnCard card(Precision::Bf16);
-  const Tensor x = randn({300, 320}).eval(), g = randn({300, 340}).eval();
-  const Tensor w = variable(randn({520, 320}) * 0.05), v = variable(randn({340, 520}) * 0.05);
-  const auto gradients = [&](const Tensor& in, const Tensor& out) {
-    const Tensor loss = sum(square(linear(sigmoid(linear(in, w)), v) - out));
-    const std::vector<Tensor> of{w, v};
-    return grad(loss, of);
-  };
-  CompiledFunction step =
-      compile([&](const std::vector<Tensor>& in) { return gradients(in[0], in[1]); });
-  // Neither the activation nor its derivative is written in float32.
-  CHECK_FALSE(contains(step.plan({x, g}).steps(), "float32[300, 520]"));
-  const Tensor seen = step({x, g})[0];
-  set_precision(Precision::Fp32);
-  CHECK(distance(gradients(x, g)[0].eval(), seen) < 1e-2);
-}
-
 TEST_CASE("rounded: a program of the CPU keeps no copies") {
   set_precision(Precision::Bf16);
   Network n;

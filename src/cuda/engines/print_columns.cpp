@@ -108,8 +108,7 @@ class ColumnsPrinter {
         registers += divide_up(wide_ * static_cast<std::int64_t>(
                                            item_size(sweeps_.values[at(instr.view.value)].dtype)),
                                4);
-    // A block of 1024 threads has few steps to take, and all of its loads pass through one port.
-    unrolled_ = options_.one_block ? 2 : kMostUnrolled;
+    unrolled_ = kMostUnrolled;
     while (unrolled_ > 1 && unrolled_ * registers > kRegisters) unrolled_ /= 2;
   }
 

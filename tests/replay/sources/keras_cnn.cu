@@ -670,16 +670,16 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
       const Index c1 = k_step;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-      for (Index first = start + lane; first < end; first += kReduced * 2) {
-        Held<1> held[2];
+      for (Index first = start + lane; first < end; first += kReduced * 8) {
+        Held<1> held[8];
 #pragma unroll
-        for (int u = 0; u < 2; ++u) {
+        for (int u = 0; u < 8; ++u) {
           const Index at = first + u * kReduced, r = at < end ? at : end - 1;
           const Index c0 = r;
           held[u] = hold<1>(a, c0, c1);
         }
 #pragma unroll
-        for (int u = 0; u < 2; ++u) {
+        for (int u = 0; u < 8; ++u) {
           const Index at = first + u * kReduced, r = at < end ? at : end - 1;
           const Index c0 = r;
           elements<1, 1>(a, c0, c1, held[u], at < end, g0);
