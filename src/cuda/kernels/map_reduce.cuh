@@ -117,10 +117,13 @@ __device__ __forceinline__ T reduce_columns(const T (&x)[W]) {
     if (t % 32 < Kept) of_warp[t / 32 * kRow + v * kPitch + t % Kept] = y;
   }
   __syncthreads();
-  const T* column = of_warp + t % W * kPitch + t % kColumns / W;
-  T result = column[0];
+  T result = x[0];
+  if (t < kColumns) {
+    const T* column = of_warp + t % W * kPitch + t / W;
+    result = column[0];
 #pragma unroll
-  for (int w = 1; w < Threads / 32; ++w) result = Op::combine(result, column[w * kRow]);
+    for (int w = 1; w < Threads / 32; ++w) result = Op::combine(result, column[w * kRow]);
+  }
   __syncthreads();
   return result;
 }
