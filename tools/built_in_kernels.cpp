@@ -1,6 +1,7 @@
 // Writes the store of kernels that are compiled ahead (cmake/TenonCubins.cmake): plans the
-// reference networks for cards that need not be there and compiles every kernel that the plans ask
-// for.
+// reference networks for cards that need not be there, from the initial values of their weights
+// over training and evaluation to the steps that 'tenon bench' times, and compiles every kernel
+// that the plans ask for.
 //
 //   tenon_built_in STORE
 #include <tenon/error.h>
@@ -24,6 +25,8 @@
 #include "cuda/jit/nvrtc.h"
 #include "graph/node.h"
 #include "plan/program.h"
+#include "train/resident.h"
+#include "train/step.h"
 
 using namespace tenon;
 
@@ -33,14 +36,15 @@ struct Network {
   const char* model;
   const char* optimizer;
   std::int64_t batch;
+  bool pictures;  // trained on sets of 28 x 28 pictures in the card's memory
 };
 
 // The kernels depend on the sizes' patterns alone, so the wide one may be narrower here.
-const Network kNetworks[] = {{"lenet5", "sgd", 64},
-                             {"lenet5", "adam", 64},
-                             {"keras_cnn", "adam", 128},
-                             {"mlp:784-64-128-32-10", "sgd", 1024},
-                             {"mlp:2048-512-512-512-2048", "sgd", 64}};
+const Network kNetworks[] = {{"lenet5", "sgd", 64, true},
+                             {"lenet5", "adam", 64, true},
+                             {"keras_cnn", "adam", 128, true},
+                             {"mlp:784-64-128-32-10", "sgd", 1024, true},
+                             {"mlp:2048-512-512-512-2048", "sgd", 64, false}};
 
 cuda::Target card(int arch) {
   cuda::Target target;
@@ -65,23 +69,68 @@ void plan_roots(const std::vector<Tensor>& roots, const cuda::Target& target,
   plan_program(roots, leaves, options);
 }
 
-void plan_network(const Network& n, const cuda::Target& target, Arithmetic arithmetic) {
-  const nn::AnyModule net = models::create(n.model);
+Owned<optim::Optimizer> optimizer_of(const Network& n, const nn::AnyModule& net,
+                                     double weight_decay) {
   optim::OptimizerOptions options;
+  options.weight_decay = weight_decay;
   if (std::string(n.optimizer) == "sgd") options.momentum = 0.9;
-  const auto optimizer = optim::create(n.optimizer, net, options);
+  return optim::create(n.optimizer, net, options);
+}
+
+/// What 'tenon bench' times, with and without weight decay, and predictions.
+void plan_plain_steps(const Network& n, const cuda::Target& target, Arithmetic arithmetic) {
+  const nn::AnyModule net = models::create(n.model);
   const std::string model = n.model;
-  const std::int64_t width = model.rfind("mlp:", 0) == 0 ? std::stoll(model.substr(4)) : 784;
-  const Shape space = width == 784 ? Shape{n.batch, 1, 28, 28} : Shape{n.batch, width};
+  const std::int64_t width = n.pictures ? 784 : std::stoll(model.substr(4));
+  const Shape space = n.pictures ? Shape{n.batch, 1, 28, 28} : Shape{n.batch, width};
   const Tensor x =
       Tensor::from(std::vector<float>(static_cast<std::size_t>(n.batch * width)), space);
   const Tensor y =
       Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(n.batch)), {n.batch});
   plan_roots({net(x)}, target, arithmetic);
-  const Tensor loss = cross_entropy(net(x), y);
-  std::vector<Tensor> roots = optimizer->updates(grad(loss, optimizer->parameters()));
-  roots.insert(roots.begin(), loss);
-  plan_roots(roots, target, arithmetic);
+  plan_roots({softmax(net(x))}, target, arithmetic);
+  plan_roots({randn(space)}, target, arithmetic);
+  plan_roots({randint(0, 10, {n.batch})}, target, arithmetic);
+  for (const double decay : {0.0, 5e-4}) {
+    const auto optimizer = optimizer_of(n, net, decay);
+    const Tensor loss = cross_entropy(net(x), y);
+    std::vector<Tensor> roots = optimizer->updates(grad(loss, optimizer->parameters()));
+    roots.insert(roots.begin(), loss);
+    plan_roots(roots, target, arithmetic);
+  }
+}
+
+/// What 'tenon train' runs: initial weights, steps on a set in the card's memory, evaluation.
+void plan_run(const Network& n, double decay, const cuda::Target& target, Arithmetic arithmetic) {
+  constexpr std::int64_t kExamples = 1000, kTestBatch = 250;
+  set_precision(arithmetic == Arithmetic::Fp16 ? Precision::Fp16 : Precision::Fp32);
+  const nn::AnyModule net = models::create(n.model);
+  for (const nn::NamedTensor& p : net.named_parameters())
+    plan_roots({nn::init::uniform(p.tensor.shape(), -0.1, 0.1)}, target, arithmetic);
+  const auto optimizer = optimizer_of(n, net, decay);
+  train::TrainStep step(net, nn::CrossEntropyLoss(), *optimizer, train::TrainOptions());
+  train::ResidentSet set;
+  set.inputs = Tensor::from(std::vector<std::uint8_t>(kExamples * 784), {kExamples, 1, 28, 28});
+  set.targets = Tensor::from(std::vector<std::int64_t>(kExamples), {kExamples});
+  set.scaled = true;
+  set.factor = 0.01F;
+  set.offset = -0.4F;
+  step.use(set);
+  const std::vector<double> wide = optimizer->rates(1);
+  const Shape groups{static_cast<std::int64_t>(wide.size())};
+  const Tensor rates = optimizer->rate_dtype() == DType::Float64
+                           ? Tensor::from(wide, groups)
+                           : Tensor::from(std::vector<float>(wide.size(), 1.0F), groups);
+  const Tensor numbers =
+      Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(n.batch)), {n.batch});
+  plan_roots(step.graph_on_card(numbers, rates), target, arithmetic);
+
+  net.eval();
+  const Tensor x = Tensor::from(std::vector<float>(kTestBatch * 784), {kTestBatch, 1, 28, 28});
+  const Tensor y = Tensor::from(std::vector<std::int64_t>(kTestBatch), {kTestBatch});
+  const Tensor scores = net(x);
+  plan_roots({cross_entropy(scores, y), scores}, target, arithmetic);
+  set_precision(Precision::Fp32);
 }
 
 struct Job {
@@ -94,8 +143,12 @@ struct Job {
 void write_store(const std::string& path) {
   for (const int arch : {80, 90})
     for (const Network& network : kNetworks)
-      for (const Arithmetic each : {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16})
-        plan_network(network, card(arch), each);
+      for (const Arithmetic each :
+           {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16, Arithmetic::Fp16}) {
+        plan_plain_steps(network, card(arch), each);
+        if (!network.pictures) continue;
+        for (const double decay : {0.0, 5e-4}) plan_run(network, decay, card(arch), each);
+      }
 
   std::vector<Job> jobs;
   for (const int arch : {80, 90})

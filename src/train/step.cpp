@@ -34,6 +34,8 @@ Tensor in_one(const std::vector<Tensor>& figures) {
 
 Tensor number(double value) { return variable(scalar(value)); }
 
+bool on_card() { return current_device().kind != Device::Kind::Cpu; }
+
 }  // namespace
 
 LossScale::LossScale() : scale(number(kStart)), good_steps(number(0)) {}
@@ -49,9 +51,10 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
       classes_(options.classes),
       open_(variable(ones({}, DType::Bool), "guard")) {
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
-  on_batch_ = compile([this](const std::vector<Tensor>& in) { return trace(in[0], in[1], {}); });
+  on_batch_ =
+      compile([this](const std::vector<Tensor>& in) { return trace(in[0], in[1], {}, on_card()); });
   on_numbers_ = compile([this](const std::vector<Tensor>& in) {
-    return trace(set_->input(in[0]), set_->target(in[0]), in[1]);
+    return trace(set_->input(in[0]), set_->target(in[0]), in[1], on_card());
   });
 }
 
@@ -78,15 +81,14 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, Tensor& guard,
   guard = guard.defined() ? logical_and(guard, fine) : fine;
 }
 
-std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target,
-                                     const Tensor& rates) {
+std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, const Tensor& rates,
+                                     bool queued) {
   net_.train();
   const Tensor scores = net_(input);
   const Tensor value = loss_(scores, target);
   check_loss(value);
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
-  const bool queued = current_device().kind != Device::Kind::Cpu;
   std::vector<Tensor> figures{value, count_correct(scores, target, classes_)}, updates;
   Tensor guard = guarded_ ? isfinite(value) : Tensor();
   if (guarded_ && queued) {
@@ -104,6 +106,10 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target,
   for (Tensor& update : optimizer_.updates(grads, guard, rates)) out.push_back(std::move(update));
   for (Tensor& update : updates) out.push_back(std::move(update));
   return out;
+}
+
+std::vector<Tensor> TrainStep::graph_on_card(const Tensor& numbers, const Tensor& rates) {
+  return trace(set_->input(numbers), set_->target(numbers), rates, true);
 }
 
 Tensor TrainStep::begin(const Tensor& input, const Tensor& target) {

@@ -53,13 +53,17 @@ class TrainStep {
   /// at rate `rates[r]`; its figures are row r.
   Tensor begin(const Tensor& numbers, const std::vector<double>& rates);
   StepOutcome read(const Tensor& figures, std::int64_t row) const;
+  /// What a step on a card computes from the numbers of its examples and its rates, for who plans
+  /// it without running it.
+  std::vector<Tensor> graph_on_card(const Tensor& numbers, const Tensor& rates);
   /// Opens the guard that a loss which was not finite has shut.
   void reopen();
   /// Null unless the precision is fp16.
   const LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
 
  private:
-  std::vector<Tensor> trace(const Tensor& input, const Tensor& target, const Tensor& rates);
+  std::vector<Tensor> trace(const Tensor& input, const Tensor& target, const Tensor& rates,
+                            bool queued);
   void scale_gradients(std::vector<Tensor>& grads, Tensor& guard, std::vector<Tensor>& figures,
                        std::vector<Tensor>& updates);
 
