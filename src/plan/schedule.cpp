@@ -2,7 +2,6 @@
 #include "plan/schedule.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include <tenon/error.h>
@@ -53,8 +52,32 @@ std::int64_t bytes_apart(const Program& p) {
   for (const Value& v : p.values)
     if (v.kind == Value::Kind::Arena) bytes += aligned(v.bytes);
   for (const Step& s : p.steps)
-    bytes += aligned(static_cast<std::int64_t>(s.kernel->workspace_bytes));
+    if (s.kernel != nullptr) bytes += aligned(static_cast<std::int64_t>(s.kernel->workspace_bytes));
   return bytes;
+}
+
+// On a card, steps that do not depend on each other run side by side; sharing memory would make
+// them wait. Small arenas and workspaces therefore share none.
+bool shares_no_memory(const Program& p) {
+  return p.device.kind == Device::Kind::Cuda && bytes_apart(p) <= kApart;
+}
+
+// Of each step, with what waits for it: contractions count for several launches.
+std::vector<int> longest_paths(const Program& p, const std::vector<std::vector<int>>& after,
+                               std::vector<int> waiting) {
+  constexpr int kContractionTime = 4;
+  std::vector<int> order, path(p.steps.size(), 0);
+  for (std::size_t s = 0; s < waiting.size(); ++s)
+    if (waiting[s] == 0) order.push_back(static_cast<int>(s));
+  for (std::size_t k = 0; k < order.size(); ++k)
+    for (int next : after[static_cast<std::size_t>(order[k])])
+      if (--waiting[static_cast<std::size_t>(next)] == 0) order.push_back(next);
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const auto s = static_cast<std::size_t>(*it);
+    for (int next : after[s]) path[s] = std::max(path[s], path[static_cast<std::size_t>(next)]);
+    path[s] += p.steps[s].region.kind == RegionKind::Contraction ? kContractionTime : 1;
+  }
+  return path;
 }
 
 void check_limit(const Program& p, std::int64_t limit) {
@@ -156,17 +179,19 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
     }
     return bytes;
   };
+  const bool by_path = greedy && shares_no_memory(program);
+  const std::vector<int> path = longest_paths(program, after, waiting);
+  const auto cost = [&](int s) -> std::int64_t {
+    return by_path ? -path[static_cast<std::size_t>(s)] : greedy ? growth(s) : 0;
+  };
   while (!ready.empty()) {
-    auto pick = std::min_element(ready.begin(), ready.end());
-    if (greedy) {
-      std::int64_t best = std::numeric_limits<std::int64_t>::max();
-      for (auto it = ready.begin(); it != ready.end(); ++it) {
-        const std::int64_t bytes = growth(*it);
-        if (bytes < best || (bytes == best && *it < *pick)) {
-          best = bytes;
-          pick = it;
-        }
-      }
+    auto pick = ready.begin();
+    std::int64_t best = cost(*pick);
+    for (auto it = ready.begin() + 1; it != ready.end(); ++it) {
+      const std::int64_t other = cost(*it);
+      if (other > best || (other == best && *it > *pick)) continue;
+      best = other;
+      pick = it;
     }
     const int s = *pick;
     ready.erase(pick);
@@ -186,9 +211,7 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
 
 void plan_memory(Program& program, const PlanOptions& options) {
   find_lifetimes(program);
-  // On a card, steps that do not depend on each other run side by side; sharing memory would make
-  // them wait. Small arenas and workspaces therefore share none.
-  const bool apart = program.device.kind == Device::Kind::Cuda && bytes_apart(program) <= kApart;
+  const bool apart = shares_no_memory(program);
   std::vector<Value*> values;
   for (Value& v : program.values)
     if (v.kind == Value::Kind::Arena) values.push_back(&v);

@@ -9,8 +9,8 @@ namespace tenon {
 /// its region with the highest preference (the first of equal ones) and can prepare it. Throws
 /// NotSupported, naming the step and every engine's reason, when none does.
 void choose_engines(Program& program, const PlanOptions& options);
-/// Reorders steps: among those that are ready, the one that leaves the least memory live. `before`
-/// is by step.
+/// Reorders steps: among those that are ready, the one that leaves the least memory live; or, where
+/// memory is not shared, the one that most has to wait for. `before` is by step.
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy);
 /// Lifetimes and offsets of arena values; the workspace (the largest any step needs) stands at the
 /// end. Throws MemoryError when a limit is set and the peak would pass it.

@@ -575,104 +575,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<8>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 64;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
-};
-__device__ unsigned gemm_tickets[16384];
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 30720);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
 // gt+matmul+where
 struct Epilogue {
   long long s0_1;
@@ -746,6 +648,185 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
   block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+matmul+where
+struct Epilogue {
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 28416);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 43008);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -852,42 +933,58 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// gt+matmul+where
+// mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  Word<float> n2;
   long long s0_1;
-  const float* p0;
-  float* p1;
+  float* p0;
+  const float* p1;
+  float* p2;
 
   __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
     const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
     const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
-    save(p1 + row * s0_1 + column, t4);
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
   }
 
   template <int N>
   struct Held {
     float x1[N];
+    float x5;
+    float x7[N];
   };
   template <int N>
   __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
     Held<N> held;
     load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
     return held;
   }
 
   template <int N>
   __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
     float y0[N];
+    float y1[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const float t0 = acc[i];
-      const int t3 = scalar::gt(held.x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
       y0[i] = t4;
+      y1[i] = t8;
     }
-    save_row<8>(p1 + row * s0_1 + column, y0);
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
   }
 
   template <int N>
@@ -902,7 +999,7 @@ using namespace tenon::cuda;
 
 struct Config {
   using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
   using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
   static constexpr Math kMath = Math::Fp32;
   static constexpr int kM = 16;
@@ -915,16 +1012,17 @@ struct Config {
   static constexpr int kStoreVector = 4;
   static constexpr int kInnerAxis = 0;
   static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
+  static constexpr bool kSplit = true;
 };
+__device__ unsigned gemm_tickets[16384];
 using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 28416);
+static_assert(Block::kSharedBytes == 30720);
 
 extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1053,104 +1151,6 @@ extern "C" __global__ void __launch_bounds__(256, 4) together_1(const __grid_con
       return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
     start = end;
   }
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<8>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 32;
-  static constexpr int kN = 16;
-  static constexpr int kK = 64;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
-};
-__device__ unsigned gemm_tickets[16384];
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 43008);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1744,104 +1744,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<8>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 128;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 16;
-  static constexpr int kThreadN = 16;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
-};
-__device__ unsigned gemm_tickets[16384];
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 61440);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
 // gt+matmul+where
 struct Epilogue {
   long long s0_1;
@@ -1915,104 +1817,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
   block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<8>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 128;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 16;
-  static constexpr int kThreadN = 16;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
-};
-__device__ unsigned gemm_tickets[16384];
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 61440);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -2191,6 +1995,202 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
   block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----

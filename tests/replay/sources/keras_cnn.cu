@@ -1,81 +1,3 @@
-// cast+add+pow+sub+div+cast+pow+sub+… (11)
-#include "cuda/kernels/map.cuh"
-#include "scalar/pow.h"
-
-namespace tenon::cuda {
-
-namespace part0 {
-
-constexpr int kThreads = 256;
-using Index = int;
-
-struct Arguments {
-  Word<double> n3;
-  Word<double> n5;
-  Word<double> n10;
-  const float* p0;
-  double* p1;
-  float* p2;
-  float* p3;
-  long long whole;
-  long long rest;
-};
-
-template <int N>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
-  const float x0 = load(a.p0);
-  const double x2 = load(a.p1);
-  const double t1 = static_cast<double>(x0);
-  const double t4 = x2 + a.n3.value;
-  const double t6 = scalar::pow(a.n5.value, t4);
-  const double t7 = a.n3.value - t6;
-  const double t8 = t1 / t7;
-  const float t9 = static_cast<float>(t8);
-  const double t11 = scalar::pow(a.n10.value, t4);
-  const double t12 = a.n3.value - t11;
-  const double t13 = scalar::sqrt(t12);
-  const float t14 = static_cast<float>(t13);
-  float y0[N];
-  float y1[N];
-  double y2[N];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    y0[i] = t9;
-    y1[i] = t14;
-    y2[i] = t4;
-  }
-  save(a.p2, y0[N - 1]);
-  save(a.p3, y1[N - 1]);
-  save(a.p1, y2[N - 1]);
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index count = Index(a.whole) + Index(a.rest);
-  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
-       e += Index(blocks) * kThreads) {
-    if (e < Index(a.whole)) {
-      elements<2>(a, e * 2);
-    } else {
-      const Index first = e + Index(a.whole) * 1;
-      elements<1>(a, first);
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0;
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256) map_cast_add_pow_sub_div(const __grid_constant__ tenon::cuda::Arguments a) {
-  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
-}
-
-// ---- next launch ----
-
 #include "cuda/kernels/gemm.cuh"
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
@@ -815,7 +737,483 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// matmul+sub+mul+add+assign+mul+square+mul+… (17)
+// gt+matmul+where
+struct Epilogue {
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<8>(p1 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 28416);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+conv2d_input_grad+where
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 43520);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/pool.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_max_pool_grad_staged(const PoolArgs a) {
+  max_pool_grad_staged<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>>(a);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// gt+conv2d_input_grad+where
+struct Epilogue {
+  long long s0_0;
+  long long s0_1;
+  const float* p0;
+  float* p1;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
+    const float t0 = acc;
+    const int t3 = scalar::gt(x1, 0.0f);
+    const float t4 = t3 != 0 ? t0 : 0.0f;
+    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const int t3 = scalar::gt(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? t0 : 0.0f;
+      y0[i] = t4;
+    }
+    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 64;
+  static constexpr int kK = 32;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 2;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 40960);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/pool.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_max_pool_grad_disjoint(const PoolArgs a) {
+  max_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, true>(a);
+}
+
+// ---- next launch ----
+
+// cast+add+pow+sub+div+cast+pow+sub+… (11)
+#include "cuda/kernels/map.cuh"
+#include "scalar/pow.h"
+
+namespace tenon::cuda {
+
+namespace part0 {
+
+constexpr int kThreads = 256;
+using Index = int;
+
+struct Arguments {
+  Word<double> n3;
+  Word<double> n5;
+  Word<double> n10;
+  const float* p0;
+  double* p1;
+  float* p2;
+  float* p3;
+  long long whole;
+  long long rest;
+};
+
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
+  const float x0 = load(a.p0);
+  const double x2 = load(a.p1);
+  const double t1 = static_cast<double>(x0);
+  const double t4 = x2 + a.n3.value;
+  const double t6 = scalar::pow(a.n5.value, t4);
+  const double t7 = a.n3.value - t6;
+  const double t8 = t1 / t7;
+  const float t9 = static_cast<float>(t8);
+  const double t11 = scalar::pow(a.n10.value, t4);
+  const double t12 = a.n3.value - t11;
+  const double t13 = scalar::sqrt(t12);
+  const float t14 = static_cast<float>(t13);
+  float y0[N];
+  float y1[N];
+  double y2[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    y0[i] = t9;
+    y1[i] = t14;
+    y2[i] = t4;
+  }
+  save(a.p2, y0[N - 1]);
+  save(a.p3, y1[N - 1]);
+  save(a.p1, y2[N - 1]);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<2>(a, e * 2);
+    } else {
+      const Index first = e + Index(a.whole) * 1;
+      elements<1>(a, first);
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0;
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256) map_cast_add_pow_sub_div(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    load_row<1>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<1>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p1 + row * s0_1 + column, y1);
+    save_row<1>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 32;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 39424);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
   Word<float> n3;
   Word<float> n7;
@@ -914,10 +1312,10 @@ using namespace tenon::cuda;
 
 struct Config {
   using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
   static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 16;
+  static constexpr int kM = 32;
   static constexpr int kN = 16;
   static constexpr int kK = 64;
   static constexpr int kThreads = 256;
@@ -927,16 +1325,17 @@ struct Config {
   static constexpr int kStoreVector = 4;
   static constexpr int kInnerAxis = 0;
   static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
+  static constexpr bool kSplit = true;
 };
+__device__ unsigned gemm_tickets[16384];
 using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 30720);
+static_assert(Block::kSharedBytes == 39424);
 
 extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -945,42 +1344,91 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// gt+matmul+where
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
   long long s0_1;
-  const float* p0;
+  float* p0;
   float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
 
   __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
     const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
     const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
-    save(p1 + row * s0_1 + column, t4);
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
   }
 
   template <int N>
   struct Held {
     float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
   };
   template <int N>
   __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
     Held<N> held;
     load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
     return held;
   }
 
   template <int N>
   __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
     float y0[N];
+    float y1[N];
+    float y2[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const float t0 = acc[i];
-      const int t3 = scalar::gt(held.x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
-      y0[i] = t4;
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
     }
-    save_row<8>(p1 + row * s0_1 + column, y0);
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
   }
 
   template <int N>
@@ -995,12 +1443,12 @@ using namespace tenon::cuda;
 
 struct Config {
   using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
   static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 64;
+  static constexpr int kM = 32;
+  static constexpr int kN = 64;
+  static constexpr int kK = 32;
   static constexpr int kThreads = 256;
   static constexpr int kStages = 3;
   static constexpr int kThreadM = 4;
@@ -1008,16 +1456,17 @@ struct Config {
   static constexpr int kStoreVector = 4;
   static constexpr int kInnerAxis = 0;
   static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
+  static constexpr bool kSplit = true;
 };
+__device__ unsigned gemm_tickets[16384];
 using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 28416);
+static_assert(Block::kSharedBytes == 42496);
 
 extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1156,89 +1605,7 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// gt+conv2d_input_grad+where
-struct Epilogue {
-  long long s0_0;
-  long long s0_1;
-  const float* p0;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
-    const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
-    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const int t3 = scalar::gt(held.x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
-      y0[i] = t4;
-    }
-    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 32;
-  static constexpr int kN = 16;
-  static constexpr int kK = 64;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 1;
-  static constexpr int kInnerAxis = 2;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 43520);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+// matmul+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
   Word<float> n3;
   Word<float> n7;
@@ -1337,234 +1704,10 @@ using namespace tenon::cuda;
 
 struct Config {
   using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
   static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 32;
-  static constexpr int kN = 64;
-  static constexpr int kK = 32;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
-};
-__device__ unsigned gemm_tickets[16384];
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 42496);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/pool.cuh"
-
-using namespace tenon::cuda;
-
-extern "C" __global__ void __launch_bounds__(256)
-tenon_max_pool_grad_staged(const PoolArgs a) {
-  max_pool_grad_staged<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>>(a);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// gt+conv2d_input_grad+where
-struct Epilogue {
-  long long s0_0;
-  long long s0_1;
-  const float* p0;
-  float* p1;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
-    const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
-    save(p1 + batch * s0_0 + row * s0_1 + column, t4);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<1>(held.x1, p0 + batch * s0_0 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const int t3 = scalar::gt(held.x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
-      y0[i] = t4;
-    }
-    save_row<1>(p1 + batch * s0_0 + row * s0_1 + column, y0);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 1, 3, 3, 1>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 32;
-  static constexpr int kN = 64;
-  static constexpr int kK = 32;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 1;
-  static constexpr int kInnerAxis = 2;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 40960);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x6[N];
-    float x14;
-    float x19;
-    float x21[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    load_row<8>(held.x6, p1 + row * s0_1 + column);
-    held.x14 = load(p2);
-    held.x19 = load(p3);
-    load_row<8>(held.x21, p4 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - held.x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = held.x1[i] + t4;
-      const float t8 = held.x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / held.x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = held.x19 * t18;
-      const float t22 = held.x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p1 + row * s0_1 + column, y1);
-    save_row<8>(p4 + row * s0_1 + column, y2);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 1, 1, 3, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 32;
+  static constexpr int kM = 16;
   static constexpr int kN = 16;
   static constexpr int kK = 64;
   static constexpr int kThreads = 256;
@@ -1574,17 +1717,16 @@ struct Config {
   static constexpr int kStoreVector = 4;
   static constexpr int kInnerAxis = 0;
   static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
+  static constexpr bool kSplit = false;
 };
-__device__ unsigned gemm_tickets[16384];
 using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 39424);
+static_assert(Block::kSharedBytes == 30720);
 
 extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1831,148 +1973,6 @@ extern "C" __global__ void __launch_bounds__(256, 4) together_2(const __grid_con
       return tenon::cuda::part1::sweep(a.part1[k], blockIdx.x - start, end - start);
     start = end;
   }
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/pool.cuh"
-
-using namespace tenon::cuda;
-
-extern "C" __global__ void __launch_bounds__(256)
-tenon_max_pool_grad_disjoint(const PoolArgs a) {
-  max_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, true>(a);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x6[N];
-    float x14;
-    float x19;
-    float x21[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<1>(held.x1, p0 + row * s0_1 + column);
-    load_row<1>(held.x6, p1 + row * s0_1 + column);
-    held.x14 = load(p2);
-    held.x19 = load(p3);
-    load_row<1>(held.x21, p4 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - held.x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = held.x1[i] + t4;
-      const float t8 = held.x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / held.x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = held.x19 * t18;
-      const float t22 = held.x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<1>(p0 + row * s0_1 + column, y0);
-    save_row<1>(p1 + row * s0_1 + column, y1);
-    save_row<1>(p4 + row * s0_1 + column, y2);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 3, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 0>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 32;
-  static constexpr int kN = 16;
-  static constexpr int kK = 64;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 1;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
-};
-__device__ unsigned gemm_tickets[16384];
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 39424);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -2600,136 +2600,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// matmul+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x6[N];
-    float x14;
-    float x19;
-    float x21[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    load_row<8>(held.x6, p1 + row * s0_1 + column);
-    held.x14 = load(p2);
-    held.x19 = load(p3);
-    load_row<8>(held.x21, p4 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - held.x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = held.x1[i] + t4;
-      const float t8 = held.x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / held.x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = held.x19 * t18;
-      const float t22 = held.x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p1 + row * s0_1 + column, y1);
-    save_row<8>(p4 + row * s0_1 + column, y2);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 128;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 16;
-  static constexpr int kThreadN = 16;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 61440);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
 // gt+matmul+where
 struct Epilogue {
   long long s0_1;
@@ -2799,136 +2669,6 @@ using Block = GemmBlock<Config, Epilogue>;
 static_assert(Block::kSharedBytes == 73728);
 
 extern "C" __global__ void __launch_bounds__(128, 1)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// matmul+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x6[N];
-    float x14;
-    float x19;
-    float x21[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    load_row<8>(held.x6, p1 + row * s0_1 + column);
-    held.x14 = load(p2);
-    held.x19 = load(p3);
-    load_row<8>(held.x21, p4 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - held.x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = held.x1[i] + t4;
-      const float t8 = held.x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / held.x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = held.x19 * t18;
-      const float t22 = held.x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p1 + row * s0_1 + column, y1);
-    save_row<8>(p4 + row * s0_1 + column, y2);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr int kM = 16;
-  static constexpr int kN = 32;
-  static constexpr int kK = 128;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 16;
-  static constexpr int kThreadN = 32;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 86016);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
@@ -3012,140 +2752,6 @@ conv_patch(const ConvProblem p, const Epilogue epilogue) {
 
 // ---- next launch ----
 
-#include "cuda/kernels/conv_gradient.cuh"
-
-using namespace tenon::cuda;
-
-struct Config {
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr Kind kPicture = Kind::Float32;
-  static constexpr bool kShifts = false, kWhole = true;
-  static constexpr int kM = 32;
-  static constexpr int kN = 96;
-  static constexpr int kThreads = 384;
-  static constexpr int kThreadM = 32;
-  static constexpr int kThreadN = 48;
-  static constexpr Kind kGradient = Kind::Float32;
-  static constexpr int kAligned = 1;
-};
-
-extern "C" __global__ void __launch_bounds__(384, 1)
-conv_gradient(const ConvGradient p) {
-  TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/conv_sum.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
-struct Epilogue {
-  Word<float> n3;
-  Word<float> n7;
-  Word<float> n10;
-  Word<float> n16;
-  long long s0_1;
-  float* p0;
-  float* p1;
-  const float* p2;
-  const float* p3;
-  float* p4;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x6 = load(p1 + row * s0_1 + column);
-    const float x14 = load(p2);
-    const float x19 = load(p3);
-    const float x21 = load(p4 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t2 = t0 - x1;
-    const float t4 = t2 * n3.value;
-    const float t5 = x1 + t4;
-    const float t8 = x6 * n7.value;
-    const float t9 = scalar::square(t0);
-    const float t11 = t9 * n10.value;
-    const float t12 = t8 + t11;
-    const float t13 = scalar::sqrt(t12);
-    const float t15 = t13 / x14;
-    const float t17 = t15 + n16.value;
-    const float t18 = t5 / t17;
-    const float t20 = x19 * t18;
-    const float t22 = x21 - t20;
-    save(p0 + row * s0_1 + column, t5);
-    save(p1 + row * s0_1 + column, t12);
-    save(p4 + row * s0_1 + column, t22);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x6[N];
-    float x14;
-    float x19;
-    float x21[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    load_row<8>(held.x6, p1 + row * s0_1 + column);
-    held.x14 = load(p2);
-    held.x19 = load(p3);
-    load_row<8>(held.x21, p4 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-    float y2[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t2 = t0 - held.x1[i];
-      const float t4 = t2 * n3.value;
-      const float t5 = held.x1[i] + t4;
-      const float t8 = held.x6[i] * n7.value;
-      const float t9 = scalar::square(t0);
-      const float t11 = t9 * n10.value;
-      const float t12 = t8 + t11;
-      const float t13 = scalar::sqrt(t12);
-      const float t15 = t13 / held.x14;
-      const float t17 = t15 + n16.value;
-      const float t18 = t5 / t17;
-      const float t20 = held.x19 * t18;
-      const float t22 = held.x21[i] - t20;
-      y0[i] = t5;
-      y1[i] = t12;
-      y2[i] = t22;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p1 + row * s0_1 + column, y1);
-    save_row<8>(p4 + row * s0_1 + column, y2);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-extern "C" __global__ void __launch_bounds__(256)
-conv_sum(const ConvSum s, const Epilogue epilogue) {
-  __shared__ Floats<4> shared[256];
-  sum_partials<4, 256>(s, epilogue, shared);
-}
-
-// ---- next launch ----
-
 #include "cuda/kernels/conv_patch.cuh"
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
@@ -3217,31 +2823,6 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/conv_gradient.cuh"
-
-using namespace tenon::cuda;
-
-struct Config {
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr Kind kPicture = Kind::Float32;
-  static constexpr bool kShifts = false, kWhole = true;
-  static constexpr int kM = 32;
-  static constexpr int kN = 144;
-  static constexpr int kThreads = 384;
-  static constexpr int kThreadM = 32;
-  static constexpr int kThreadN = 48;
-  static constexpr Kind kGradient = Kind::Float32;
-  static constexpr int kAligned = 1;
-};
-
-extern "C" __global__ void __launch_bounds__(384, 1)
-conv_gradient(const ConvGradient p) {
-  TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
 }
 
 // ---- next launch ----
@@ -3376,6 +2957,425 @@ extern "C" __global__ void __launch_bounds__(256)
 conv_sum(const ConvSum s, const Epilogue epilogue) {
   __shared__ Floats<1> shared[256];
   sum_partials<1, 256>(s, epilogue, shared);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 32;
+  static constexpr int kN = 144;
+  static constexpr int kThreads = 384;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 48;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_sum.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+conv_sum(const ConvSum s, const Epilogue epilogue) {
+  __shared__ Floats<4> shared[256];
+  sum_partials<4, 256>(s, epilogue, shared);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = false, kWhole = true;
+  static constexpr int kM = 32;
+  static constexpr int kN = 96;
+  static constexpr int kThreads = 384;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 48;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 32;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 32;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 86016);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// matmul+sub+mul+add+assign+mul+square+mul+… (17)
+struct Epilogue {
+  Word<float> n3;
+  Word<float> n7;
+  Word<float> n10;
+  Word<float> n16;
+  long long s0_1;
+  float* p0;
+  float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x6 = load(p1 + row * s0_1 + column);
+    const float x14 = load(p2);
+    const float x19 = load(p3);
+    const float x21 = load(p4 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t2 = t0 - x1;
+    const float t4 = t2 * n3.value;
+    const float t5 = x1 + t4;
+    const float t8 = x6 * n7.value;
+    const float t9 = scalar::square(t0);
+    const float t11 = t9 * n10.value;
+    const float t12 = t8 + t11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 / x14;
+    const float t17 = t15 + n16.value;
+    const float t18 = t5 / t17;
+    const float t20 = x19 * t18;
+    const float t22 = x21 - t20;
+    save(p0 + row * s0_1 + column, t5);
+    save(p1 + row * s0_1 + column, t12);
+    save(p4 + row * s0_1 + column, t22);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x6[N];
+    float x14;
+    float x19;
+    float x21[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x6, p1 + row * s0_1 + column);
+    held.x14 = load(p2);
+    held.x19 = load(p3);
+    load_row<8>(held.x21, p4 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+    float y2[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t2 = t0 - held.x1[i];
+      const float t4 = t2 * n3.value;
+      const float t5 = held.x1[i] + t4;
+      const float t8 = held.x6[i] * n7.value;
+      const float t9 = scalar::square(t0);
+      const float t11 = t9 * n10.value;
+      const float t12 = t8 + t11;
+      const float t13 = scalar::sqrt(t12);
+      const float t15 = t13 / held.x14;
+      const float t17 = t15 + n16.value;
+      const float t18 = t5 / t17;
+      const float t20 = held.x19 * t18;
+      const float t22 = held.x21[i] - t20;
+      y0[i] = t5;
+      y1[i] = t12;
+      y2[i] = t22;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p1 + row * s0_1 + column, y1);
+    save_row<8>(p4 + row * s0_1 + column, y2);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
 }
 
 // ---- next launch ----

@@ -742,103 +742,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<4>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<4>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<4>(p0 + row * s0_1 + column, y0);
-    save_row<4>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 64;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 30720);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
 // matmul+square+sub+mul
 struct Epilogue {
   Word<float> n3;
@@ -915,231 +818,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
   block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<8>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Fp32;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 64;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 4;
-  static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 30720);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-// Regions that do not depend on one another.
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-
-namespace tenon::cuda {
-
-// sum
-namespace part0 {
-
-constexpr int kThreads = 256, kKept = 32, kReduced = 8;
-using Index = int;
-__device__ unsigned tickets[16384];
-
-struct Arguments {
-  long long s0_0;
-  const float* p0;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  long long first_ticket;
-  float* p1;
-  float* partial0;
-};
-
-template <int N>
-struct Held {
-  float x0[N];
-};
-template <int N>
-__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
-  Held<N> held;
-  load_constant_row<1>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
-  return held;
-}
-
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
-  }
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread % kKept, lane = thread / kKept;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept;
-    const Index place = column * (kKept) + thread;
-    const bool leads = thread < kKept && place < kept;
-    float g0[1];
-    for (int v = 0; v < 1; ++v) g0[v] = 0;
-    if (active) {
-      const Index c1 = k_step;
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-      for (Index first = start + lane; first < end; first += kReduced * 8) {
-        Held<1> held[8];
-#pragma unroll
-        for (int u = 0; u < 8; ++u) {
-          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
-          const Index c0 = r;
-          held[u] = hold<1>(a, c0, c1);
-        }
-#pragma unroll
-        for (int u = 0; u < 8; ++u) {
-          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
-          const Index c0 = r;
-          elements<1, 1>(a, c0, c1, held[u], at < end, g0);
-        }
-      }
-    }
-    const float sum0 = reduce_columns<SumOf, kThreads, kKept>(g0);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        save(a.p1 + place, sum0);
-      }
-    } else {
-      if (leads) {
-        a.partial0[part * kept + place] = sum0;
-      }
-      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 1; ++v) g0[v] = 0;
-        if (active) {
-#pragma unroll 4
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            const auto part0 = *reinterpret_cast<const Packed<float, 1>*>(a.partial0 + p * kept + k);
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
-          }
-        }
-        const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
-        if (leads) {
-          save(a.p1 + place, total0);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace part0
-
-struct Arguments {
-  part0::Arguments part0[2];
-  long long end0[2];
-};
-
-}  // namespace tenon::cuda
-
-extern "C" __global__ void __launch_bounds__(256, 4) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
-  unsigned start = 0;
-#pragma unroll 1
-  for (int k = 0; k < 2; ++k) {
-    const unsigned end = static_cast<unsigned>(a.end0[k]);
-    if (blockIdx.x < end)
-      return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
-    start = end;
-  }
 }
 
 // ---- next launch ----
@@ -1475,6 +1153,104 @@ struct Epilogue {
   template <int N>
   __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
     Held<N> held;
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<1>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 3, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 2>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 1;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = true;
+};
+__device__ unsigned gemm_tickets[16384];
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 26368);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, gemm_tickets);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
     load_row<2>(held.x1, p0 + row * s0_1 + column);
     held.x5 = load(p1);
     load_row<2>(held.x7, p2 + row * s0_1 + column);
@@ -1543,7 +1319,7 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+// mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
   Word<float> n2;
   long long s0_1;
@@ -1573,9 +1349,9 @@ struct Epilogue {
   template <int N>
   __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
     Held<N> held;
-    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
     held.x5 = load(p1);
-    load_row<1>(held.x7, p2 + row * s0_1 + column);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
     return held;
   }
 
@@ -1593,8 +1369,8 @@ struct Epilogue {
       y0[i] = t4;
       y1[i] = t8;
     }
-    save_row<1>(p0 + row * s0_1 + column, y0);
-    save_row<1>(p2 + row * s0_1 + column, y1);
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
   }
 
   template <int N>
@@ -1609,8 +1385,8 @@ using namespace tenon::cuda;
 
 struct Config {
   using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, true, 4, 1, 3, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, true, 1, 3, 3, 2>;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
   static constexpr Math kMath = Math::Fp32;
   static constexpr int kM = 16;
   static constexpr int kN = 16;
@@ -1619,20 +1395,244 @@ struct Config {
   static constexpr int kStages = 3;
   static constexpr int kThreadM = 4;
   static constexpr int kThreadN = 4;
-  static constexpr int kStoreVector = 1;
+  static constexpr int kStoreVector = 4;
   static constexpr int kInnerAxis = 0;
   static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
+  static constexpr bool kSplit = false;
 };
-__device__ unsigned gemm_tickets[16384];
 using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 26368);
+static_assert(Block::kSharedBytes == 30720);
 
 extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<4>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<4>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<4>(p0 + row * s0_1 + column, y0);
+    save_row<4>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Fp32;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 4;
+  static constexpr int kThreadN = 4;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 30720);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+// Regions that do not depend on one another.
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+// sum
+namespace part0 {
+
+constexpr int kThreads = 256, kKept = 32, kReduced = 8;
+using Index = int;
+__device__ unsigned tickets[16384];
+
+struct Arguments {
+  long long s0_0;
+  const float* p0;
+  long long kept;
+  long long reduced;
+  long long tiles;
+  Divider by_tiles;
+  long long chunk;
+  long long chunks;
+  long long first_ticket;
+  float* p1;
+  float* partial0;
+};
+
+template <int N>
+struct Held {
+  float x0[N];
+};
+template <int N>
+__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
+  Held<N> held;
+  load_constant_row<1>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  return held;
+}
+
+template <int N, int kResults>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
+  }
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
+  const Index result = thread % kKept, lane = thread / kKept;
+  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
+       tile += Index(blocks)) {
+    const Index part = quotient(tile, a.by_tiles, a.tiles);
+    const Index column = tile - part * Index(a.tiles);
+    const Index k_step = column * kKept + result, k = k_step;
+    const bool active = k < kept;
+    const Index place = column * (kKept) + thread;
+    const bool leads = thread < kKept && place < kept;
+    float g0[1];
+    for (int v = 0; v < 1; ++v) g0[v] = 0;
+    if (active) {
+      const Index c1 = k_step;
+      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
+      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
+      for (Index first = start + lane; first < end; first += kReduced * 8) {
+        Held<1> held[8];
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          held[u] = hold<1>(a, c0, c1);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; ++u) {
+          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
+          const Index c0 = r;
+          elements<1, 1>(a, c0, c1, held[u], at < end, g0);
+        }
+      }
+    }
+    const float sum0 = reduce_columns<SumOf, kThreads, kKept>(g0);
+    if (Index(a.chunks) == 1) {
+      if (leads) {
+        save(a.p1 + place, sum0);
+      }
+    } else {
+      if (leads) {
+        a.partial0[part * kept + place] = sum0;
+      }
+      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
+        for (int v = 0; v < 1; ++v) g0[v] = 0;
+        if (active) {
+#pragma unroll 4
+          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
+            const auto part0 = *reinterpret_cast<const Packed<float, 1>*>(a.partial0 + p * kept + k);
+            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
+          }
+        }
+        const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
+        if (leads) {
+          save(a.p1 + place, total0);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace part0
+
+struct Arguments {
+  part0::Arguments part0[2];
+  long long end0[2];
+};
+
+}  // namespace tenon::cuda
+
+extern "C" __global__ void __launch_bounds__(256, 4) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
+  unsigned start = 0;
+#pragma unroll 1
+  for (int k = 0; k < 2; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end0[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part0::sweep(a.part0[k], blockIdx.x - start, end - start);
+    start = end;
+  }
 }
 
 // ---- next launch ----
@@ -2302,103 +2302,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<4>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<4>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<4>(p0 + row * s0_1 + column, y0);
-    save_row<4>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 128;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 16;
-  static constexpr int kThreadN = 16;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 61440);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
 // matmul+square+sub+mul
 struct Epilogue {
   Word<float> n3;
@@ -2483,103 +2386,6 @@ gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilog
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<8>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr int kM = 16;
-  static constexpr int kN = 16;
-  static constexpr int kK = 128;
-  static constexpr int kThreads = 256;
-  static constexpr int kStages = 3;
-  static constexpr int kThreadM = 16;
-  static constexpr int kThreadN = 16;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 61440);
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
 // matmul
 struct Epilogue {
   long long s0_1;
@@ -2641,103 +2447,6 @@ using Block = GemmBlock<Config, Epilogue>;
 static_assert(Block::kSharedBytes == 56832);
 
 extern "C" __global__ void __launch_bounds__(256, 2)
-gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
-  TENON_DYNAMIC_SHARED(shared);
-  Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
-namespace tenon::cuda {
-
-// mul+matmul+add+assign+mul+sub+assign
-struct Epilogue {
-  Word<float> n2;
-  long long s0_1;
-  float* p0;
-  const float* p1;
-  float* p2;
-
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
-    const float x1 = load(p0 + row * s0_1 + column);
-    const float x5 = load(p1);
-    const float x7 = load(p2 + row * s0_1 + column);
-    const float t0 = acc;
-    const float t3 = x1 * n2.value;
-    const float t4 = t3 + t0;
-    const float t6 = x5 * t4;
-    const float t8 = x7 - t6;
-    save(p0 + row * s0_1 + column, t4);
-    save(p2 + row * s0_1 + column, t8);
-  }
-
-  template <int N>
-  struct Held {
-    float x1[N];
-    float x5;
-    float x7[N];
-  };
-  template <int N>
-  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
-    Held<N> held;
-    load_row<8>(held.x1, p0 + row * s0_1 + column);
-    held.x5 = load(p1);
-    load_row<8>(held.x7, p2 + row * s0_1 + column);
-    return held;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
-    float y0[N];
-    float y1[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float t0 = acc[i];
-      const float t3 = held.x1[i] * n2.value;
-      const float t4 = t3 + t0;
-      const float t6 = held.x5 * t4;
-      const float t8 = held.x7[i] - t6;
-      y0[i] = t4;
-      y1[i] = t8;
-    }
-    save_row<8>(p0 + row * s0_1 + column, y0);
-    save_row<8>(p2 + row * s0_1 + column, y1);
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
-  }
-};
-
-}  // namespace tenon::cuda
-
-using namespace tenon::cuda;
-
-struct Config {
-  using Offset = int;
-  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr int kM = 32;
-  static constexpr int kN = 32;
-  static constexpr int kK = 64;
-  static constexpr int kThreads = 128;
-  static constexpr int kStages = 4;
-  static constexpr int kThreadM = 32;
-  static constexpr int kThreadN = 32;
-  static constexpr int kStoreVector = 4;
-  static constexpr int kInnerAxis = 0;
-  static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
-};
-using Block = GemmBlock<Config, Epilogue>;
-static_assert(Block::kSharedBytes == 73728);
-
-extern "C" __global__ void __launch_bounds__(128, 1)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
@@ -2809,6 +2518,107 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_gradient.cuh"
+
+using namespace tenon::cuda;
+
+struct Config {
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr bool kShifts = true, kWhole = false;
+  static constexpr int kM = 16;
+  static constexpr int kN = 64;
+  static constexpr int kThreads = 256;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 64;
+  static constexpr Kind kGradient = Kind::Float32;
+  static constexpr int kAligned = 4;
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+conv_gradient(const ConvGradient p) {
+  TENON_DYNAMIC_SHARED(shared);
+  ConvGradientBlock<Config>(p, shared).run();
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/conv_sum.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<1>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<1>(p0 + row * s0_1 + column, y0);
+    save_row<1>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+conv_sum(const ConvSum s, const Epilogue epilogue) {
+  __shared__ Floats<1> shared[256];
+  sum_partials<1, 256>(s, epilogue, shared);
 }
 
 // ---- next launch ----
@@ -2914,36 +2724,11 @@ conv_sum(const ConvSum s, const Epilogue epilogue) {
 
 // ---- next launch ----
 
-#include "cuda/kernels/conv_gradient.cuh"
-
-using namespace tenon::cuda;
-
-struct Config {
-  static constexpr Math kMath = Math::Bf16;
-  static constexpr Kind kPicture = Kind::Float32;
-  static constexpr bool kShifts = true, kWhole = false;
-  static constexpr int kM = 16;
-  static constexpr int kN = 64;
-  static constexpr int kThreads = 256;
-  static constexpr int kThreadM = 16;
-  static constexpr int kThreadN = 64;
-  static constexpr Kind kGradient = Kind::Float32;
-  static constexpr int kAligned = 4;
-};
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-conv_gradient(const ConvGradient p) {
-  TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
-}
-
-// ---- next launch ----
-
-#include "cuda/kernels/conv_sum.cuh"
+#include "cuda/kernels/gemm.cuh"
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// mul+conv2d_weight_grad+add+assign+mul+sub+assign
+// mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
   Word<float> n2;
   long long s0_1;
@@ -2973,9 +2758,9 @@ struct Epilogue {
   template <int N>
   __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
     Held<N> held;
-    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
     held.x5 = load(p1);
-    load_row<1>(held.x7, p2 + row * s0_1 + column);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
     return held;
   }
 
@@ -2993,8 +2778,8 @@ struct Epilogue {
       y0[i] = t4;
       y1[i] = t8;
     }
-    save_row<1>(p0 + row * s0_1 + column, y0);
-    save_row<1>(p2 + row * s0_1 + column, y1);
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
   }
 
   template <int N>
@@ -3007,10 +2792,225 @@ struct Epilogue {
 
 using namespace tenon::cuda;
 
-extern "C" __global__ void __launch_bounds__(256)
-conv_sum(const ConvSum s, const Epilogue epilogue) {
-  __shared__ Floats<1> shared[256];
-  sum_partials<1, 256>(s, epilogue, shared);
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 32;
+  static constexpr int kN = 32;
+  static constexpr int kK = 64;
+  static constexpr int kThreads = 128;
+  static constexpr int kStages = 4;
+  static constexpr int kThreadM = 32;
+  static constexpr int kThreadN = 32;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 73728);
+
+extern "C" __global__ void __launch_bounds__(128, 1)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<8>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<8>(p0 + row * s0_1 + column, y0);
+    save_row<8>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
+}
+
+// ---- next launch ----
+
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/kernels/map.cuh"
+namespace tenon::cuda {
+
+// mul+matmul+add+assign+mul+sub+assign
+struct Epilogue {
+  Word<float> n2;
+  long long s0_1;
+  float* p0;
+  const float* p1;
+  float* p2;
+
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+    const float x1 = load(p0 + row * s0_1 + column);
+    const float x5 = load(p1);
+    const float x7 = load(p2 + row * s0_1 + column);
+    const float t0 = acc;
+    const float t3 = x1 * n2.value;
+    const float t4 = t3 + t0;
+    const float t6 = x5 * t4;
+    const float t8 = x7 - t6;
+    save(p0 + row * s0_1 + column, t4);
+    save(p2 + row * s0_1 + column, t8);
+  }
+
+  template <int N>
+  struct Held {
+    float x1[N];
+    float x5;
+    float x7[N];
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) const {
+    Held<N> held;
+    load_row<4>(held.x1, p0 + row * s0_1 + column);
+    held.x5 = load(p1);
+    load_row<4>(held.x7, p2 + row * s0_1 + column);
+    return held;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+    float y0[N];
+    float y1[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float t0 = acc[i];
+      const float t3 = held.x1[i] * n2.value;
+      const float t4 = t3 + t0;
+      const float t6 = held.x5 * t4;
+      const float t8 = held.x7[i] - t6;
+      y0[i] = t4;
+      y1[i] = t8;
+    }
+    save_row<4>(p0 + row * s0_1 + column, y0);
+    save_row<4>(p2 + row * s0_1 + column, y1);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  }
+};
+
+}  // namespace tenon::cuda
+
+using namespace tenon::cuda;
+
+struct Config {
+  using Offset = int;
+  using A = Side<Kind::Float32, Kind::Float32, false, 1, 1, 1, 0>;
+  using B = Side<Kind::Float32, Kind::Float32, false, 4, 1, 1, 0>;
+  static constexpr Math kMath = Math::Bf16;
+  static constexpr int kM = 16;
+  static constexpr int kN = 16;
+  static constexpr int kK = 128;
+  static constexpr int kThreads = 256;
+  static constexpr int kStages = 3;
+  static constexpr int kThreadM = 16;
+  static constexpr int kThreadN = 16;
+  static constexpr int kStoreVector = 4;
+  static constexpr int kInnerAxis = 0;
+  static constexpr bool kSwizzle = false;
+  static constexpr bool kSplit = false;
+};
+using Block = GemmBlock<Config, Epilogue>;
+static_assert(Block::kSharedBytes == 61440);
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
+  TENON_DYNAMIC_SHARED(shared);
+  Block block(p, epilogue, shared);
+  block.run(a, b, nullptr);
 }
 
 // ---- next launch ----
