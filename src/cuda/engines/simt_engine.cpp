@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <tenon/error.h>
@@ -15,6 +16,7 @@
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/print_map.h"
+#include "cuda/engines/vendor_parts.h"
 #include "cuda/kernels/gemm_simt_args.cuh"
 
 namespace tenon::cuda {
@@ -52,9 +54,8 @@ bool is_possible(const SimtSizes& s, const Config& config) {
                                 tiles_of(s, *config.tile) <= kTickets / 4);
 }
 
-SimtSizes class_of(SimtSizes s) {
-  s.k = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(s.k)));
-  return s;
+std::int64_t power_above(std::int64_t x) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
 }
 
 /// Cycles on 132 multiprocessors, fitted to an H200: a number of the model, not of the card.
@@ -73,9 +74,8 @@ double cycles(const SimtSizes& s, const Config& config) {
   return work / kMultiplyAdds + partials / kBytes / kMultiprocessors;
 }
 
-std::vector<Config> configs(const SimtSizes& sizes) {
+std::vector<Config> configs(const SimtSizes& s) {
   constexpr std::size_t kMost = 8;
-  const SimtSizes s = class_of(sizes);
   std::vector<std::pair<double, Config>> all;
   for (const Tile& tile : kTiles)
     for (int splits = 1; splits <= kMostSplits; ++splits)
@@ -96,14 +96,22 @@ Config config_named(const std::string& name) {
   throw NotSupported(cat("simt has no configuration '", name, "'"));
 }
 
-SimtSizes sizes_of(const LtShape& shape) { return {shape.m, shape.n, shape.k}; }
+/// As the choices see them: what grows with the batch as the next power of two, so that an
+/// incomplete batch takes the kernel that is there.
+SimtSizes sizes_of(const LtShape& shape) {
+  return {shape.a.plain ? power_above(shape.m) : shape.m, shape.n, power_above(shape.k)};
+}
 
-/// Whether 16 bytes at a time can be read, and 32 bits count elements.
-bool is_readable(const LtOperand& operand) {
+/// Whether 16 bytes at a time can be read.
+bool is_aligned(const LtOperand& operand) {
+  const VendorRows& rows = operand.rows;
+  return rows.offset % 4 == 0 && rows.inner % 4 == 0 && rows.outer_stride % 4 == 0;
+}
+bool is_countable(const LtOperand& operand) {
   const VendorRows& rows = operand.rows;
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
-  return rows.offset % 4 == 0 && rows.inner % 4 == 0 && rows.outer_stride % 4 == 0 &&
-         rows.outer_stride > 0 && rows.outer * rows.outer_stride < kMost;
+  return rows.outer_stride > 0 && rows.outer * rows.outer_stride < kMost &&
+         (rows.outer + 8) * rows.inner < kMost;
 }
 
 const char* refusal(const Region& region, std::span<const Value> values, LtShape& shape,
@@ -117,15 +125,19 @@ const char* refusal(const Region& region, std::span<const Value> values, LtShape
   if (c.tf32) return "it computes in tf32";
   if (!lt_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
-  if (shape.a.plain || !shape.b.plain) return "an operand that is contiguous along the inner sum";
-  if (!is_readable(shape.a) || !is_readable(shape.b))
+  if (shape.m != c.a_shape[c.a_shape.rank() - 2]) return "several matrices on the left";
+  if (!shape.b.plain) return "columns that are contiguous along the inner sum";
+  if (!is_countable(shape.a) || !is_countable(shape.b)) return "matrices beyond 30 bits";
+  if (!is_aligned(shape.b) || (!shape.a.plain && !is_aligned(shape.a)))
     return "lines that are no multiples of 16 bytes";
   return nullptr;
 }
 
-/// Measured on an H200: results that fill a card, sums long enough to be bound by arithmetic.
-bool is_worth(const SimtSizes& s) {
-  return std::min({s.m, s.n, s.k}) >= 256 && s.m * s.n >= std::int64_t{1} << 20;
+/// Results that fill a card, sums long enough to be bound by arithmetic, and so many columns that
+/// turning the rows costs little beside.
+bool is_worth(const LtShape& s) {
+  constexpr std::int64_t kResults = 1 << 20;
+  return std::min({s.m, s.n, s.k}) >= 256 && s.m * s.n >= kResults && (!s.a.plain || s.n >= 1024);
 }
 
 /// Counters of its own for every kernel that splits: launches that run side by side must not share
@@ -148,10 +160,14 @@ class SimtKernel final : public Kernel {
         b_{region.contraction.b.value, shape.b.rows.offset},
         title_(region.title) {
     SimtProblem& p = problem_;
+    if (shape.a.plain) turn_.emplace(target, shape.a.rows, false);
+    const VendorRows &a = turn_ ? turn_->result() : shape.a.rows, &b = shape.b.rows;
+    p.a.line = static_cast<int>(turn_ ? a.outer_stride : a.inner);
+    p.b.line = static_cast<int>(b.inner);
     p.m = static_cast<int>(shape.m), p.n = static_cast<int>(shape.n);
     p.k = static_cast<int>(shape.k);
-    p.a.pitch = static_cast<int>(shape.a.rows.outer_stride);
-    p.b.pitch = static_cast<int>(shape.b.rows.outer_stride);
+    p.a.pitch = static_cast<int>(a.outer_stride);
+    p.b.pitch = static_cast<int>(b.outer_stride);
     p.tiles_m = static_cast<int>(divide_up(shape.m, tile_.m));
     p.tiles_n = static_cast<int>(divide_up(shape.n, tile_.n));
     p.k_per_split = static_cast<int>(round_up(divide_up(shape.k, config.splits), tile_.k));
@@ -162,6 +178,7 @@ class SimtKernel final : public Kernel {
       p.ticket = next_tickets(tiles);
       workspace_bytes = at(tiles * p.splits * tile_.m * tile_.n) * 4;
     }
+    if (turn_) workspace_bytes += turn_->bytes() + kVendorAlignment;
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
     if (arguments_.words.empty()) arguments_.words.push_back(0);
@@ -175,15 +192,25 @@ class SimtKernel final : public Kernel {
     for (const auto& [word, value] : arguments_.pointers)
       words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
     SimtProblem problem = problem_;
-    problem.a.data = a_.in(binding, title_);
     problem.b.data = b_.in(binding, title_);
-    problem.partials = reinterpret_cast<float*>(binding.workspace);
+    std::byte* place = binding.workspace;
+    if (turn_) {
+      place = vendor_align(place);
+      turn_->run(binding.stream, binding.values[at(a_.value)], place);
+      problem.a.data = reinterpret_cast<const float*>(place);
+      place += turn_->bytes();
+    } else {
+      problem.a.data = a_.in(binding, title_);
+    }
+    problem.partials = reinterpret_cast<float*>(place);
     void* params[] = {&problem, words.data()};
     kernel_->launch(binding.stream, grid_, {static_cast<std::uint32_t>(tile_.threads()), 1, 1},
                     static_cast<std::uint32_t>(tile_.shared_bytes()), params);
   }
 
-  std::string source() const override { return kernel_->source().text; }
+  std::string source() const override {
+    return cat(turn_ ? turn_->source() : std::string(), kernel_->source().text);
+  }
 
  private:
   struct Operand {
@@ -218,6 +245,7 @@ class SimtKernel final : public Kernel {
   const Tile tile_;
   const Operand a_, b_;
   const std::string title_;
+  std::optional<VendorTurn> turn_;  // rows that are contiguous along k
   SimtProblem problem_;
   Grid grid_;
   ArgumentBlock arguments_;
@@ -234,14 +262,20 @@ class SimtEngine final : public Engine {
               std::string* why) const override {
     LtShape shape;
     const char* reason = refusal(region, values, shape, why);
-    if (reason == nullptr && !is_worth(sizes_of(shape))) reason = "too small a product";
+    if (reason == nullptr && !is_worth(shape)) reason = "too small a product";
     if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
     return reason == nullptr;
   }
 
-  // Measured on an H200: as fast as cuBLASLt's own loop, and no pass of its own for the epilogue.
+  // Measured on an H200 where A lies across k: as fast as cuBLASLt's own loop, and no pass of its
+  // own for the epilogue. Where A is turned first, the tuner decides.
   int preference(const Region& region) const override {
-    return region.kind == RegionKind::Contraction && region.contraction.has_epilogue ? 2 : 0;
+    LtShape shape;
+    return region.kind == RegionKind::Contraction && region.contraction.op == Op::Matmul &&
+                   region.contraction.has_epilogue &&
+                   lt_shape(region.contraction, shape, nullptr) && !shape.a.plain
+               ? 2
+               : 0;
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

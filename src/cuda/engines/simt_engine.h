@@ -11,9 +11,9 @@
 
 namespace tenon::cuda {
 
-/// Claims matrix products of float32 operands in float32, not tf32, that fill a card, where both
-/// operands are contiguous along the result's axes (the gradient of a layer's weights) in lines
-/// that can be read 16 bytes at a time.
+/// Claims matrix products of float32 operands in float32, not tf32, that fill a card, where B is
+/// contiguous along the result's axis in lines that can be read 16 bytes at a time. A that is
+/// contiguous along k is turned in the workspace first.
 /// One a target, never destroyed.
 const Engine& simt_engine(const Target& target);
 
@@ -23,7 +23,7 @@ struct SimtSizes {
 };
 
 /// The configurations, the most promising first: "128x128/2" is the tile and the number of blocks
-/// that share its k. A k counts as the next power of two, since it grows with the batch.
+/// that share its k.
 std::vector<std::string> simt_configurations(const SimtSizes& sizes);
 
 /// The kernel of a product that the engine could claim but for its size, in the configuration of

@@ -69,7 +69,8 @@ void VendorCast::run(void* stream, const std::byte* in, std::byte* out) const {
   kernel_->launch(stream, grid_, {kOpaqueThreads, 1, 1}, 0, params);
 }
 
-VendorTurn::VendorTurn(const Target& target, const VendorRows& rows) : offset_(rows.offset) {
+VendorTurn::VendorTurn(const Target& target, const VendorRows& rows, bool tf32)
+    : offset_(rows.offset) {
   result_.outer = rows.inner, result_.inner = rows.outer;
   result_.outer_stride = (rows.outer + 7) / 8 * 8;
   bytes_ = vendor_round_up(at(result_.outer * result_.outer_stride) * sizeof(float));
@@ -79,9 +80,10 @@ VendorTurn::VendorTurn(const Target& target, const VendorRows& rows) : offset_(r
   args_.tiles = make_divisor(across);
   grid_ = {static_cast<std::uint32_t>(across * divide_up(rows.outer, kTurnSide)), 1, 1};
   const bool aligned = rows.inner % 4 == 0 && rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
-  kernel_ = compile(
-      target, {"tenon_turn", cat(kHeader, entry_text("tenon_turn", "const TurnArgs a",
-                                                     cat("turn_rows<", truth(aligned), ">(a)")))});
+  kernel_ =
+      compile(target, {"tenon_turn", cat(kHeader, entry_text("tenon_turn", "const TurnArgs a",
+                                                             cat("turn_rows<", truth(aligned), ", ",
+                                                                 truth(tf32), ">(a)")))});
 }
 
 void VendorTurn::run(void* stream, const std::byte* in, std::byte* out) const {

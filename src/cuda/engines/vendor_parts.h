@@ -59,11 +59,11 @@ class VendorCast {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
-/// A float32 matrix with its other axis contiguous, rounded to tf32; rows whose pitch is a multiple
-/// of 8 elements.
+/// A float32 matrix with its other axis contiguous, rounded to tf32 or as it is; rows whose pitch
+/// is a multiple of 8 elements, zero up to it.
 class VendorTurn {
  public:
-  VendorTurn(const Target& target, const VendorRows& rows);
+  VendorTurn(const Target& target, const VendorRows& rows, bool tf32);
   const VendorRows& result() const { return result_; }
   std::size_t bytes() const { return bytes_; }
   void run(void* stream, const std::byte* in, std::byte* out) const;

@@ -81,7 +81,7 @@ class Side {
     const auto step = static_cast<std::int64_t>(16 / item_);
     const bool aligned = rows.offset % step == 0 && rows.outer_stride % step == 0;
     if (across_ && wanted == DType::Float32) {
-      turn_.emplace(target, rows);
+      turn_.emplace(target, rows, true);
       rows = turn_->result();
       across_ = false;
     } else if (stored != wanted || !aligned) {

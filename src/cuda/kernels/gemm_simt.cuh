@@ -2,9 +2,10 @@
 // k of A(m, k) * B(k, n), the result to the epilogue only.
 //
 // Operands: float32 matrices whose lines are contiguous along m and n, as in the gradient of a
-// layer's weights; lines multiples of 16 bytes long and apart, addresses multiples of 16; any k.
-// Sums are in the order of k; where blocks share a tile's k, each leaves its sums in the workspace,
-// and the last to finish adds them up in that order, so the bits depend on sizes alone.
+// layer's weights; lines multiples of 16 bytes long and apart, addresses multiples of 16; any k, n
+// a multiple of 4. Sums are in the order of k; where blocks share a tile's k, each leaves its sums
+// in the workspace, and the last to finish adds them up in that order, so the bits depend on sizes
+// alone.
 //
 // Lines are copied asynchronously, kStages deep, as [k][outer], so that a thread reads its rows and
 // its columns of one k as 16-byte vectors; it has 8 x 8 sums, which leaves registers for 16 warps.
@@ -32,9 +33,9 @@ TENON_DEVICE Float4 four(const float* from) { return *reinterpret_cast<const Flo
 template <int kOuter, int kDepth, int kThreads>
 class LineStage {
  public:
-  TENON_DEVICE LineStage(const SimtOperand& o, int outer0, int outer_end, int k0, int k_end)
+  TENON_DEVICE LineStage(const SimtOperand& o, int outer0, int k0, int k_end)
       : left_(k_end - k0 - down()), pitch_(o.pitch) {
-    const int outer = outer0 + across(), last = outer_end - 4;
+    const int outer = outer0 + across(), last = o.line - 4;
     from_ = o.data + (outer < last ? outer : last) + (k0 + down()) * pitch_;
   }
   /// Starts the copies of the next tile.
@@ -83,8 +84,8 @@ class SimtTile {
   /// Adds up k from k0 to k_end of the tile at (m0, n0).
   TENON_DEVICE void accumulate(const SimtProblem& p, int m0, int n0, int k0, int k_end,
                                float* ring) {
-    StageA stage_a(p.a, m0, p.m, k0, k_end);
-    StageB stage_b(p.b, n0, p.n, k0, k_end);
+    StageA stage_a(p.a, m0, k0, k_end);
+    StageB stage_b(p.b, n0, k0, k_end);
     const int tiles = k_end > k0 ? (k_end - k0 + C::kK - 1) / C::kK : 0;
     float* const end = ring + C::kStages * kTile;
     float *now = ring, *ahead = ring;

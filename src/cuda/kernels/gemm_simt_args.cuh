@@ -4,10 +4,11 @@
 
 namespace tenon::cuda {
 
-/// Lines along the result's axis, `pitch` elements apart along k.
+/// Lines of `line` elements (a multiple of 4) along the result's axis, `pitch` elements apart along
+/// k.
 struct SimtOperand {
   const float* data = nullptr;
-  int pitch = 0;
+  int line = 0, pitch = 0;
 };
 
 struct SimtProblem {

@@ -46,9 +46,10 @@ __device__ __forceinline__ void cast_rows(const CastArgs& a) {
   *reinterpret_cast<Written*>(to) = written;
 }
 
-/// A tile of a float32 matrix on its other side, its elements rounded to tf32. 256 threads.
+/// A tile of a float32 matrix on its other side, its elements rounded to tf32 or as they are. 256
+/// threads.
 /// Aligned: rows of `in` begin at multiples of 16 bytes, and columns are a multiple of 4.
-template <bool Aligned>
+template <bool Aligned, bool Tf32>
 __device__ __forceinline__ void turn_rows(const TurnArgs& a) {
   constexpr int kSteps = kTurnSide * kTurnSide / 4 / 256;
   __shared__ float tile[kTurnSide][kTurnSide + 1];
@@ -78,7 +79,8 @@ __device__ __forceinline__ void turn_rows(const TurnArgs& a) {
   for (int s = 0; s < kSteps; ++s) {
     const float of[4] = {x[s].x, x[s].y, x[s].z, x[s].w};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) tile[first + i][line + s * 16] = scalar::float_of(to_tf32(of[i]));
+    for (int i = 0; i < 4; ++i)
+      tile[first + i][line + s * 16] = Tf32 ? scalar::float_of(to_tf32(of[i])) : of[i];
   }
   __syncthreads();
 #pragma unroll
