@@ -1,4 +1,4 @@
-// Through a name of the process's own, and a rename: readers and other writers see whole files only.
+// Through a name of the process's own, and a rename: readers and other writers see whole files.
 #include "base/cache_file.h"
 
 #include <atomic>
