@@ -94,8 +94,8 @@ class Runner:
         self.environment = {**os.environ, "TENON_CACHE": str(options.out / "cache"), "TENON_CUDA_POOL": "off"}
 
     def environment_of(self, tool, group, share, folder):
-        """Tests keep files under fixed names in TMPDIR. The tools' own handler of cuGraphLaunch crashes in some long runs
-        (compute-sanitizer 2025.3), so training is queued step by step; the group "graphs" is for newer tools."""
+        """Tests keep files under fixed names in TMPDIR. Under the tools of compute-sanitizer 2025.3 cuGraphLaunch crashes in
+        some runs, for reasons not known, so training is queued step by step; the group "graphs" runs a part of it as graphs."""
         folder.mkdir(exist_ok=True)
         own = {"TMPDIR": str(folder)}
         if share:

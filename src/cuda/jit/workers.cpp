@@ -1,7 +1,7 @@
 // Two queues and up to 16 threads. They are not the pool of parallel_for: a compilation takes a
 // hundred milliseconds, and work on the CPU must not wait behind it.
 //
-// NVRTC reads one source at a time, however many threads call it, and only optimises side by side.
+// NVRTC seems to read one source at a time, however many threads call it (16 are no faster than 4).
 // So kernels whose optimisation takes long are read first.
 #include "cuda/jit/workers.h"
 
