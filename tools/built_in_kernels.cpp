@@ -35,16 +35,19 @@ namespace {
 struct Network {
   const char* model;
   const char* optimizer;
-  std::int64_t batch;
-  bool pictures;  // trained on sets of 28 x 28 pictures in the card's memory
+  std::int64_t batch;         // of 'tenon bench'
+  std::int64_t batch_of_run;  // of 'tenon train', on sets of 28 x 28 pictures; 0: none
 };
 
-// The kernels depend on the sizes' patterns alone, so the wide one may be narrower here.
-const Network kNetworks[] = {{"lenet5", "sgd", 64, true},
-                             {"lenet5", "adam", 64, true},
-                             {"keras_cnn", "adam", 128, true},
-                             {"mlp:784-64-128-32-10", "sgd", 1024, true},
-                             {"mlp:2048-512-512-512-2048", "sgd", 64, false}};
+// The batches and optimizers of bench and of the models' recipes: tiles depend on sizes. The last
+// is a narrower one of its kind.
+const Network kNetworks[] = {{"lenet5", "sgd", 64, 64},
+                             {"lenet5", "adam", 64, 64},
+                             {"keras_cnn", "sgd", 128, 64},
+                             {"keras_cnn", "adam", 128, 128},
+                             {"fcn_r", "sgd", 1024, 0},
+                             {"fcn_r", "adam", 1024, 256},
+                             {"mlp:2048-512-512-512-2048", "sgd", 64, 0}};
 
 cuda::Target card(int arch) {
   cuda::Target target;
@@ -80,11 +83,9 @@ Owned<optim::Optimizer> optimizer_of(const Network& n, const nn::AnyModule& net,
 /// What 'tenon bench' times, with and without weight decay, and predictions.
 void plan_plain_steps(const Network& n, const cuda::Target& target, Arithmetic arithmetic) {
   const nn::AnyModule net = models::create(n.model);
-  const std::string model = n.model;
-  const std::int64_t width = n.pictures ? 784 : std::stoll(model.substr(4));
-  const Shape space = n.pictures ? Shape{n.batch, 1, 28, 28} : Shape{n.batch, width};
-  const Tensor x =
-      Tensor::from(std::vector<float>(static_cast<std::size_t>(n.batch * width)), space);
+  Shape space{n.batch};
+  for (const std::int64_t extent : models::info(n.model).input) space.push_back(extent);
+  const Tensor x = Tensor::from(std::vector<float>(static_cast<std::size_t>(space.numel())), space);
   const Tensor y =
       Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(n.batch)), {n.batch});
   plan_roots({net(x)}, target, arithmetic);
@@ -106,7 +107,9 @@ void plan_run(const Network& n, double decay, const cuda::Target& target, Arithm
   set_precision(arithmetic == Arithmetic::Fp16 ? Precision::Fp16 : Precision::Fp32);
   const nn::AnyModule net = models::create(n.model);
   for (const nn::NamedTensor& p : net.named_parameters())
-    plan_roots({nn::init::uniform(p.tensor.shape(), -0.1, 0.1)}, target, arithmetic);
+    for (const Tensor& drawn : {nn::init::uniform(p.tensor.shape(), -0.1, 0.1),
+                                nn::init::normal(p.tensor.shape(), 0, 0.1)})
+      plan_roots({drawn}, target, arithmetic);
   const auto optimizer = optimizer_of(n, net, decay);
   train::TrainStep step(net, nn::CrossEntropyLoss(), *optimizer, train::TrainOptions());
   train::ResidentSet set;
@@ -121,8 +124,8 @@ void plan_run(const Network& n, double decay, const cuda::Target& target, Arithm
   const Tensor rates = optimizer->rate_dtype() == DType::Float64
                            ? Tensor::from(wide, groups)
                            : Tensor::from(std::vector<float>(wide.size(), 1.0F), groups);
-  const Tensor numbers =
-      Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(n.batch)), {n.batch});
+  const Tensor numbers = Tensor::from(
+      std::vector<std::int64_t>(static_cast<std::size_t>(n.batch_of_run)), {n.batch_of_run});
   plan_roots(step.graph_on_card(numbers, rates), target, arithmetic);
 
   net.eval();
@@ -146,7 +149,7 @@ void write_store(const std::string& path) {
       for (const Arithmetic each :
            {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16, Arithmetic::Fp16}) {
         plan_plain_steps(network, card(arch), each);
-        if (!network.pictures) continue;
+        if (network.batch_of_run == 0) continue;
         for (const double decay : {0.0, 5e-4}) plan_run(network, decay, card(arch), each);
       }
 
