@@ -23,8 +23,8 @@ void check(DeviceCheck& t, double tolerance = 2e-6) {
 
 /// The regions as one step.
 std::unique_ptr<Kernel> together(const std::vector<Region>& regions, const DeviceCheck& t) {
-  const Engine& engine =
-      cuda::map_engine(DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target());
+  const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
+  const Engine& engine = cuda::map_engine(target);
   Region joined;
   joined.kind = RegionKind::Joined;
   joined.parts = regions;

@@ -160,7 +160,8 @@ TEST_CASE("cuda map: random programs") {
   for (unsigned seed = start; seed < start + programs; ++seed) {
     CAPTURE(seed);
     DeviceCheck t = RandomProgram(seed).make();
-    const Engine& engine = cuda::map_engine(cuda::target_of(0));
+    const cuda::Target target = cuda::target_of(0);
+    const Engine& engine = cuda::map_engine(target);
     CAPTURE(engine.prepare(t.region, t.values, 1)->source());
     t.check_device(engine, 2e-5);
   }

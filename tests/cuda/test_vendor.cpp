@@ -165,8 +165,9 @@ TEST_CASE("vendor: what is not claimed, and why") {
   const auto refused = [&](const Engine& engine, const DeviceCheck& t) {
     return engine.claims(t.region, t.values, &why) ? std::string("claimed") : why;
   };
-  const Engine& lt = cuda::cublaslt_engine(with_libraries());
-  const Engine& dnn = cuda::cudnn_engine(with_libraries());
+  const cuda::Target target = with_libraries();
+  const Engine& lt = cuda::cublaslt_engine(target);
+  const Engine& dnn = cuda::cudnn_engine(target);
   CHECK(refused(lt, product(5, 6, 7)) == "claimed");
   CHECK(refused(lt, product(5, 6, 7, {F, BF, F, false, 0})) == "claimed");
   CHECK(refused(lt, product(5, 6, 7, {DType::Int32, DType::Int32, DType::Int32, false, 0})) ==

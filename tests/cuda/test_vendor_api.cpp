@@ -69,7 +69,7 @@ TENON_SAME(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
 }  // namespace
 #endif
 
-#if __has_include(<cudnn_graph.h>)
+#if __has_include(<cudnn_graph.h>) && __has_include(<cuda_runtime_api.h>)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -455,7 +455,8 @@ TEST_CASE("tune: writers side by side leave a whole table") {
 }
 
 TEST_CASE("tune: the native engine's configurations have names that last") {
-  const Engine& engine = cuda::native_contraction_engine(cuda::Target{});
+  const cuda::Target target;
+  const Engine& engine = cuda::native_contraction_engine(target);
   const Program p = product(64, 300, 784);
   const Region& region = p.steps[0].region;
   const std::vector<std::string> names = engine.configurations(region, p.values);
