@@ -46,6 +46,9 @@ std::span<const Engine* const> engines(const Target& target);
 /// The stream on which all work of a card is queued (CUstream).
 void* stream(int index);
 void synchronize(int index);
+/// Waits for all cards that this process has opened; looks for none, so that work on the CPU starts
+/// no driver.
+void synchronize();
 
 /// Queues every step of a program once on its card's stream. `values` holds an address for each
 /// value.

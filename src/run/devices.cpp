@@ -32,9 +32,7 @@ void set_device(Device device) {
 
 void set_device(const std::string& text) { set_device(device(text)); }
 
-void synchronize() {
-  for (int k = 0; k < cuda::card_count(); ++k) cuda::synchronize(k);
-}
+void synchronize() { cuda::synchronize(); }
 
 Device current_device() { return default_device(); }
 

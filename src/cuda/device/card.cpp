@@ -85,6 +85,8 @@ void list_cards(Cards& cards) {
                         "; compute capability 8.0 (Ampere) or newer is needed: use --device cpu");
 }
 
+std::atomic<bool> listed{false};
+
 const Cards& cards() {
   static const Cards* const instance = [] {
     auto* made = new Cards;
@@ -99,6 +101,7 @@ const Cards& cards() {
     } catch (const Error& error) {
       made->problem = error.what();
     }
+    listed = true;
     return made;
   }();
   return *instance;
@@ -137,6 +140,8 @@ int usable_cards() noexcept {
     return 0;
   }
 }
+
+bool cards_listed() noexcept { return listed; }
 
 const std::string& why_no_card() { return cards().problem; }
 

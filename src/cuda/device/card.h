@@ -39,6 +39,8 @@ const Card& card_at(int index);
 const Context& context_of(int index);
 /// Whether it has been opened.
 bool is_open(int index);
+/// Whether this process has looked for cards, which starts the driver and reads the compiler.
+bool cards_listed() noexcept;
 /// Why no card can be used: no driver, no card, all too old, no NVRTC; empty when one can.
 const std::string& why_no_card();
 

@@ -46,4 +46,9 @@ void synchronize(int index) {
   check(driver().cuStreamSynchronize(context.work), "waiting for ", context.title());
 }
 
+void synchronize() {
+  if (!cards_listed()) return;  // so nothing was queued
+  for (int index = 0; index < usable_cards(); ++index) synchronize(index);
+}
+
 }  // namespace tenon::cuda
