@@ -91,7 +91,8 @@ const Cards& cards() {
   static const Cards* const instance = [] {
     auto* made = new Cards;
     // Starting the driver and reading the compiler take some tenths of a second each.
-    const std::future<void> early = std::async(std::launch::async, warm_compiler);
+    std::future<void> early;
+    if (driver_present()) early = std::async(std::launch::async, warm_compiler);
     try {
       list_cards(*made);
       if (made->problem.empty() && !nvrtc().problem.empty() && built_in_store().empty())

@@ -132,6 +132,11 @@ LoadedDriver load_driver(const std::string& file) {
   return loaded;
 }
 
+bool driver_present() {
+  const std::string file = env_text("TENON_CUDA_DRIVER");
+  return file != "off" && open_driver(file).handle != nullptr;
+}
+
 const LoadedDriver& loaded_driver() {
   // Never destroyed: memory in static storage is released through it at the end of the process.
   static const LoadedDriver* const loaded =

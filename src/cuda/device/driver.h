@@ -27,6 +27,8 @@ struct LoadedDriver {
   std::string problem;  // a complete sentence with what to do
 };
 
+/// Whether the process's driver can be loaded, which takes a millisecond; does not start it.
+bool driver_present();
 /// Loads the driver from `file` ("": the places where it usually is). Never throws for a driver
 /// that is missing, too old or broken.
 LoadedDriver load_driver(const std::string& file);

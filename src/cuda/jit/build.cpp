@@ -31,7 +31,7 @@ void prepare_compiler(int arch) {
 }  // namespace
 
 void warm_compiler() {
-  if (nvrtc().problem.empty()) run_on_worker([] { prepare_compiler(nvrtc().archs.back()); });
+  if (nvrtc().problem.empty()) prepare_compiler(nvrtc().archs.back());
 }
 
 Digest key_of(const Source& source, int arch) {
