@@ -29,6 +29,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # many processes share the case table, or None: then each pattern is a process. Those that take long stand first.
 GROUPS = {
     "wgmma": (["wgmma gives*"], None, None),
+    "simt": (["simt gives*", "simt updates*"], None, None),
+    "prologue": (["prologues: matrices*", "prologues: convolutions*", "prologues: batches*,prologues: dropout*"],
+                 ["prologues: batches*,prologues: dropout*"], None),
     "convolution": (["patch convolution: every tile", "patch convolution: forward*",
                      "native contraction: convolutions and their gradients", "native contraction: a convolution*"],
                     ["native contraction: convolutions and their gradients", "patch convolution: forward*"], None),
