@@ -17,6 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+FOREIGN = re.compile("_(avx2|avx512|amx|neon)$")  # files that another processor's build compiles
 
 
 @functools.lru_cache(maxsize=None)
@@ -44,9 +45,18 @@ def fingerprint(path):
     return digest.hexdigest()
 
 
-def without_precompiled(build):
-    """The build's compile commands, in a folder of their own without the compiler's precompiled headers, which clang cannot read."""
-    commands = json.loads((build / "compile_commands.json").read_text())
+def one_by_one(command):
+    """The commands of the files that a command compiles as one, or itself."""
+    if not re.search(r"/Unity/unity_\w+\.cxx$", command["file"]):
+        return [command]
+    files = re.findall(r'^#include "(.*)"', pathlib.Path(command["file"]).read_text(), re.MULTILINE)
+    return [dict(command, file=file, command=command["command"].replace(command["file"], file)) for file in files]
+
+
+def separated(build):
+    """The build's compile commands, a file each, in a folder of their own without the compiler's precompiled headers, which clang
+    cannot read."""
+    commands = [each for command in json.loads((build / "compile_commands.json").read_text()) for each in one_by_one(command)]
     for command in commands:
         command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx", "", command["command"])
     folder = build / "tidy"
@@ -67,11 +77,11 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="only these; default: all of src, cli and examples")
     options = parser.parse_args()
-    commands, folder = without_precompiled(options.build)
+    commands, folder = separated(options.build)
     known = {pathlib.Path(command["file"]).resolve() for command in commands}
     wanted = {path.resolve() for path in options.files} or {
-        path for path in known if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("src", "cli", "examples")
-        and path.suffix == ".cpp"}
+        path for room in ("src", "cli", "examples") for path in (ROOT / room).rglob("*.cpp")
+        if path in known or not FOREIGN.search(path.stem)}
     unknown = wanted - known
     if unknown:
         sys.exit(f"tidy: the build does not compile {', '.join(map(str, sorted(unknown)))}")
