@@ -85,6 +85,7 @@ std::vector<Config> configs(const SimtSizes& s) {
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   if (all.size() > kMost) all.resize(kMost);
   std::vector<Config> best;
+  best.reserve(all.size());
   for (const auto& [time, config] : all) best.push_back(config);
   return best;
 }
