@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/conv_pixels.h"
 
@@ -21,9 +22,6 @@ constexpr std::int64_t kPlaneFloats = std::int64_t{1} << 17;    // of a unit, wh
 constexpr std::int64_t kStepFloats = kBlockWords * kBlockEdge;  // of packed filters
 constexpr std::int64_t kTileFloats = kBlockEdge * kBlockEdge;
 constexpr std::int64_t kStretch = 32;  // filter taps transposed at a time
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
 
 // One phase of a pass: the steps of a row tap are the pieces of its runs of column taps.
 struct Phase {
@@ -79,14 +77,14 @@ void each_phase(const Correlation& pass, std::int64_t words, F f) {
 
 void cut_units(const Correlation& pass, Plan& plan) {
   const std::int64_t rows = pass.rows.longest();
-  std::int64_t bands = std::min(rows, div_up(kManyChunks, pass.images * pass.groups));
+  std::int64_t bands = std::min(rows, divide_up(kManyChunks, pass.images * pass.groups));
   const auto too_large = [&](std::int64_t count) {
-    const std::int64_t band = div_up(rows, count);
+    const std::int64_t band = divide_up(rows, count);
     return plan.words * planes_for(pass.rows, pass.cols, band).size() > kPlaneFloats && band > 4;
   };
   while (too_large(bands)) bands = std::min(rows, bands + 1);
-  plan.band = div_up(rows, bands);
-  plan.bands = div_up(rows, plan.band);
+  plan.band = divide_up(rows, bands);
+  plan.bands = divide_up(rows, plan.band);
   plan.planes = planes_for(pass.rows, pass.cols, plan.band);
   plan.units = pass.images * pass.groups * plan.bands;
   const double work = static_cast<double>(plan.band * pass.out_w * pass.out_channels) *
@@ -98,8 +96,8 @@ void cut_units(const Correlation& pass, Plan& plan) {
 
 Plan plan_blocks(const Correlation& pass) {
   Plan plan;
-  plan.words = div_up(pass.in_channels, 2);
-  plan.panels = div_up(pass.out_channels, kBlockEdge);
+  plan.words = divide_up(pass.in_channels, 2);
+  plan.panels = divide_up(pass.out_channels, kBlockEdge);
   each_phase(pass, plan.words, [&](const Phase& phase) { plan.steps += phase.steps; });
   cut_units(pass, plan);
   return plan;
@@ -124,11 +122,12 @@ class BlockCorrelator {
   }
 
   void run(ConvOperand in, float* out, const Epilogue& epilogue) {
-    parallel_for(div_up(plan_.units, plan_.units_per_chunk), [&](std::int64_t chunk, int worker) {
-      const std::int64_t end = std::min(plan_.units, (chunk + 1) * plan_.units_per_chunk);
-      for (std::int64_t unit = chunk * plan_.units_per_chunk; unit < end; ++unit)
-        run_unit(in, out, epilogue, unit, worker);
-    });
+    parallel_for(
+        divide_up(plan_.units, plan_.units_per_chunk), [&](std::int64_t chunk, int worker) {
+          const std::int64_t end = std::min(plan_.units, (chunk + 1) * plan_.units_per_chunk);
+          for (std::int64_t unit = chunk * plan_.units_per_chunk; unit < end; ++unit)
+            run_unit(in, out, epilogue, unit, worker);
+        });
   }
 
  private:
@@ -334,7 +333,7 @@ class BlockCorrelator {
 // much again.
 const KernelSet* block_correlation(const Correlation& pass, Math math) {
   const KernelSet* kernels = math == Math::Bf16 ? block_kernel_set() : nullptr;
-  const std::int64_t words = div_up(pass.in_channels, 2);
+  const std::int64_t words = divide_up(pass.in_channels, 2);
   if (kernels == nullptr || words > kMaxPixelWords) return nullptr;
   std::int64_t steps = 0, taps = 0;
   each_phase(pass, words, [&](const Phase& phase) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/conv_blocks.h"
 #include "cpu/kernels/conv_pixels.h"
@@ -23,9 +24,6 @@ constexpr std::int64_t kPositions = 512;  // of one stretch, at least, where ima
 constexpr std::int64_t kPartSteps = 32;   // of one part's block tiles, at least
 constexpr std::int64_t kSumRows = 4;      // output channels finished at a time
 constexpr std::int64_t kFilled = 6;       // one part in so many of a tile is enough
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
 
 PassAxis row_axis(const ConvShape& s) {
   return {false, s.h, s.p, s.r, s.stride_h, s.pad_h, s.dil_h};
@@ -76,32 +74,32 @@ Plan plan_weights(const ConvShape& s) {
   Plan plan;
   plan.channels = s.c / s.groups;
   plan.outputs = s.k / s.groups;
-  plan.panels = div_up(plan.outputs, kBlockEdge);
+  plan.panels = divide_up(plan.outputs, kBlockEdge);
   plan.run = taps_of_run(s) * plan.channels;
   plan.cols = s.r * s.s * plan.channels;
   const auto planes = [&] { return planes_for(row_axis(s), col_axis(s), plan.band); };
   plan.band = s.p;
   while (plan.band > 4 && plan.channels * planes().size() > kPlaneFloats)
-    plan.band = div_up(plan.band, 2);
+    plan.band = divide_up(plan.band, 2);
   plan.planes = planes();
-  plan.image_words = div_up(s.n, 2);
+  plan.image_words = divide_up(s.n, 2);
   const std::int64_t sums = plan.part_floats(s.groups);
   // A part's sums are written once, which few steps do not pay for.
   const std::int64_t steps = plan.image_words * plan.positions(s.p, s.q) / kBlockWords;
   const std::int64_t parts = std::clamp(steps / kPartSteps, kManyChunks / 2, kManyChunks);
   const std::int64_t most = std::clamp<std::int64_t>(kMostPartFloats / sums, 1, parts);
-  plan.words_per_part = div_up(plan.image_words, std::min(most, plan.image_words));
-  plan.parts = div_up(plan.image_words, plan.words_per_part);
+  plan.words_per_part = divide_up(plan.image_words, std::min(most, plan.image_words));
+  plan.parts = divide_up(plan.image_words, plan.words_per_part);
   if (plan.band == s.p) {
     const std::int64_t room = std::max<std::int64_t>(1, kPlaneFloats / plan.image_floats());
     plan.stretch_words =
-        std::min({plan.words_per_part, room, div_up(kPositions, plan.positions(s.p, s.q))});
+        std::min({plan.words_per_part, room, divide_up(kPositions, plan.positions(s.p, s.q))});
   }
   // Where there are too few parts, panels of output channels are shared out too, and planes are
   // copied for each.
-  const std::int64_t share = div_up(parts, plan.parts * s.groups);
-  plan.panels_per_chunk = div_up(plan.panels, std::min(plan.panels, share));
-  plan.chunks_per_part = s.groups * div_up(plan.panels, plan.panels_per_chunk);
+  const std::int64_t share = divide_up(parts, plan.parts * s.groups);
+  plan.panels_per_chunk = divide_up(plan.panels, std::min(plan.panels, share));
+  plan.chunks_per_part = s.groups * divide_up(plan.panels, plan.panels_per_chunk);
   return plan;
 }
 
@@ -126,7 +124,7 @@ class BlockWeights {
 
   // Adds the parts in order and turns [tap][channel] of each output channel into [channel][tap].
   void combine(float* dw, const Epilogue& epilogue) {
-    const std::int64_t blocks = div_up(plan_.outputs, kSumRows);
+    const std::int64_t blocks = divide_up(plan_.outputs, kSumRows);
     const int taps = static_cast<int>(s_.r * s_.s);
     parallel_for(s_.groups * blocks, [&](std::int64_t chunk, int worker) {
       const std::int64_t group = chunk / blocks, row = chunk % blocks * kSumRows;

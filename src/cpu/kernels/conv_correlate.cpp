@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/conv_blocks.h"
 
@@ -24,9 +25,6 @@ constexpr std::int64_t kPlaneFloats = std::int64_t{1}
                                       << 18;  // copied planes of one unit, where rows can be cut
 
 constexpr std::int64_t kStretch = 64;  // elements of a filter transposed at a time
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
 
 // How a pass is cut. A unit is a band of output rows of one image and group; a chunk is a run of
 // units.
@@ -53,7 +51,7 @@ struct Plan {
 // for the two forms.
 double channel_lanes_cost(const Correlation& pass, std::int64_t steps, int lanes) {
   const double pixels = static_cast<double>(pass.out_h * pass.out_w);
-  return pixels * static_cast<double>(div_up(pass.out_channels, lanes)) *
+  return pixels * static_cast<double>(divide_up(pass.out_channels, lanes)) *
          (static_cast<double>(steps) + 14);
 }
 
@@ -99,17 +97,17 @@ void cut_units(const Correlation& pass, Plan& plan) {
   const std::int64_t rows = pass.rows.longest();
   const double row_work =
       static_cast<double>(pass.out_w * pass.out_channels * plan.steps * (plan.pairs ? 2 : 1));
-  std::int64_t bands = std::min(rows, div_up(kManyChunks, pass.images * pass.groups));
+  std::int64_t bands = std::min(rows, divide_up(kManyChunks, pass.images * pass.groups));
   while (bands > 1 &&
          static_cast<double>(rows) / static_cast<double>(bands) * row_work < kChunkWork)
     --bands;
   const auto too_large = [&](std::int64_t count) {
-    const Planes planes = planes_for(pass.rows, pass.cols, div_up(rows, count));
-    return plan.in_words * planes.size() > kPlaneFloats && div_up(rows, count) > 4;
+    const Planes planes = planes_for(pass.rows, pass.cols, divide_up(rows, count));
+    return plan.in_words * planes.size() > kPlaneFloats && divide_up(rows, count) > 4;
   };
   while (too_large(bands)) bands = std::min(rows, bands + 1);
-  plan.band = div_up(rows, bands);
-  plan.bands = div_up(rows, plan.band);
+  plan.band = divide_up(rows, bands);
+  plan.bands = divide_up(rows, plan.band);
   plan.planes = planes_for(pass.rows, pass.cols, plan.band);
   plan.units = pass.images * pass.groups * plan.bands;
   const double unit_work = static_cast<double>(plan.band) * row_work;
@@ -130,11 +128,11 @@ Plan plan_correlation(const Correlation& pass, Math math, const KernelSet& kerne
     plan.spread = plan.channel_lanes = true;
     plan.planes = whole_planes(pass.rows, pass.cols);
     plan.width = plan.nv * kernels.lanes;
-    plan.panels = div_up(pass.out_channels, plan.width);
+    plan.panels = divide_up(pass.out_channels, plan.width);
     return plan;
   }
   const std::int64_t phases = pass.rows.phases() * pass.cols.phases(),
-                     steps = div_up(plan.steps, phases);
+                     steps = divide_up(plan.steps, phases);
   plan.channel_lanes = channel_lanes_cost(pass, steps, kernels.lanes) <
                        pixel_lanes_cost(pass, steps, plan.planes, kernels.lanes);
   if (plan.channel_lanes) {
@@ -143,9 +141,9 @@ Plan plan_correlation(const Correlation& pass, Math math, const KernelSet& kerne
   } else {
     plan.nv = pass.out_channels <= kernels.max_mr[4] ? 4 : 2;
     plan.width = static_cast<int>(
-        div_up(pass.out_channels, div_up(pass.out_channels, kernels.max_mr[plan.nv])));
+        divide_up(pass.out_channels, divide_up(pass.out_channels, kernels.max_mr[plan.nv])));
   }
-  plan.panels = div_up(pass.out_channels, plan.width);
+  plan.panels = divide_up(pass.out_channels, plan.width);
   return plan;
 }
 
@@ -182,12 +180,13 @@ class Correlator {
   }
 
   void run(ConvOperand in, float* out, const Epilogue& epilogue) {
-    parallel_for(div_up(plan_.units, plan_.units_per_chunk), [&](std::int64_t chunk, int worker) {
-      const std::int64_t end = std::min(plan_.units, (chunk + 1) * plan_.units_per_chunk);
-      for (std::int64_t unit = chunk * plan_.units_per_chunk; unit < end; ++unit) {
-        run_unit(in, out, epilogue, unit, worker);
-      }
-    });
+    parallel_for(
+        divide_up(plan_.units, plan_.units_per_chunk), [&](std::int64_t chunk, int worker) {
+          const std::int64_t end = std::min(plan_.units, (chunk + 1) * plan_.units_per_chunk);
+          for (std::int64_t unit = chunk * plan_.units_per_chunk; unit < end; ++unit) {
+            run_unit(in, out, epilogue, unit, worker);
+          }
+        });
   }
 
  private:
@@ -416,14 +415,14 @@ class Correlator {
   void pixel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                    std::int64_t rows, float* out) {
     const std::int64_t cols = phase.cols.out_count, pitch = plan_.planes.width;
-    const std::int64_t pieces = div_up(cols, plan_.lanes);
+    const std::int64_t pieces = divide_up(cols, plan_.lanes);
     TileArgs args;
     args.c = tile;
     args.a_step = plan_.width;
     constexpr std::int64_t kWrite = 2, kSort = 8;
     if ((phase.steps + kWrite) * pieces * plan_.lanes > (phase.steps + kSort) * pitch)
       return flat_tiles(phase, args, planes, row0, rows, out);
-    const std::int64_t piece = div_up(cols, pieces);
+    const std::int64_t piece = divide_up(cols, pieces);
     // Fewer rows in a tile leave out more filter rows that only meet padding.
     const int most = pass_.rows.backward ? 2 : plan_.nv;
     args.b_vector = pitch;
@@ -455,7 +454,7 @@ class Correlator {
     args.b_vector = plan_.lanes;
     for (std::int64_t start = 0; start < positions; start += nr) {
       const std::int64_t end = std::min(positions, start + nr);
-      const int vectors = static_cast<int>(div_up(end - start, plan_.lanes));
+      const int vectors = static_cast<int>(divide_up(end - start, plan_.lanes));
       Segment segments[kMaxNr];
       int used = 0;
       for (std::int64_t row = start / pitch; row * pitch < end; ++row) {

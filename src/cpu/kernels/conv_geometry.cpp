@@ -1,13 +1,12 @@
 // Coordinates of convolution passes, and the copying of planes.
 #include "cpu/kernels/conv_geometry.h"
+#include "base/index.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace tenon::cpu {
 namespace {
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Division that rounds down for negative numbers too; b > 0.
 std::int64_t div_down(std::int64_t a, std::int64_t b) {
@@ -44,8 +43,8 @@ struct RowRange {
 
 RowRange rows_inside(const Planes& p, std::int64_t out_row0, std::int64_t phase) {
   const std::int64_t start = p.row_origin + out_row0 * p.row_phases + phase;
-  const std::int64_t first = std::max<std::int64_t>(0, div_up(-start, p.row_phases));
-  const std::int64_t end = div_up(p.in_h - start, p.row_phases);
+  const std::int64_t first = std::max<std::int64_t>(0, divide_up(-start, p.row_phases));
+  const std::int64_t end = divide_up(p.in_h - start, p.row_phases);
   return {std::min(first, p.rows), std::clamp(end, std::min(first, p.rows), p.rows)};
 }
 
@@ -85,12 +84,12 @@ Axis PassAxis::axis(int phase) const {
   }
   a.out_first = phase;
   a.out_step = stride;
-  a.out_count = out > phase ? div_up(out - phase, stride) : 0;
+  a.out_count = out > phase ? divide_up(out - phase, stride) : 0;
   a.step = stride / std::gcd(stride, dil);
   const std::int64_t reach = phase + pad, candidates = std::min(a.step, filter);
   while (a.first < candidates && (reach - a.first * dil) % stride != 0) ++a.first;
   if (a.first < candidates) {
-    a.count = div_up(filter - a.first, a.step);
+    a.count = divide_up(filter - a.first, a.step);
     a.offset = div_down(reach - a.first * dil, stride);
     a.offset_step = -(a.step * dil / stride);
   }
@@ -117,8 +116,8 @@ Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_r
     }
     origin = low;
     phases = first.stride;
-    return div_up((std::min(limit, first.out_count) - 1) * first.stride + high - low + 1,
-                  first.stride);
+    return divide_up((std::min(limit, first.out_count) - 1) * first.stride + high - low + 1,
+                     first.stride);
   };
   Planes p;
   p.in_h = rows.in;
@@ -162,8 +161,8 @@ void copy_plane(const KernelSet& kernels, const Planes& p, const PlaneSource& so
 
 Window choose_window(const KernelSet& kernels, int nv, std::int64_t rows, std::int64_t cols) {
   const std::int64_t most = kernels.max_mr[nv];
-  const std::int64_t pieces = div_up(cols, most);
-  Window best{1, static_cast<int>(div_up(cols, pieces))};
+  const std::int64_t pieces = divide_up(cols, most);
+  Window best{1, static_cast<int>(divide_up(cols, pieces))};
   if (pieces > 1) return best;
   for (int rp = 2; rp <= std::min<std::int64_t>(kMaxWindowRows, rows); ++rp) {
     if (rp * cols <= most && kernels.window[0][nv][rp][cols] != nullptr) best.rp = rp;

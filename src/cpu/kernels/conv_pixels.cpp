@@ -1,13 +1,12 @@
 // Pixel-major planes: pairs are zipped along whole planes, transposed, and spread where there is
 // padding or a stride.
 #include "cpu/kernels/conv_pixels.h"
+#include "base/index.h"
 
 #include <algorithm>
 
 namespace tenon::cpu {
 namespace {
-
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
 
 // Input rows [first, last) that a band of planes holds.
 struct Rows {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/conv_blocks.h"
 
@@ -27,9 +28,6 @@ constexpr std::int64_t kPlaneFloats = std::int64_t{1}
                                       << 17;  // of copied planes, where rows can be cut
 constexpr std::int64_t kPixels = 256;         // of one stretch, at least, where images are small
 constexpr std::int64_t kSumRows = 48;         // rows added and transposed at a time
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
 
 // A stretch is what is copied at once: some image words, or a band of rows of one.
 struct Plan {
@@ -63,18 +61,18 @@ int images_per_word(const Plan& plan) { return plan.pairs ? 2 : 1; }
 void cut_images(const ConvShape& s, const PassAxis& rows, const PassAxis& cols, Plan& plan) {
   plan.band = s.p;
   const auto size = [&] { return plan.channels * planes_for(rows, cols, plan.band).size(); };
-  while (plan.band > 4 && size() > kPlaneFloats) plan.band = div_up(plan.band, 2);
+  while (plan.band > 4 && size() > kPlaneFloats) plan.band = divide_up(plan.band, 2);
   plan.planes = planes_for(rows, cols, plan.band);
-  plan.image_words = div_up(s.n, images_per_word(plan));
+  plan.image_words = divide_up(s.n, images_per_word(plan));
   const std::int64_t room =
       std::max<std::int64_t>(1, kPlaneFloats / std::max<std::int64_t>(1, plan.image_floats()));
   const std::int64_t all = plan.part_floats();
   const std::int64_t most =
       std::clamp<std::int64_t>(kMostPartFloats / std::max<std::int64_t>(1, all), 1, kManyChunks);
-  plan.words_per_part = div_up(plan.image_words, std::min(most, plan.image_words));
-  plan.parts = div_up(plan.image_words, plan.words_per_part);
+  plan.words_per_part = divide_up(plan.image_words, std::min(most, plan.image_words));
+  plan.parts = divide_up(plan.image_words, plan.words_per_part);
   if (plan.band == s.p) {
-    plan.stretch_words = std::min({plan.words_per_part, room, div_up(kPixels, s.p * s.q)});
+    plan.stretch_words = std::min({plan.words_per_part, room, divide_up(kPixels, s.p * s.q)});
   }
 }
 
@@ -94,13 +92,13 @@ Plan plan_weights(const ConvShape& s, const PassAxis& rows, const PassAxis& cols
   plan.pixel_lanes = 2 * plan.outputs <= kernels.lanes;
   if (plan.pixel_lanes)
     plan.width = static_cast<int>(std::min<std::int64_t>(plan.outputs, kernels.max_dot_rows));
-  plan.panels = div_up(plan.outputs, plan.width);
+  plan.panels = divide_up(plan.outputs, plan.width);
   cut_images(s, rows, cols, plan);
   // Where there are too few parts, panels of output channels are shared out too, and planes are
   // copied for each.
-  const std::int64_t share = div_up(kManyChunks, plan.parts * plan.groups);
-  plan.panels_per_chunk = div_up(plan.panels, std::min(plan.panels, share));
-  plan.chunks_per_part = plan.groups * div_up(plan.panels, plan.panels_per_chunk);
+  const std::int64_t share = divide_up(kManyChunks, plan.parts * plan.groups);
+  plan.panels_per_chunk = divide_up(plan.panels, std::min(plan.panels, share));
+  plan.chunks_per_part = plan.groups * divide_up(plan.panels, plan.panels_per_chunk);
   return plan;
 }
 
@@ -140,7 +138,8 @@ class WeightGrad {
 
   // Adds the parts in order and turns [row][output channel] into [output channel][row].
   void combine(float* dw, const Epilogue& epilogue) {
-    const std::int64_t blocks = div_up(plan_.rows, kSumRows), lines = plan_.groups * plan_.panels;
+    const std::int64_t blocks = divide_up(plan_.rows, kSumRows),
+                       lines = plan_.groups * plan_.panels;
     const auto combine_block = [&](std::int64_t chunk, int worker) {
       const std::int64_t line = chunk / blocks, row = chunk % blocks * kSumRows;
       const std::int64_t rows = std::min(kSumRows, plan_.rows - row);

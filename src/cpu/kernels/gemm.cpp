@@ -9,6 +9,7 @@
 // lab/cpu_kernels.cpp tells.
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/contract.h"
 #include "cpu/kernels/gemm_plan.h"
@@ -20,8 +21,6 @@ namespace {
 constexpr std::int64_t kPackWords = 32 << 10;  // packed by one chunk of a packing loop, at least
 constexpr std::int64_t kPackPanels = 8;        // of one chunk, where there are enough
 constexpr std::int64_t kPackStretch = 64;      // of the reduction, packed at a time
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t batch_offset(const Operand& x, std::int64_t batch) {
   return x.batch_offsets != nullptr ? x.batch_offsets[batch] : batch * x.batch_stride;
@@ -94,11 +93,11 @@ class Product {
 
   void pack(const Block& block, bool with_a, bool with_b) {
     const std::int64_t words = plan_.words(block.k);
-    const std::int64_t a_panels = with_a ? div_up(block.rows, plan_.mr) : 0;
-    const std::int64_t b_panels = with_b ? div_up(block.cols, plan_.nr) : 0;
+    const std::int64_t a_panels = with_a ? divide_up(block.rows, plan_.mr) : 0;
+    const std::int64_t b_panels = with_b ? divide_up(block.cols, plan_.nr) : 0;
     const std::int64_t a_group = pack_group(a_panels, words * plan_.mr),
                        b_group = pack_group(b_panels, words * plan_.nr);
-    const std::int64_t a_chunks = div_up(a_panels, a_group);
+    const std::int64_t a_chunks = divide_up(a_panels, a_group);
     const bool small =
         words * (block.rows + (with_b && !plan_.b_in_place ? block.cols : 0)) <= kPackWords;
     const auto pack_chunk = [&](std::int64_t chunk, int) {
@@ -116,7 +115,7 @@ class Product {
         });
       }
     };
-    const std::int64_t chunks = a_chunks + div_up(b_panels, b_group);
+    const std::int64_t chunks = a_chunks + divide_up(b_panels, b_group);
     if (small) {
       for (std::int64_t chunk = 0; chunk < chunks; ++chunk) pack_chunk(chunk, 0);
     } else {
@@ -134,7 +133,7 @@ class Product {
 
   // Panels of one chunk of the packing loop.
   static std::int64_t pack_group(std::int64_t panels, std::int64_t panel_words) {
-    const std::int64_t several = std::min(kPackPanels, div_up(panels, kPackPanels));
+    const std::int64_t several = std::min(kPackPanels, divide_up(panels, kPackPanels));
     return std::max(several, std::max<std::int64_t>(1, kPackWords / panel_words));
   }
 
@@ -169,10 +168,10 @@ class Product {
   std::int64_t b_panel_size(const Block& block) const { return plan_.words(block.k) * plan_.nr; }
 
   void compute(const Block& block, const Epilogue& epilogue) {
-    const std::int64_t a_panels = div_up(block.rows, plan_.mr),
-                       b_panels = div_up(block.cols, plan_.nr);
-    const std::int64_t chunks_m = div_up(a_panels, plan_.chunk_m),
-                       chunks_n = div_up(b_panels, plan_.chunk_n);
+    const std::int64_t a_panels = divide_up(block.rows, plan_.mr),
+                       b_panels = divide_up(block.cols, plan_.nr);
+    const std::int64_t chunks_m = divide_up(a_panels, plan_.chunk_m),
+                       chunks_n = divide_up(b_panels, plan_.chunk_n);
     parallel_for(chunks_m * chunks_n, [&](std::int64_t chunk, int worker) {
       const std::int64_t pa = chunk / chunks_n * plan_.chunk_m,
                          pb = chunk % chunks_n * plan_.chunk_n;
@@ -213,7 +212,7 @@ class Product {
       for (std::int64_t j = 0; j < part.cols; j += plan_.nr) {
         const std::int64_t cols = std::min<std::int64_t>(part.cols - j, plan_.nr);
         reach_b(part, pb, j, k0, args);
-        const int needed = static_cast<int>(div_up(cols, plan_.lanes)),
+        const int needed = static_cast<int>(divide_up(cols, plan_.lanes)),
                   vectors = needed > 2 ? 4 : needed;
         const TileFn* tiles = kernels_.strided[plan_.pairs][vectors];
         for (std::int64_t i = 0; i < part.rows; i += plan_.mr, tile += plan_.mr * plan_.nr) {
@@ -254,7 +253,7 @@ class Product {
       args.ahead = reinterpret_cast<const char*>(args.a + plan_.kc * plan_.mr);
       args.ahead_step = plan_.mr * 4;
     } else if (!plan_.b_in_place) {
-      args.ahead_step = plan_.nr * 4 / div_up(part.rows, plan_.mr);
+      args.ahead_step = plan_.nr * 4 / divide_up(part.rows, plan_.mr);
       args.ahead = reinterpret_cast<const char*>(args.b + b_panel_size(part)) +
                    row / plan_.mr * args.ahead_step * args.steps;
     }

@@ -1,6 +1,7 @@
 // Sizes of blocks and chunks. Caches are taken as 32 KiB and 1 MiB a core or better, which is true
 // of the CPUs in use.
 #include "cpu/kernels/gemm_plan.h"
+#include "base/index.h"
 
 #include <algorithm>
 
@@ -18,12 +19,9 @@ constexpr std::int64_t kChunkRows = 112;  // of the result, at most
 constexpr double kChunkWork = 5e5;        // multiply-adds that make a chunk worth handing out
 constexpr std::int64_t kManyChunks = 16;
 
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
-
 // Even parts of `count`, each of `most` or less.
 std::int64_t even_part(std::int64_t count, std::int64_t most) {
-  return div_up(count, div_up(count, most));
+  return divide_up(count, divide_up(count, most));
 }
 
 // Few rows leave registers for wider tiles; few columns need only one vector.
@@ -42,19 +40,19 @@ void choose_tile(GemmPlan& plan, const KernelSet& kernels) {
   const int nv = vectors_of(plan.m, plan.n, kernels);
   plan.lanes = kernels.lanes;
   plan.nr = nv * kernels.lanes;
-  const std::int64_t panels = div_up(plan.m, kernels.max_mr[nv]);
-  plan.mr = static_cast<int>(div_up(plan.m, panels));
+  const std::int64_t panels = divide_up(plan.m, kernels.max_mr[nv]);
+  plan.mr = static_cast<int>(divide_up(plan.m, panels));
 }
 
 void choose_blocks(GemmPlan& plan) {
-  plan.kb = round_up(div_up(plan.k, div_up(plan.k, kMaxKb)), 2);
+  plan.kb = round_up(divide_up(plan.k, divide_up(plan.k, kMaxKb)), 2);
   const std::int64_t words = plan.words(plan.kb);
   const std::int64_t longest = (plan.blocks ? kBlockPanelBytes : kPanelBytes) / (4 * plan.nr);
-  plan.kc = div_up(words, div_up(words, longest));
+  plan.kc = divide_up(words, divide_up(words, longest));
   if (plan.blocks) plan.kc = round_up(plan.kc, kBlockWords);
   const auto cut = [words](std::int64_t size, std::int64_t panel, std::int64_t floats) {
     const std::int64_t most = std::max(panel, floats / words / panel * panel);
-    return std::min(round_up(size, panel), round_up(div_up(size, div_up(size, most)), panel));
+    return std::min(round_up(size, panel), round_up(divide_up(size, divide_up(size, most)), panel));
   };
   plan.mb = cut(plan.m, plan.mr, kBlockA);
   plan.nb = cut(plan.n, plan.nr, kBlockB);
@@ -64,10 +62,10 @@ void choose_blocks(GemmPlan& plan) {
 // so that neither the last chunk nor a core that others slow down keeps the rest waiting for long,
 // and halves them while that gives work to more threads.
 void choose_chunks(GemmPlan& plan) {
-  const std::int64_t rows = div_up(plan.mb, plan.mr), cols = div_up(plan.nb, plan.nr);
+  const std::int64_t rows = divide_up(plan.mb, plan.mr), cols = divide_up(plan.nb, plan.nr);
   plan.chunk_m = even_part(rows, (plan.blocks ? 8 * kBlockEdge : kChunkRows) / plan.mr);
   plan.chunk_n = even_part(cols, 8);
-  const auto chunks = [&] { return div_up(rows, plan.chunk_m) * div_up(cols, plan.chunk_n); };
+  const auto chunks = [&] { return divide_up(rows, plan.chunk_m) * divide_up(cols, plan.chunk_n); };
   const auto work = [&] {
     return static_cast<double>(plan.chunk_m * plan.mr) *
            static_cast<double>(plan.chunk_n * plan.nr) * static_cast<double>(plan.kb);
@@ -75,9 +73,9 @@ void choose_chunks(GemmPlan& plan) {
   while (chunks() < kManyChunks && work() > 2 * kChunkWork &&
          (plan.chunk_m > 1 || plan.chunk_n > 1)) {
     if (plan.chunk_n * plan.nr >= plan.chunk_m * plan.mr && plan.chunk_n > 1) {
-      plan.chunk_n = div_up(plan.chunk_n, 2);
+      plan.chunk_n = divide_up(plan.chunk_n, 2);
     } else {
-      plan.chunk_m = div_up(plan.chunk_m, 2);
+      plan.chunk_m = divide_up(plan.chunk_m, 2);
     }
   }
 }
@@ -128,8 +126,8 @@ GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
              work > 4 * kChunkWork) {
     plan.cut = GemmCut::SplitK;
     plan.parts = std::min<std::int64_t>(16, shape.k / 256);
-    plan.k = round_up(div_up(shape.k, plan.parts), 2);
-    plan.parts = div_up(shape.k, plan.k);
+    plan.k = round_up(divide_up(shape.k, plan.parts), 2);
+    plan.parts = divide_up(shape.k, plan.k);
   }
   choose_blocks(plan);
   plan.a_kept = plan.cut == GemmCut::Blocks && plan.nb < plan.n &&

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/isa.h"
 #include "cpu/kernels/pool2d_rows.h"
@@ -17,22 +18,20 @@ constexpr std::int64_t kMaxTaps = 1 << 12;    // tap numbers stay exact as float
 constexpr std::int64_t kChunkFloats = 32768;  // of input, of one chunk
 constexpr std::int64_t kTapFloats = 1024;     // results of a run kept on the stack
 
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // Taps [first, last) of a window that lie inside [0, size).
 struct Range {
   std::int64_t first, last;
 };
 
 Range taps_inside(std::int64_t start, std::int64_t kernel, std::int64_t dil, std::int64_t size) {
-  const std::int64_t first = start >= 0 ? 0 : div_up(-start, dil);
-  const std::int64_t last = start >= size ? 0 : std::min(kernel, div_up(size - start, dil));
+  const std::int64_t first = start >= 0 ? 0 : divide_up(-start, dil);
+  const std::int64_t last = start >= size ? 0 : std::min(kernel, divide_up(size - start, dil));
   return {first, std::max(first, last)};
 }
 
 // Outputs [first, last) of a line whose windows lie wholly inside the input.
 Range inside(std::int64_t in, std::int64_t out, int kernel, int stride, int pad, int dil) {
-  const std::int64_t first = std::min(out, div_up(pad, stride));
+  const std::int64_t first = std::min(out, divide_up(pad, stride));
   const std::int64_t room = in + pad - std::int64_t{kernel - 1} * dil - 1;
   const std::int64_t last = room < 0 ? 0 : std::min(out, room / stride + 1);
   return {first, std::max(first, last)};
@@ -79,7 +78,7 @@ void for_planes(const PoolShape& s, F f) {
   const std::int64_t planes = s.n * s.c;
   const std::int64_t per_chunk =
       std::max<std::int64_t>(1, kChunkFloats / std::max<std::int64_t>(1, s.h * s.w));
-  parallel_for(div_up(planes, per_chunk), [&](std::int64_t chunk, int) {
+  parallel_for(divide_up(planes, per_chunk), [&](std::int64_t chunk, int) {
     const std::int64_t end = std::min(planes, (chunk + 1) * per_chunk);
     for (std::int64_t plane = chunk * per_chunk; plane < end; ++plane) f(plane);
   });
