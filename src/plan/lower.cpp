@@ -19,6 +19,14 @@ void contiguous_strides(const Shape& shape, std::int64_t* stride) {
   }
 }
 
+bool is_contiguous(const View& view, const Shape& space) {
+  std::int64_t step[kMaxRank];
+  contiguous_strides(space, step);
+  for (int d = 0; d < space.rank(); ++d)
+    if (space[d] != 1 && view.stride[d] != step[d]) return false;
+  return view.offset == 0;
+}
+
 bool is_linear(const Ref& ref, const Shape& base) {
   if (ref.offset != 0 || ref.shape.numel() != base.numel()) return false;
   std::int64_t step = 1;

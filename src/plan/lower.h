@@ -46,6 +46,8 @@ Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves,
 
 /// Row-major strides of a shape.
 void contiguous_strides(const Shape& shape, std::int64_t* stride);
+/// Whether a view crosses the space in the order of memory, from the value's start.
+bool is_contiguous(const View& view, const Shape& space);
 /// Whether the reference reads its base from end to end in order.
 bool is_linear(const Ref& ref, const Shape& base);
 /// The strides that read the same elements in the same order under another shape; false when there

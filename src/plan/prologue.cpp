@@ -14,14 +14,6 @@
 namespace tenon {
 namespace {
 
-bool is_contiguous(const View& view, const Shape& shape) {
-  std::int64_t stride[kMaxRank];
-  contiguous_strides(shape, stride);
-  for (int d = 0; d < shape.rank(); ++d)
-    if (shape[d] != 1 && view.stride[d] != stride[d]) return false;
-  return view.offset == 0;
-}
-
 /// The coordinates of a sweep's space as sums over an operand's axes: the operand reads elements of
 /// what the sweep makes, a contiguous value of that space.
 class Coordinates {

@@ -2,7 +2,6 @@
 #include "cuda/engines/contraction_engine.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -15,21 +14,11 @@
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/print_map.h"
 #include "cuda/engines/print_prologue.h"
+#include "cuda/engines/tickets.h"
 
 namespace tenon::cuda {
 
 namespace {
-
-/// Counters of its own for every kernel that splits: launches that run side by side must not share
-/// any, and a launch leaves its counters at 0.
-std::uint64_t next_tickets(std::int64_t count) {
-  static std::mutex mutex;
-  static std::int64_t next = 0;
-  const std::lock_guard lock(mutex);
-  if (next + count > kGemmTickets) next = 0;
-  next += count;
-  return static_cast<std::uint64_t>(next - count);
-}
 
 /// What is printed around the kernels' templates: the text, and the structs of arguments that the
 /// kernel takes behind its operands: the epilogue's, and behind what else it takes the prologues'.
@@ -125,7 +114,8 @@ class TiledKernel final : public ContractionKernel {
                    : static_cast<int>(std::max<std::int64_t>(divide_up(p.k, p.k_per_split), 1));
     grid_ = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(p.splits), 1};
     if (config.splits > 1) {
-      p.ticket = next_tickets(blocks);
+      static Tickets tickets(kGemmTickets);
+      p.ticket = tickets.take(blocks);
       workspace_bytes = at(blocks * p.splits * t.m * t.n) * 4;
     }
     kernel_ = compile(target, gemm_source(form, config, parts.code));

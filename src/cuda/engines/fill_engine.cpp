@@ -8,18 +8,10 @@
 #include "cuda/device/driver.h"
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/engines/per_target.h"
+#include "plan/lower.h"
 
 namespace tenon::cuda {
 namespace {
-
-bool fills_whole(const View& view, const Shape& space, std::int64_t elements) {
-  std::int64_t step = 1;
-  for (int d = space.rank() - 1; d >= 0; --d) {
-    if (space[d] != 1 && view.stride[d] != step) return false;
-    step *= space[d];
-  }
-  return view.offset == 0 && step == elements;
-}
 
 /// Calls of the driver that fill the value.
 struct FillPattern {
@@ -47,7 +39,8 @@ const char* fill_refusal(const Region& region, std::span<const Value> values,
   }
   const View& view = map.stores[0].view;
   const Value& out = values[static_cast<std::size_t>(view.value)];
-  if (out.dtype != number.dtype || !fills_whole(view, map.space, out.shape.numel()))
+  if (out.dtype != number.dtype || !is_contiguous(view, map.space) ||
+      map.space.numel() != out.shape.numel())
     return "it writes a part of a value";
   const auto bits = static_cast<std::uint64_t>(repeated_bits(out.dtype, number.attrs.f));
   pattern = {view.value, static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32),
@@ -63,7 +56,7 @@ class FillKernel final : public Kernel {
   void run(const Binding& binding) const override {
     const FillPattern& p = pattern_;
     if (p.bytes == 0) return;
-    const auto to = reinterpret_cast<CUdeviceptr>(binding.values[static_cast<std::size_t>(p.out)]);
+    const auto to = address(binding.values[static_cast<std::size_t>(p.out)]);
     const auto stream = static_cast<CUstream>(binding.stream);
     const auto bytes = static_cast<std::size_t>(p.bytes);
     const Driver& api = driver();

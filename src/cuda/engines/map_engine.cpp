@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "cuda/engines/model.h"
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/print_sweep.h"
+#include "cuda/engines/tickets.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {
@@ -24,17 +24,6 @@ namespace {
 constexpr std::size_t kMostWords = 512;
 constexpr std::uint64_t kAlignment = 16;  // of what wide accesses start from
 
-/// Tickets of its own for every launch that counts: launches that run side by side must not share
-/// any. Which ones are taken again after a while shows nowhere, since a launch leaves them at zero.
-std::uint64_t next_tickets(std::int64_t count) {
-  static std::mutex mutex;
-  static std::int64_t next = 0;
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (next + count > kTickets) next = 0;
-  next += count;
-  return static_cast<std::uint64_t>(next - count);
-}
-
 class MapKernel final : public Kernel {
  public:
   MapKernel(PrintedMap printed, std::size_t own_values, const Target& target)
@@ -42,7 +31,8 @@ class MapKernel final : public Kernel {
     workspace_bytes = static_cast<std::size_t>(printed.workspace_bytes);
     for (PrintedLaunch& launch : printed.launches) {
       if (launch.tickets > 0) {
-        const std::uint64_t first = next_tickets(launch.tickets);
+        static Tickets tickets(kTickets);
+        const std::uint64_t first = tickets.take(launch.tickets);
         for (const auto& [word, number] : launch.first_tickets)
           launch.arguments.words[static_cast<std::size_t>(word)] =
               first + static_cast<std::uint64_t>(number);

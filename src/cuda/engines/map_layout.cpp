@@ -133,15 +133,6 @@ std::vector<int> depths_of(const MapProgram& map) {
   return depths;
 }
 
-bool is_contiguous(const View& view, const Shape& space) {
-  std::int64_t stride = 1;
-  for (int d = space.rank() - 1; d >= 0; --d) {
-    if (space[d] != 1 && view.stride[d] != stride) return false;
-    stride *= space[d];
-  }
-  return view.offset == 0;
-}
-
 bool loads(const MapProgram& map, ValueId value) {
   return std::any_of(map.instrs.begin(), map.instrs.end(), [&](const MapInstr& instr) {
     return instr.code == MapCode::Load && instr.view.value == value;

@@ -24,8 +24,6 @@ std::vector<Level> levels_of(const MapProgram& map);
 /// Row reductions that each instruction waits for.
 std::vector<int> depths_of(const MapProgram& map);
 
-/// Row-major strides over all of the space.
-bool is_contiguous(const View& view, const Shape& space);
 /// Whether the region loads a value that it stores (element by element).
 bool loads(const MapProgram& map, ValueId value);
 bool stores(const MapProgram& map, ValueId value);

@@ -3,8 +3,6 @@
 #include "cuda/engines/simt_engine.h"
 
 #include <algorithm>
-#include <bit>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -12,10 +10,12 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "cuda/engines/contraction_config.h"
 #include "cuda/engines/cublaslt_shape.h"
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/print_map.h"
+#include "cuda/engines/tickets.h"
 #include "cuda/engines/vendor_parts.h"
 #include "cuda/kernels/gemm_simt_args.cuh"
 
@@ -34,7 +34,7 @@ struct Tile {
 
 constexpr Tile kTiles[] = {{128, 128, 16, 4, 2}, {128, 64, 16, 4, 4}};
 constexpr int kMostSplits = 16;
-constexpr int kTickets = 16384;
+constexpr int kSimtTickets = 16384;
 
 struct Config {
   const Tile* tile = &kTiles[0];
@@ -51,19 +51,14 @@ std::int64_t tiles_of(const SimtSizes& s, const Tile& t) {
 
 bool is_possible(const SimtSizes& s, const Config& config) {
   return config.splits == 1 || (s.k >= config.splits * std::int64_t{4} * config.tile->k &&
-                                tiles_of(s, *config.tile) <= kTickets / 4);
+                                tiles_of(s, *config.tile) <= kSimtTickets / 4);
 }
 
-std::int64_t power_above(std::int64_t x) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
-}
-
-/// Cycles on 132 multiprocessors, fitted to an H200: a number of the model, not of the card.
+/// Cycles, fitted to an H200.
 double cycles(const SimtSizes& s, const Config& config) {
-  constexpr std::int64_t kMultiprocessors = 132;
   constexpr double kMultiplyAdds = 100, kBytes = 7;  // a cycle of a multiprocessor
   const Tile& t = *config.tile;
-  const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, kMultiprocessors);
+  const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, kModelMultiprocessors);
   const std::int64_t warps = std::min<std::int64_t>(blocks, t.residents) * t.threads() / 32;
   double work = static_cast<double>(blocks * divide_up(s.k, config.splits) * t.m * t.n);
   if (warps < 16) work *= 1.06;  // they do not hide what the others wait for
@@ -71,7 +66,7 @@ double cycles(const SimtSizes& s, const Config& config) {
   if (t.n == 64) work *= 1.01;
   const double partials =
       config.splits == 1 ? 0 : static_cast<double>(s.m * s.n * 8 * config.splits);
-  return work / kMultiplyAdds + partials / kBytes / kMultiprocessors;
+  return work / kMultiplyAdds + partials / kBytes / kModelMultiprocessors;
 }
 
 std::vector<Config> configs(const SimtSizes& s) {
@@ -141,17 +136,6 @@ bool is_worth(const LtShape& s) {
   return std::min({s.m, s.n, s.k}) >= 256 && s.m * s.n >= kResults && (!s.a.plain || s.n >= 1024);
 }
 
-/// Counters of its own for every kernel that splits: launches that run side by side must not share
-/// any, and a launch leaves its counters at 0.
-std::uint64_t next_tickets(std::int64_t count) {
-  static std::mutex mutex;
-  static std::int64_t next = 0;
-  const std::lock_guard lock(mutex);
-  if (next + count > kTickets) next = 0;
-  next += count;
-  return static_cast<std::uint64_t>(next - count);
-}
-
 class SimtKernel final : public Kernel {
  public:
   SimtKernel(const Target& target, const Region& region, std::span<const Value> values,
@@ -176,7 +160,8 @@ class SimtKernel final : public Kernel {
     const std::int64_t tiles = std::int64_t{p.tiles_m} * p.tiles_n;
     grid_ = {static_cast<std::uint32_t>(tiles), static_cast<std::uint32_t>(p.splits), 1};
     if (config.splits > 1) {
-      p.ticket = next_tickets(tiles);
+      static Tickets tickets(kSimtTickets);
+      p.ticket = tickets.take(tiles);
       workspace_bytes = at(tiles * p.splits * tile_.m * tile_.n) * 4;
     }
     if (turn_) workspace_bytes += turn_->bytes() + kVendorAlignment;
@@ -233,7 +218,7 @@ class SimtKernel final : public Kernel {
             "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kM = ", t.m,
             ", kN = ", t.n, ", kK = ", t.k, ", kThreads = ", t.threads(), ", kStages = ", t.stages,
             ";\n  static constexpr bool kSplit = ", truth(split), ";\n};\n");
-    if (split) text += cat("__device__ unsigned simt_tickets[", kTickets, "];\n");
+    if (split) text += cat("__device__ unsigned simt_tickets[", kSimtTickets, "];\n");
     text += cat("using Block = SimtBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
                 t.shared_bytes(), ");\n\nextern \"C\" __global__ void __launch_bounds__(",
                 t.threads(), ", ", t.residents,

@@ -5,8 +5,8 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "cuda/engines/map_layout.h"
 #include "cuda/engines/opaque_kernels.h"
+#include "plan/lower.h"
 
 namespace tenon::cuda {
 namespace {

@@ -1,0 +1,29 @@
+// Counters in a kernel's module by which the blocks of a launch find out who comes last.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace tenon::cuda {
+
+/// Hands out counters: launches that run side by side must not share any. Which ones are taken
+/// again after a while shows nowhere, since a launch leaves them at zero.
+class Tickets {
+ public:
+  explicit Tickets(std::int64_t most) : most_(most) {}
+
+  /// The first of `count` counters in a row.
+  std::uint64_t take(std::int64_t count) {
+    const std::lock_guard lock(mutex_);
+    if (next_ + count > most_) next_ = 0;
+    next_ += count;
+    return static_cast<std::uint64_t>(next_ - count);
+  }
+
+ private:
+  const std::int64_t most_;
+  std::mutex mutex_;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace tenon::cuda
