@@ -41,7 +41,6 @@ GROUPS = {
                   "card launches: the bits*", "card launches: float16*,card launches: nothing*", "card launches: a run*",
                   "cuda rounded: *"],
                  ["card training: the course*", "card launches: the bits*", "cuda rounded: an update*"], None),
-    "graphs": ([], ["card training: the course*"], None),
     "contraction": (["native contraction: matrices*", "native contraction: every tile*", "native contraction: mixed*",
                      "native contraction: 16-bit*,native contraction: batches*", "native contraction: an update*"],
                     ["native contraction: every tile*", "native contraction: mixed*", "native contraction: an update*",
@@ -96,15 +95,12 @@ class Runner:
         self.deadline = time.monotonic() + options.seconds
         self.environment = {**os.environ, "TENON_CACHE": str(options.out / "cache"), "TENON_CUDA_POOL": "off"}
 
-    def environment_of(self, tool, group, share, folder):
-        """Tests keep files under fixed names in TMPDIR. Under the tools of compute-sanitizer 2025.3 cuGraphLaunch crashes in
-        some runs, for reasons not known, so training is queued step by step; the group "graphs" runs a part of it as graphs."""
+    def environment_of(self, share, folder):
+        """Tests keep files under fixed names in TMPDIR."""
         folder.mkdir(exist_ok=True)
         own = {"TMPDIR": str(folder)}
         if share:
             own["TENON_TEST_SHARE"] = share
-        if tool != "plain" and group == "training":
-            own["TENON_CUDA_GRAPHS"] = "off"
         return {**self.environment, **own}
 
     def run(self, command, log, environment):
@@ -130,7 +126,7 @@ class Runner:
                                              *OPTIONS[tool]]
         name = self.options.out / f"{tool}-{group}-{number}"
         code, text, seconds = self.run([*around, *tests], name.with_suffix(".log"),
-                                       self.environment_of(tool, group, share, name))
+                                       self.environment_of(share, name))
         found = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)
         ran = re.search(r"\[doctest\] test cases: *(\d+) *\| *(\d+) passed *\| *(\d+) failed", text)
         if tool == "plain" and "skipped: no card" in text:
@@ -178,7 +174,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", required=True)
     parser.add_argument("--tools", default="memcheck,racecheck,initcheck")
-    parser.add_argument("--groups", default=",".join(group for group in GROUPS if group != "graphs"))
+    parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--seconds", type=float, default=600)

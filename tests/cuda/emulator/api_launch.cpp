@@ -357,6 +357,13 @@ TENON_EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   if (stream->capture != nullptr) {
     return fail(CUDA_ERROR_NOT_SUPPORTED, "the emulator does not capture graphs in graphs");
   }
+  // Tools such as compute-sanitizer look at the graph's own nodes here, whatever was patched in the
+  // executable, and crash where such a node copies from or to memory that is gone.
+  for (const CUgraphExec_st::Item& item : executable->items) {
+    if (!alive(item.node) || item.node->work.type != CU_GRAPH_NODE_TYPE_MEMCPY) continue;
+    if (const CUresult result = check_copy(item.node->work.copy); result != CUDA_SUCCESS)
+      return result;
+  }
   for (CUgraphExec_st::Item& item : executable->items) {
     const CUresult result = execute(item.work, stream->context->card);
     if (result != CUDA_SUCCESS) return result;
@@ -385,6 +392,16 @@ TENON_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, con
   enter(made.get());
   *node = made.get();
   graph->nodes.push_back(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+TENON_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* copy) {
+  TENON_ENTER("cuGraphMemcpyNodeSetParams");
+  if (!alive(node) || node->work.type != CU_GRAPH_NODE_TYPE_MEMCPY) {
+    return fail(CUDA_ERROR_INVALID_VALUE, "no copy node");
+  }
+  if (const CUresult result = check_copy(*copy); result != CUDA_SUCCESS) return result;
+  node->work.copy = *copy;
   return CUDA_SUCCESS;
 }
 
