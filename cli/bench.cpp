@@ -81,10 +81,10 @@ double seconds_of(const Launch& launch) {
   return std::max(seconds_since(start), 1e-6);
 }
 
-// As training does: a launch takes about a millisecond of steps.
+// As training does: a launch takes about four milliseconds of steps.
 int steps_of_launch(double seconds) {
   return static_cast<int>(
-      std::bit_ceil(static_cast<unsigned>(std::ceil(std::clamp(1e-3 / seconds, 1.0, 32.0)))));
+      std::bit_ceil(static_cast<unsigned>(std::ceil(std::clamp(4e-3 / seconds, 1.0, 32.0)))));
 }
 
 // An inference on a card is a launch of its own: those of one launch would run side by side.

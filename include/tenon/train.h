@@ -94,7 +94,7 @@ struct TrainOptions {
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
   int evaluate_every = 1;  ///< epochs
   /// Steps in one launch where the training set stands in a card's memory; 0: as many as take about
-  /// a millisecond. The numbers that come out are the same.
+  /// four milliseconds. The numbers that come out are the same.
   int steps_per_launch = 0;
   // A run folder: logs, checkpoints, model. "" writes nothing.
   std::string run_dir{};

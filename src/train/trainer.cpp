@@ -385,8 +385,8 @@ void Fit::drain() {
   constexpr double kSecondsAhead = 0.1, kMostAhead = 128;
   const double each = seconds_since(drained_) / static_cast<double>(count);
   ahead_ = static_cast<std::size_t>(std::clamp(kSecondsAhead / each, 1.0, kMostAhead));
-  // Between two launches a card waits for some microseconds: those of a millisecond hide that.
-  constexpr double kSecondsOfLaunch = 1e-3, kMostAtOnce = 32;
+  // Between two launches a card waits for some microseconds, 1 % of a millisecond's work.
+  constexpr double kSecondsOfLaunch = 4e-3, kMostAtOnce = 32;
   const double at_once = std::ceil(std::clamp(kSecondsOfLaunch / each, 1.0, kMostAtOnce));
   if (o_.steps_per_launch == 0)
     at_once_ = std::max(
