@@ -267,6 +267,8 @@ struct Pool2dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  ///< averages only
 };
+/// A NaN is larger than all else; a window that dilation leads past the whole image gives
+/// -infinity.
 TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 

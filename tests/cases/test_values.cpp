@@ -91,6 +91,16 @@ TEST_CASE("values: max_pool2d takes the first maximum") {
   });
 }
 
+TEST_CASE("values: max_pool2d past the whole image") {
+  with_engines([] {
+    const Pool2dOptions past{
+        .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {3, 3}};
+    const Tensor x = floats({1, 2, 3, 4}, {1, 1, 2, 2});
+    CHECK(max_pool2d(x, past).item() == -kInf);
+    CHECK(slope(max_pool2d(x, past), x) == Floats{0, 0, 0, 0});
+  });
+}
+
 TEST_CASE("values: average pooling counts what PyTorch counts") {
   with_engines([] {
     const Tensor x = ones({1, 1, 3, 3});

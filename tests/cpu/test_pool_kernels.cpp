@@ -64,6 +64,8 @@ std::vector<PoolShape> shapes(bool dilated) {
   if (dilated) {
     all.push_back(make(17, 37, 3, 3, 2, 1, 2, false));
     all.push_back(make(14, 14, 2, 2, 2, 0, 3, false));
+    all.push_back(make(8, 8, 2, 2, 1, 1, 9, false));  // steps over the whole plane
+    all.push_back(make(9, 10, 3, 2, 1, 1, 5, false));
   }
   return all;
 }
@@ -117,9 +119,14 @@ void check_max(const PoolShape& s, bool special) {
   for (std::int64_t plane = 0; plane < s.n * s.c; ++plane) {
     for (std::int64_t i = 0; i < s.p; ++i) {
       for (std::int64_t j = 0; j < s.q; ++j) {
-        const auto from = static_cast<std::size_t>(plane * s.h * s.w +
-                                                   argmax(s, x.data() + plane * s.h * s.w, i, j));
+        const std::int64_t best = argmax(s, x.data() + plane * s.h * s.w, i, j);
+        const auto from = static_cast<std::size_t>(plane * s.h * s.w + best);
         const auto to = static_cast<std::size_t>((plane * s.p + i) * s.q + j);
+        if (best < 0) {
+          want_y[to] = -std::numeric_limits<T>::infinity();
+          want_picked[to] = T(0);
+          continue;
+        }
         want_y[to] = x[from];
         want_dx[from] += dy[to];
         want_picked[to] = g[from];

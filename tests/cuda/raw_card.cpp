@@ -80,11 +80,14 @@ CUfunction Card::compile(const std::string& text, const std::string& entry) {
   log_size(program, &bytes);
   std::vector<char> words(bytes);
   log(program, words.data());
-  if (result != 0) throw std::runtime_error(words.data());
-  size(program, &bytes);
-  std::vector<char> image(bytes);
-  get(program, image.data());
+  std::vector<char> image;
+  if (result == 0) {
+    size(program, &bytes);
+    image.resize(bytes);
+    get(program, image.data());
+  }
   destroy(&program);
+  if (result != 0) throw std::runtime_error(words.data());
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   check(call.cuModuleLoadData(&module, image.data()));

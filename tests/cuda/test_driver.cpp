@@ -35,7 +35,7 @@ struct FakeCard {
     return {[this](std::size_t bytes) -> void* {
               if (bytes > room) return nullptr;
               room -= bytes;
-              void* memory = std::aligned_alloc(256, bytes);
+              void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
               taken[memory] = bytes;
               return memory;
             },

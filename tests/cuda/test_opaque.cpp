@@ -220,6 +220,30 @@ TEST_CASE("cuda opaque: pooling and its gradients") {
   }
 }
 
+TEST_CASE("cuda opaque: a maximum past the whole image") {
+  if (!DeviceCheck::can_run()) return;
+  const Shape image{1, 1, 2, 2}, one{1, 1, 1, 1};
+  const auto run = [&](Op op, const Shape& second, const Shape& out) {
+    DeviceCheck t;
+    t.region.kind = RegionKind::Opaque;
+    Opaque& o = t.region.opaque;
+    o.op = op;
+    PoolAttrs{2, 2, 1, 1, 1, 1, 3, 3, 0, 1}.store(o.attrs);
+    o.shapes = {image, second};
+    o.inputs = {t.leaf_of(DType::Float32, image, {1, 2, 3, 4}),
+                t.leaf_of(DType::Float32, second, {5, 6, 7, 8})};
+    if (op == Op::MaxPool2d) o.shapes.pop_back(), o.inputs.pop_back();
+    o.out = t.output(DType::Float32, out);
+    const auto bytes = t.run_on_card(*engine().prepare(t.region, t.values, 1))[0];
+    std::vector<float> got(bytes.size() / sizeof(float));
+    std::memcpy(got.data(), bytes.data(), bytes.size());
+    return got;
+  };
+  CHECK(run(Op::MaxPool2d, image, one) == std::vector<float>{-INFINITY});
+  CHECK(run(Op::MaxPool2dGather, image, one) == std::vector<float>{0});
+  CHECK(run(Op::MaxPool2dGrad, one, image) == std::vector<float>{0, 0, 0, 0});
+}
+
 TEST_CASE("cuda opaque: a maximum is the first of equals, and a NaN") {
   DeviceCheck t;
   t.region.kind = RegionKind::Opaque;

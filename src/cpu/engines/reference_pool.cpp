@@ -5,6 +5,7 @@
 // input. Output sizes come from the region.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cpu/engines/reference.h"
 
@@ -55,12 +56,16 @@ std::int64_t max_index(const PoolAttrs& v, const Array& x, std::int64_t plane, s
   return best;
 }
 
+/// A window that holds nothing gives `empty`.
 Array max_pool(const PoolAttrs& v, const Array& x, const Shape& in, const Array& read_from,
-               const Shape& out_shape) {
+               const Shape& out_shape, double empty) {
   Array out(x.dtype, out_shape.numel());
   each_window(v, in, out_shape, [&](std::int64_t plane, std::int64_t index, const Window& win) {
     const std::int64_t best = max_index(v, x, plane, in[3], win);
-    if (best >= 0) copy_element(out, index, read_from, best);
+    if (best >= 0)
+      copy_element(out, index, read_from, best);
+    else
+      out.set(index, empty);
   });
   return out;
 }
@@ -115,9 +120,10 @@ Array pool(Op op, const Attrs& attrs, std::span<const Array> inputs, std::span<c
   const PoolAttrs v = PoolAttrs::from(attrs);
   switch (op) {
     case Op::MaxPool2d:
-      return max_pool(v, inputs[0], shapes[0], inputs[0], out_shape);
+      return max_pool(v, inputs[0], shapes[0], inputs[0], out_shape,
+                      -std::numeric_limits<double>::infinity());
     case Op::MaxPool2dGather:
-      return max_pool(v, inputs[0], shapes[0], inputs[1], out_shape);
+      return max_pool(v, inputs[0], shapes[0], inputs[1], out_shape, 0);
     case Op::MaxPool2dGrad:
       return max_pool_grad(v, inputs[0], shapes[0], inputs[1], shapes[1]);
     case Op::AvgPool2d:

@@ -4,6 +4,7 @@
 #include "cpu/kernels/pool2d.h"
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "base/index.h"
@@ -37,12 +38,14 @@ Range inside(std::int64_t in, std::int64_t out, int kernel, int stride, int pad,
   return {first, std::max(first, last)};
 }
 
-// Index of the window's largest element: the first, unless there is a NaN, then the last NaN.
+// Index of the window's largest element: the first, unless there is a NaN, then the last NaN. -1
+// where dilation lets the window step over the whole plane.
 template <class T>
 std::int64_t window_argmax(const PoolShape& s, const T* x, std::int64_t i, std::int64_t j) {
   const std::int64_t y0 = i * s.stride_h - s.pad_h, x0 = j * s.stride_w - s.pad_w;
   const Range rows = taps_inside(y0, s.kernel_h, s.dil_h, s.h),
               cols = taps_inside(x0, s.kernel_w, s.dil_w, s.w);
+  if (rows.first >= rows.last || cols.first >= cols.last) return -1;
   std::int64_t best = (y0 + rows.first * s.dil_h) * s.w + x0 + cols.first * s.dil_w;
   for (std::int64_t a = rows.first; a < rows.last; ++a) {
     const std::int64_t row = (y0 + a * s.dil_h) * s.w + x0;
@@ -161,8 +164,8 @@ void for_argmax_inside(const PoolShape& s, const Interior& interior, const float
   }
 }
 
-// f(plane, output index, input index of its largest), of that plane, for all windows: scatter and
-// gather are made of it. start(plane) comes before.
+// f(plane, output index, input index of its largest), of that plane, for all windows that hold one:
+// scatter and gather are made of it. start(plane) comes before.
 template <class T, class Start, class F>
 void for_argmax(const PoolShape& s, const T* x, Start start, F f) {
   const bool few = s.kernel_h * s.kernel_w <= kMaxTaps;
@@ -173,7 +176,8 @@ void for_argmax(const PoolShape& s, const T* x, Start start, F f) {
     start(plane);
     if constexpr (kVectors<T>) for_argmax_inside(s, interior, in, found);
     for_border(s, interior, [&](std::int64_t i, std::int64_t j) {
-      found(i * s.q + j, window_argmax(s, in, i, j));
+      const std::int64_t best = window_argmax(s, in, i, j);
+      if (best >= 0) found(i * s.q + j, best);
     });
   });
 }
@@ -235,7 +239,8 @@ void max_pool2d(const PoolShape& s, const T* x, T* y) {
     if constexpr (kVectors<T>)
       pool_rows().max(interior.over(in), out + interior.first_output, nullptr);
     for_border(s, interior, [&](std::int64_t i, std::int64_t j) {
-      out[i * s.q + j] = in[window_argmax(s, in, i, j)];
+      const std::int64_t best = window_argmax(s, in, i, j);
+      out[i * s.q + j] = best >= 0 ? in[best] : -std::numeric_limits<T>::infinity();
     });
   });
 }
@@ -262,7 +267,10 @@ void max_pool2d_backward(const PoolShape& s, const T* x, const T* dy, T* dx) {
 template <class T>
 void max_pool2d_gather(const PoolShape& s, const T* x, const T* g, T* y) {
   for_argmax(
-      s, x, [](std::int64_t) {},
+      s, x,
+      [&](std::int64_t plane) {
+        if (s.dil_h > 1 || s.dil_w > 1) std::fill_n(y + plane * s.p * s.q, s.p * s.q, T(0));
+      },
       [&](std::int64_t plane, std::int64_t to, std::int64_t from) {
         y[plane * s.p * s.q + to] = g[plane * s.h * s.w + from];
       });

@@ -119,14 +119,15 @@ struct Place {
 };
 
 /// out[p, q] = in[source][first maximum of in[0] in window (p, q)]: source 0 pools, 1 reads a
-/// gradient's gradient. Windows outside the array give 0.
+/// gradient's gradient. Windows that hold nothing of the array give -infinity, or no gradient.
 template <class E, class W, bool Wide, int Source>
 __device__ __forceinline__ void max_pool(const PoolArgs& a) {
   const Place<Wide> at(a);
   if (!at.inside) return;
   const long long plane = at.plane * a.height * a.width;
   const int where = W(at.row, at.column, a).template largest<E>(a.in[0], plane);
-  E::store(a.out, at.element, where < 0 ? 0 : E::load(a.in[Source], plane + where));
+  const typename E::Value none = Source == 0 ? -scalar::float_of(0x7f800000u) : 0.0f;
+  E::store(a.out, at.element, where < 0 ? none : E::load(a.in[Source], plane + where));
 }
 
 /// out[i, j] = sum of in[1] over the windows whose first maximum of in[0] is (i, j).
