@@ -22,7 +22,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::string quoted(std::string_view field) { return cat("'", field.substr(0, 60), "'"); }
+std::string in_quotes(std::string_view field) { return cat("'", field.substr(0, 60), "'"); }
 
 // A label that is a whole number that may count classes; -1 for anything else.
 std::int64_t class_number(std::string_view text) {
@@ -81,7 +81,7 @@ class TableReader {
       if (found == names.end()) {
         const std::string near =
             nearest(lower(options_.label_name), names.data(), static_cast<int>(names.size()));
-        throw ValueError(cat(name_, ": has no column ", quoted(options_.label_name),
+        throw ValueError(cat(name_, ": has no column ", in_quotes(options_.label_name),
                              near.empty() ? "" : cat("; did you mean '", near, "'?")));
       }
       label_ = static_cast<std::size_t>(found - names.begin());
@@ -97,7 +97,7 @@ class TableReader {
   }
   [[noreturn]] void refuse(std::size_t column, const char* what) const {
     throw FormatError(cat(name_, ": line ", reader_.line(), ", column ", column + 1, ": ",
-                          quoted(fields_[column]), " ", what));
+                          in_quotes(fields_[column]), " ", what));
   }
   void add_row() {
     if (fields_.size() != columns_)
@@ -188,7 +188,7 @@ class TableReader {
         found =
             std::find(parts.class_names.begin(), parts.class_names.end(), cat(class_number(text)));
       if (found == parts.class_names.end())
-        throw FormatError(cat(name_, ": the label ", quoted(text), " is none of the ",
+        throw FormatError(cat(name_, ": the label ", in_quotes(text), " is none of the ",
                               parts.classes, " known classes"));
       class_of_.push_back(found - parts.class_names.begin());
     }
