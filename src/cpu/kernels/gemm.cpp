@@ -202,30 +202,42 @@ class Product {
   // result their rows may be a large power of two apart, and push each other out of the caches.
   void compute_chunk(const Block& part, std::int64_t pa, std::int64_t pb, float* c,
                      std::int64_t ldc, float* partial) {
-    const std::int64_t words = plan_.words(part.k);
+    const std::int64_t words = plan_.words(part.k), tile = plan_.mr * plan_.nr;
+    const std::int64_t whole = part.rows / plan_.mr, rest = part.rows % plan_.mr;
     TileArgs args;
     args.a_step = plan_.mr;
+    args.a_next = a_panel_size(part);
     for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
       args.steps = std::min(plan_.kc, words - k0);
       const bool last = k0 + args.steps == words, continued = k0 == 0 && part.k0 > 0;
-      float* tile = partial;
+      float* waiting = partial;
       for (std::int64_t j = 0; j < part.cols; j += plan_.nr) {
         const std::int64_t cols = std::min<std::int64_t>(part.cols - j, plan_.nr);
-        reach_b(part, pb, j, k0, args);
         const int needed = static_cast<int>(divide_up(cols, plan_.lanes)),
                   vectors = needed > 2 ? 4 : needed;
         const TileFn* tiles = kernels_.strided[plan_.pairs][vectors];
-        for (std::int64_t i = 0; i < part.rows; i += plan_.mr, tile += plan_.mr * plan_.nr) {
-          args.a = packed_block_ + (pa + i / plan_.mr) * a_panel_size(part) + k0 * plan_.mr;
-          fetch_ahead(part, i, j, last, args);
-          float* const to = c + i * ldc + j;
-          args.c = last ? to : tile;
-          args.ldc = last ? ldc : plan_.nr;
-          args.cols = last || continued ? cols : vectors * plan_.lanes;
-          args.sums = k0 > 0 ? tile : continued ? to : nullptr;
-          args.ld_sums = k0 > 0 ? plan_.nr : ldc;
-          tiles[std::min<std::int64_t>(plan_.mr, part.rows - i)](args);
+        args.a = packed_block_ + pa * args.a_next + k0 * plan_.mr;
+        reach_b(part, pb, j, k0, args);
+        fetch_ahead(part, pb, j, k0, args);
+        args.c = last ? c + j : waiting;
+        args.ldc = last ? ldc : plan_.nr;
+        args.c_next = last ? plan_.mr * ldc : tile;
+        args.cols = last || continued ? cols : vectors * plan_.lanes;
+        args.sums = k0 > 0 ? waiting : continued ? c + j : nullptr;
+        args.ld_sums = k0 > 0 ? plan_.nr : ldc;
+        args.sums_next = k0 > 0 ? tile : plan_.mr * ldc;
+        args.tiles = whole;
+        if (whole > 0) tiles[plan_.mr](args);
+        if (rest > 0) {
+          args.a += whole * args.a_next;
+          args.c += whole * args.c_next;
+          if (args.sums != nullptr) args.sums += whole * args.sums_next;
+          args.ahead_a.pass(whole, args.steps);
+          args.ahead_b.pass(whole, args.steps);
+          args.tiles = 1;
+          tiles[rest](args);
         }
+        waiting += divide_up(part.rows, plan_.mr) * tile;
       }
     }
   }
@@ -242,20 +254,25 @@ class Product {
     }
   }
 
-  // While A's panels pass by a panel of B, the next one is fetched: of its bytes, a share with each
-  // panel of A. With the last panel of B it is A's next stretch, each panel's with that panel.
-  void fetch_ahead(const Block& part, std::int64_t row, std::int64_t col, bool last,
+  // While A's panels pass by a panel of B, the panel of B that comes next is fetched, of its bytes
+  // a share with each panel of A; and of A's next stretch a share with each panel of B.
+  void fetch_ahead(const Block& part, std::int64_t pb, std::int64_t col, std::int64_t k0,
                    TileArgs& args) const {
-    args.ahead = reinterpret_cast<const char*>(args.b);
-    args.ahead_step = 0;
-    if (part.cols - col <= plan_.nr) {
-      if (last) return;
-      args.ahead = reinterpret_cast<const char*>(args.a + plan_.kc * plan_.mr);
-      args.ahead_step = plan_.mr * 4;
-    } else if (!plan_.b_in_place) {
-      args.ahead_step = plan_.nr * 4 / divide_up(part.rows, plan_.mr);
-      args.ahead = reinterpret_cast<const char*>(args.b + b_panel_size(part)) +
-                   row / plan_.mr * args.ahead_step * args.steps;
+    const std::int64_t a_panels = divide_up(part.rows, plan_.mr),
+                       b_panels = divide_up(part.cols, plan_.nr), twos = args.steps / 2;
+    const bool last = k0 + args.steps == plan_.words(part.k),
+               last_col = part.cols - col <= plan_.nr;
+    args.ahead_a = args.ahead_b = {reinterpret_cast<const char*>(args.b), 0, 0};
+    if (!plan_.b_in_place && !(last && last_col)) {
+      const float* next = last_col
+                              ? packed_b_ + pb * b_panel_size(part) + (k0 + args.steps) * plan_.nr
+                              : args.b + b_panel_size(part);
+      args.ahead_b = {reinterpret_cast<const char*>(next), plan_.nr * 8 / a_panels, 0};
+    }
+    if (!last && twos > 0) {
+      const std::int64_t step = plan_.mr * 8 / b_panels, share = twos * step;
+      const char* next = reinterpret_cast<const char*>(args.a + args.steps * plan_.mr);
+      args.ahead_a = {next + col / plan_.nr * share, step, args.a_next * 4 - share};
     }
   }
 

@@ -18,6 +18,16 @@ constexpr int kMaxWindowRows = 7;
 constexpr int kMaxNr = 64;  // floats of a tile's row
 constexpr int kSpreadTaps = 3;
 
+/// Memory that a column of tiles fetches into the second-level cache while it computes: from `at`
+/// on `step` bytes further after every two steps of the reduction, and `next` more after a tile.
+struct Stream {
+  const char* at = nullptr;
+  std::int64_t step = 0, next = 0;
+
+  /// Where it has come to after `tiles` tiles of `steps` steps.
+  void pass(std::int64_t tiles, std::int64_t steps) { at += tiles * (steps / 2 * step + next); }
+};
+
 struct TileArgs {
   std::int64_t steps = 0;  // of the reduction, in words
   const float* a = nullptr;
@@ -33,8 +43,10 @@ struct TileArgs {
   std::int64_t c_vector = 0;    // words of c from one vector to the next (table B)
   const float* sums = nullptr;  // added to the result where not null; may be c
   std::int64_t ld_sums = 0;
-  const char* ahead = nullptr;  // strided tiles fetch what stands here into the second-level cache
-  std::int64_t ahead_step = 0;  // bytes of it a step
+  // Strided: a column of so many tiles, whose A, results and sums are so many words apart.
+  std::int64_t tiles = 1;
+  std::int64_t a_next = 0, c_next = 0, sums_next = 0;
+  Stream ahead_a, ahead_b;
 };
 
 /// c (mr x cols) = sum over steps of A(i, step) * B(step, j), plus sums, with one of these ways to

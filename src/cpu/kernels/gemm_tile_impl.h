@@ -13,16 +13,15 @@ namespace tenon::cpu {
 namespace {
 
 // Tiles that stick out of the result go through memory: one small loop for all sizes.
-[[gnu::noinline]] void store_edge(const TileArgs& t, const float* edge, int rows, int width) {
-  for (int i = 0; i < rows; ++i) {
-    float* row = t.c + i * t.ldc;
-    if (t.sums == nullptr) {
-      for (std::int64_t j = 0; j < t.cols; ++j) row[j] = edge[j];
+[[gnu::noinline]] void store_edge(const TileArgs& t, float* c, const float* sums, const float* edge,
+                                  int rows, int width) {
+  for (int i = 0; i < rows; ++i, c += t.ldc, edge += width) {
+    if (sums == nullptr) {
+      for (std::int64_t j = 0; j < t.cols; ++j) c[j] = edge[j];
     } else {
-      const float* sums = t.sums + i * t.ld_sums;
-      for (std::int64_t j = 0; j < t.cols; ++j) row[j] = sums[j] + edge[j];
+      for (std::int64_t j = 0; j < t.cols; ++j) c[j] = sums[j] + edge[j];
+      sums += t.ld_sums;
     }
-    edge += width;
   }
 }
 
@@ -48,7 +47,101 @@ template <class V, bool Pairs, int NV>
   }
 }
 
-enum class Reach { Strided, TableB, Window };
+// Rows a[0], a[1], … times the row of NV vectors at b.
+template <class V, bool Pairs, int MR, int NV>
+[[gnu::always_inline]] inline void multiply_step(const float* a, const float* b,
+                                                 typename V::reg (&sums)[MR][NV]) {
+  typename V::reg bv[NV];
+  TENON_UNROLL
+  for (int v = 0; v < NV; ++v) bv[v] = V::load(b + v * V::lanes);
+  TENON_UNROLL
+  for (int i = 0; i < MR; ++i) multiply_row<V, Pairs, NV>(a + i, bv, sums[i]);
+}
+
+// The tile's result: acc, plus sums where there are any.
+template <class V, int MR, int NV>
+[[gnu::always_inline]] inline void store_tile(const TileArgs& t, float* c, const float* sums,
+                                              const typename V::reg (&acc)[MR][NV]) {
+  constexpr int kWidth = NV * V::lanes;
+  if (t.cols < kWidth) {
+    float edge[MR * kWidth];
+    TENON_UNROLL
+    for (int i = 0; i < MR * NV; ++i) V::store(edge + i * V::lanes, acc[i / NV][i % NV]);
+    return store_edge(t, c, sums, edge, MR, kWidth);
+  }
+  const std::int64_t ldc = t.ldc, ld_sums = t.ld_sums;
+  if (sums != nullptr) {
+    TENON_UNROLL
+    for (int i = 0; i < MR; ++i, c += ldc, sums += ld_sums) {
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v)
+        V::store(c + v * V::lanes, V::add(acc[i][v], V::load(sums + v * V::lanes)));
+    }
+    return;
+  }
+  TENON_UNROLL
+  for (int i = 0; i < MR; ++i, c += ldc) {
+    TENON_UNROLL
+    for (int v = 0; v < NV; ++v) V::store(c + v * V::lanes, acc[i][v]);
+  }
+}
+
+// Both ends of a row of `width` floats, which is at most two cache lines and a bit.
+[[gnu::always_inline]] inline void fetch_row(const float* row, int width) {
+  __builtin_prefetch(row);
+  if (width > 16) __builtin_prefetch(row + width - 1);
+}
+
+// Tiles with strided A and B. What a tile will add and write is fetched row by row while it
+// computes: all rows at once would keep A's lines waiting behind theirs.
+template <class V, bool Pairs, int MR, int NV>
+void column(const TileArgs& t) {
+  constexpr int kWidth = NV * V::lanes;
+  const std::int64_t a_step = t.a_step, b_step = t.b_step;
+  const std::int64_t stretch = t.steps / 2 / MR + 1;  // of the steps, in twos
+  const std::int64_t ld_sums = t.sums != nullptr ? t.ld_sums : t.ldc;
+  const float* a = t.a;
+  const float* sums = t.sums;
+  float* c = t.c;
+  Stream ahead_a = t.ahead_a, ahead_b = t.ahead_b;
+  for (std::int64_t tile = t.tiles; tile > 0; --tile) {
+    typename V::reg acc[MR][NV];
+    TENON_UNROLL
+    for (int i = 0; i < MR * NV; ++i) acc[i / NV][i % NV] = V::zero();
+    const float* ak = a;
+    const float* bk = t.b;
+    const float* c_row = c;
+    const float* sums_row = sums != nullptr ? sums : c;
+    for (std::int64_t twos = t.steps / 2; twos > 0; twos -= stretch) {
+      fetch_row(c_row, kWidth);
+      fetch_row(sums_row, kWidth);
+      c_row += t.ldc;
+      sums_row += ld_sums;
+      for (std::int64_t step = twos < stretch ? twos : stretch; step > 0; --step) {
+        __builtin_prefetch(ahead_b.at, 0, 2);
+        ahead_b.at += ahead_b.step;
+        multiply_step<V, Pairs, MR, NV>(ak, bk, acc);
+        ak += a_step;
+        bk += b_step;
+        asm("" : "+r"(ak), "+r"(bk));  // else the compiler keeps addresses of every row of A
+        __builtin_prefetch(ahead_a.at, 0, 2);
+        ahead_a.at += ahead_a.step;
+        multiply_step<V, Pairs, MR, NV>(ak, bk, acc);
+        ak += a_step;
+        bk += b_step;
+      }
+    }
+    if (t.steps % 2 != 0) multiply_step<V, Pairs, MR, NV>(ak, bk, acc);
+    store_tile<V>(t, c, sums, acc);
+    a += t.a_next;
+    c += t.c_next;
+    if (sums != nullptr) sums += t.sums_next;
+    ahead_a.at += ahead_a.next;
+    ahead_b.at += ahead_b.next;
+  }
+}
+
+enum class Reach { TableB, Window };
 
 template <class V, bool Pairs, Reach R, int RP, int RQ, int NV>
 void tile(const TileArgs& t) {
@@ -64,16 +157,6 @@ void tile(const TileArgs& t) {
   const float* b = t.b;
   const std::int32_t* table = t.table;
   const std::int64_t a_row = t.a_row, b_vector = t.b_vector;
-  const char* ahead = t.ahead;
-  if constexpr (R == Reach::Strided) {
-    const float* row = t.sums != nullptr ? t.sums : t.c;
-    const std::int64_t ld = t.sums != nullptr ? t.ld_sums : t.ldc;
-    TENON_UNROLL
-    for (int i = 0; i < MR; ++i, row += ld) {
-      __builtin_prefetch(row);
-      if constexpr (NV * V::lanes > 16) __builtin_prefetch(row + NV * V::lanes - 1);
-    }
-  }
   // What the tile of the next rows will write.
   if constexpr (R == Reach::TableB) {
     const float* row = t.c + NV * t.c_vector;
@@ -90,10 +173,6 @@ void tile(const TileArgs& t) {
     const float* bk = b;
     if constexpr (R == Reach::Window) ak += *table++;
     if constexpr (R == Reach::TableB) bk += *table++;
-    if constexpr (R == Reach::Strided) {
-      __builtin_prefetch(ahead, 0, 2);
-      ahead += t.ahead_step;
-    }
     reg bv[NV];
     TENON_UNROLL
     for (int v = 0; v < NV; ++v) {
@@ -105,7 +184,6 @@ void tile(const TileArgs& t) {
     if constexpr (R != Reach::Window) a += t.a_step;
     if constexpr (R != Reach::TableB) b += t.b_step;
   }
-  constexpr int kWidth = NV * V::lanes;
   if constexpr (R == Reach::TableB) {
     float* row = t.c;
     const int count = static_cast<int>(t.cols);
@@ -114,33 +192,8 @@ void tile(const TileArgs& t) {
       TENON_UNROLL
       for (int v = 0; v < NV; ++v) V::store_part(row + v * t.c_vector, acc[i][v], count);
     }
-    return;
-  }
-  if (t.cols < kWidth) {
-    float edge[MR * kWidth];
-    TENON_UNROLL
-    for (int i = 0; i < MR; ++i) {
-      TENON_UNROLL
-      for (int v = 0; v < NV; ++v) V::store(edge + i * kWidth + v * V::lanes, acc[i][v]);
-    }
-    store_edge(t, edge, MR, kWidth);
-    return;
-  }
-  float* row = t.c;
-  if (t.sums != nullptr) {
-    const float* sums = t.sums;
-    TENON_UNROLL
-    for (int i = 0; i < MR; ++i, row += t.ldc, sums += t.ld_sums) {
-      TENON_UNROLL
-      for (int v = 0; v < NV; ++v)
-        V::store(row + v * V::lanes, V::add(acc[i][v], V::load(sums + v * V::lanes)));
-    }
-    return;
-  }
-  TENON_UNROLL
-  for (int i = 0; i < MR; ++i, row += t.ldc) {
-    TENON_UNROLL
-    for (int v = 0; v < NV; ++v) V::store(row + v * V::lanes, acc[i][v]);
+  } else {
+    store_tile<V>(t, t.c, t.sums, acc);
   }
 }
 
@@ -223,7 +276,7 @@ void fill_dots(KernelSet& set) {
 template <class V, bool Pairs, int NV, int MR>
 void fill_tiles(KernelSet& set) {
   if constexpr (MR <= V::max_mr[NV]) {
-    set.strided[Pairs][NV][MR] = tile<V, Pairs, Reach::Strided, 1, MR, NV>;
+    set.strided[Pairs][NV][MR] = column<V, Pairs, MR, NV>;
     set.table_b[Pairs][NV][MR] = tile<V, Pairs, Reach::TableB, 1, MR, NV>;
     set.window[Pairs][NV][1][MR] = tile<V, Pairs, Reach::Window, 1, MR, NV>;
     fill_tiles<V, Pairs, NV, MR + 1>(set);
