@@ -2,6 +2,7 @@
 // by whoever holds it.
 #include "cuda/jit/jit.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -98,7 +99,32 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
           " bytes of shared memory");
   }
 
+  void launch_resident(void* stream, std::uint32_t blocks, std::uint32_t threads,
+                       void* const* params) const override {
+    wait();
+    if (blocks == 0) return;
+    const Context& context = context_of(target_.ordinal);
+    const std::uint32_t grid = std::min(blocks, resident_blocks(threads));
+    check(driver().cuLaunchCooperativeKernel(function_, grid, 1, 1, threads, 1, 1, 0,
+                                             static_cast<CUstream>(stream),
+                                             const_cast<void**>(params)),
+          "launching ", source_.entry, " on ", context.title(), " with ", grid, " blocks of ",
+          threads, " threads that wait for one another");
+  }
+
  private:
+  // Of the whole card. Asked once: a kernel of this kind has one size of block.
+  std::uint32_t resident_blocks(std::uint32_t threads) const {
+    std::call_once(resident_once_, [&] {
+      int blocks = 0;
+      check(driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_,
+                                                                 static_cast<int>(threads), 0),
+            "asking how many blocks of ", source_.entry, " a multiprocessor holds");
+      resident_ = static_cast<std::uint32_t>(blocks * target_.multiprocessors);
+    });
+    return resident_;
+  }
+
   void build() noexcept {
     try {
       take(compile_image(source_, target_.arch, disk()));
@@ -150,7 +176,8 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
   const Source source_;
   CUfunction function_ = nullptr;
   std::uint32_t static_shared_ = 0;
-  mutable std::once_flag shared_once_;
+  mutable std::once_flag shared_once_, resident_once_;
+  mutable std::uint32_t resident_ = 0;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<bool> done_{false};

@@ -45,7 +45,9 @@ int attribute_value(int attribute) {
     case 13:
       return 1980000;  // kHz
     case 16:
-      return 4;  // multiprocessors
+      return multiprocessors;
+    case 95:
+      return 1;  // cooperative launches
     case 36:
       return 2619000;  // kHz of the memory
     case 37:

@@ -72,6 +72,7 @@ struct KernelWork {
   CUfunc_st* function = nullptr;
   Index3 grid{1, 1, 1}, block{1, 1, 1};
   unsigned shared_bytes = 0;
+  bool cooperative = false;
   std::vector<unsigned char> params;  // copies, one after another
 };
 
