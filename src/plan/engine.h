@@ -50,6 +50,13 @@ class Engine {
     *why = "a region starts with a call, so there is no launch to share";
     return false;
   }
+  /// Microseconds that a launch of such parts in phases (Region::phase) is expected to save over a
+  /// launch for each phase; 0, with a few words in *why, where that is not better or cannot be. A
+  /// model's; pure, as claims().
+  virtual double saves(std::span<const Region>, std::span<const Value>, std::string* why) const {
+    *why = "a region starts with a call, so there is no launch to share";
+    return 0;
+  }
   /// Whether it applies the prologues of such a region while it loads operands; if not, *why says
   /// so in a few words. Asked before claims(); pure, as that.
   virtual bool takes_prologues(const Region&, std::span<const Value>, std::string* why) const {

@@ -10,6 +10,7 @@
 #include "plan/emit.h"
 #include "plan/graph_passes.h"
 #include "plan/join.h"
+#include "plan/phases.h"
 #include "plan/prologue.h"
 #include "plan/schedule.h"
 
@@ -39,6 +40,8 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"join", true,
      "on regions, before their kernels are compiled: a region that shares a launch has none of its "
      "own"},
+    {"phases", true,
+     "after join, which puts side by side what need not wait; before kernels are compiled"},
     {"choose_engine", false, "after fusion; prepares each step's kernel and learns its workspace"},
     {"order", true, "after fusion: steps are what is ordered; least live memory first"},
     {"plan_memory", true,
@@ -160,6 +163,11 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   pipeline.plan_pass(kJoin, "regions", [&] {
     const auto regions = static_cast<int>(p.steps.size());
     join_regions(p, before, options);
+    return std::pair(regions, static_cast<int>(p.steps.size()));
+  });
+  pipeline.plan_pass(kPhases, "regions", [&] {
+    const auto regions = static_cast<int>(p.steps.size());
+    join_in_phases(p, before, options);
     return std::pair(regions, static_cast<int>(p.steps.size()));
   });
   pipeline.plan_pass(kChooseEngine, "steps", [&] {

@@ -74,6 +74,7 @@ enum PassId : std::uint32_t {
   kFuse,
   kPrologue,
   kJoin,
+  kPhases,
   kChooseEngine,
   kOrder,
   kPlanMemory,

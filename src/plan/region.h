@@ -5,8 +5,9 @@
 // along the last axis whose results can be used in the same sweep (rows), reductions over other
 // axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
 // gradients, with an optional map region over its result as epilogue and optional ones over its
-// operands as prologues. Map regions that do not depend on one another may be joined, to share a
-// launch. Whatever else there is, is one op in an opaque region.
+// operands as prologues. Map regions may be joined, to share a launch: side by side where they do
+// not depend on one another, in phases where they do. Whatever else there is, is one op in an
+// opaque region.
 #pragma once
 
 #include <cstdint>
@@ -131,7 +132,8 @@ struct Region {
   MapProgram prologue_a, prologue_b;
   Contraction contraction;
   Opaque opaque;
-  std::vector<Region> parts;           // Joined: maps, in any order
+  std::vector<Region> parts;  // Joined: maps, by phase
+  int phase = 0;  // of a part: parts wait for all of the phases before, and for none of their own
   std::vector<ValueId> reads, writes;  // each once; filled by the lowering
   std::uint32_t label = 0;
   std::string title;  // "map[640] log_softmax+sum", for people

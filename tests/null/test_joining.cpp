@@ -42,21 +42,36 @@ std::vector<Tensor> step_of(const nn::AnyModule& net, optim::Optimizer& optimize
 }
 
 /// Planned for a card that need not be there.
-std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, bool join) {
+std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, std::uint32_t disabled,
+                                       const cuda::Target& target = {}) {
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
   PlanOptions options;
   options.device = {Device::Kind::Cuda, 0};
-  options.engines = cuda::engines(cuda::Target());
-  if (!join) options.disabled = 1u << kJoin;
+  options.engines = cuda::engines(target);
+  options.disabled = disabled;
   return plan_program(roots, leaves, options);
 }
 
-std::shared_ptr<const Program> planned(const std::string& model, double clip, bool join = true) {
+constexpr std::uint32_t kNoJoin = 1u << kJoin, kNoPhases = 1u << kPhases;
+
+std::shared_ptr<const Program> planned(const std::string& model, double clip,
+                                       std::uint32_t disabled = 0,
+                                       const cuda::Target& target = {}) {
   const nn::AnyModule net = models::create(model);
   optim::Adam adam(net);
-  return planned(step_of(net, adam, clip), join);
+  return planned(step_of(net, adam, clip), disabled, target);
+}
+
+/// The step that holds the update of the last weights, which waits for the norm.
+const Region& update_of(const Program& program) {
+  const Region* found = nullptr;
+  for (const Step& step : program.steps)
+    for (const Region& part : step.region.parts)
+      if (contains(part.title, "assign") && part.map.space.numel() > 500) found = &step.region;
+  REQUIRE(found != nullptr);
+  return *found;
 }
 
 std::size_t launches(const std::shared_ptr<const Program>& program) {
@@ -90,12 +105,13 @@ TEST_CASE("joining: on the CPU nothing is joined, and the plan says why") {
   const std::vector<Tensor> roots = step_of(net, adam, 1);
   CHECK(contains(plan(roots).fusion(), "joined: nothing: a region starts with a call"));
   CHECK_FALSE(contains(plan(roots).fusion(), "launch of its own"));
+  CHECK_FALSE(contains(plan(roots).fusion(), "phase"));
 }
 
 TEST_CASE("joining: small updates and bias sums of a card share launches") {
   for (const char* model : {"lenet5", "keras_cnn"}) {
     CAPTURE(std::string(model));
-    const auto apart = planned(model, 0, false), joined = planned(model, 0);
+    const auto apart = planned(model, 0, kNoJoin), joined = planned(model, 0);
     CHECK(launches(joined) + 6 <= launches(apart));
     CHECK(longest_path(*joined) <= longest_path(*apart));
     CHECK(contains(print_fusion(*apart), "joined: nothing: the pass is switched off"));
@@ -111,15 +127,69 @@ TEST_CASE("joining: small updates and bias sums of a card share launches") {
   }
 }
 
-TEST_CASE(
-    "joining: clipping by the norm of all gradients takes three launches and the updates one") {
+TEST_CASE("joining: without phases, clipping by the norm takes three launches with the updates") {
   for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {
     CAPTURE(std::string(model));
-    const auto plain = planned(model, 0), clipped = planned(model, 1);
+    const auto plain = planned(model, 0), clipped = planned(model, 1, kNoPhases);
     INFO(print_steps(*clipped));
     // Sums of squares, the factor, the updates; each gradient's update was its own epilogue before.
     CHECK(launches(clipped) <= launches(plain) + 3);
-    CHECK(launches(clipped) + 7 <= launches(planned(model, 1, false)));
+    CHECK(launches(clipped) + 7 <= launches(planned(model, 1, kNoJoin)));
+    CHECK(contains(print_fusion(*clipped), "; no phases: the pass is switched off"));
+  }
+}
+
+TEST_CASE("joining: clipping and the updates are phases of one launch") {
+  const auto apart = planned("mlp:784-300-10", 1, kNoPhases),
+             clipped = planned("mlp:784-300-10", 1);
+  const std::string text = print_fusion(*clipped);
+  INFO(text);
+  CHECK(launches(clipped) + 2 == launches(apart));
+  CHECK(contains(text, "each phase waits for the one before"));
+  CHECK(contains(text, "3 of these launches are phases of 1"));
+  const Region& all = update_of(*clipped);
+  CHECK(contains(all.title, "in 3 phases"));
+  CHECK(all.parts.front().phase == 0);
+  CHECK(contains(all.parts.front().title, "square+sum"));
+  CHECK(all.parts.back().phase == 2);
+  // What a phase leaves for the next is no input.
+  for (ValueId id : all.reads) {
+    if (clipped->values[static_cast<std::size_t>(id)].kind != Value::Kind::Arena) continue;
+    CHECK(std::find(all.writes.begin(), all.writes.end(), id) == all.writes.end());
+  }
+}
+
+TEST_CASE("joining: sums that need not wait for the last product do not become phases behind it") {
+  for (const char* model : {"lenet5", "keras_cnn"}) {
+    CAPTURE(std::string(model));
+    const auto apart = planned(model, 1, kNoPhases), clipped = planned(model, 1);
+    INFO(print_fusion(*clipped));
+    CHECK(launches(clipped) + 1 == launches(apart));
+    CHECK(longest_path(*clipped) < longest_path(*apart));
+    const Region& all = update_of(*clipped);
+    CHECK(contains(all.title, "in 2 phases"));
+    CHECK(contains(all.why, "it waits for more than the step before it, and for longer"));
+  }
+}
+
+TEST_CASE("joining: why there are no phases") {
+  // One launch more where the card has no cooperative ones: the last block computes the factor.
+  const auto clipped = planned("mlp:784-300-10", 1);
+  cuda::Target target;
+  target.cooperative = false;
+  const auto alone = planned("mlp:784-300-10", 1, 0, target);
+  CHECK(launches(alone) == launches(clipped) + 1);
+  CHECK(contains(update_of(*alone).why, "the card does not let the blocks of a launch wait"));
+  const auto large = planned("mlp:784-2048-2048-10", 1);
+  CHECK(contains(update_of(*large).why, "they move more than the cache holds"));
+  const auto many = planned("mlp:784-64-64-64-64-64-64-64-64-64-64-64-64-64-64-10", 1);
+  CHECK(contains(print_fusion(*many), "together they take more arguments than a launch"));
+  // Without clipping, updates are epilogues and nothing changes.
+  for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {
+    CAPTURE(std::string(model));
+    CHECK(launches(planned(model, 0)) == launches(planned(model, 0, kNoPhases)));
+    CHECK(contains(print_fusion(*planned(model, 0)),
+                   "blocks that wait for one another cost as much as a launch"));
   }
 }
 
@@ -129,7 +199,7 @@ TEST_CASE("joining: what products wait for is not put off") {
     const nn::AnyModule net = models::create("lenet5");
     optim::Sgd sgd(net, {.lr = 0.1, .momentum = 0.9});
     const Tensor loss = loss_of(net, batch);
-    const auto program = planned(sgd.updates(grad(loss, sgd.parameters()), isfinite(loss)), true);
+    const auto program = planned(sgd.updates(grad(loss, sgd.parameters()), isfinite(loss)), 0);
     INFO(print_steps(*program));
     // The guard of the updates comes before the first of them.
     for (const Step& step : program->steps) {

@@ -196,3 +196,28 @@ TEST_CASE("map text: NVRTC takes regions that share a launch") {
   CHECK(contains(text, "part0[3]"));
   if (have_nvrtc()) check_compiles(text);
 }
+
+TEST_CASE("map text: NVRTC takes regions in phases of a launch") {
+  RegionCheck t = with_space({5000});
+  std::vector<Region> regions;
+  const ValueId p = t.leaf(F, {5000}), g = t.leaf(F, {5000});
+  const int x = t.load(g);
+  const ValueId squares = t.reduce(t.compute(Op::Mul, F, x, x), Op::Sum, 1, F);
+  regions.push_back(t.region);
+  t.region.map = MapProgram();
+  t.region.map.space = {1};
+  const ValueId norm = t.store(t.compute(Op::Sqrt, F, t.load(squares)));
+  t.region.phase = 1;
+  regions.push_back(t.region);
+  t.region.map = MapProgram();
+  t.region.map.space = {5000};
+  const int step = t.compute(Op::Div, F, t.load(g), t.load(norm));
+  t.store_to(t.compute(Op::Sub, F, t.load(p), step), t.broadcast(p), p);
+  t.region.phase = 2;
+  regions.push_back(t.region);
+  t.region.kind = RegionKind::Joined;
+  t.region.parts = regions;
+  const std::string text = text_of(t);
+  CHECK(contains(text, "comes_last"));
+  if (have_nvrtc()) check_compiles(text);
+}

@@ -37,9 +37,13 @@ class MapKernel final : public Kernel {
           launch.arguments.words[static_cast<std::size_t>(word)] =
               first + static_cast<std::uint64_t>(number);
       }
+      if (launch.gate_word >= 0) {
+        static Tickets gates(kGates);
+        launch.arguments.words[static_cast<std::size_t>(launch.gate_word)] = gates.take(1);
+      }
       launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
                            static_cast<std::uint32_t>(launch.threads),
-                           static_cast<std::uint32_t>(launch.blocks)});
+                           static_cast<std::uint32_t>(launch.blocks), launch.resident});
     }
   }
 
@@ -50,8 +54,11 @@ class MapKernel final : public Kernel {
       for (const auto& [word, value] : launch.arguments.pointers)
         words[static_cast<std::size_t>(word)] = address(binding, value);
       void* params[] = {words.data()};
-      launch.kernel->launch(binding.stream, {launch.blocks, 1, 1}, {launch.threads, 1, 1}, 0,
-                            params);
+      if (launch.resident)
+        launch.kernel->launch_resident(binding.stream, launch.blocks, launch.threads, params);
+      else
+        launch.kernel->launch(binding.stream, {launch.blocks, 1, 1}, {launch.threads, 1, 1}, 0,
+                              params);
     }
   }
 
@@ -67,6 +74,7 @@ class MapKernel final : public Kernel {
     std::shared_ptr<const CompiledKernel> kernel;
     ArgumentBlock arguments;
     std::uint32_t threads, blocks;
+    bool resident;
   };
 
   std::uint64_t address(const Binding& binding, ValueId value) const {
@@ -96,6 +104,28 @@ class MapEngine final : public Engine {
   }
   bool joins(const Region& region, std::span<const Value> values, std::string* why) const override {
     return can_join(region, values, why);
+  }
+  double saves(std::span<const Region> parts, std::span<const Value> values,
+               std::string* why) const override {
+    const PhaseSizes sizes = sizes_of(parts, values);
+    const auto phases = static_cast<int>(sizes.alone.size());
+    const int gates = static_cast<int>(
+        std::count(sizes.alone.begin() + std::min(phases, 1), sizes.alone.end(), false));
+    double saved = (phases - 1) * kLaunchCycles - gates * kGateCycles;
+    if (gates > 0 && sizes.alone[0]) saved += kGateCycles - kLoneGateCycles;
+    if (phases > 0 && sizes.alone.back() && gates + !sizes.alone[0] > 0) saved -= kLastBlockCycles;
+    if (!sizes.fits) {
+      *why = "together they take more arguments than a launch";
+    } else if (gates > 0 && !target_.cooperative) {
+      *why = "the card does not let the blocks of a launch wait for one another";
+    } else if (sizes.bytes > target_.l2_bytes) {
+      *why = "they move more than the cache holds, beside which a launch is nothing";
+    } else if (saved <= 0) {
+      *why = "blocks that wait for one another cost as much as a launch";
+    } else {
+      return saved / kCyclesAMicrosecond;
+    }
+    return 0;
   }
   /// An element-wise map's; where reductions cross a sweep there is no model.
   double estimate(const Region& region, std::span<const Value> values) const override {

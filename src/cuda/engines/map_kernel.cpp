@@ -123,8 +123,17 @@ struct Titled {
   std::string title;
 };
 
-/// Independent parts side by side, each with a range of blocks; equal ones are one function.
-PrintedLaunch launch_together(std::span<const Titled> parts) {
+/// Parts side by side, each with a range of blocks; equal ones are one function.
+struct Side {
+  std::string code, members;
+  std::string calls;  // for block number `block`, `start` being 0
+  std::vector<Part> functions;
+  std::int64_t blocks = 0;
+};
+
+/// Adds arguments and tickets to the launch. The functions are numbered from `first` on.
+Side side_by_side(std::span<const Titled> parts, std::size_t first, const std::string& block,
+                  PrintedLaunch& launch) {
   struct Group {
     const Titled* first;
     std::vector<const Part*> members;
@@ -136,44 +145,151 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
     if (fresh) groups.push_back({&one, {}});
     groups[found->second].members.push_back(&one.part);
   }
-  PrintedLaunch launch;
-  launch.threads = kJoinedThreads;
-  launch.blocks = 0;
-  launch.source.entry = cat("together_", groups.size());
-  std::string code, members, calls;
-  std::vector<Part> functions;
-  int resident = groups[0].first->part.resident;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::size_t count = groups[g].members.size();
-    code += cat("// ", groups[g].first->title, "\n", in_namespace(groups[g].first->part, g));
-    members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long end", g, "[",
-                   count, "];\n");
-    for (const Part* part : groups[g].members) {
+  Side side;
+  for (std::size_t k = 0; k < groups.size(); ++k) {
+    const std::size_t count = groups[k].members.size(), g = first + k;
+    side.code += cat("// ", groups[k].first->title, "\n", in_namespace(groups[k].first->part, g));
+    side.members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long end", g,
+                        "[", count, "];\n");
+    for (const Part* part : groups[k].members) {
       if (part->tickets > 0)
         launch.first_tickets.push_back(
             {static_cast<int>(launch.arguments.words.size()) + part->ticket_word, launch.tickets});
       launch.tickets += part->tickets;
       append(launch.arguments, part->arguments);
     }
-    for (const Part* part : groups[g].members) {
-      launch.blocks += part->blocks;
-      launch.arguments.words.push_back(static_cast<std::uint64_t>(launch.blocks));
+    for (const Part* part : groups[k].members) {
+      side.blocks += part->blocks;
+      launch.arguments.words.push_back(static_cast<std::uint64_t>(side.blocks));
     }
-    calls +=
+    side.calls +=
         cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
-            "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g,
-            "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g, "::sweep(a.part",
-            g, "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
-    functions.push_back(groups[g].first->part);
-    resident = std::min(resident, functions.back().resident);
+            "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g, "[k]);\n    if (",
+            block, " < end)\n      return tenon::cuda::part", g, "::sweep(a.part", g, "[k], ",
+            block, " - start, end - start);\n    start = end;\n  }\n");
+    side.functions.push_back(groups[k].first->part);
   }
-  launch.source.text = cat("// Regions that do not depend on one another.\n",
-                           includes_of(functions), "\nnamespace tenon::cuda {\n\n", code,
-                           "struct Arguments {\n", members, "};\n\n}  // namespace tenon::cuda\n\n",
-                           head(launch.source.entry, launch.threads, resident),
-                           "  unsigned start = 0;\n", calls, "}\n");
+  return side;
+}
+
+int least_resident(std::span<const Part> parts) {
+  int resident = parts[0].resident;
+  for (const Part& part : parts) resident = std::min(resident, part.resident);
+  return resident;
+}
+
+/// Independent parts.
+PrintedLaunch launch_together(std::span<const Titled> parts) {
+  PrintedLaunch launch;
+  launch.threads = kJoinedThreads;
+  const Side side = side_by_side(parts, 0, "blockIdx.x", launch);
+  launch.blocks = side.blocks;
+  launch.source.entry = cat("together_", side.functions.size());
+  launch.source.text =
+      cat("// Regions that do not depend on one another.\n", includes_of(side.functions),
+          "\nnamespace tenon::cuda {\n\n", side.code, "struct Arguments {\n", side.members,
+          "};\n\n}  // namespace tenon::cuda\n\n",
+          head(launch.source.entry, launch.threads, least_resident(side.functions)),
+          "  unsigned start = 0;\n", side.calls, "}\n");
   return launch;
 }
+
+struct Phase {
+  std::vector<Titled> parts;
+  /// Whether it is one block's work.
+  bool alone() const { return parts.size() == 1 && parts[0].part.blocks == 1; }
+};
+
+/// Phases one after another in one launch. A phase that is one block's work is done by the last
+/// block of the phase before, while the others wait for it.
+class PhasePrinter {
+ public:
+  explicit PhasePrinter(std::span<const Phase> phases) : phases_(phases) {
+    for (const Phase& phase : phases) wide_.push_back(phase.alone() ? 0 : 1);
+    one_block_ = std::count(wide_.begin(), wide_.end(), 1) == 0;
+    wide_[0] = 1;
+    launch_.threads = kJoinedThreads;
+    launch_.blocks = 0;
+    launch_.resident = std::count(wide_.begin(), wide_.end(), 1) > 1;
+  }
+
+  PrintedLaunch print() {
+    for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
+    if (!one_block_) add_gate();
+    print_calls();
+    launch_.source.entry = cat("phases_", phases_.size());
+    launch_.source.text =
+        cat("// Regions in phases, each of which waits for the one before.\n",
+            includes_of(functions_), "#include \"cuda/kernels/phases.cuh\"\n",
+            "\nnamespace tenon::cuda {\n\n", code_, "struct Arguments {\n", members_, "};\n\n",
+            one_block_ ? "" : cat("__device__ Gate gates[", kGates, "];\n\n"), dispatch_,
+            "}  // namespace tenon::cuda\n\n",
+            head(launch_.source.entry, launch_.threads, least_resident(functions_)), calls_, "}\n");
+    return std::move(launch_);
+  }
+
+ private:
+  void add_functions(std::size_t p) {
+    const Side side = side_by_side(phases_[p].parts, functions_.size(), "block", launch_);
+    code_ += side.code;
+    members_ += cat(side.members, "  long long blocks", p, ";\n");
+    launch_.arguments.words.push_back(static_cast<std::uint64_t>(side.blocks));
+    functions_.insert(functions_.end(), side.functions.begin(), side.functions.end());
+    dispatch_ +=
+        cat("__device__ __forceinline__ void phase", p,
+            "(const Arguments& a, unsigned block) {\n  unsigned start = 0;\n", side.calls, "}\n\n");
+    if (wide_[p] != 0) launch_.blocks = std::max(launch_.blocks, side.blocks);
+  }
+
+  void add_gate() {
+    launch_.gate_word = static_cast<int>(launch_.arguments.words.size());
+    launch_.arguments.words.push_back(0);
+    members_ += "  long long gate;\n";
+  }
+
+  void print_calls() {
+    std::size_t p = 0;
+    for (int passes = 0; p < phases_.size(); ++passes) {
+      calls_ += cat("  if (tenon::cuda::phase_runs(", passes, ")) {\n");
+      print_loop(p++, "blockIdx.x", "gridDim.x");
+      std::size_t next = p;
+      while (next < phases_.size() && wide_[next] == 0) ++next;
+      if (one_block_) {
+        print_alone(p, next, true);
+      } else if (next < phases_.size()) {
+        calls_ += "    if (tenon::cuda::comes_last(&tenon::cuda::gates[a.gate])) {\n";
+        print_alone(p, next, false);
+        calls_ += "      tenon::cuda::open_gate(&tenon::cuda::gates[a.gate]);\n    }\n";
+      } else if (next > p) {
+        calls_ +=
+            "    if (tenon::cuda::is_last_block(&tenon::cuda::gates[a.gate].come, gridDim.x)) {\n";
+        print_alone(p, next, false);
+        calls_ += "    }\n";
+      }
+      calls_ += "  }\n";
+      p = next;
+    }
+  }
+
+  void print_alone(std::size_t from, std::size_t to, bool waits) {
+    for (std::size_t p = from; p < to; ++p) {
+      if (waits || p != from) calls_ += "    __syncthreads();\n";
+      print_loop(p, "0", "1");
+    }
+  }
+
+  void print_loop(std::size_t p, const char* first, const char* step) {
+    calls_ += cat("    for (unsigned block = ", first, "; block < a.blocks", p, "; block += ", step,
+                  ")\n      tenon::cuda::phase", p, "(a, block);\n");
+  }
+
+  std::span<const Phase> phases_;
+  std::vector<char> wide_;
+  bool one_block_ = false;
+  PrintedLaunch launch_;
+  std::vector<Part> functions_;
+  std::string code_, members_, dispatch_, calls_;
+};
 
 /// Leaves launches without blocks out.
 PrintedMap finished(std::vector<PrintedLaunch> launches) {
@@ -231,8 +347,60 @@ bool can_join(const Region& region, std::span<const Value> values, std::string* 
   return part.arguments.words.size() <= kLaunchWords / 4;
 }
 
+namespace {
+
+std::vector<ValueId> written_by(std::span<const Region> regions) {
+  std::vector<ValueId> out;
+  for (const Region& region : regions) {
+    for (const MapStore& store : region.map.stores) out.push_back(store.view.value);
+    for (const MapReduce& reduce : region.map.reduces) out.push_back(reduce.value);
+  }
+  return out;
+}
+
+/// The one part of a region that can join; its temporaries are the map's.
+Part joined_part(const Region& region, std::span<const Value> values, const PartOptions& options,
+                 PrintedMap& out) {
+  std::string why;
+  if (!can_join(region, values, &why))
+    throw InternalError(cat(region.title, " cannot share a launch: it ", why));
+  Sweeps sweeps = cut_into_sweeps(region.map, values);
+  Part part = print_part(sweeps.sweeps[0], sweeps, options);
+  if (part.blocks > 0) take_temporaries(out, sweeps, &part.arguments);
+  return part;
+}
+
+/// Phases without parts that have something to do are left out.
+std::vector<Phase> phases_of(std::span<const Region> regions, std::span<const Value> values,
+                             PrintedMap& out) {
+  const std::vector<ValueId> written = written_by(regions);
+  std::map<int, Phase> by_number;
+  for (const Region& region : regions) {
+    Part part = joined_part(region, values, {kJoinedThreads, false, written}, out);
+    if (part.blocks > 0) by_number[region.phase].parts.push_back({std::move(part), region.title});
+  }
+  std::vector<Phase> phases;
+  phases.reserve(by_number.size());
+  for (auto& [number, phase] : by_number) phases.push_back(std::move(phase));
+  return phases;
+}
+
+PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> values) {
+  PrintedMap out;
+  const std::vector<Phase> phases = phases_of(regions, values, out);
+  if (phases.empty()) return out;
+  out.launches.push_back(PhasePrinter(phases).print());
+  check_size(out.launches[0].arguments, regions[0].title);
+  return out;
+}
+
+}  // namespace
+
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values) {
   if (regions.size() == 1) return print_map(regions[0], values);
+  if (std::any_of(regions.begin(), regions.end(),
+                  [&](const Region& region) { return region.phase != regions[0].phase; }))
+    return print_phases(regions, values);
   PrintedMap out;
   std::vector<Titled> parts;
   std::vector<PrintedLaunch> launches;
@@ -245,22 +413,40 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
     tickets = 0;
   };
   for (const Region& region : regions) {
-    std::string why;
-    if (!can_join(region, values, &why))
-      throw InternalError(cat(region.title, " cannot share a launch: it ", why));
-    Sweeps sweeps = cut_into_sweeps(region.map, values);
-    Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
+    Part part = joined_part(region, values, {kJoinedThreads, false}, out);
     if (part.blocks == 0) continue;
     const std::size_t more = part.arguments.words.size() + 1;
     if (words + more > kLaunchWords || tickets + part.tickets > kTickets) flush();
     words += more;
     tickets += part.tickets;
-    take_temporaries(out, sweeps, &part.arguments);
     parts.push_back({std::move(part), region.title});
   }
   flush();
   out.launches = finished(std::move(launches)).launches;
   return out;
+}
+
+PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values) {
+  PrintedMap unused;
+  PhaseSizes sizes;
+  std::int64_t tickets = 0;
+  const std::vector<Phase> phases = phases_of(regions, values, unused);
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    for (const Titled& one : phases[p].parts) {
+      sizes.words += one.part.arguments.words.size() + 1;
+      tickets += one.part.tickets;
+    }
+    sizes.alone.push_back(phases[p].alone());
+  }
+  sizes.words += phases.size() + 1;
+  std::set<ValueId> touched;
+  for (const Region& region : regions) {
+    touched.insert(region.reads.begin(), region.reads.end());
+    touched.insert(region.writes.begin(), region.writes.end());
+  }
+  for (const ValueId id : touched) sizes.bytes += values[static_cast<std::size_t>(id)].bytes;
+  sizes.fits = sizes.words <= kLaunchWords && tickets <= kTickets;
+  return sizes;
 }
 
 }  // namespace tenon::cuda

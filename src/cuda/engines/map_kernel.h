@@ -23,6 +23,10 @@ struct PrintedLaunch {
   std::int64_t blocks = 1;
   // Tickets that it counts in, and the words for the number of each part's first one.
   std::int64_t tickets = 0;
+  // Whether blocks wait for one another, so that as many are launched as the card holds at once;
+  // the word for the number of the gate where they meet, or -1.
+  bool resident = false;
+  int gate_word = -1;
   struct FirstTicket {
     int word;
     std::int64_t number;  // among the launch's
@@ -40,8 +44,18 @@ PrintedMap print_map(const Region& region, std::span<const Value> values);
 
 /// Whether the region may share a launch with others; if not, *why says so.
 bool can_join(const Region& region, std::span<const Value> values, std::string* why);
-/// Regions that can join and do not depend on one another, as one launch, or as few as take all
-/// their arguments.
+/// Regions that can join, as one launch: side by side within a phase (Region::phase), of which each
+/// waits for the one before. Without phases, as few launches as take all their arguments.
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values);
+
+/// What regions in phases come to. What is one block's work is done by the last block of the phase
+/// before, where there is one; for any other phase all blocks wait.
+struct PhaseSizes {
+  std::vector<bool> alone;  // whether each phase is one block's work
+  std::int64_t bytes = 0;   // that are read and written
+  std::size_t words = 0;    // of arguments
+  bool fits = true;         // whether one launch takes them
+};
+PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values);
 
 }  // namespace tenon::cuda

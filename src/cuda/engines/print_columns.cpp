@@ -46,7 +46,7 @@ class ColumnsPrinter {
     choose_tile();
     choose_unrolled();
     choose_chunks();
-    if (!options.one_block) printer_.allow_constant_loads();
+    if (!options.one_block) printer_.allow_constant_loads(options.written);
   }
 
   Part print() {

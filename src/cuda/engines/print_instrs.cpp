@@ -118,7 +118,8 @@ void InstrPrinter::set_numbers() {
 }
 
 std::string InstrPrinter::load_function(const View& view) const {
-  return constant_loads_ && written_.count(view.value) == 0 ? "load_constant" : "load";
+  const bool constant = written_.count(view.value) == 0 && changing_.count(view.value) == 0;
+  return constant_loads_ && constant ? "load_constant" : "load";
 }
 
 void InstrPrinter::load_row(CodeWriter& out, int instr) {

@@ -47,8 +47,11 @@ class InstrPrinter {
   /// texts.
   void limit_alignment(int elements) { widest_ = elements; }
   /// From now on, values that the program does not write are loaded as constant memory: nothing
-  /// else in the launch may write them.
-  void allow_constant_loads() { constant_loads_ = true; }
+  /// else in the launch may write them, but for those that are named.
+  void allow_constant_loads(std::span<const ValueId> written_by_others) {
+    constant_loads_ = true;
+    changing_.insert(written_by_others.begin(), written_by_others.end());
+  }
   /// "load" or "load_constant".
   std::string load_function(const View& view) const;
   /// Pointer plus offset.
@@ -101,7 +104,7 @@ class InstrPrinter {
   bool constant_loads_ = false;
   std::int64_t widest_ = 8;
   std::vector<std::string> expressions_;
-  std::set<ValueId> written_;
+  std::set<ValueId> written_, changing_;
   std::map<ValueId, std::string> pointers_;
   std::map<std::vector<std::int64_t>, std::string> layouts_;
 };

@@ -50,7 +50,7 @@ class RowsPrinter {
     choose_kept();
     choose_lanes();
     if (!keeps_) kept_.assign(map_.instrs.size(), false);
-    if (!options.one_block) printer_.allow_constant_loads();
+    if (!options.one_block) printer_.allow_constant_loads(options.written);
   }
 
   Part print() {

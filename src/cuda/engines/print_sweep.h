@@ -30,11 +30,13 @@ struct Part {
 };
 
 inline constexpr std::int64_t kTickets = 16384;  // of a module
+inline constexpr std::int64_t kGates = 1024;     // likewise
 
 /// How a part is meant to run: `threads` a block, or alone in one block with other parts after it.
 struct PartOptions {
   int threads = 256;
   bool one_block = false;
+  std::span<const ValueId> written = {};  // by other parts of the launch, earlier or later
 };
 
 Part print_part(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);

@@ -1,0 +1,184 @@
+// Rows of steps grow pair by pair, as long as one saves time by the engine's model.
+#include "plan/phases.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/str.h"
+#include "plan/times.h"
+
+namespace tenon {
+namespace {
+
+void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
+  for (ValueId id : from)
+    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
+}
+
+class Phaser {
+ public:
+  Phaser(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
+      : p_(program), before_(before), options_(options), times_(program, before) {}
+
+  void run() {
+    for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s)
+      if (can_share(p_.steps[at(s)].region)) rows_.push_back({{s}, 0});
+    while (grow()) {
+    }
+    rewrite();
+  }
+
+ private:
+  /// Steps one after another in one launch, and what that saves.
+  struct Row {
+    std::vector<int> steps;
+    double saved = 0;
+  };
+
+  const Engine* engine_of(const Region& region) const {
+    std::string why;
+    for (const Engine* engine : options_.engines)
+      if (engine->claims(region, p_.values, &why)) return engine;
+    return nullptr;
+  }
+
+  bool can_share(const Region& region) const {
+    if (region.kind == RegionKind::Joined) return true;
+    const Engine* engine = region.kind == RegionKind::Map ? engine_of(region) : nullptr;
+    std::string why;
+    return engine != nullptr && engine->joins(region, p_.values, &why);
+  }
+
+  bool grow() {
+    for (std::size_t a = 0; a < rows_.size(); ++a)
+      for (std::size_t b = 0; b < rows_.size(); ++b)
+        if (a != b && try_row(a, b)) return true;
+    return false;
+  }
+
+  bool try_row(std::size_t a, std::size_t b) {
+    Row &first = rows_[a], &second = rows_[b];
+    const int from = times_.node(first.steps[0]), to = times_.node(second.steps[0]);
+    const std::vector<int>& after = times_.after(from);
+    if (!std::binary_search(after.begin(), after.end(), to)) return false;
+    std::string why;
+    std::vector<int> both = first.steps;
+    both.insert(both.end(), second.steps.begin(), second.steps.end());
+    const double saved = may_wait(from, to, &why) ? saves(both, &why) : 0;
+    if (saved <= first.saved + second.saved) {
+      if (!why.empty()) refused_[second.steps[0]].insert(std::move(why));
+      return false;
+    }
+    first = {std::move(both), saved};
+    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(b));
+    times_.contract_in_a_row(from, to);
+    return true;
+  }
+
+  /// Whether nothing but the two becomes later by their being one.
+  bool may_wait(int first, int second, std::string* why) const {
+    for (int other : times_.after(first)) {
+      if (other == second) continue;
+      *why = "something else waits for the step before it alone";
+      if (times_.reaches(other, second) || !times_.reaches(second, other)) return false;
+    }
+    const int begin = std::max(times_.earliest(first), times_.latest(second) - times_.time(first));
+    for (int other : times_.needs(second)) {
+      *why = "it waits for more than the step before it, and for longer";
+      if (other != first && times_.earliest(other) + times_.time(other) > begin) return false;
+    }
+    why->clear();
+    return true;
+  }
+
+  double saves(const std::vector<int>& steps, std::string* why) const {
+    const std::vector<Region> parts = parts_of(steps);
+    const Engine* engine = engine_of(parts[0]);
+    *why = "its engine is another's";
+    for (const Region& part : parts)
+      if (engine_of(part) != engine) return 0;
+    why->clear();
+    return engine->saves(parts, p_.values, why);
+  }
+
+  /// Each step a phase.
+  std::vector<Region> parts_of(const std::vector<int>& steps) const {
+    std::vector<Region> parts;
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      const Region& region = p_.steps[at(steps[k])].region;
+      const bool joined = region.kind == RegionKind::Joined;
+      for (const Region& part : joined ? region.parts : std::vector<Region>{region}) {
+        parts.push_back(part);
+        parts.back().phase = static_cast<int>(k);
+      }
+    }
+    return parts;
+  }
+
+  void rewrite() {
+    for (const Row& row : rows_)
+      if (row.steps.size() == 1) say_refusals(p_.steps[at(row.steps[0])].region, row.steps[0]);
+    std::vector<std::vector<int>> groups;
+    std::size_t steps = 0;
+    for (const Row& row : rows_) {
+      if (row.steps.size() == 1) continue;
+      steps += row.steps.size();
+      groups.push_back(row.steps);
+    }
+    if (groups.empty()) return;
+    replace_steps(p_, before_, groups,
+                  [this](const std::vector<int>& members) { return in_phases(members); });
+    p_.joining += cat("; ", steps, " of these launches are phases of ", groups.size());
+  }
+
+  void say_refusals(Region& region, int first) const {
+    const auto found = refused_.find(first);
+    if (found == refused_.end()) return;
+    std::string text;
+    for (const std::string& why : found->second) text += cat(text.empty() ? "" : ", ", why);
+    note(region, cat("is no later phase of a launch: ", text));
+  }
+
+  Step in_phases(const std::vector<int>& members) {
+    Step step;
+    Region& all = step.region;
+    all.kind = RegionKind::Joined;
+    all.parts = parts_of(members);
+    all.title = cat(all.parts.size(), " regions in ", members.size(), " phases");
+    all.why =
+        "share a launch: each phase waits for the one before, nothing else for any of them alone, "
+        "and that costs less than launches";
+    say_refusals(all, members[0]);
+    // What one phase leaves for another is no input of the step.
+    std::vector<ValueId> reads;
+    for (int s : members) {
+      const Region& region = p_.steps[at(s)].region;
+      reads.clear();
+      for (ValueId id : region.reads)
+        if (std::find(all.writes.begin(), all.writes.end(), id) == all.writes.end())
+          reads.push_back(id);
+      merge(all.reads, reads);
+      merge(all.writes, region.writes);
+    }
+    return step;
+  }
+
+  Program& p_;
+  std::vector<std::vector<int>>& before_;
+  const PlanOptions& options_;
+  Times times_;
+  std::vector<Row> rows_;
+  std::map<int, std::set<std::string>> refused_;  // by the first step of a row
+};
+
+}  // namespace
+
+void join_in_phases(Program& program, std::vector<std::vector<int>>& before,
+                    const PlanOptions& options) {
+  if (!options.enabled(kPhases)) program.joining += "; no phases: the pass is switched off";
+  if (options.enabled(kPhases) && options.enabled(kJoin)) Phaser(program, before, options).run();
+}
+
+}  // namespace tenon

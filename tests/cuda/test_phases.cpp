@@ -1,0 +1,305 @@
+// Launches in phases, on a card, real or emulated: the bits of a launch for each phase, however
+// often they run.
+#include <doctest/doctest.h>
+
+#include <tenon/data.h>
+#include <tenon/eval.h>
+#include <tenon/ops.h>
+#include <tenon/optim.h>
+#include <tenon/train.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../cpu/region_builders.h"
+#include "cuda/engines/map_engine.h"
+#include "device_check.h"
+
+using namespace tenon;
+using test::DeviceCheck;
+
+namespace {
+
+constexpr DType F = DType::Float32;
+
+/// Kernels one after another.
+class InARow final : public Kernel {
+ public:
+  void add(std::unique_ptr<Kernel> kernel) {
+    workspace_bytes = std::max(workspace_bytes, kernel->workspace_bytes);
+    kernels_.push_back(std::move(kernel));
+  }
+  void run(const Binding& binding) const override {
+    for (const auto& kernel : kernels_) kernel->run(binding);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+};
+
+/// Regions of one program, phase by phase.
+class Phases {
+ public:
+  Phases() : t_(test::map_over<DeviceCheck>({1})) {}
+
+  void next_phase() { ++phase_; }
+  MapProgram& begin(const Shape& space) {
+    t_.region.map = MapProgram();
+    t_.region.map.space = space;
+    return t_.region.map;
+  }
+  void end() {
+    t_.region.phase = phase_;
+    regions_.push_back(t_.region);
+  }
+  DeviceCheck& t() { return t_; }
+
+  /// The sum of squares of a value, over everything.
+  ValueId squares(ValueId x, std::int64_t n) {
+    begin({n});
+    const int loaded = t_.load(x);
+    const ValueId sum = t_.reduce(t_.compute(Op::Square, F, loaded), Op::Sum, 1, F);
+    end();
+    return sum;
+  }
+  /// The same as a row, with something that is computed from the sum.
+  ValueId root_of_row(ValueId x, std::int64_t n, const std::vector<ValueId>& scalars) {
+    begin({n});
+    int sum = t_.row_reduce(Op::Sum, t_.compute(Op::Square, F, t_.load(x)), F);
+    for (ValueId s : scalars) sum = t_.compute(Op::Add, F, sum, t_.load(s, nullptr, true));
+    const ValueId root = t_.store(t_.compute(Op::Sqrt, F, sum));
+    end();
+    return root;
+  }
+  /// x -= g / scalar, in place.
+  void update(ValueId x, ValueId g, ValueId scalar, std::int64_t n) {
+    begin({n});
+    const int step = t_.compute(Op::Div, F, t_.load(g), t_.load(scalar));
+    t_.store_to(t_.compute(Op::Sub, F, t_.load(x), step), t_.broadcast(x), x);
+    end();
+  }
+
+  /// One launch, whose text is returned; its bits are those of a launch for each region.
+  std::string check() {
+    const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
+    const Engine& engine = cuda::map_engine(target);
+    Region joined;
+    joined.kind = RegionKind::Joined;
+    joined.parts = regions_;
+    std::string why;
+    for (const Region& region : regions_) CHECK_MESSAGE(engine.joins(region, t_.values, &why), why);
+    const auto kernel = engine.prepare(joined, t_.values, 1);
+    std::string text = kernel->source();
+    CHECK(text.find("__global__") == text.rfind("__global__"));
+    if (!DeviceCheck::can_run()) return text;
+    InARow apart;
+    for (const Region& region : regions_) apart.add(engine.prepare(region, t_.values, 1));
+    const auto expected = t_.run_on_card(apart);
+    for (int k = 0; k < 5; ++k) CHECK(t_.run_on_card(*kernel) == expected);
+    return text;
+  }
+
+ private:
+  DeviceCheck t_;
+  std::vector<Region> regions_;
+  int phase_ = 0;
+};
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Clipping by the norm of parameters of these sizes; `last` is the row.
+std::string clipped(const std::vector<std::int64_t>& sizes, std::int64_t last) {
+  Phases phases;
+  std::vector<std::pair<ValueId, ValueId>> parameters;
+  std::vector<ValueId> sums;
+  for (const std::int64_t n : sizes) {
+    const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
+    phases.t().overwritten(x);
+    parameters.emplace_back(x, g);
+    sums.push_back(phases.squares(g, n));
+  }
+  phases.next_phase();
+  const ValueId row = phases.t().leaf(F, {last});
+  const ValueId norm = phases.root_of_row(row, last, sums);
+  phases.next_phase();
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    phases.update(parameters[k].first, parameters[k].second, norm, sizes[k]);
+  return phases.check();
+}
+
+}  // namespace
+
+TEST_CASE("cuda phases: a norm and updates of parameters of many sizes") {
+  const std::vector<std::vector<std::int64_t>> all = {
+      {235200, 300, 3000, 10}, {1, 7, 0, 4097, 1031}, {70001}, {12, 12, 12, 12}, {0, 5000}};
+  for (const std::vector<std::int64_t>& sizes : all) {
+    CAPTURE(sizes.size());
+    CAPTURE(sizes[0]);
+    const std::string text = clipped(sizes, 130);
+    CHECK(contains(text, "comes_last"));
+    CHECK(contains(text, "phase_runs(1)"));
+    CHECK_FALSE(contains(text, "phase_runs(2)"));  // the last block is a phase of its own
+  }
+}
+
+TEST_CASE("cuda phases: the last block ends a launch") {
+  Phases phases;
+  std::vector<ValueId> sums;
+  for (const std::int64_t n : {50000, 3, 800})
+    sums.push_back(phases.squares(phases.t().leaf(F, {n}), n));
+  phases.next_phase();
+  const ValueId row = phases.t().leaf(F, {40});
+  const ValueId norm = phases.root_of_row(row, 40, sums);
+  phases.next_phase();
+  phases.root_of_row(row, 40, {norm, sums[0]});
+  const std::string text = phases.check();
+  CHECK(contains(text, "is_last_block(&tenon::cuda::gates"));
+  CHECK_FALSE(contains(text, "comes_last"));
+}
+
+TEST_CASE("cuda phases: one block's work before everybody's, and all of it one block's") {
+  for (const bool more : {false, true}) {
+    CAPTURE(more);
+    Phases phases;
+    const ValueId row = phases.t().leaf(F, {300});
+    ValueId norm = phases.root_of_row(row, 300, {});
+    phases.next_phase();
+    norm = phases.root_of_row(row, 300, {norm});
+    phases.next_phase();
+    for (const std::int64_t n : {5000, 33}) {
+      if (!more) break;
+      const ValueId x = phases.t().leaf(F, {n});
+      phases.t().overwritten(x);
+      phases.update(x, phases.t().leaf(F, {n}), norm, n);
+    }
+    if (!more) phases.root_of_row(row, 300, {norm});
+    const std::string text = phases.check();
+    CHECK(contains(text, "comes_last") == more);
+    CHECK(contains(text, "Gate gates") == more);
+  }
+}
+
+TEST_CASE("cuda phases: many phases, each of which reads what the one before wrote") {
+  Phases phases;
+  const std::int64_t n = 30000;
+  const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
+  phases.t().overwritten(x);
+  for (int round = 0; round < 3; ++round) {
+    const ValueId sum = phases.squares(x, n);
+    phases.next_phase();
+    const ValueId norm = phases.root_of_row(phases.t().leaf(F, {9}), 9, {sum});
+    phases.next_phase();
+    phases.update(x, g, norm, n);
+    phases.next_phase();
+  }
+  const std::string text = phases.check();
+  CHECK(contains(text, "phase_runs(3)"));
+  // x changes in the launch: no load of it may stand for memory that does not.
+  CHECK_FALSE(contains(text, "load_constant_row<4>(x0"));
+}
+
+// ---- Training
+
+namespace {
+
+struct Course {
+  std::vector<float> weights;
+  double loss = 0;
+  bool operator==(const Course&) const = default;
+};
+
+Shared<data::Dataset> points(bool broken) {
+  manual_seed(3);
+  std::vector<float> x = randn({48, 60}).eval().to_vector<float>();
+  if (broken) x[7 * 60 + 3] = 3e38f;
+  std::vector<std::int64_t> y;
+  for (int k = 0; k < 48; ++k) y.push_back(k % 4);
+  return data::from_tensors(Tensor::from(x, {48, 60}), Tensor::from(y, {48}), 4);
+}
+
+struct Setting {
+  const char* optimizer = "sgd";
+  Precision precision = Precision::Fp32;
+  double clip_norm = 1, clip_value = 0;
+  bool broken = false;  // a batch whose gradients are not finite in float16
+  int steps_per_launch = 0;
+};
+
+Course fit(const Setting& s, const char* device, bool phases = true) {
+  set_device(device);
+  set_pass_enabled("phases", phases);
+  set_precision(s.precision);
+  manual_seed(1);
+  nn::AnyModule net = nn::Sequential(nn::Linear(60, 90), nn::Tanh(), nn::Linear(90, 4));
+  optim::OptimizerOptions options;
+  options.lr = 0.05;
+  if (std::string(s.optimizer) == "sgd") options.momentum = 0.9;
+  const auto optimizer = optim::create(s.optimizer, net, options);
+  data::LoaderOptions loading;
+  loading.batch = 8;
+  data::Loader loader(points(s.broken), loading);
+  train::TrainOptions training;
+  training.epochs = 6;
+  training.keep_best = false;
+  training.clip_norm = s.clip_norm;
+  training.clip_value = s.clip_value;
+  training.steps_per_launch = s.steps_per_launch;
+  const nn::Loss loss = [](const Tensor& scores, const Tensor& target) {
+    return cross_entropy(scores, target);
+  };
+  train::Trainer trainer(net, loss, *optimizer, training);
+  Course course;
+  course.loss = trainer.fit(loader).epochs.back().train_loss;
+  for (const Tensor& p : optimizer->parameters())
+    for (float w : p.to_vector<float>()) course.weights.push_back(w);
+  set_precision(Precision::Fp32);
+  set_pass_enabled("phases", true);
+  set_device("cpu");
+  return course;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, size = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    difference += (a[k] - b[k]) * (a[k] - b[k]);
+    size += a[k] * a[k];
+  }
+  return std::sqrt(difference / size);
+}
+
+}  // namespace
+
+TEST_CASE("card phases: a clipped training is that of three launches a step, bit for bit") {
+  if (!test::has_card()) return;
+  const Setting settings[] = {
+      {"sgd", Precision::Fp32, 0.05},         {"sgd", Precision::Fp32, 1e6},  // never too long
+      {"adamw", Precision::Bf16, 0.3},        {"adamw", Precision::Fp16, 0.3, 0.1},
+      {"sgd", Precision::Fp16, 0.3, 0, true}, {"sgd", Precision::Fp32, 0.3, 0, false, 1},
+  };
+  for (const Setting& s : settings) {
+    const std::string title = std::string(s.optimizer) + " " + name(s.precision);
+    CAPTURE(title);
+    CAPTURE(s.clip_norm);
+    const Course apart = fit(s, "cuda", false), joined = fit(s, "cuda");
+    CHECK(joined.loss == apart.loss);
+    CHECK(joined.weights == apart.weights);
+    CHECK(fit(s, "cuda") == joined);
+    for (float w : joined.weights) REQUIRE(std::isfinite(w));
+  }
+}
+
+TEST_CASE("card phases: a clipped training takes the CPU's course") {
+  if (!test::has_card()) return;
+  for (const char* optimizer : {"sgd", "adamw"}) {
+    CAPTURE(std::string(optimizer));
+    const Setting s{optimizer, Precision::Fp32, 0.3};
+    CHECK(distance(fit(s, "cpu").weights, fit(s, "cuda").weights) < 1e-4);
+  }
+}
