@@ -19,6 +19,7 @@ struct Options {
                      device = "cpu", tune = "read";
   std::optional<std::int64_t> batch;
   int threads = 0;
+  double clip_norm = 0;
   std::vector<std::string> without;
 };
 
@@ -72,7 +73,7 @@ int run(Options options) {
   set_engine(options.engine);
   set_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
-  Step step = make_step(options.phase, options.model, *options.batch);
+  Step step = make_step(options.phase, options.model, *options.batch, options.clip_norm);
   const Plan plan = step.function.plan(step.inputs);
   clear_status_line();
   print_head(plan, options);
@@ -121,6 +122,8 @@ Command inspect_command() {
   add_tune_option(command, options->tune);
   command.option(options->engine, "--engine", "NAME", "whose kernels", "fast").choices = {
       "fast", "reference"};
+  command.option(options->clip_norm, "--clip-norm", "X", "clip the gradients of a training step",
+                 "off");
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.option(options->without, "--without", "PASS",
                  "switch a pass off; may be given again and again");

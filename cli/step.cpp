@@ -27,17 +27,19 @@ Step begin(const std::string& model, std::int64_t batch) {
 
 }  // namespace
 
-Step training_step(const std::string& model, std::int64_t batch) {
+Step training_step(const std::string& model, std::int64_t batch, double clip_norm) {
   Step step = begin(model, batch);
   const std::int64_t classes = step.net(step.inputs[0]).size(-1);
   step.inputs.push_back(randint(0, classes, Shape({batch})).eval());
   optim::SgdOptions options;
   options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
   step.optimizer = std::make_shared<optim::Sgd>(step.net, options);
-  step.function =
-      compile([net = step.net, optimizer = step.optimizer](const std::vector<Tensor>& inputs) {
+  step.function = compile(
+      [net = step.net, optimizer = step.optimizer, clip_norm](const std::vector<Tensor>& inputs) {
         const Tensor loss = cross_entropy(net(inputs[0]), inputs[1]);
-        std::vector<Tensor> outputs = optimizer->updates(grad(loss, optimizer->parameters()));
+        std::vector<Tensor> grads = grad(loss, optimizer->parameters());
+        if (clip_norm > 0) grads = optim::clip_grad_norm(grads, clip_norm).grads;
+        std::vector<Tensor> outputs = optimizer->updates(grads);
         outputs.insert(outputs.begin(), loss);
         return outputs;
       });
@@ -53,8 +55,9 @@ Step inference_step(const std::string& model, std::int64_t batch) {
   return step;
 }
 
-Step make_step(const std::string& phase, const std::string& model, std::int64_t batch) {
-  return phase == "train" ? training_step(model, batch) : inference_step(model, batch);
+Step make_step(const std::string& phase, const std::string& model, std::int64_t batch,
+               double clip_norm) {
+  return phase == "train" ? training_step(model, batch, clip_norm) : inference_step(model, batch);
 }
 
 }  // namespace tenon::cli

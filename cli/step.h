@@ -22,10 +22,12 @@ struct Step {
 };
 
 /// Random normal input and random classes, PyTorch's SGD with momentum 0.9 and weight decay 5e-4.
-/// Throws ValueError for an unknown model or a batch below 1.
-Step training_step(const std::string& model, std::int64_t batch);
+/// Gradients are clipped to the norm when it is above 0. Throws ValueError for an unknown model or
+/// a batch below 1.
+Step training_step(const std::string& model, std::int64_t batch, double clip_norm = 0);
 Step inference_step(const std::string& model, std::int64_t batch);
 /// "train" or "infer".
-Step make_step(const std::string& phase, const std::string& model, std::int64_t batch);
+Step make_step(const std::string& phase, const std::string& model, std::int64_t batch,
+               double clip_norm = 0);
 
 }  // namespace tenon::cli

@@ -44,6 +44,12 @@ std::string region_text(const Region& r, std::size_t kind_width) {
              r.label == 0 ? "" : "  # ", label_text(r.label), "\n");
 }
 
+/// What stands between the parts of two phases.
+std::string between(const Region& joined, const Region& part) {
+  const bool first = &part == joined.parts.data();
+  return first || (&part)[-1].phase == part.phase ? "" : "      then:\n";
+}
+
 std::string milliseconds(double ms) {
   const std::int64_t hundredths = std::llround(ms * 100);
   return cat(hundredths / 100, ".", hundredths % 100 < 10 ? "0" : "", hundredths % 100, " ms");
@@ -65,7 +71,7 @@ std::string print_steps(const Program& p) {
     out += "->";
     for (ValueId id : r.writes) out += cat(" ", value_text(p, id));
     out += '\n';
-    for (const Region& part : r.parts) out += cat("      ", region_text(part, 9));
+    for (const Region& part : r.parts) out += cat(between(r, part), "      ", region_text(part, 9));
   }
   return out;
 }
@@ -120,7 +126,7 @@ std::string print_fusion(const Program& p) {
     if (r.label != 0) out += cat("  # ", label_text(r.label));
     out += cat("\n      ", r.why.empty() ? "nothing else could join" : r.why, "\n");
     for (const Region& part : r.parts)
-      out += cat("      ", region_text(part, 9), "        ",
+      out += cat(between(r, part), "      ", region_text(part, 9), "        ",
                  part.why.empty() ? "nothing else could fuse" : part.why, "\n");
     if (!p.steps[s].passed_over.empty())
       out += cat("      engines passed over: ", p.steps[s].passed_over, "\n");

@@ -35,6 +35,8 @@ class Looking(CommandTest):
         self.assertIn("lenet5 infer batch 3", self.ok("inspect", "lenet5", "--phase", "infer", "--batch", "3").out)
         self.fails(2, "inspect", "lenet5", "--without", "fuze", says="fuze")
         self.ok("inspect", "lenet5", "passes", "--without", "fuse")
+        self.assertNotIn("clip_grad_norm", self.ok("inspect", "lenet5").out)
+        self.assertIn("clip_grad_norm", self.ok("inspect", "lenet5", "--clip-norm", "1").out)
 
     def test_bench_fields(self):
         out = self.ok("bench", "--only", "lenet5_b4", "--phase", "train,infer", "--precision", "fp32,bf16", "--budget", "0.02",

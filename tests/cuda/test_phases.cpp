@@ -160,8 +160,28 @@ TEST_CASE("cuda phases: the last block ends a launch") {
   phases.next_phase();
   phases.root_of_row(row, 40, {norm, sums[0]});
   const std::string text = phases.check();
-  CHECK(contains(text, "is_last_block(&tenon::cuda::gates"));
+  CHECK(contains(text, "ends_last(&tenon::cuda::gates"));
   CHECK_FALSE(contains(text, "comes_last"));
+}
+
+TEST_CASE("cuda phases: without reductions") {
+  for (const bool more : {false, true}) {
+    CAPTURE(more);
+    Phases phases;
+    const std::int64_t n = 6001;
+    const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
+    phases.t().overwritten(x);
+    phases.update(x, g, phases.t().leaf(F, {}), n);
+    phases.next_phase();
+    phases.begin({1});
+    View first;
+    const int element = phases.t().load(x, &first);
+    const ValueId scalar = phases.t().store(phases.t().compute(Op::Exp, F, element));
+    phases.end();
+    phases.next_phase();
+    if (more) phases.update(x, g, scalar, n);
+    CHECK(contains(phases.check(), "comes_last") == more);
+  }
 }
 
 TEST_CASE("cuda phases: one block's work before everybody's, and all of it one block's") {

@@ -218,6 +218,7 @@ class PhasePrinter {
     if (!one_block_) add_gate();
     print_calls();
     launch_.source.entry = cat("phases_", phases_.size());
+    launch_.source.effort = static_cast<int>(functions_.size()) / 2;
     launch_.source.text =
         cat("// Regions in phases, each of which waits for the one before.\n",
             includes_of(functions_), "#include \"cuda/kernels/phases.cuh\"\n",
@@ -261,8 +262,7 @@ class PhasePrinter {
         print_alone(p, next, false);
         calls_ += "      tenon::cuda::open_gate(&tenon::cuda::gates[a.gate]);\n    }\n";
       } else if (next > p) {
-        calls_ +=
-            "    if (tenon::cuda::is_last_block(&tenon::cuda::gates[a.gate].come, gridDim.x)) {\n";
+        calls_ += "    if (tenon::cuda::ends_last(&tenon::cuda::gates[a.gate])) {\n";
         print_alone(p, next, false);
         calls_ += "    }\n";
       }

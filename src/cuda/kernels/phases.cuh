@@ -1,7 +1,7 @@
 // Phases of one launch: where its blocks wait for one another.
 //
-// All blocks must be resident (a cooperative launch). Nothing is carried from phase to phase but
-// what memory holds, and each phase stands under `if (phase_runs(n))`.
+// All blocks must be resident (a cooperative launch) where they wait. Nothing is carried from phase
+// to phase but what memory holds, and each phase stands under `if (phase_runs(n))`.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
@@ -38,6 +38,19 @@ __device__ __forceinline__ bool comes_last(Gate* gate) {
 __device__ __forceinline__ void open_gate(Gate* gate) {
   __syncthreads();
   if (threadIdx.x == 0) store_release(&gate->opened, gate->opened + 1);
+}
+
+/// At the end of a launch, where no other waits: true in the block that comes last, which sees what
+/// the others wrote. There is nothing to open, and the blocks need not be resident.
+__device__ __forceinline__ bool ends_last(Gate* gate) {
+  __shared__ bool last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = take_ticket(&gate->come) == gridDim.x - 1;
+    if (last) gate->come = 0;
+  }
+  __syncthreads();
+  return last;
 }
 
 }  // namespace tenon::cuda
