@@ -57,10 +57,7 @@ CUgraphNode Graph::add_copy(const Nodes& before, const CUDA_MEMCPY3D& copy) {
   return node;
 }
 
-// The graph's own node follows: it would otherwise keep the address of memory that may be gone, and
-// compute-sanitizer reads the addresses there, not in the executable, at each launch.
 void Graph::patch_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
-  check(driver().cuGraphMemcpyNodeSetParams(node, &copy), "patching a copy of a graph");
   check(driver().cuGraphExecMemcpyNodeSetParams(executable_, node, &copy, context_.context),
         "patching a copy of a graph");
 }

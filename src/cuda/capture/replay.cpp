@@ -4,8 +4,10 @@
 // (order.h) and behind nothing else, so independent steps may overlap; several runs stand one after
 // another in one graph. Addresses are part of a graph; an input or output whose address moved gets
 // a place of its own with a copy in front or behind, and from then on only that copy's address is
-// patched. Rows of stacked inputs and outputs that do not lie where kernels want values to lie are
-// spread into such places too.
+// patched. Copies are renewed after memory went back to the driver: a node belongs to an
+// allocation, not to an address, and compute-sanitizer crashes at the launch of one whose
+// allocation is gone, though another stands there now. Rows of stacked inputs and outputs that do
+// not lie where kernels want values to lie are spread into such places too.
 #include <algorithm>
 #include <map>
 
@@ -16,6 +18,7 @@
 #include "cuda/capture/graph.h"
 #include "cuda/capture/order.h"
 #include "cuda/cuda.h"
+#include "device/memory.h"
 
 namespace tenon::cuda {
 namespace {
@@ -49,6 +52,8 @@ struct Captured {
   Located given;  // by the caller
   std::vector<Copy> copies;
   std::vector<char> patched;  // values of `copies`
+  bool fixed = false;         // a copy that cannot be patched names memory of the caller's
+  std::int64_t releases = 0;  // PoolStats::system_releases when the copies were set
   std::vector<std::shared_ptr<Buffer>> places;
 };
 
@@ -75,10 +80,12 @@ class GraphReplay final : public Replay {
       return;
     }
     std::unique_ptr<Captured>& captured = captured_[runs];
-    if (captured == nullptr || captured->arena != arena || !fits(*captured, given))
+    const std::int64_t releases = cuda_memory()->stats(index_).system_releases;
+    if (captured == nullptr || captured->arena != arena || !fits(*captured, given, releases))
       captured = capture(context, Located(given), runs, arena);
     else
-      patch(*captured, given, runs);
+      patch(*captured, given, runs, releases);
+    captured->releases = releases;
     captured->graph.launch(context.work);
   }
 
@@ -101,8 +108,8 @@ class GraphReplay final : public Replay {
 
   // Whether patching copies is enough. A value whose address moved for the first time gets a place
   // of its own, and the program is captured again.
-  bool fits(const Captured& captured, const Given& now) {
-    bool good = true;
+  bool fits(const Captured& captured, const Given& now, std::int64_t releases) {
+    bool good = !captured.fixed || captured.releases == releases;
     for (std::size_t k : outside_) {
       if (captured.given.stride[k] != now.stride[k]) good = false;
       if (captured.given.base[k] == now.base[k] || captured.patched[k] != 0) continue;
@@ -112,10 +119,10 @@ class GraphReplay final : public Replay {
     return good;
   }
 
-  void patch(Captured& captured, const Given& now, int runs) {
+  void patch(Captured& captured, const Given& now, int runs, std::int64_t releases) {
     for (const Captured::Copy& copy : captured.copies) {
       std::byte*& known = captured.given.base[copy.value];
-      if (known == now.base[copy.value]) continue;
+      if (known == now.base[copy.value] && captured.releases == releases) continue;
       known = now.base[copy.value];
       captured.graph.patch_copy(copy.node, copy_of(copy, known, now.stride[copy.value], runs));
     }
@@ -171,6 +178,7 @@ class GraphReplay final : public Replay {
       base = copy.place;
     }
     if (!askew(stride, runs)) return;
+    if (moves_[k] == 0) out.fixed = true;
     std::byte* spread = new_place(out, pitch(k) * runs);
     arrival = {
         out.graph.add_copy(arrival, rows_copy(spread, pitch(k), base, stride, bytes(k), runs))};
@@ -213,6 +221,7 @@ class GraphReplay final : public Replay {
       last = {
           out.graph.add_copy(last, rows_copy(to, stride, from, places.stride[k], bytes(k), runs))};
       from = to;
+      if (moves_[k] == 0) out.fixed = true;
     }
     if (moves_[k] != 0) add_patched(out, {k, nullptr, from}, Nodes(last), runs, last);
   }

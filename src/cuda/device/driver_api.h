@@ -201,8 +201,6 @@ inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
   X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode",                                                  \
     (CUgraphNode * node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,        \
      const CUDA_MEMCPY3D* copy, CUcontext context))                                                \
-  X(cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams",                                      \
-    (CUgraphNode node, const CUDA_MEMCPY3D* copy))                                                 \
   X(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams",                              \
     (CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context))      \
   X(cuGraphGetNodes, "cuGraphGetNodes", (CUgraph graph, CUgraphNode * nodes, std::size_t * count)) \

@@ -37,6 +37,11 @@ void* Pool::take_raw(std::size_t bytes) {
   return nullptr;
 }
 
+void Pool::give_raw(void* memory) {
+  raw_.give(memory);
+  ++stats_.system_releases;
+}
+
 void* Pool::take_exact(std::size_t bytes) {
   void* block = take_raw(bytes);
   if (block != nullptr) account(static_cast<std::int64_t>(bytes), 0);
@@ -91,7 +96,7 @@ void* Pool::allocate(std::size_t bytes) {
 void Pool::release(void* memory, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   if (!keeps_) {
-    raw_.give(memory);
+    give_raw(memory);
     return account(-static_cast<std::int64_t>(std::max<std::size_t>(bytes, 1)), 0);
   }
   const std::size_t size = rounded(bytes);
@@ -111,7 +116,7 @@ void Pool::release(void* memory, std::size_t bytes) noexcept {
 
 void Pool::trim_locked() {
   for (const auto& [size, memory] : large_) {
-    raw_.give(memory);
+    give_raw(memory);
     account(0, -static_cast<std::int64_t>(size));
   }
   large_.clear();
@@ -125,7 +130,7 @@ void Pool::trim_locked() {
       ++it;
       continue;
     }
-    raw_.give(it->first);
+    give_raw(it->first);
     account(0, -static_cast<std::int64_t>(kSlab));
     it = slabs_.erase(it);
   }

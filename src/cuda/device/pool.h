@@ -47,6 +47,7 @@ class Pool {
     int free_count = 0, count = 0;
   };
   void* take_raw(std::size_t bytes);
+  void give_raw(void* memory);
   void* take_exact(std::size_t bytes);
   void* take_small(std::size_t size);
   void* take_large(std::size_t size);

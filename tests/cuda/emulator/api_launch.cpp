@@ -391,12 +391,8 @@ TENON_EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   if (stream->capture != nullptr) {
     return fail(CUDA_ERROR_NOT_SUPPORTED, "the emulator does not capture graphs in graphs");
   }
-  // Tools such as compute-sanitizer look at the graph's own nodes here, whatever was patched in the
-  // executable, and crash where such a node copies from or to memory that is gone.
   for (const CUgraphExec_st::Item& item : executable->items) {
-    if (!alive(item.node) || item.node->work.type != CU_GRAPH_NODE_TYPE_MEMCPY) continue;
-    if (const CUresult result = check_copy(item.node->work.copy); result != CUDA_SUCCESS)
-      return result;
+    if (const CUresult result = check_allocations(item.work); result != CUDA_SUCCESS) return result;
   }
   for (CUgraphExec_st::Item& item : executable->items) {
     const CUresult result = execute(item.work, stream->context->card);
@@ -419,23 +415,12 @@ TENON_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, con
   TENON_ENTER("cuGraphAddMemcpyNode");
   if (!alive(graph)) return dead_handle("cuGraphAddMemcpyNode");
   if (context == nullptr) return fail(CUDA_ERROR_INVALID_CONTEXT, "a copy without a context");
-  if (const CUresult result = check_copy(*copy); result != CUDA_SUCCESS) return result;
   auto made = std::make_unique<CUgraphNode_st>();
   made->work.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-  made->work.copy = *copy;
+  if (const CUresult result = set_copy(made->work, *copy); result != CUDA_SUCCESS) return result;
   enter(made.get());
   *node = made.get();
   graph->nodes.push_back(std::move(made));
-  return CUDA_SUCCESS;
-}
-
-TENON_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* copy) {
-  TENON_ENTER("cuGraphMemcpyNodeSetParams");
-  if (!alive(node) || node->work.type != CU_GRAPH_NODE_TYPE_MEMCPY) {
-    return fail(CUDA_ERROR_INVALID_VALUE, "no copy node");
-  }
-  if (const CUresult result = check_copy(*copy); result != CUDA_SUCCESS) return result;
-  node->work.copy = *copy;
   return CUDA_SUCCESS;
 }
 
@@ -452,9 +437,7 @@ TENON_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUg
       old.Height != 1 || old.Depth != 1 || copy->Height != 1 || copy->Depth != 1) {
     return fail(CUDA_ERROR_INVALID_VALUE, "a copy of another kind than the node's");
   }
-  if (const CUresult result = check_copy(*copy); result != CUDA_SUCCESS) return result;
-  item->work.copy = *copy;
-  return CUDA_SUCCESS;
+  return set_copy(item->work, *copy);
 }
 
 TENON_EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, std::size_t* count) {

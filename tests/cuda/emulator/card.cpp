@@ -88,7 +88,7 @@ void* Memory::allocate(std::size_t bytes, int card) {
   std::memset(base, guard_byte, zone);
   std::memset(base + zone, fresh_byte, bytes);
   std::memset(base + zone + bytes, guard_byte, zone);
-  ranges_[reinterpret_cast<std::uintptr_t>(base + zone)] = {bytes, card};
+  ranges_[reinterpret_cast<std::uintptr_t>(base + zone)] = {bytes, card, ++allocations_};
   return base + zone;
 }
 
@@ -96,7 +96,7 @@ void* Memory::allocate_host(std::size_t bytes) {
   void* block = std::aligned_alloc(zone, (bytes + zone - 1) / zone * zone);
   if (block == nullptr) return nullptr;
   std::memset(block, fresh_byte, bytes);
-  ranges_[reinterpret_cast<std::uintptr_t>(block)] = {bytes, -1};
+  ranges_[reinterpret_cast<std::uintptr_t>(block)] = {bytes, -1, ++allocations_};
   return block;
 }
 

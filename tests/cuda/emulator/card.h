@@ -34,7 +34,8 @@ const std::string& last_failure();
 
 struct Range {
   std::size_t bytes = 0;
-  int card = -1;  // -1: page-locked host memory
+  int card = -1;             // -1: page-locked host memory
+  std::uint64_t number = 0;  // of the allocation, counted from 1
 };
 
 /// Allocations by address. Blocks of cards begin as NaN bytes and stand between guard zones.
@@ -52,6 +53,7 @@ class Memory {
 
  private:
   std::map<std::uintptr_t, Range> ranges_;
+  std::uint64_t allocations_ = 0;
 };
 
 Memory& memory();

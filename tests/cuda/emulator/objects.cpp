@@ -119,6 +119,16 @@ CUresult check_side(CUmemorytype type, const void* host, CUdeviceptr device, std
               name + (begins_inside ? "goes beyond its allocation" : "is not device memory"));
 }
 
+/// 0 where none stands.
+std::uint64_t allocation_at(CUdeviceptr address) {
+  const Range* range = memory().find(reinterpret_cast<const void*>(address), 1);
+  return range == nullptr ? 0 : range->number;
+}
+
+bool gone(std::uint64_t allocation, CUdeviceptr address) {
+  return allocation != 0 && allocation_at(address) != allocation;
+}
+
 }  // namespace
 
 std::recursive_mutex& lock() {
@@ -193,6 +203,20 @@ CUresult check_copy(const CUDA_MEMCPY3D& copy) {
       check_side(copy.srcMemoryType, copy.srcHost, copy.srcDevice, from, "source");
   if (source != CUDA_SUCCESS) return source;
   return check_side(copy.dstMemoryType, copy.dstHost, copy.dstDevice, to, "target");
+}
+
+CUresult set_copy(Work& node, const CUDA_MEMCPY3D& copy) {
+  if (const CUresult result = check_copy(copy); result != CUDA_SUCCESS) return result;
+  node.copy = copy;
+  node.source = allocation_at(copy.srcDevice);
+  node.target = allocation_at(copy.dstDevice);
+  return CUDA_SUCCESS;
+}
+
+CUresult check_allocations(const Work& node) {
+  if (!gone(node.source, node.copy.srcDevice) && !gone(node.target, node.copy.dstDevice))
+    return CUDA_SUCCESS;
+  return fail(CUDA_ERROR_INVALID_VALUE, "a copy node whose allocation was freed since it was set");
 }
 
 CUresult execute(Work& work, int card) {

@@ -87,6 +87,8 @@ struct Work {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   KernelWork kernel;
   CUDA_MEMCPY3D copy;
+  /// Allocations that a copy node was made for; 0: any.
+  std::uint64_t source = 0, target = 0;
   FillWork fill;
 };
 
@@ -95,6 +97,11 @@ CUresult execute(Work& work, int card);
 /// Runs it or adds it to the graph that the stream collects.
 CUresult submit(CUstream_st* stream, Work work);
 CUresult check_copy(const CUDA_MEMCPY3D& copy);
+/// Makes a node copy so, for the allocations that stand at these addresses now.
+CUresult set_copy(Work& node, const CUDA_MEMCPY3D& copy);
+/// Fails when others stand there since: drivers copy all the same, but tools that look at a node's
+/// allocations at each launch, such as compute-sanitizer, crash.
+CUresult check_allocations(const Work& node);
 
 /// The context of the calling thread; null when it has none.
 CUctx_st*& current_context();
