@@ -63,6 +63,15 @@ TENON_FIELD(WidthInBytes)
 TENON_FIELD(Depth)
 #undef TENON_FIELD
 
+static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == sizeof(::CUDA_KERNEL_NODE_PARAMS));
+static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, func) == offsetof(::CUDA_KERNEL_NODE_PARAMS, func));
+#if CUDA_VERSION >= 12030
+static_assert(sizeof(CUgraphEdgeData) == sizeof(::CUgraphEdgeData));
+static_assert(offsetof(CUgraphEdgeData, type) == offsetof(::CUgraphEdgeData, type));
+static_assert(static_cast<int>(CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC) ==
+              static_cast<int>(::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC));
+#endif
+
 #define TENON_NUMBER(name) static_assert(static_cast<int>(name) == static_cast<int>(::name));
 TENON_NUMBER(CUDA_ERROR_OUT_OF_MEMORY)
 TENON_NUMBER(CUDA_ERROR_DEINITIALIZED)

@@ -134,6 +134,21 @@ TEST_CASE("replay: the kernels of training steps are the recorded ones") {
   }
 }
 
+TEST_CASE("replay: every kernel waits for those in front of it, once") {
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  for (const Recorded& r : kRecorded)
+    for (const std::string& text : sources_of(r, r.batch, Which::All)) {
+      CAPTURE(text);
+      CHECK(count(text, "__global__") == 1);
+      CHECK(count(text, cuda::kAwaits) == 1);
+    }
+}
+
 TEST_CASE("replay: another batch size has the same kernels") {
   for (const Recorded& r : kRecorded) {
     CAPTURE(std::string(r.file));

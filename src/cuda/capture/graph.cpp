@@ -1,6 +1,8 @@
 // The driver's calls behind a graph.
 #include "cuda/capture/graph.h"
 
+#include "cuda/capture/overlap.h"
+
 namespace tenon::cuda {
 
 CUDA_MEMCPY3D flat_copy(const void* to, const void* from, std::int64_t bytes) {
@@ -63,6 +65,7 @@ void Graph::patch_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
 }
 
 void Graph::instantiate() {
+  if (context_.card->target.arch >= 90 && can_overlap()) overlap_kernels(graph_, apart_);
   check(driver().cuGraphInstantiateWithFlags(&executable_, graph_, 0), "instantiating a graph on ",
         context_.title());
 }

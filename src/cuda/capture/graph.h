@@ -49,7 +49,10 @@ class Graph {
   /// Only flat copies can be changed, and only to flat ones.
   void patch_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy);
 
+  /// Before instantiate(): launches these nodes behind, and others behind them, without overlap.
+  void keep_apart(const Nodes& nodes) { apart_.insert(apart_.end(), nodes.begin(), nodes.end()); }
   void instantiate();
+  CUgraph handle() const { return graph_; }
   void launch(CUstream stream);
 
  private:
@@ -59,6 +62,7 @@ class Graph {
 
   const Context& context_;
   CUgraph graph_ = nullptr;
+  Nodes apart_;
   CUgraphExec executable_ = nullptr;
 };
 

@@ -23,7 +23,8 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::int64_t kAlign = 64;  // of every value, as in an arena
+constexpr std::int64_t kAlign = 64;                         // of every value, as in an arena
+constexpr std::int64_t kLongStep = std::int64_t{64} << 20;  // bytes: 15 us of an H200's memory
 
 // Where the values stand in the first run, and how far apart from run to run.
 struct Given {
@@ -243,9 +244,24 @@ class GraphReplay final : public Replay {
         ends[at(entry)] = out.graph.capture(stream.get(), after, [&] {
           step.kernel->run({values.data(), out.arena + step.workspace_offset, stream.get()});
         });
+        if (!may_overlap(step)) out.graph.keep_apart(ends[at(entry)]);
       }
     }
     return ends;
+  }
+
+  // Whether its launches may begin before what they wait for has ended, and those behind them
+  // before they have. Not where it moves so many bytes that a launch is little beside it: a kernel
+  // that waits holds a place on the multiprocessors, which keeps out steps that could run beside.
+  // Nor where blocks wait for one another, and so for places.
+  bool may_overlap(const Step& step) const {
+    const Region& region = step.region;
+    std::int64_t moved = 0;
+    for (ValueId id : region.writes) moved += bytes(static_cast<std::size_t>(id));
+    if (region.kind != RegionKind::Opaque)  // those pick out of large values
+      for (ValueId id : region.reads) moved += bytes(static_cast<std::size_t>(id));
+    return moved <= kLongStep && std::none_of(region.parts.begin(), region.parts.end(),
+                                              [](const Region& part) { return part.phase > 0; });
   }
 
   static std::vector<std::byte*> in_run(const Located& places, int run) {

@@ -20,7 +20,6 @@ using CUgraph = struct CUgraph_st*;
 using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 using CUarray = struct CUarray_st*;
-struct CUgraphEdgeData;  // only passed as null
 
 // As in C, an enumeration is an int: values that this list does not name are legal.
 enum CUresult : int {
@@ -121,6 +120,23 @@ struct CUDA_MEMCPY3D {
   std::size_t WidthInBytes = 0, Height = 1, Depth = 1;
 };
 
+/// How a node of a graph waits for another: 0 everywhere for its end.
+struct CUgraphEdgeData {
+  unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
+};
+inline constexpr unsigned char CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1;
+inline constexpr unsigned char CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1;
+
+struct CUDA_KERNEL_NODE_PARAMS {
+  CUfunction func = nullptr;
+  unsigned gridDimX = 0, gridDimY = 0, gridDimZ = 0;
+  unsigned blockDimX = 0, blockDimY = 0, blockDimZ = 0, sharedMemBytes = 0;
+  void** kernelParams = nullptr;
+  void** extra = nullptr;
+  void* kern = nullptr;
+  CUcontext ctx = nullptr;
+};
+
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
 inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
 inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
@@ -213,14 +229,25 @@ inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
 // Entry points that older drivers lack; null there. cuStreamGetCaptureInfo is the form of CUDA 12,
 // which newer drivers keep. cuTensorMapEncodeTiled takes its enumerations as the ints that they
 // are.
-#define TENON_DRIVER_OPTIONAL(X)                                                           \
-  X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                      \
-    (void* map, int element, unsigned rank, void* address, const std::uint64_t* extents,   \
-     const std::uint64_t* pitches, const unsigned* box, const unsigned* element_steps,     \
-     int interleave, int swizzle, int promotion, int fill))                                \
-  X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph",                            \
-    (CUstream stream, CUgraph graph, const CUgraphNode* dependencies,                      \
-     const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode))           \
-  X(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v2",                                   \
-    (CUstream stream, CUstreamCaptureStatus * status, std::uint64_t * id, CUgraph * graph, \
-     const CUgraphNode** dependencies, std::size_t* count))
+#define TENON_DRIVER_OPTIONAL(X)                                                                  \
+  X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                             \
+    (void* map, int element, unsigned rank, void* address, const std::uint64_t* extents,          \
+     const std::uint64_t* pitches, const unsigned* box, const unsigned* element_steps,            \
+     int interleave, int swizzle, int promotion, int fill))                                       \
+  X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph",                                   \
+    (CUstream stream, CUgraph graph, const CUgraphNode* dependencies,                             \
+     const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode))                  \
+  X(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v2",                                          \
+    (CUstream stream, CUstreamCaptureStatus * status, std::uint64_t * id, CUgraph * graph,        \
+     const CUgraphNode** dependencies, std::size_t* count))                                       \
+  X(cuGraphGetEdges, "cuGraphGetEdges_v2",                                                        \
+    (CUgraph graph, CUgraphNode * from, CUgraphNode * to, CUgraphEdgeData * edges,                \
+     std::size_t * count))                                                                        \
+  X(cuGraphAddDependencies, "cuGraphAddDependencies_v2",                                          \
+    (CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edges, \
+     std::size_t count))                                                                          \
+  X(cuGraphRemoveDependencies, "cuGraphRemoveDependencies_v2",                                    \
+    (CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edges, \
+     std::size_t count))                                                                          \
+  X(cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams_v2",                                  \
+    (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS * params))

@@ -78,7 +78,7 @@ Source gemm_source(const ContractionForm& form, const GemmConfig& config,
               "Epilogue epilogue",
               prologues.parameters,
               ") {\n  TENON_DYNAMIC_SHARED(shared);\n  Block block(p, epilogue, "
-              "shared);\n  block.run(a, b, ",
+              "shared);\n  block.await_and_run(a, b, ",
               config.splits > 1 ? "gemm_tickets" : "nullptr", prologues.arguments, ");\n}\n");
   return {"gemm", std::move(text), 2};
 }
@@ -94,8 +94,8 @@ Source plain_source(const Contraction& c, const ContractionForm& form, const std
       kOpaqueThreads,
       ")\nplain_gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue "
       "epilogue, unsigned long long count",
-      prologues.parameters, ") {\n  plain_contraction<", plain_element(form.a), ", ",
-      plain_element(form.b), ", ", sum, ", ", form.a.window, ", ", form.b.window, ", ",
+      prologues.parameters, ") {\n", kAwaitKernels, "  plain_contraction<", plain_element(form.a),
+      ", ", plain_element(form.b), ", ", sum, ", ", form.a.window, ", ", form.b.window, ", ",
       form.inner_axis, ", ", round, ">(p, a, b, epilogue, count", prologues.arguments, ");\n}\n");
   return {"plain_gemm", std::move(text)};
 }

@@ -51,7 +51,7 @@ Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& 
               ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_patch(const ConvProblem p, const Epilogue epilogue) {\n  "
               "TENON_DYNAMIC_SHARED(shared);\n  ConvBlock<Config, Epilogue>(p, epilogue, "
-              "shared).run();\n}\n"),
+              "shared).await_and_run();\n}\n"),
           kEffort};
 }
 
@@ -62,7 +62,7 @@ Source gradient_source(const ConvShape& s, const ConvConfig& c) {
               ";\n  static constexpr int kAligned = ", c.aligned,
               ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_gradient(const ConvGradient p) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
-              "ConvGradientBlock<Config>(p, shared).run();\n}\n"),
+              "ConvGradientBlock<Config>(p, shared).await_and_run();\n}\n"),
           kEffort + 1};
 }
 
@@ -70,10 +70,9 @@ Source sum_source(int vector, const std::string& epilogue) {
   return {"conv_sum",
           cat("#include \"cuda/kernels/conv_sum.cuh\"\n", epilogue,
               "\nusing namespace tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
-              kOpaqueThreads,
-              ")\nconv_sum(const ConvSum s, const Epilogue epilogue) {\n  __shared__ Floats<",
-              vector, "> shared[", kOpaqueThreads, "];\n  sum_partials<", vector, ", ",
-              kOpaqueThreads, ">(s, epilogue, shared);\n}\n")};
+              kOpaqueThreads, ")\nconv_sum(const ConvSum s, const Epilogue epilogue) {\n",
+              kAwaitKernels, "  __shared__ Floats<", vector, "> shared[", kOpaqueThreads,
+              "];\n  sum_partials<", vector, ", ", kOpaqueThreads, ">(s, epilogue, shared);\n}\n")};
 }
 
 /// What both kinds of convolution's steps bind.

@@ -87,7 +87,7 @@ void check_size(const ArgumentBlock& arguments, const std::string& title) {
 std::string head(const std::string& entry, int threads, int resident) {
   return cat("extern \"C\" __global__ void __launch_bounds__(", threads,
              resident > 0 ? cat(", ", resident) : "", ") ", entry,
-             "(const __grid_constant__ tenon::cuda::Arguments a) {\n");
+             "(const __grid_constant__ tenon::cuda::Arguments a) {\n", kAwaitKernels);
 }
 
 /// Sweeps one after another, in one block where there are several.

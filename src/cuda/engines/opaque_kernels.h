@@ -54,8 +54,8 @@ class OpaqueKernel final : public Kernel {
         target, {entry, cat("#include \"cuda/kernels/", header,
                             "\"\n\nusing namespace tenon::cuda;\n\nextern \"C\" __global__ void "
                             "__launch_bounds__(",
-                            kOpaqueThreads, ")\n", entry, "(const ", args_name, " a) {\n  ", body,
-                            ";\n}\n")});
+                            kOpaqueThreads, ")\n", entry, "(const ", args_name, " a) {\n",
+                            kAwaitKernels, "  ", body, ";\n}\n")});
   }
 
   void run(const Binding& binding) const override {

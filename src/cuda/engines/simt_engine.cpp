@@ -219,12 +219,12 @@ class SimtKernel final : public Kernel {
             ", kN = ", t.n, ", kK = ", t.k, ", kThreads = ", t.threads(), ", kStages = ", t.stages,
             ";\n  static constexpr bool kSplit = ", truth(split), ";\n};\n");
     if (split) text += cat("__device__ unsigned simt_tickets[", kSimtTickets, "];\n");
-    text += cat("using Block = SimtBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
-                t.shared_bytes(), ");\n\nextern \"C\" __global__ void __launch_bounds__(",
-                t.threads(), ", ", t.residents,
-                ")\ngemm_simt(const SimtProblem p, const Epilogue epilogue) {\n  "
-                "TENON_DYNAMIC_SHARED(shared);\n  Block(p, epilogue, shared).run(",
-                split ? "simt_tickets" : "nullptr", ");\n}\n");
+    text +=
+        cat("using Block = SimtBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
+            t.shared_bytes(), ");\n\nextern \"C\" __global__ void __launch_bounds__(", t.threads(),
+            ", ", t.residents, ")\ngemm_simt(const SimtProblem p, const Epilogue epilogue) {\n",
+            kAwaitKernels, "  TENON_DYNAMIC_SHARED(shared);\n  Block(p, epilogue, shared).run(",
+            split ? "simt_tickets" : "nullptr", ");\n}\n");
     return {"gemm_simt", std::move(text)};
   }
 

@@ -13,7 +13,7 @@ namespace {
 
 std::string entry_text(const char* name, const std::string& parameters, const std::string& call) {
   return cat("extern \"C\" __global__ void __launch_bounds__(", kOpaqueThreads, ")\n", name, "(",
-             parameters, ") {\n  ", call, ";\n}\n");
+             parameters, ") {\n", kAwaitKernels, "  ", call, ";\n}\n");
 }
 
 constexpr const char* kHeader =

@@ -218,7 +218,8 @@ class WgmmaKernel final : public Kernel {
             ", 1) __cluster_dims__(", config_.cluster * config_.splits,
             ", 1, 1)\ngemm_wgmma(const __grid_constant__ WgmmaProblem p, const "
             "__grid_constant__ Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
-            "WgmmaBlock<Config, Epilogue>(p, epilogue, shared).run();\n}\n"),
+            "WgmmaBlock<Config, Epilogue> block(p, epilogue, shared);\n  block.set_up();\n",
+            kAwaitKernels, "  block.run();\n}\n"),
         3};
   }
 

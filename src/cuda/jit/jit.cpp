@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <set>
 #include <tuple>
 
 #include <tenon/error.h>
@@ -54,6 +55,17 @@ void count(const Image& image) {
 const KernelCache& disk() {
   static const KernelCache* const cache = new KernelCache(user_cache_folder() + "/kernels");
   return *cache;
+}
+
+// Functions that wait themselves. Never destroyed, as kernels stay loaded.
+struct Awaiting {
+  std::mutex mutex;
+  std::set<const void*> functions;
+};
+
+Awaiting& awaiting() {
+  static Awaiting* const instance = new Awaiting;
+  return *instance;
 }
 
 class JitKernel final : public CompiledKernel, public std::enable_shared_from_this<JitKernel> {
@@ -160,6 +172,9 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     check(api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function_),
           "asking for the shared memory of ", source_.entry);
     static_shared_ = static_cast<std::uint32_t>(bytes);
+    if (source_.text.find(kAwaits) == std::string::npos) return;
+    const std::lock_guard lock(awaiting().mutex);
+    awaiting().functions.insert(function_);
   }
 
   // Once a kernel: all that the card has, which costs no occupancy as long as it is not used.
@@ -222,6 +237,12 @@ std::shared_ptr<const CompiledKernel> compile(const Target& target, Source sourc
   }
   if (target.ordinal >= 0) run_on_worker([kernel] { kernel->find(); });
   return kernel;
+}
+
+bool awaits_kernels(const void* function) {
+  Awaiting& all = awaiting();
+  const std::lock_guard lock(all.mutex);
+  return all.functions.count(function) != 0;
 }
 
 std::vector<Source> sources_without_card(int arch) {

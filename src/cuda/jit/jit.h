@@ -31,6 +31,13 @@ struct Source {
 /// Between the texts of one step's launches, where Kernel::source() gives several.
 inline constexpr char kNextLaunch[] = "\n// ---- next launch ----\n\n";
 
+/// A statement of kernels that may be launched before those in front of them have ended
+/// (intrinsics.cuh); what stands before it touches no memory that other kernels touch.
+inline constexpr char kAwaitKernels[] = "  tenon::cuda::await_kernels();\n";
+/// A kernel whose text calls that, or a function with such a name that does, waits itself; every
+/// other is launched when what it depends on has ended.
+inline constexpr char kAwaits[] = "await_";
+
 /// A kernel on its way to a card. Immutable for callers; launches may come from several threads.
 class CompiledKernel {
  public:
@@ -55,6 +62,9 @@ std::shared_ptr<const CompiledKernel> compile(const Target& target, Source sourc
 
 /// The sources that were asked for with targets of this architecture and no card.
 std::vector<Source> sources_without_card(int arch);
+
+/// Whether a CUfunction is a kernel of ours that waits itself.
+bool awaits_kernels(const void* function);
 
 /// Text of a header that travels in the library ("scalar/exp.h"); null when there is none.
 const std::string* embedded_header(const std::string& name);

@@ -40,8 +40,10 @@ class ConvGradientBlock {
                          p.patch.pitch;
   }
 
-  TENON_DEVICE void run() {
+  /// Waits for other kernels (intrinsics.cuh) when its tables stand.
+  TENON_DEVICE void await_and_run() {
     fill_tables();
+    await_kernels();
     const int first = static_cast<int>(blockIdx.y) * p_.cells;
     const int end = first + p_.cells < p_.cells_in_all ? first + p_.cells : p_.cells_in_all;
 #pragma unroll 1

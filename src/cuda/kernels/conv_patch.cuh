@@ -41,9 +41,11 @@ class ConvBlock {
                             p.patch.images * p.patch.pitch;
   }
 
-  TENON_DEVICE void run() {
+  /// Waits for other kernels (intrinsics.cuh) when its tables stand.
+  TENON_DEVICE void await_and_run() {
     fill_table();
     locate_pixels();
+    await_kernels();
     const int groups = static_cast<int>(p_.patch.groups.value);
 #pragma unroll 1
     for (int group = 0; group < p_.picture.groups; group += groups) {

@@ -81,12 +81,12 @@ class GemmBlock {
     n0_ = tile_n * C::kN;
   }
 
-  TENON_DEVICE void run(const GemmOperand& a, const GemmOperand& b, unsigned* tickets,
-                        const typename C::A::Prologue& prologue_a = {},
-                        const typename C::B::Prologue& prologue_b = {}) {
+  /// Lays everything out, waits for other kernels (intrinsics.cuh), and computes.
+  TENON_DEVICE void await_and_run(const GemmOperand& a, const GemmOperand& b, unsigned* tickets,
+                                  const typename C::A::Prologue& prologue_a = {},
+                                  const typename C::B::Prologue& prologue_b = {}) {
     Spot spots[kAtOnce];
-    if constexpr (kEarly) look(spots, static_cast<int>(threadIdx.x));
-    accumulate(a, b, prologue_a, prologue_b);
+    accumulate(a, b, prologue_a, prologue_b, spots);
     float* sums = reinterpret_cast<float*>(shared_);
     if constexpr (C::kSplit) {
       leave_partial(sums);
@@ -107,6 +107,13 @@ class GemmBlock {
   }
 
  private:
+  /// Where neighbours of the result stand, and what the epilogue has read there.
+  struct Spot {
+    bool inside;
+    long long batch, row, column;
+    typename E::template Held<kVector> held;
+  };
+
   /// The batch's digits times the strides of a prologue's layouts.
   template <class P>
   TENON_DEVICE LayoutBases<P::kLayouts> bases_of(const P& prologue) const {
@@ -129,7 +136,7 @@ class GemmBlock {
 
   TENON_DEVICE void accumulate(const GemmOperand& a, const GemmOperand& b,
                                const typename C::A::Prologue& prologue_a,
-                               const typename C::B::Prologue& prologue_b) {
+                               const typename C::B::Prologue& prologue_b, Spot (&spots)[kAtOnce]) {
     long long offset_a = 0, offset_b = 0;
     unsigned z = batch_;
     for (int d = p_.batch_axes - 1; d >= 0; --d) {
@@ -154,6 +161,8 @@ class GemmBlock {
     constexpr bool every_turn = StageA::kInnerTable || StageB::kInnerTable;
     if constexpr (kTables > 0 && !every_turn) __syncthreads();
 
+    await_kernels();
+    if constexpr (kEarly) look(spots, static_cast<int>(threadIdx.x));
     Tile tile;
     const int group = static_cast<int>(threadIdx.x) / Tile::kGroupThreads;
     int now = 0, ahead = 0;
@@ -226,13 +235,6 @@ class GemmBlock {
     for (int v = 0; v < kVector; ++v) all.v[v] = x[v];
     *reinterpret_cast<Floats<kVector>*>(to) = all;
   }
-
-  /// Where neighbours of the result stand, and what the epilogue has read there.
-  struct Spot {
-    bool inside;
-    long long batch, row, column;
-    typename E::template Held<kVector> held;
-  };
 
   TENON_DEVICE void look(Spot (&spots)[kAtOnce], int first) const {
 #pragma unroll

@@ -53,7 +53,8 @@ class WgmmaBlock {
         first_step_(p.steps * (rank_ / C::kCluster) / C::kSplits),
         steps_(p.steps * (rank_ / C::kCluster + 1) / C::kSplits - first_step_) {}
 
-  TENON_DEVICE void run() {
+  /// Barriers and descriptors; reads and writes no tensor.
+  TENON_DEVICE void set_up() const {
     if (threadIdx.x == 0) {
       for (int i = 0; i < kStages; ++i) {
         barrier_init(full_ + 8 * i, 1);
@@ -67,6 +68,10 @@ class WgmmaBlock {
     }
     __syncthreads();
     if constexpr (C::kCluster > 1) cluster_sync();
+  }
+
+  /// Once, after set_up().
+  TENON_DEVICE void run() {
     if (threadIdx.x < 128) {
       registers_fewer<40>();
       if (threadIdx.x == 0) produce();

@@ -150,6 +150,20 @@ TENON_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+// ---- Kernels that start before those in front of them have ended -------------------------------
+
+/// Waits until the kernels that this one may overlap have ended and what they wrote can be seen;
+/// then, once all blocks have come here, the next kernel may be launched, up to its own wait. Every
+/// thread of every kernel runs it once before it touches memory that other kernels touch, so a
+/// kernel that has ended has seen the end of all before it. Without kernels to overlap, and below
+/// compute capability 9.0, it does nothing.
+TENON_DEVICE void await_kernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // ---- Blocks that finish one another's work -----------------------------------------------------
 
 /// Adds 1 to the counter and gives its value before. What this thread (and, after a barrier, its

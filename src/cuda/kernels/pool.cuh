@@ -9,6 +9,7 @@
 
 #include "cuda/kernels/counter.cuh"
 #include "cuda/kernels/element.cuh"
+#include "cuda/kernels/intrinsics.cuh"
 #include "cuda/kernels/pool_args.cuh"
 
 namespace tenon::cuda {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "cuda/kernels/element.cuh"
+#include "cuda/kernels/intrinsics.cuh"
 #include "cuda/kernels/movement_args.cuh"
 #include "scalar/exp.h"
 #include "scalar/log.h"

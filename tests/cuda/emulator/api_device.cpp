@@ -384,15 +384,34 @@ TENON_EXPORT CUresult cuStreamQuery(CUstream handle) {
   return stream->capture != nullptr ? spoil(stream, "cuStreamQuery") : CUDA_SUCCESS;
 }
 
+namespace {
+
+void add_depends(CUstream_st* stream, const CUevent_st* event) {
+  for (CUgraphNode node : event->depends) {
+    if (std::find(stream->depends.begin(), stream->depends.end(), node) != stream->depends.end())
+      continue;
+    stream->depends.push_back(node);
+    stream->how.push_back({});
+  }
+}
+
+}  // namespace
+
 TENON_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   TENON_ENTER("cuStreamWaitEvent");
   CUstream_st* stream = stream_of(handle);
   if (stream == nullptr || !alive(event)) return dead_handle("cuStreamWaitEvent");
   if (event->capture != nullptr) {  // the stream joins the capture
-    if (stream->capture == event->capture) return CUDA_SUCCESS;
+    if (stream->capture == event->capture) {
+      add_depends(stream, event);
+      return CUDA_SUCCESS;
+    }
+    stream->depends.clear();
+    stream->how.clear();
     stream->capture = event->capture;
     stream->origin = event->origin;
     event->origin->joined.push_back(stream);
+    add_depends(stream, event);
     return CUDA_SUCCESS;
   }
   if (stream->capture == nullptr) return CUDA_SUCCESS;
@@ -424,6 +443,7 @@ TENON_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle) {
   if (stream == nullptr || !alive(event)) return dead_handle("cuEventRecord");
   event->capture = stream->capture;
   event->origin = stream->origin;
+  event->depends = stream->depends;
   event->recorded = true;
   event->time = std::chrono::steady_clock::now();
   return CUDA_SUCCESS;

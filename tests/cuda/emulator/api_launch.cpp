@@ -90,6 +90,8 @@ CUresult begin_capture(CUstream stream, CUgraph graph, bool adopted, CUstreamCap
   stream->mode = mode;
   stream->thread = std::this_thread::get_id();
   stream->invalidated = false;
+  stream->depends.clear();
+  stream->how.clear();
   stream->capture_id = next_capture_id();
   captures().push_back(stream);
   return CUDA_SUCCESS;
@@ -294,11 +296,18 @@ TENON_EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMo
 }
 
 TENON_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
-                                                  const CUgraphNode*, const void*, std::size_t,
+                                                  const CUgraphNode* depends,
+                                                  const CUgraphEdgeData* how, std::size_t count,
                                                   CUstreamCaptureMode mode) {
   TENON_ENTER("cuStreamBeginCaptureToGraph");
   if (!alive(graph)) return dead_handle("cuStreamBeginCaptureToGraph");
-  return begin_capture(stream, graph, true, mode);
+  if (const CUresult result = begin_capture(stream, graph, true, mode); result != CUDA_SUCCESS) {
+    return result;
+  }
+  stream->depends.assign(depends, depends + count);
+  stream->how.assign(count, CUgraphEdgeData());
+  if (how != nullptr) stream->how.assign(how, how + count);
+  return CUDA_SUCCESS;
 }
 
 TENON_EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
@@ -343,14 +352,10 @@ TENON_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCapture
   const CUresult result = cuStreamIsCapturing(stream, status);
   if (result != CUDA_SUCCESS || *status == CU_STREAM_CAPTURE_STATUS_NONE) return result;
   const std::lock_guard<std::recursive_mutex> held(lock());
-  // Work runs in insertion order, so what a stream depends on is the last node.
-  static CUgraphNode last = nullptr;
-  const bool any = !stream->capture->nodes.empty();
-  last = any ? stream->capture->nodes.back().get() : nullptr;
   if (id != nullptr) *id = stream->origin->capture_id;
   if (graph != nullptr) *graph = stream->capture;
-  if (dependencies != nullptr) *dependencies = &last;
-  if (count != nullptr) *count = any ? 1 : 0;
+  if (dependencies != nullptr) *dependencies = stream->depends.data();
+  if (count != nullptr) *count = stream->depends.size();
   return CUDA_SUCCESS;
 }
 
@@ -409,9 +414,9 @@ TENON_EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
   return CUDA_SUCCESS;
 }
 
-TENON_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*,
-                                           std::size_t, const CUDA_MEMCPY3D* copy,
-                                           CUcontext context) {
+TENON_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph,
+                                           const CUgraphNode* depends, std::size_t count,
+                                           const CUDA_MEMCPY3D* copy, CUcontext context) {
   TENON_ENTER("cuGraphAddMemcpyNode");
   if (!alive(graph)) return dead_handle("cuGraphAddMemcpyNode");
   if (context == nullptr) return fail(CUDA_ERROR_INVALID_CONTEXT, "a copy without a context");
@@ -421,7 +426,8 @@ TENON_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, con
   enter(made.get());
   *node = made.get();
   graph->nodes.push_back(std::move(made));
-  return CUDA_SUCCESS;
+  const std::vector<CUgraphNode> to(count, *node);
+  return add_edges(graph, depends, to.data(), nullptr, count);
 }
 
 TENON_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode node,
@@ -448,6 +454,60 @@ TENON_EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, std::si
     nodes[i] = graph->nodes[i].get();
   }
   *count = nodes == nullptr ? graph->nodes.size() : std::min(room, graph->nodes.size());
+  return CUDA_SUCCESS;
+}
+
+TENON_EXPORT CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+                                         CUgraphEdgeData* how, std::size_t* count) {
+  TENON_ENTER("cuGraphGetEdges_v2");
+  if (!alive(graph)) return dead_handle("cuGraphGetEdges");
+  const std::size_t all = graph->edges.size(), room = from == nullptr ? all : std::min(*count, all);
+  for (std::size_t i = 0; from != nullptr && i < room; ++i) {
+    from[i] = graph->edges[i].from;
+    to[i] = graph->edges[i].to;
+    how[i] = graph->edges[i].how;
+  }
+  *count = room;
+  return CUDA_SUCCESS;
+}
+
+TENON_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from,
+                                                const CUgraphNode* to, const CUgraphEdgeData* how,
+                                                std::size_t count) {
+  TENON_ENTER("cuGraphAddDependencies_v2");
+  if (!alive(graph)) return dead_handle("cuGraphAddDependencies");
+  return add_edges(graph, from, to, how, count);
+}
+
+TENON_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from,
+                                                   const CUgraphNode* to,
+                                                   const CUgraphEdgeData* how, std::size_t count) {
+  TENON_ENTER("cuGraphRemoveDependencies_v2");
+  if (!alive(graph)) return dead_handle("cuGraphRemoveDependencies");
+  for (std::size_t i = 0; i < count; ++i) {
+    const CUgraphEdgeData asked = how == nullptr ? CUgraphEdgeData() : how[i];
+    const auto found =
+        std::find_if(graph->edges.begin(), graph->edges.end(), [&](const CUgraph_st::Edge& edge) {
+          return edge.from == from[i] && edge.to == to[i] && edge.how.type == asked.type &&
+                 edge.how.from_port == asked.from_port;
+        });
+    if (found == graph->edges.end()) {
+      return fail(CUDA_ERROR_INVALID_VALUE, "no such edge to take away");
+    }
+    graph->edges.erase(found);
+  }
+  return CUDA_SUCCESS;
+}
+
+TENON_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node,
+                                                    CUDA_KERNEL_NODE_PARAMS* params) {
+  TENON_ENTER("cuGraphKernelNodeGetParams_v2");
+  if (!alive(node)) return dead_handle("cuGraphKernelNodeGetParams");
+  if (node->work.type != CU_GRAPH_NODE_TYPE_KERNEL) {
+    return fail(CUDA_ERROR_INVALID_VALUE, "a node that is not a kernel");
+  }
+  *params = {};
+  params->func = node->work.kernel.function;
   return CUDA_SUCCESS;
 }
 

@@ -232,6 +232,27 @@ CUresult execute(Work& work, int card) {
   }
 }
 
+CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                   const CUgraphEdgeData* how, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!alive(from[i]) || !alive(to[i])) return dead_handle("an edge");
+    const CUgraph_st::Edge edge{from[i], to[i], how == nullptr ? CUgraphEdgeData() : how[i]};
+    const bool known =
+        std::any_of(graph->edges.begin(), graph->edges.end(), [&](const CUgraph_st::Edge& other) {
+          return other.from == edge.from && other.to == edge.to;
+        });
+    if (known) return fail(CUDA_ERROR_INVALID_VALUE, "an edge that is there already");
+    const bool kernels = edge.from->work.type == CU_GRAPH_NODE_TYPE_KERNEL &&
+                         edge.to->work.type == CU_GRAPH_NODE_TYPE_KERNEL;
+    const bool programmatic = edge.how.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    if (programmatic && (!kernels || edge.how.from_port == 0)) {
+      return fail(CUDA_ERROR_INVALID_VALUE, "a programmatic edge that is not between kernels");
+    }
+    graph->edges.push_back(edge);
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult submit(CUstream_st* stream, Work work) {
   if (stream->context != current_context()) {
     return fail(CUDA_ERROR_INVALID_CONTEXT, "work for a stream of another context");
@@ -240,11 +261,17 @@ CUresult submit(CUstream_st* stream, Work work) {
   if (stream->origin->invalidated) {
     return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "work for a capture that failed before");
   }
-  auto node = std::make_unique<CUgraphNode_st>();
+  auto made = std::make_unique<CUgraphNode_st>();
+  CUgraphNode node = made.get();
   node->work = std::move(work);
-  enter(node.get());
-  stream->capture->nodes.push_back(std::move(node));
-  return CUDA_SUCCESS;
+  enter(node);
+  stream->capture->nodes.push_back(std::move(made));
+  const std::vector<CUgraphNode> to(stream->depends.size(), node);
+  const CUresult result =
+      add_edges(stream->capture, stream->depends.data(), to.data(), stream->how.data(), to.size());
+  stream->depends = {node};
+  stream->how = {CUgraphEdgeData()};
+  return result;
 }
 
 }  // namespace tenon_emulator

@@ -52,6 +52,8 @@ struct CUstream_st {
   bool invalidated = false;
   bool adopted = false;  // captures into a graph of the caller
   std::uint64_t capture_id = 0;
+  std::vector<CUgraphNode> depends;  // what its next node waits for
+  std::vector<CUgraphEdgeData> how;  // likewise
   std::vector<CUstream_st*> joined;  // streams that waited for an event of this capture
 };
 
@@ -60,6 +62,7 @@ struct CUevent_st {
   std::chrono::steady_clock::time_point time;
   CUgraph_st* capture = nullptr;  // recorded in a capture
   CUstream_st* origin = nullptr;
+  std::vector<CUgraphNode> depends;  // of the stream then
 };
 
 }  // namespace tenon::cuda
@@ -94,6 +97,9 @@ struct Work {
 
 /// Runs it now, on the card.
 CUresult execute(Work& work, int card);
+/// Adds edges to a graph; `how` may be null. Fails for what a driver refuses.
+CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                   const CUgraphEdgeData* how, std::size_t count);
 /// Runs it or adds it to the graph that the stream collects.
 CUresult submit(CUstream_st* stream, Work work);
 CUresult check_copy(const CUDA_MEMCPY3D& copy);
@@ -134,8 +140,14 @@ struct CUgraphNode_st {
   tenon_emulator::Work work;
 };
 
+/// Work runs in the order of `nodes`; edges are only kept.
 struct CUgraph_st {
+  struct Edge {
+    CUgraphNode from, to;
+    CUgraphEdgeData how;
+  };
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+  std::vector<Edge> edges;
 };
 
 struct CUgraphExec_st {

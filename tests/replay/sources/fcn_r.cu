@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -228,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -366,6 +366,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256) rows_ge_lt_logical_and_eq_add(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
@@ -485,6 +486,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256, 4) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
@@ -566,7 +568,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -647,7 +649,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -728,7 +730,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -826,7 +828,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -924,7 +926,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1022,7 +1024,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1143,6 +1145,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256, 4) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 3; ++k) {
@@ -1317,6 +1320,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256) together_3(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
@@ -1419,7 +1423,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1500,7 +1504,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1581,7 +1585,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1654,7 +1658,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1735,7 +1739,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1816,7 +1820,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1897,7 +1901,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1994,7 +1998,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2092,7 +2096,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -2190,7 +2194,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----

@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -359,6 +359,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
@@ -478,6 +479,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256, 4) columns_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
@@ -560,7 +562,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -641,7 +643,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -738,7 +740,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -835,7 +837,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -932,7 +934,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1053,6 +1055,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256, 4) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 3; ++k) {
@@ -1227,6 +1230,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256) together_3(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
@@ -1330,7 +1334,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1411,7 +1415,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1484,7 +1488,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1566,7 +1570,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1647,7 +1651,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1744,7 +1748,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1841,7 +1845,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1938,7 +1942,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----

@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -86,6 +86,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 tenon_max_pool(const PoolArgs a) {
+  tenon::cuda::await_kernels();
   max_pool<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, 0>(a);
 }
 
@@ -168,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -250,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -332,7 +333,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -405,7 +406,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -645,6 +646,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, 0, 1);
   __syncthreads();
   tenon::cuda::part1::sweep(a.part1, 0, 1);
@@ -728,7 +730,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -809,7 +811,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -891,7 +893,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -902,6 +904,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 tenon_max_pool_grad_staged(const PoolArgs a) {
+  tenon::cuda::await_kernels();
   max_pool_grad_staged<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>>(a);
 }
 
@@ -984,7 +987,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -995,6 +998,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 tenon_max_pool_grad_disjoint(const PoolArgs a) {
+  tenon::cuda::await_kernels();
   max_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, true>(a);
 }
 
@@ -1073,6 +1077,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256) map_cast_add_pow_sub_div(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
@@ -1204,7 +1209,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1335,7 +1340,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1466,7 +1471,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1596,7 +1601,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1726,7 +1731,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1958,6 +1963,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256, 4) together_2(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 3; ++k) {
@@ -2117,6 +2123,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256) together_2(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
@@ -2206,7 +2213,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(256, 2)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2281,7 +2288,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2356,7 +2363,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2437,7 +2444,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2510,7 +2517,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2591,7 +2598,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2672,7 +2679,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2747,7 +2754,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2822,7 +2829,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2847,7 +2854,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(256, 2)
 conv_gradient(const ConvGradient p) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
+  ConvGradientBlock<Config>(p, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2955,6 +2962,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 conv_sum(const ConvSum s, const Epilogue epilogue) {
+  tenon::cuda::await_kernels();
   __shared__ Floats<1> shared[256];
   sum_partials<1, 256>(s, epilogue, shared);
 }
@@ -2981,7 +2989,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(384, 1)
 conv_gradient(const ConvGradient p) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
+  ConvGradientBlock<Config>(p, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -3089,6 +3097,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 conv_sum(const ConvSum s, const Epilogue epilogue) {
+  tenon::cuda::await_kernels();
   __shared__ Floats<4> shared[256];
   sum_partials<4, 256>(s, epilogue, shared);
 }
@@ -3115,7 +3124,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(384, 1)
 conv_gradient(const ConvGradient p) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
+  ConvGradientBlock<Config>(p, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -3245,7 +3254,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -3375,7 +3384,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----

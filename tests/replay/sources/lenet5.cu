@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -87,6 +87,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 tenon_avg_pool(const PoolArgs a) {
+  tenon::cuda::await_kernels();
   avg_pool<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false>(a);
 }
 
@@ -170,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -252,7 +253,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -334,7 +335,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -407,7 +408,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -647,6 +648,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, 0, 1);
   __syncthreads();
   tenon::cuda::part1::sweep(a.part1, 0, 1);
@@ -733,7 +735,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -817,7 +819,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -890,7 +892,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -901,6 +903,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 tenon_avg_pool_grad_disjoint(const PoolArgs a) {
+  tenon::cuda::await_kernels();
   avg_pool_grad_disjoint<element::Float32, Window<2, 2, 2, 2, 0, 0, 1, 1, true, true>, false, true>(a);
 }
 
@@ -1040,6 +1043,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256, 4) columns_square_sub_mul_sum(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   tenon::cuda::part0::sweep(a.part0, blockIdx.x, gridDim.x);
 }
 
@@ -1114,7 +1118,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1212,7 +1216,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1310,7 +1314,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, gemm_tickets);
+  block.await_and_run(a, b, gemm_tickets);
 }
 
 // ---- next launch ----
@@ -1407,7 +1411,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1504,7 +1508,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -1625,6 +1629,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256, 4) together_1(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 2; ++k) {
@@ -1799,6 +1804,7 @@ struct Arguments {
 }  // namespace tenon::cuda
 
 extern "C" __global__ void __launch_bounds__(256) together_3(const __grid_constant__ tenon::cuda::Arguments a) {
+  tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
@@ -1896,7 +1902,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(256, 2)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -1972,7 +1978,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2054,7 +2060,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2136,7 +2142,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2209,7 +2215,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2293,7 +2299,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2377,7 +2383,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2450,7 +2456,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2517,7 +2523,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(512, 1)
 conv_patch(const ConvProblem p, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvBlock<Config, Epilogue>(p, epilogue, shared).run();
+  ConvBlock<Config, Epilogue>(p, epilogue, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2542,7 +2548,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(256, 2)
 conv_gradient(const ConvGradient p) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
+  ConvGradientBlock<Config>(p, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2617,6 +2623,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 conv_sum(const ConvSum s, const Epilogue epilogue) {
+  tenon::cuda::await_kernels();
   __shared__ Floats<1> shared[256];
   sum_partials<1, 256>(s, epilogue, shared);
 }
@@ -2643,7 +2650,7 @@ struct Config {
 extern "C" __global__ void __launch_bounds__(256, 2)
 conv_gradient(const ConvGradient p) {
   TENON_DYNAMIC_SHARED(shared);
-  ConvGradientBlock<Config>(p, shared).run();
+  ConvGradientBlock<Config>(p, shared).await_and_run();
 }
 
 // ---- next launch ----
@@ -2718,6 +2725,7 @@ using namespace tenon::cuda;
 
 extern "C" __global__ void __launch_bounds__(256)
 conv_sum(const ConvSum s, const Epilogue epilogue) {
+  tenon::cuda::await_kernels();
   __shared__ Floats<1> shared[256];
   sum_partials<1, 256>(s, epilogue, shared);
 }
@@ -2816,7 +2824,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -2913,7 +2921,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
@@ -3010,7 +3018,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   Block block(p, epilogue, shared);
-  block.run(a, b, nullptr);
+  block.await_and_run(a, b, nullptr);
 }
 
 // ---- next launch ----
