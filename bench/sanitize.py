@@ -57,6 +57,7 @@ GROUPS = {
              "cuda map: random numbers*", "cuda map: a value used before*", "cuda map: several*", "cuda map: sums*"], None),
     "reductions": (["cuda map: reductions*", "cuda map: one-axis*"], ["cuda map: reductions over any axes"], None),
     "fill": (["cuda fill: *"], None, None),
+    "phases": (["cuda phases: *", "card phases: *"], None, None),
     "vendor": (["vendor: cuBLASLt against*", "vendor: cuBLASLt's batches and*", "vendor: cuDNN against*",
                 "vendor: operands*,vendor: an epilogue*"], ["vendor: operands*,vendor: an epilogue*"], None),
     "memory": (["card memory: copies*,card memory: a copy beside*", "a block reduces*", "tensor-core products*",
