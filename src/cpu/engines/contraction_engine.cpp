@@ -161,6 +161,7 @@ class ContractionKernel : public Kernel {
     const bool direct = c_.dtype == DType::Float32 || wide;
     const auto map = epilogue_program(region, c_.out != kNoValue && !direct);
     if (map) epilogue_.emplace(*map, values);
+    if (map && map->space[0] == 1) list_reads(*map, values);
     result_ = direct ? c_.out : kNoValue;
     if (result_ == kNoValue && map) result_ = result_in_store(*map, values);
     // Where the result has no place of its own it gets one in the workspace, if the kernel needs
@@ -187,12 +188,34 @@ class ContractionKernel : public Kernel {
   TileEpilogue::Run epilogue_run(const Binding& binding, std::int64_t folded_rows) const {
     return {*epilogue_, binding, binding.workspace, folded_rows};
   }
-  Epilogue epilogue(TileEpilogue::Run& run) const { return {TileEpilogue::call, &run}; }
+  Epilogue epilogue(TileEpilogue::Run& run) const {
+    Epilogue e{TileEpilogue::call, &run};
+    for (const MapInstr& load : reads_) {
+      const auto item = static_cast<std::int64_t>(item_size(load.dtype));
+      e.read[e.reads++] = {run.binding.values[load.view.value] + load.view.offset * item,
+                           load.view.stride[1] * item, item};
+    }
+    return e;
+  }
 
   const Contraction c_;
   std::optional<TileEpilogue> epilogue_;
 
  private:
+  /// Whole matrices that the epilogue reads row by row, each once.
+  void list_reads(const MapProgram& map, std::span<const Value> values) {
+    std::vector<ValueId> listed;
+    for (const MapInstr& instr : map.instrs) {
+      const View& view = instr.view;
+      const bool matrix = instr.code == MapCode::Load && view.stride[2] == 1 && view.stride[1] > 0;
+      const bool known = std::find(listed.begin(), listed.end(), view.value) != listed.end();
+      if (!matrix || known || reads_.size() == at(kMaxEpilogueReads)) continue;
+      listed.push_back(view.value);
+      reads_.push_back(instr);
+      reads_.back().dtype = values[at(view.value)].dtype;
+    }
+  }
+
   /// A value that the epilogue writes element for element and does not read: the bare result may
   /// stand there until then.
   ValueId result_in_store(const MapProgram& map, std::span<const Value> values) const {
@@ -210,6 +233,7 @@ class ContractionKernel : public Kernel {
     return kNoValue;
   }
 
+  std::vector<MapInstr> reads_;
   ValueId result_ = kNoValue;
   std::size_t result_bytes_ = 0, epilogue_bytes_ = 0;
 };

@@ -15,6 +15,14 @@
 
 namespace tenon::cpu {
 
+/// A matrix of the result's size that an epilogue will read: element (i, j) of the first batch
+/// stands at data + i * row_bytes + j * item_bytes.
+struct EpilogueRead {
+  const std::byte* data = nullptr;
+  std::int64_t row_bytes = 0, item_bytes = 0;
+};
+constexpr int kMaxEpilogueReads = 4;
+
 /// Called when a rectangle of the result is final (all of the reduction summed) and still in cache.
 /// `block` points at element (row0, col0), its rows are `ld` floats apart. The callee may overwrite
 /// the block in place. Rectangles are disjoint and cover the result; their order is not defined,
@@ -23,6 +31,8 @@ struct Epilogue {
   void (*fn)(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
              std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) = nullptr;
   void* ctx = nullptr;
+  int reads = 0;  ///< what may be fetched before the call, where there is one batch
+  EpilogueRead read[kMaxEpilogueReads] = {};
 };
 
 /// F32: float32 products and sums. Bf16: operands rounded to bfloat16 (nearest even), products

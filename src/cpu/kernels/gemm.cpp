@@ -172,6 +172,7 @@ class Product {
                        b_panels = divide_up(block.cols, plan_.nr);
     const std::int64_t chunks_m = divide_up(a_panels, plan_.chunk_m),
                        chunks_n = divide_up(b_panels, plan_.chunk_n);
+    const bool final = epilogue.fn != nullptr && block.k0 + block.k == k_;
     parallel_for(chunks_m * chunks_n, [&](std::int64_t chunk, int worker) {
       const std::int64_t pa = chunk / chunks_n * plan_.chunk_m,
                          pb = chunk % chunks_n * plan_.chunk_n;
@@ -188,9 +189,10 @@ class Product {
       if (plan_.blocks) {
         compute_blocks(part, pa, pb, c, ldc);
       } else {
-        compute_chunk(part, pa, pb, c, ldc, partial_ + worker * plan_.partial_sums());
+        compute_chunk(part, pa, pb, c, ldc, partial_ + worker * plan_.partial_sums(),
+                      final ? &epilogue : nullptr);
       }
-      if (epilogue.fn != nullptr && block.k0 + block.k == k_) {
+      if (final) {
         epilogue.fn(epilogue.ctx, worker, batch_, part.row0, part.row0 + part.rows, part.col0,
                     part.col0 + part.cols, c, ldc);
       }
@@ -201,12 +203,14 @@ class Product {
   // pass by. Between the stretches of the reduction sums wait in `partial`, tile after tile: in the
   // result their rows may be a large power of two apart, and push each other out of the caches.
   void compute_chunk(const Block& part, std::int64_t pa, std::int64_t pb, float* c,
-                     std::int64_t ldc, float* partial) {
+                     std::int64_t ldc, float* partial, const Epilogue* epilogue) {
     const std::int64_t words = plan_.words(part.k), tile = plan_.mr * plan_.nr;
     const std::int64_t whole = part.rows / plan_.mr, rest = part.rows % plan_.mr;
     TileArgs args;
     args.a_step = plan_.mr;
     args.a_next = a_panel_size(part);
+    RowStream read[kMaxEpilogueReads];
+    args.read = read;
     for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
       args.steps = std::min(plan_.kc, words - k0);
       const bool last = k0 + args.steps == words, continued = k0 == 0 && part.k0 > 0;
@@ -227,6 +231,8 @@ class Product {
         args.ld_sums = k0 > 0 ? plan_.nr : ldc;
         args.sums_next = k0 > 0 ? tile : plan_.mr * ldc;
         args.tiles = whole;
+        if (last && epilogue != nullptr)
+          args.reads = fetch_reads(*epilogue, part.row0, part.col0 + j, read);
         if (whole > 0) tiles[plan_.mr](args);
         if (rest > 0) {
           args.a += whole * args.a_next;
@@ -234,12 +240,26 @@ class Product {
           if (args.sums != nullptr) args.sums += whole * args.sums_next;
           args.ahead_a.pass(whole, args.steps);
           args.ahead_b.pass(whole, args.steps);
+          for (int r = 0; r < args.reads; ++r) read[r].at += whole * read[r].next;
           args.tiles = 1;
           tiles[rest](args);
         }
         waiting += divide_up(part.rows, plan_.mr) * tile;
       }
     }
+  }
+
+  // What the epilogue reads under a column of tiles; how many matrices.
+  int fetch_reads(const Epilogue& epilogue, std::int64_t row, std::int64_t col,
+                  RowStream* streams) const {
+    if (batch_ > 0) return 0;
+    for (int i = 0; i < epilogue.reads; ++i) {
+      const EpilogueRead& read = epilogue.read[i];
+      const std::byte* at = read.data + row * read.row_bytes + col * read.item_bytes;
+      streams[i] = {reinterpret_cast<const char*>(at), plan_.nr * read.item_bytes, read.row_bytes,
+                    plan_.mr * read.row_bytes};
+    }
+    return epilogue.reads;
   }
 
   void reach_b(const Block& part, std::int64_t pb, std::int64_t col, std::int64_t k0,

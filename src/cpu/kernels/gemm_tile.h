@@ -28,6 +28,13 @@ struct Stream {
   void pass(std::int64_t tiles, std::int64_t steps) { at += tiles * (steps / 2 * step + next); }
 };
 
+/// Rows of some matrix under a tile, fetched while it computes: `bytes` at `at`, the next row
+/// `row` bytes on, the next tile's first row `next` bytes on.
+struct RowStream {
+  const char* at = nullptr;
+  std::int64_t bytes = 0, row = 0, next = 0;
+};
+
 struct TileArgs {
   std::int64_t steps = 0;  // of the reduction, in words
   const float* a = nullptr;
@@ -47,6 +54,8 @@ struct TileArgs {
   std::int64_t tiles = 1;
   std::int64_t a_next = 0, c_next = 0, sums_next = 0;
   Stream ahead_a, ahead_b;
+  int reads = 0;
+  const RowStream* read = nullptr;  // kMaxEpilogueReads at most
 };
 
 /// c (mr x cols) = sum over steps of A(i, step) * B(step, j), plus sums, with one of these ways to

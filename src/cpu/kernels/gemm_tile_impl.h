@@ -25,29 +25,32 @@ namespace {
   }
 }
 
-// sums[v] += *a * b[v]. A broadcast inside each multiplication is decoded as one instruction with
-// it. That leaves a kernel that is bound by arithmetic as fast as it was and keeps it so where the
-// core's other hardware thread takes half of the decoder.
+// sums[v] += *a * b[v]. A broadcast inside each multiplication (`inside`) is decoded as one
+// instruction with it. That leaves a kernel that is bound by arithmetic as fast as it was and keeps
+// it so where the core's other hardware thread takes half of the decoder.
 template <class V, bool Pairs, int NV>
 [[gnu::always_inline]] inline void multiply_row(const float* a, const typename V::reg (&b)[NV],
-                                                typename V::reg (&sums)[NV]) {
+                                                typename V::reg (&sums)[NV], bool inside = true) {
   if constexpr (V::has_broadcast_operands) {
-    TENON_UNROLL
-    for (int v = 0; v < NV; ++v) V::template fma_broadcast<Pairs>(a, b[v], sums[v]);
-  } else {
-    const typename V::reg av = V::broadcast(a);
-    TENON_UNROLL
-    for (int v = 0; v < NV; ++v) {
-      if constexpr (Pairs) {
-        sums[v] = V::fma_pairs(av, b[v], sums[v]);
-      } else {
-        sums[v] = V::fma(av, b[v], sums[v]);
-      }
+    if (inside) {
+      TENON_UNROLL
+      for (int v = 0; v < NV; ++v) V::template fma_broadcast<Pairs>(a, b[v], sums[v]);
+      return;
+    }
+  }
+  const typename V::reg av = V::broadcast(a);
+  TENON_UNROLL
+  for (int v = 0; v < NV; ++v) {
+    if constexpr (Pairs) {
+      sums[v] = V::fma_pairs(av, b[v], sums[v]);
+    } else {
+      sums[v] = V::fma(av, b[v], sums[v]);
     }
   }
 }
 
-// Rows a[0], a[1], … times the row of NV vectors at b.
+// Rows a[0], a[1], … times the row of NV vectors at b. Every third broadcast is an instruction of
+// its own: broadcasts inside alone take two of the three loads that a core starts in a cycle.
 template <class V, bool Pairs, int MR, int NV>
 [[gnu::always_inline]] inline void multiply_step(const float* a, const float* b,
                                                  typename V::reg (&sums)[MR][NV]) {
@@ -55,7 +58,7 @@ template <class V, bool Pairs, int MR, int NV>
   TENON_UNROLL
   for (int v = 0; v < NV; ++v) bv[v] = V::load(b + v * V::lanes);
   TENON_UNROLL
-  for (int i = 0; i < MR; ++i) multiply_row<V, Pairs, NV>(a + i, bv, sums[i]);
+  for (int i = 0; i < MR; ++i) multiply_row<V, Pairs, NV>(a + i, bv, sums[i], i % 3 != 2);
 }
 
 // The tile's result: acc, plus sums where there are any.
@@ -104,6 +107,9 @@ void column(const TileArgs& t) {
   const float* sums = t.sums;
   float* c = t.c;
   Stream ahead_a = t.ahead_a, ahead_b = t.ahead_b;
+  const int reads = t.reads;
+  const char* read[kMaxEpilogueReads];
+  for (int i = 0; i < reads; ++i) read[i] = t.read[i].at;
   for (std::int64_t tile = t.tiles; tile > 0; --tile) {
     typename V::reg acc[MR][NV];
     TENON_UNROLL
@@ -117,6 +123,11 @@ void column(const TileArgs& t) {
       fetch_row(sums_row, kWidth);
       c_row += t.ldc;
       sums_row += ld_sums;
+      for (int i = 0; i < reads; ++i) {
+        __builtin_prefetch(read[i], 0, 2);
+        __builtin_prefetch(read[i] + t.read[i].bytes - 1, 0, 2);
+        read[i] += t.read[i].row;
+      }
       for (std::int64_t step = twos < stretch ? twos : stretch; step > 0; --step) {
         __builtin_prefetch(ahead_b.at, 0, 2);
         ahead_b.at += ahead_b.step;
@@ -138,6 +149,7 @@ void column(const TileArgs& t) {
     if (sums != nullptr) sums += t.sums_next;
     ahead_a.at += ahead_a.next;
     ahead_b.at += ahead_b.next;
+    for (int i = 0; i < reads; ++i) read[i] = t.read[i].at + (t.tiles - tile + 1) * t.read[i].next;
   }
 }
 
