@@ -69,6 +69,8 @@ void print_cards(bool measured) {
   for (const CudaLibrary& library : cuda.libraries)
     line(library.name, library.found ? fmt::format("{} in {}", library.version, library.path)
                                      : fmt::format("not found: {}", library.version));
+  line("kernels", cuda.built_in.empty() ? std::string("none compiled ahead in this build")
+                                        : fmt::format("compiled ahead: {}", cuda.built_in));
 }
 
 void json_cards(Json& json, bool measured) {
@@ -100,7 +102,7 @@ void json_cards(Json& json, bool measured) {
         .member("path", library.path)
         .member("version", library.version)
         .close_object();
-  json.close_array().close_object();
+  json.close_array().member("built_in", cuda.built_in).close_object();
 }
 
 void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {

@@ -1,10 +1,17 @@
-# Kernels compiled ahead, where a CUDA toolkit is present: those of the reference networks' training steps and predictions, for
-# sm_80 and sm_90a, and as PTX. A program of this build plans these networks for cards that need not be there, compiles what
-# they ask for with the toolkit's NVRTC, and the library takes the result in.
+# Kernels compiled ahead, where a CUDA toolkit is present: those that the reference networks ask for, for sm_80 and sm_90a, and as
+# PTX. A program of this build runs the networks on cards that do nothing, the toolkit's NVRTC compiles what they ask for, and the
+# library takes the result in. It runs twice: with and without NVIDIA's libraries, since who multiplies decides what stands around.
 #
-# OFF by default: it doubles the time of a first build, and kernels are compiled at run time anyway.
+# OFF by default: it takes six minutes of processor time the first time, and kernels are compiled at run time anyway.
 set(TENON_CUDA_CUBINS OFF CACHE STRING "Compile kernels of the reference networks ahead: ON, OFF, AUTO (where NVRTC is found)")
 set_property(CACHE TENON_CUDA_CUBINS PROPERTY STRINGS ON OFF AUTO)
+
+function(tenon_add_idle_library target)
+  add_library(${target} MODULE ${ARGN})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE tenon_options)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
 
 set(TENON_BUILT_IN_SOURCE ${PROJECT_SOURCE_DIR}/cmake/built_in_none.cpp)
 if(TENON_CUDA_CUBINS)
@@ -15,13 +22,25 @@ if(TENON_CUDA_CUBINS)
                                   ${TENON_OBJECTS})
     target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(tenon_built_in PRIVATE tenon_options ${TENON_DEPENDENCIES})
+    tenon_add_idle_library(tenon_idle_card ${PROJECT_SOURCE_DIR}/tools/idle_card.cpp)
+    set(vendor ${PROJECT_SOURCE_DIR}/tests/cuda/vendor)
+    tenon_add_idle_library(tenon_idle_cublaslt ${vendor}/fake_cublaslt.cpp)
+    tenon_add_idle_library(tenon_idle_cudnn ${vendor}/fake_cudnn.cpp)
+    foreach(library tenon_idle_cublaslt tenon_idle_cudnn)
+      target_compile_definitions(${library} PRIVATE TENON_FAKE_IDLE=1)
+    endforeach()
+
     set(TENON_STORE ${PROJECT_BINARY_DIR}/generated/kernels.store)
     set(TENON_BUILT_IN_SOURCE ${PROJECT_BINARY_DIR}/generated/built_in.cpp)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/built_in.cpp.in ${TENON_BUILT_IN_SOURCE} @ONLY)
+    set(idle ${CMAKE_COMMAND} -E env TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_idle_card> TENON_NVRTC=${TENON_NVRTC_LIBRARY}
+             TENON_CACHE=${PROJECT_BINARY_DIR}/generated/kernels)
     add_custom_command(
       OUTPUT ${TENON_STORE}
-      COMMAND ${CMAKE_COMMAND} -E env TENON_NVRTC=${TENON_NVRTC_LIBRARY} $<TARGET_FILE:tenon_built_in> ${TENON_STORE}
-      DEPENDS tenon_built_in
+      COMMAND ${idle} TENON_CUBLASLT=off TENON_CUDNN=off $<TARGET_FILE:tenon_built_in> ${TENON_STORE}.first
+      COMMAND ${idle} TENON_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt> TENON_CUDNN=$<TARGET_FILE:tenon_idle_cudnn>
+              $<TARGET_FILE:tenon_built_in> ${TENON_STORE} ${TENON_STORE}.first
+      DEPENDS tenon_built_in tenon_idle_card tenon_idle_cublaslt tenon_idle_cudnn
       COMMENT "Compiling kernels ahead"
       VERBATIM)
     set_property(SOURCE ${TENON_BUILT_IN_SOURCE} PROPERTY OBJECT_DEPENDS ${TENON_STORE})

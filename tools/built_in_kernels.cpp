@@ -1,193 +1,202 @@
-// Writes the store of kernels that are compiled ahead (cmake/TenonCubins.cmake): plans the
-// reference networks for cards that need not be there, from the initial values of their weights
-// over training and evaluation to the steps that 'tenon bench' times, and compiles every kernel
-// that the plans ask for.
+// Writes the store of kernels that are compiled ahead (cmake/TenonCubins.cmake): runs what 'tenon
+// train', 'eval', 'predict', 'bench' and 'doctor' run for the reference networks, on cards that do
+// nothing (tools/idle_card.cpp), and stores every kernel that was asked for. So the list follows
+// the library. What is compiled stays in TENON_CACHE, and a later build compiles what is new.
 //
-//   tenon_built_in STORE
+//   tenon_built_in STORE [OTHER]    OTHER is a store whose kernels the new one holds too
+#include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
+#include <tenon/ops.h>
 #include <tenon/optim.h>
+#include <tenon/train.h>
 
 #include <cstdio>
 #include <exception>
-#include <map>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cuda/cuda.h"
+#include "cuda/jit/build.h"
 #include "cuda/jit/built_in.h"
-#include "cuda/jit/embedded.h"
 #include "cuda/jit/jit.h"
+#include "cuda/jit/kernel_cache.h"
 #include "cuda/jit/nvrtc.h"
-#include "graph/node.h"
-#include "plan/program.h"
-#include "train/resident.h"
-#include "train/step.h"
 
 using namespace tenon;
+namespace fs = std::filesystem;
 
 namespace {
 
-struct Network {
+// Tiles depend on sizes, also on those of the last batch of an epoch: sets of so many examples end
+// as MNIST's 60,000 and 10,000 do, for batches that divide 256.
+constexpr std::int64_t kTrain = 768 + 60000 % 256, kTest = 500;
+
+struct Row {
   const char* model;
-  const char* optimizer;
-  std::int64_t batch;         // of 'tenon bench'
-  std::int64_t batch_of_run;  // of 'tenon train', on sets of 28 x 28 pictures; 0: none
+  std::int64_t batch;
 };
+const Row kBenchRows[] = {
+    {"lenet5", 64}, {"keras_cnn", 128}, {"fcn_r", 1024}, {"mlp:26752-2048-2048-2048-26752", 64}};
+const char* const kTrained[] = {"lenet5", "keras_cnn", "mlp", "fcn_r"};
+const Precision kPrecisions[] = {Precision::Fp32, Precision::Tf32, Precision::Bf16,
+                                 Precision::Fp16};
 
-// The batches and optimizers of bench and of the models' recipes: tiles depend on sizes. The last
-// is a narrower one of its kind.
-const Network kNetworks[] = {{"lenet5", "sgd", 64, 64},
-                             {"lenet5", "adam", 64, 64},
-                             {"keras_cnn", "sgd", 128, 64},
-                             {"keras_cnn", "adam", 128, 128},
-                             {"fcn_r", "sgd", 1024, 0},
-                             {"fcn_r", "adam", 1024, 256},
-                             {"mlp:2048-512-512-512-2048", "sgd", 64, 0}};
-
-cuda::Target card(int arch) {
-  cuda::Target target;
-  target.arch = arch;
-  if (arch == 80) {  // an A100
-    target.multiprocessors = 108;
-    target.shared_bytes = 163 * 1024;
-    target.l2_bytes = std::int64_t{40} << 20;
+// Inputs that the runs of one launch share.
+std::vector<Tensor> shared(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> out;
+  for (const Tensor& input : inputs) {
+    Ints shape{1};
+    shape.insert(shape.end(), input.shape().begin(), input.shape().end());
+    out.push_back(reshape(input, shape).eval());
   }
-  return target;
+  return out;
 }
 
-void plan_roots(const std::vector<Tensor>& roots, const cuda::Target& target,
-                Arithmetic arithmetic) {
-  std::vector<Node*> leaves;
-  for (Node* node : topological_order(roots))
-    if (node->realised()) leaves.push_back(node);
-  PlanOptions options;
-  options.engines = cuda::engines(target);
-  options.device = {Device::Kind::Cuda, 0};
-  options.arithmetic = arithmetic;
-  plan_program(roots, leaves, options);
-}
-
-Owned<optim::Optimizer> optimizer_of(const Network& n, const nn::AnyModule& net,
-                                     double weight_decay) {
-  optim::OptimizerOptions options;
-  options.weight_decay = weight_decay;
-  if (std::string(n.optimizer) == "sgd") options.momentum = 0.9;
-  return optim::create(n.optimizer, net, options);
-}
-
-/// What 'tenon bench' times, with and without weight decay, and predictions.
-void plan_plain_steps(const Network& n, const cuda::Target& target, Arithmetic arithmetic) {
-  const nn::AnyModule net = models::create(n.model);
-  Shape space{n.batch};
-  for (const std::int64_t extent : models::info(n.model).input) space.push_back(extent);
-  const Tensor x = Tensor::from(std::vector<float>(static_cast<std::size_t>(space.numel())), space);
-  const Tensor y =
-      Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(n.batch)), {n.batch});
-  plan_roots({net(x)}, target, arithmetic);
-  plan_roots({softmax(net(x))}, target, arithmetic);
-  plan_roots({randn(space)}, target, arithmetic);
-  plan_roots({randint(0, 10, {n.batch})}, target, arithmetic);
-  for (const double decay : {0.0, 5e-4}) {
-    const auto optimizer = optimizer_of(n, net, decay);
-    const Tensor loss = cross_entropy(net(x), y);
-    std::vector<Tensor> roots = optimizer->updates(grad(loss, optimizer->parameters()));
-    roots.insert(roots.begin(), loss);
-    plan_roots(roots, target, arithmetic);
-  }
-}
-
-/// What 'tenon train' runs: initial weights, steps on a set in the card's memory, evaluation.
-void plan_run(const Network& n, double decay, const cuda::Target& target, Arithmetic arithmetic) {
-  constexpr std::int64_t kExamples = 1000, kTestBatch = 250;
-  set_precision(arithmetic == Arithmetic::Fp16 ? Precision::Fp16 : Precision::Fp32);
-  const nn::AnyModule net = models::create(n.model);
-  for (const nn::NamedTensor& p : net.named_parameters())
-    for (const Tensor& drawn : {nn::init::uniform(p.tensor.shape(), -0.1, 0.1),
-                                nn::init::normal(p.tensor.shape(), 0, 0.1)})
-      plan_roots({drawn}, target, arithmetic);
-  const auto optimizer = optimizer_of(n, net, decay);
-  train::TrainStep step(net, nn::CrossEntropyLoss(), *optimizer, train::TrainOptions());
-  train::ResidentSet set;
-  set.inputs = Tensor::from(std::vector<std::uint8_t>(kExamples * 784), {kExamples, 1, 28, 28});
-  set.targets = Tensor::from(std::vector<std::int64_t>(kExamples), {kExamples});
-  set.scaled = true;
-  set.factor = 0.01F;
-  set.offset = -0.4F;
-  step.use(set);
-  const std::vector<double> wide = optimizer->rates(1);
-  const Shape groups{static_cast<std::int64_t>(wide.size())};
-  const Tensor rates = optimizer->rate_dtype() == DType::Float64
-                           ? Tensor::from(wide, groups)
-                           : Tensor::from(std::vector<float>(wide.size(), 1.0F), groups);
-  const Tensor numbers = Tensor::from(
-      std::vector<std::int64_t>(static_cast<std::size_t>(n.batch_of_run)), {n.batch_of_run});
-  plan_roots(step.graph_on_card(numbers, rates), target, arithmetic);
-
-  net.eval();
-  const Tensor x = Tensor::from(std::vector<float>(kTestBatch * 784), {kTestBatch, 1, 28, 28});
-  const Tensor y = Tensor::from(std::vector<std::int64_t>(kTestBatch), {kTestBatch});
-  const Tensor scores = net(x);
-  plan_roots({cross_entropy(scores, y), scores}, target, arithmetic);
-  set_precision(Precision::Fp32);
-}
-
-struct Job {
-  cuda::Source source;
-  int arch;            // that is asked of the compiler
-  std::string option;  // what the key says
-  std::string image;
-};
-
-void write_store(const std::string& path) {
-  for (const int arch : {80, 90})
-    for (const Network& network : kNetworks)
-      for (const Arithmetic each :
-           {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16, Arithmetic::Fp16}) {
-        plan_plain_steps(network, card(arch), each);
-        if (network.batch_of_run == 0) continue;
-        for (const double decay : {0.0, 5e-4}) plan_run(network, decay, card(arch), each);
-      }
-
-  std::vector<Job> jobs;
-  for (const int arch : {80, 90})
-    for (const cuda::Source& source : cuda::sources_without_card(arch)) {
-      jobs.push_back({source, arch, cuda::nvrtc().choose_arch(arch).option, {}});
-      if (arch == 80) jobs.push_back({source, 0, "--gpu-architecture=compute_80", {}});
-    }
-  parallel_for(static_cast<std::int64_t>(jobs.size()), [&](std::int64_t i, int) {
-    Job& job = jobs[static_cast<std::size_t>(i)];
-    const cuda::CompileResult result = cuda::nvrtc().compile(
-        job.source.text, job.source.entry + ".cu", cuda::headers_of(job.source.text), job.arch);
-    if (result.image.empty())
-      throw NotSupported(
-          cat(job.source.entry, " does not compile with ", job.option, ":\n", result.log));
-    job.image = result.image;
+/// What 'tenon bench' times.
+void bench(const Row& row) {
+  const nn::AnyModule net = models::create(row.model);
+  Shape space{row.batch};
+  for (const std::int64_t extent : models::info(row.model).input) space.push_back(extent);
+  const Tensor x = randn(space).eval();
+  const Tensor y = randint(0, net(x).size(-1), Shape({row.batch})).eval();
+  optim::SgdOptions options;
+  options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
+  const auto optimizer = share<optim::Sgd>(net, options);
+  CompiledFunction step = compile([net, optimizer](const std::vector<Tensor>& inputs) {
+    const Tensor loss = cross_entropy(net(inputs[0]), inputs[1]);
+    std::vector<Tensor> outputs = optimizer->updates(grad(loss, optimizer->parameters()));
+    outputs.insert(outputs.begin(), loss);
+    return outputs;
   });
+  step({x, y});
+  step.run_many(2, shared({x, y}));
+  net.eval();
+  compile([net](const std::vector<Tensor>& inputs) { return std::vector<Tensor>{net(inputs[0])}; })(
+      {x});
+}
 
-  std::vector<cuda::BuiltIn> kernels;
-  kernels.reserve(jobs.size());
-  for (const Job& job : jobs)
-    kernels.push_back({cuda::built_in_key(job.source, job.option), job.image});
+void write_idx(const std::string& path, const std::vector<std::int64_t>& extents,
+               const std::string& bytes) {
+  std::string file{'\0', '\0', '\x08', static_cast<char>(extents.size())};
+  for (const std::int64_t extent : extents)
+    for (const int shift : {24, 16, 8, 0}) file += static_cast<char>(extent >> shift & 255);
+  io::write_file(path, file + bytes);
+}
+
+/// White pictures of ten classes, as MNIST's files have them.
+void write_pictures(const std::string& folder) {
+  fs::create_directories(folder);
+  for (const auto& [stem, count] : {std::pair("train", kTrain), std::pair("t10k", kTest)}) {
+    std::string labels;
+    for (std::int64_t i = 0; i < count; ++i) labels += static_cast<char>(i % 10);
+    write_idx(cat(folder, "/", stem, "-images-idx3-ubyte"), {count, 28, 28},
+              std::string(static_cast<std::size_t>(count) * 784, '\0'));
+    write_idx(cat(folder, "/", stem, "-labels-idx1-ubyte"), {count}, labels);
+  }
+}
+
+/// A run from a set in the card's memory ('tenon train --data mnist'), or from batches that the
+/// host makes (drawn digits, while they are drawn).
+void train(const std::string& model, const std::string& optimizer, Precision precision,
+           const std::string& data, const std::string& run) {
+  train::Settings settings = train::Settings::for_model(model);
+  settings.set("data", data);
+  settings.set("device", current_device().str());
+  settings.set("precision", name(precision));
+  settings.set("tune", name(tune()));
+  settings.set("epochs", "1");
+  if (!optimizer.empty()) settings.set("optimizer", optimizer);
+  fs::remove_all(run);
+  train::start_run(settings, run);
+}
+
+/// The programs of all networks on the default device, with the default choice of engines.
+void run_networks(const std::string& folder) {
+  const std::string drawn = cat("digits:", kTrain, ",", kTest), stored = "idx:" + folder,
+                    run = folder + "/run";
+  for (const Precision precision : kPrecisions) {
+    set_precision(precision);
+    for (const Row& row : kBenchRows) bench(row);
+  }
+  set_precision(Precision::Fp32);
+  for (const char* model : kTrained) {
+    const bool adam = models::info(model).recipe.optimizer == "adam";
+    for (const Precision precision : kPrecisions)
+      for (const std::string& data : {drawn, stored})
+        for (const char* optimizer : {"", adam ? "sgd" : "adam"})
+          train(model, optimizer, precision, data, "");
+    train(model, "", Precision::Fp32, stored, run);
+    train::TrainedModel trained = train::TrainedModel::open(run);
+    for (const Precision precision : kPrecisions) {
+      trained.set_precision(precision);
+      trained.evaluate();
+      for (const std::int64_t count : {1, 5})
+        trained.predict(zeros({count, 1, 28, 28}, DType::UInt8));
+    }
+  }
+}
+
+/// Adds the kernels of `sources` for an architecture: ten times the compute capability; 0 for PTX.
+void add_kernels(std::vector<cuda::BuiltIn>& kernels, const std::vector<cuda::Source>& sources,
+                 int arch, const cuda::KernelCache& cache) {
+  const std::size_t first = kernels.size();
+  kernels.resize(first + sources.size());
+  parallel_for(static_cast<std::int64_t>(sources.size()), [&](std::int64_t i, int) {
+    const cuda::Source& source = sources[static_cast<std::size_t>(i)];
+    const std::string option = cuda::nvrtc().choose_arch(arch).option;
+    kernels[first + static_cast<std::size_t>(i)] = {option, cuda::built_in_key(source, option),
+                                                    cuda::build_image(source, arch, cache).bytes};
+  });
+}
+
+void write_store(const std::string& path, const std::string& other) {
+  const std::string folder = path + ".work";
+  write_pictures(folder);
   const int toolkit = 1000 * cuda::nvrtc().major + 10 * cuda::nvrtc().minor;
+  std::vector<cuda::BuiltIn> kernels;
+  if (!other.empty()) kernels = cuda::read_store(io::read_file(other));
+  const cuda::KernelCache cache(user_cache_folder() + "/kernels");
+  for (const int card : {0, 1}) {
+    set_device(cat("cuda:", card));
+    for (const Tune mode : {Tune::Read, Tune::Off}) {
+      set_tune(mode);
+      run_networks(folder);
+    }
+    cuda::measure_rates(card);
+    const std::vector<cuda::Source> sources = cuda::sources_for(card);
+    const int arch = cuda::target_of(card).arch;
+    add_kernels(kernels, sources, arch, cache);
+    // Cards that are newer than the compiler run what those before Hopper do.
+    if (arch == 80) add_kernels(kernels, sources, 0, cache);
+  }
+  fs::remove_all(folder);
   const std::string store = cuda::make_store(toolkit, kernels);
   io::write_file(path, store);
-  std::printf("%zu kernels, %zu bytes\n", kernels.size(), store.size());
+  const cuda::JitStats stats = cuda::jit_stats();
+  std::printf("%s: %.1f MB; %lld compiled while planning, the slowest in %.1f s\n",
+              cuda::store_text(cuda::store_facts(store)).c_str(),
+              static_cast<double>(store.size()) * 1e-6, static_cast<long long>(stats.compiled),
+              stats.longest_ms * 1e-3);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: tenon_built_in STORE\n", stderr);
+  if (argc != 2 && argc != 3) {
+    std::fputs("usage: tenon_built_in STORE [OTHER]\n", stderr);
     return 2;
   }
   try {
-    write_store(argv[1]);
+    write_store(argv[1], argc == 3 ? argv[2] : "");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tenon_built_in: %s\n", error.what());
     return 1;

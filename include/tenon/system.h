@@ -58,6 +58,7 @@ struct CudaInfo {
   std::vector<CardInfo> cards;
   std::vector<CudaLibrary> libraries;
   std::string why_none;  ///< why no card can be used; "" when one can
+  std::string built_in;  ///< kernels that this library holds compiled: "560 for sm_80, …"; "": none
 };
 TENON_API CudaInfo cuda_info();
 

@@ -30,6 +30,7 @@ struct Facts {
   std::vector<LibraryFact> libraries;
   std::vector<CardFact> cards;
   std::string why_none;  // why no card can be used; empty when one can
+  std::string built_in;  // kernels that came compiled, for people; empty when there are none
 };
 Facts facts();
 
@@ -89,7 +90,7 @@ Difference difference(const void* expected, const void* got, DType dtype, std::i
                       int index);
 
 /// Tables of the fastest engines by card (TuneTable's text), measured where this library was made;
-/// none where kernels cannot be compiled, since those that came compiled are others.
+/// none where kernels can neither be compiled nor came compiled.
 std::vector<std::string_view> measured_choices();
 
 /// What the card calls itself: "NVIDIA H200".

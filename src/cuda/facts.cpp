@@ -3,6 +3,7 @@
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/vendor_library.h"
+#include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 
@@ -31,6 +32,15 @@ LibraryFact library_fact(const char* name, const Library& library, const char* v
           cat(number / 10000, ".", number / 100 % 100, ".", number % 100)};
 }
 
+std::string built_in_fact() {
+  const StoreFacts store = store_facts(usable_store());
+  if (store.sets.empty()) return {};
+  const int served = loaded_driver().version;
+  const bool too_new = served != 0 && store.toolkit / 1000 > served / 1000;
+  return cat(store_text(store), ", by CUDA ", version_text(store.toolkit),
+             too_new ? ", which this driver is too old for" : "");
+}
+
 std::int64_t free_memory(int index) {
   std::size_t available = 0, total = 0;
   context_of(index);
@@ -42,7 +52,7 @@ std::int64_t free_memory(int index) {
 
 std::vector<std::string_view> measured_choices() {
   std::vector<std::string_view> tables;
-  if (!nvrtc().problem.empty()) return tables;
+  if (!nvrtc().problem.empty() && usable_store().empty()) return tables;
   for (std::size_t i = 0; i < embedded_file_count; ++i) {
     const EmbeddedFile& file = embedded_files[i];
     if (std::string_view(file.name).starts_with("cuda/tuned/"))
@@ -57,6 +67,7 @@ Facts facts() {
                    library_fact("cuBLASLt", cublaslt_library(), "cublasLtGetVersion"),
                    library_fact("cuDNN", cudnn_library(), "cudnnGetVersion")};
   all.why_none = why_no_card();
+  all.built_in = built_in_fact();
   for (int index = 0; index < usable_cards(); ++index) {
     const Card& card = card_at(index);
     all.cards.push_back({card.name, card.target, card.memory_total, free_memory(index)});

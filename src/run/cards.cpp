@@ -11,6 +11,7 @@ CudaInfo cuda_info() {
   const cuda::Facts facts = cuda::facts();
   CudaInfo out;
   out.why_none = facts.why_none;
+  out.built_in = facts.built_in;
   for (const cuda::CardFact& card : facts.cards)
     out.cards.push_back({cat("cuda:", card.target.ordinal), card.name, card.target.arch,
                          card.target.multiprocessors, card.memory_total, card.memory_free});

@@ -214,25 +214,48 @@ TEST_CASE("embedded headers: the files of the tree, and which of them a text nee
 
 TEST_CASE("built-in kernels: found by text and architecture, where the driver can load them") {
   const Source a{"a", add_text("a", 1)}, b{"b", add_text("b", 1)}, c{"c", add_text("c", 1)};
-  const std::string store =
-      make_store(13000, {{built_in_key(a, "--gpu-architecture=sm_90a"), "hopper"},
-                         {built_in_key(a, "--gpu-architecture=sm_80"), "ampere!!"},
-                         {built_in_key(b, "--gpu-architecture=compute_80"), "ptx"}});
-  const auto found = [&](const Source& source, int arch, int driver_version, bool also_ptx) {
-    return std::string(
-        find_built_in(store, source, arch, driver_version, also_ptx).data(),
-        find_built_in(store, source, arch, driver_version, also_ptx).empty() ? 0 : 3);
+  const auto kernel = [](const Source& source, const char* arch, const std::string& image) {
+    const std::string option = cat("--gpu-architecture=", arch);
+    return BuiltIn{option, built_in_key(source, option), image};
   };
-  CHECK(found(a, 90, 13000, false) == "hop");
-  CHECK(found(a, 80, 13010, false) == "amp");
-  CHECK(found(a, 89, 13010, false) == "amp");
-  CHECK(found(a, 100, 13010, true).empty());
-  CHECK(found(a, 90, 12090, false).empty());
-  CHECK(found(b, 90, 13000, false).empty());
-  CHECK(found(b, 120, 13000, true) == "ptx");
-  CHECK(found(c, 90, 13000, true).empty());
-  CHECK(find_built_in("", a, 90, 13000, true).empty());
-  CHECK(find_built_in(std::string_view(store).substr(0, 30), a, 90, 13000, true).empty());
+  const std::string hopper = image_of("hopper"), ampere = image_of("ampere"), ptx("ptx\0", 4);
+  const std::vector<BuiltIn> kernels = {kernel(a, "sm_90a", hopper), kernel(a, "sm_80", ampere),
+                                        kernel(b, "compute_80", ptx), kernel(c, "sm_80", ampere)};
+  const std::string store = make_store(13010, kernels);
+  CHECK(find_built_in(store, a, 90, 13010, false) == hopper);
+  CHECK(find_built_in(store, a, 90, 13000, false) == hopper);
+  CHECK(find_built_in(store, a, 80, 13010, false) == ampere);
+  CHECK(find_built_in(store, a, 89, 13010, false) == ampere);
+  CHECK(find_built_in(store, c, 86, 14000, false) == ampere);
+  CHECK(find_built_in(store, a, 100, 13010, true).empty());
+  CHECK(find_built_in(store, a, 90, 12090, false).empty());
+  CHECK(find_built_in(store, b, 90, 13010, false).empty());
+  CHECK(find_built_in(store, b, 120, 13010, true) == ptx);
+  CHECK(find_built_in(store, b, 120, 13000, true).empty());  // the driver is older than the PTX
+  CHECK(find_built_in(store, c, 90, 13010, true).empty());
+
+  // What is equal is stored once; what was stored can be added to.
+  const StoreFacts facts = store_facts(store);
+  REQUIRE(facts.sets.size() == 3);
+  CHECK(facts.toolkit == 13010);
+  CHECK(facts.sets[1].arch_option == "--gpu-architecture=sm_80");
+  CHECK(facts.sets[1].kernels == 2);
+  CHECK(facts.sets[1].bytes < ampere.size());
+  CHECK(store_text(facts) == "1 for sm_90a, 2 for sm_80, 1 for newer cards (PTX)");
+  CHECK(store.size() < hopper.size());
+  const std::vector<BuiltIn> again = read_store(store);
+  CHECK(again.size() == 4);
+  CHECK(find_built_in(make_store(13010, again), a, 90, 13010, false) == hopper);
+
+  for (const std::string& damaged : {std::string(), store.substr(0, 30), store.substr(0, 200),
+                                     store.substr(0, store.size() - 20), "x" + store}) {
+    for (const Source& source : {a, b, c}) {
+      const std::string image = find_built_in(damaged, source, 80, 13010, true);
+      const bool right = image.empty() || image == ampere || image == ptx;
+      CHECK(right);
+    }
+    CHECK(find_built_in(damaged.substr(0, 30), a, 90, 13010, true).empty());
+  }
 }
 
 TEST_CASE("nvrtc: every device header compiles alone for sm_80 and sm_90a") {

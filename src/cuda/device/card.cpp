@@ -96,7 +96,7 @@ const Cards& cards() {
     if (driver_present()) early = std::async(std::launch::async, warm_compiler);
     try {
       list_cards(*made);
-      if (made->problem.empty() && !nvrtc().problem.empty() && built_in_store().empty())
+      if (made->problem.empty() && !nvrtc().problem.empty() && usable_store().empty())
         made->problem = cat(nvrtc().problem, "; kernels for ", made->slots.front()->card.name,
                             " are compiled with it: install a CUDA toolkit or the Python wheel "
                             "nvidia-cuda-nvrtc, or use --device cpu");

@@ -6,7 +6,6 @@
 
 #include <tenon/error.h>
 
-#include "base/env.h"
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/jit/built_in.h"
@@ -51,9 +50,7 @@ Image find_image(const Source& source, int arch, const KernelCache& cache) {
   Image image;
   const bool no_compiler = !nvrtc().problem.empty();
   image.origin = Image::Origin::BuiltIn;
-  if (env_flag("TENON_CUDA_BUILT_IN", true))
-    image.bytes =
-        find_built_in(built_in_store(), source, arch, loaded_driver().version, no_compiler);
+  image.bytes = find_built_in(usable_store(), source, arch, loaded_driver().version, no_compiler);
   if (!image.bytes.empty()) return image;
   if (no_compiler)
     throw DeviceError(cat(nvrtc().problem, "; the kernel ", source.entry,

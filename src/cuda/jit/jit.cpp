@@ -50,6 +50,7 @@ void count(const Image& image) {
       break;
   }
   all.stats.compile_ms += image.compile_ms;
+  all.stats.longest_ms = std::max(all.stats.longest_ms, image.compile_ms);
 }
 
 const KernelCache& disk() {
@@ -245,12 +246,12 @@ bool awaits_kernels(const void* function) {
   return all.functions.count(function) != 0;
 }
 
-std::vector<Source> sources_without_card(int arch) {
+std::vector<Source> sources_for(int ordinal) {
   Kernels& all = kernels();
   const std::lock_guard lock(all.mutex);
   std::vector<Source> sources;
   for (const auto& [key, kernel] : all.by_key)
-    if (std::get<0>(key) < 0 && std::get<1>(key) == arch) sources.push_back(kernel->source());
+    if (std::get<0>(key) == ordinal) sources.push_back(kernel->source());
   return sources;
 }
 

@@ -60,8 +60,8 @@ class CompiledKernel {
 /// source and launch() throws DeviceError. The same source for the same card gives the same kernel.
 std::shared_ptr<const CompiledKernel> compile(const Target& target, Source source);
 
-/// The sources that were asked for with targets of this architecture and no card.
-std::vector<Source> sources_without_card(int arch);
+/// The sources that were asked for so far for a card (Target::ordinal; -1: for none).
+std::vector<Source> sources_for(int ordinal);
 
 /// Whether a CUfunction is a kernel of ours that waits itself.
 bool awaits_kernels(const void* function);
@@ -71,7 +71,7 @@ const std::string* embedded_header(const std::string& name);
 
 struct JitStats {
   std::int64_t compiled = 0, built_in = 0, from_disk = 0, from_memory = 0;
-  double compile_ms = 0;  // summed over threads
+  double compile_ms = 0, longest_ms = 0;  // summed over threads; of one kernel
 };
 JitStats jit_stats();
 

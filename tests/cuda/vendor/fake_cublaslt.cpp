@@ -1,7 +1,9 @@
 // A libcublasLt for the emulated card: what the engine describes is computed by loops, after the
 // rules of the real one: column-major matrices, leading dimensions, batches, bias along rows.
 //
-// Opaque structs hold their attributes in order; a call that breaks a rule is refused.
+// Opaque structs hold their attributes in order; a call that breaks a rule is refused. With
+// TENON_FAKE_IDLE it computes nothing, for cards without memory (tools/idle_card.cpp), and has as
+// many algorithms as it is asked for.
 #include <cstring>
 
 #include "cuda/engines/cublaslt_api.h"
@@ -16,6 +18,13 @@ namespace {
 
 constexpr cublasStatus_t kInvalid = 7, kUnsupported = 15;
 constexpr std::size_t kWorkspace = 1024;
+#ifdef TENON_FAKE_IDLE
+constexpr bool kIdle = true;
+constexpr std::size_t kVersion = 130100;  // that the built-in choices were measured with
+#else
+constexpr bool kIdle = false;
+constexpr std::size_t kVersion = 130000;
+#endif
 
 struct Layout {
   std::uint64_t type, rows, columns;
@@ -63,7 +72,7 @@ bool fits(const Description& d, const Layout& a, const Layout& b, const Layout& 
 
 }  // namespace
 
-TENON_EXPORT std::size_t cublasLtGetVersion() { return 130000; }
+TENON_EXPORT std::size_t cublasLtGetVersion() { return kVersion; }
 TENON_EXPORT const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == kInvalid ? "invalid value" : status == kUnsupported ? "not supported" : "?";
 }
@@ -153,9 +162,11 @@ TENON_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   if (wanted < 1 ||
       !fits(read<Description>(d), read<Layout>(a), read<Layout>(b), read<Layout>(out)))
     return kUnsupported;
-  write(&results[0].algo, Algorithm{42});
-  results[0].workspaceSize = kWorkspace;
-  *found = 1;
+  *found = kIdle ? wanted : 1;
+  for (int k = 0; k < *found; ++k) {
+    write(&results[k].algo, Algorithm{42});
+    results[k].workspaceSize = kWorkspace;
+  }
   return 0;
 }
 
@@ -165,6 +176,7 @@ TENON_EXPORT cublasStatus_t cublasLtMatmul(
     const cublasLtMatrixLayoutOpaque_t* b_layout, const void*, const void*,
     const cublasLtMatrixLayoutOpaque_t*, void* out, const cublasLtMatrixLayoutOpaque_t* out_layout,
     const cublasLtMatmulAlgo_t* algo, void* workspace, std::size_t workspace_bytes, void*) {
+  if (kIdle) return 0;
   const auto d = read<Description>(description);
   const auto la = read<Layout>(a_layout), lb = read<Layout>(b_layout),
              lo = read<Layout>(out_layout);

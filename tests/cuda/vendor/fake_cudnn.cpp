@@ -2,7 +2,9 @@
 //
 // Descriptors keep their attributes as bytes. What the real library forbids is refused: changing or
 // using a descriptor at the wrong time, tensors whose sizes do not fit, a workspace that is
-// missing.
+// missing. With TENON_FAKE_IDLE it computes nothing, for cards without memory
+// (tools/idle_card.cpp), and has several plans.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -19,6 +21,15 @@ namespace {
 
 constexpr cudnnStatus_t kBad = 2000;
 constexpr std::int64_t kWorkspace = 512;
+#ifdef TENON_FAKE_IDLE
+constexpr bool kIdle = true;
+constexpr std::size_t kVersion = 91400;  // that the built-in choices were measured with
+constexpr std::int64_t kPlans = 8;
+#else
+constexpr bool kIdle = false;
+constexpr std::size_t kVersion = 91900;
+constexpr std::int64_t kPlans = 1;
+#endif
 constexpr int kGraphOfConfig = -1;  // an attribute of the fake's own
 
 struct Descriptor {
@@ -191,7 +202,7 @@ class Run {
 
 }  // namespace
 
-TENON_EXPORT std::size_t cudnnGetVersion() { return 91900; }
+TENON_EXPORT std::size_t cudnnGetVersion() { return kVersion; }
 TENON_EXPORT const char* cudnnGetErrorString(cudnnStatus_t) { return "bad parameter"; }
 TENON_EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   static char one;
@@ -234,14 +245,15 @@ TENON_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t raw
                                                     void* values) {
   const Descriptor& d = of(raw);
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
-    *count = 1;
-    if (wanted == 0) return 0;
+    *count = kPlans;
     auto* const* configs = static_cast<cudnnBackendDescriptor_t*>(values);
     const auto* graph = &d.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-    std::vector<char>& bytes = of(configs[0]).attributes[kGraphOfConfig];
-    bytes.resize(sizeof graph);
-    std::memcpy(bytes.data(), &graph, sizeof graph);
-    of(configs[0]).final = true;
+    for (std::int64_t k = 0; k < std::min(wanted, kPlans); ++k) {
+      std::vector<char>& bytes = of(configs[k]).attributes[kGraphOfConfig];
+      bytes.resize(sizeof graph);
+      std::memcpy(bytes.data(), &graph, sizeof graph);
+      of(configs[k]).final = true;
+    }
     return 0;
   }
   *count = name == CUDNN_ATTR_ENGINECFG_ENGINE || name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE;
@@ -255,6 +267,7 @@ TENON_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t raw
 
 TENON_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan,
                                                cudnnBackendDescriptor_t raw_pack) {
+  if (kIdle) return 0;
   const Descriptor& pack = of(raw_pack);
   auto* workspace = pack.get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   if (!of(plan).final || !pack.final || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)

@@ -1,0 +1,86 @@
+"""Kernels compiled ahead are all that the reference networks ask for: every command runs without a compiler, on cards that do nothing.
+
+Needs a build with TENON_CUDA_CUBINS=ON, whose ctest names the idle card (tools/idle_card.cpp); skipped elsewhere. The cards are
+cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than the cubins and takes the PTX.
+"""
+import os
+import shutil
+import struct
+import unittest
+
+from command import CommandTest
+
+IDLE = "idle" in os.environ.get("TENON_CUDA_DRIVER", "")
+VENDORS = {"TENON_CUBLASLT": os.environ.get("TENON_IDLE_CUBLASLT", ""), "TENON_CUDNN": os.environ.get("TENON_IDLE_CUDNN", "")}
+ALONE = {"TENON_CUBLASLT": "off", "TENON_CUDNN": "off"}
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+
+
+@unittest.skipUnless(IDLE, "this build has no kernels compiled ahead")
+class BuiltIn(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.environment |= {"TENON_CUDA_DRIVER": os.environ["TENON_CUDA_DRIVER"], "TENON_NVRTC": "off"}
+        cls.data = cls.folder / "white"
+        cls.data.mkdir()
+        for stem, count in (("train", 60000), ("t10k", 10000)):
+            with open(cls.data / f"{stem}-images-idx3-ubyte", "wb") as file:
+                file.write(struct.pack(">IIII", 0x803, count, 28, 28))
+                file.truncate(16 + count * 784)
+            (cls.data / f"{stem}-labels-idx1-ubyte").write_bytes(
+                struct.pack(">II", 0x801, count) + bytes(i % 10 for i in range(count)))
+
+    def every_way(self):
+        """Cards, with and without NVIDIA's libraries, with and without the built-in choices."""
+        for card in ("cuda:0", "cuda:1", "cuda:2"):
+            for libraries in (ALONE, VENDORS):
+                yield card, "read", libraries
+        yield "cuda:1", "off", ALONE
+
+    def test_steps_of_bench(self):
+        for card, tune, libraries in self.every_way():
+            with self.subTest(card=card, tune=tune, libraries=libraries):
+                self.ok("bench", "--device", card, "--only", "lenet5_b64,keras_cnn_b128,fcn_r,fcn_s", "--phase", "train,infer",
+                        "--precision", ",".join(PRECISIONS), "--tune", tune, "--budget", "0.001", **libraries)
+
+    def train_and_use(self, model, precision, device, tune, libraries):
+        with self.subTest(model=model, precision=precision, device=device, tune=tune, libraries=libraries):
+            where = ["--device", device, "--tune", tune]
+            self.ok("train", model, "--data", f"mnist:{self.data}", "--epochs", "1", "--precision", precision, "--out", "run", *where,
+                    **libraries)
+            self.ok("eval", "run", *where, **libraries)
+            self.ok("predict", "run", "--data", "digits:10,10", *where, **libraries)
+            shutil.rmtree(self.folder / "run")
+
+    def test_training_and_what_follows(self):
+        for card, tune, libraries in self.every_way():
+            for model in ("lenet5", "keras_cnn", "mlp"):
+                for precision in PRECISIONS:
+                    self.train_and_use(model, precision, card, tune, libraries)
+        for precision in PRECISIONS:  # whose checkpoints are large
+            self.train_and_use("fcn_r", precision, "cuda:1", "read", ALONE)
+
+    def test_drawn_digits(self):
+        for model in ("lenet5", "keras_cnn", "mlp", "fcn_r"):
+            # Their last batches are as those of the 60,000 and 10,000 that are drawn when no numbers are given.
+            self.ok("train", model, "--data", "digits:2144,500", "--epochs", "1", "--device", "cuda:1", "--out", f"digits-{model}",
+                    **ALONE)
+
+    def test_what_is_there_is_said(self):
+        told = self.ok("doctor", "--quick", **ALONE).out
+        for words in ("compiled ahead: ", " for sm_80, ", " for sm_90a", "newer cards (PTX)"):
+            self.assertIn(words, told)
+        self.assertIn("for sm_90a", self.json("doctor", "--json", **ALONE)["cuda"]["built_in"])
+
+    def test_switched_off(self):
+        self.fails(7, "bench", "--device", "cuda:1", "--only", "lenet5_b64", says=["NVRTC", "nvidia-cuda-nvrtc"],
+                   TENON_CUDA_BUILT_IN="off", **ALONE)
+
+    def test_other_networks_name_what_is_missing(self):
+        self.fails(7, "bench", "--device", "cuda:1", "--only", "mlp:77-33-5_b3", "--precision", "bf16",
+                   says=["compiled ahead", "nvidia-cuda-nvrtc"], **ALONE)
+
+
+if __name__ == "__main__":
+    unittest.main()
