@@ -53,10 +53,11 @@ if(TARGET tenon_cli)
     tenon_add_test(cli.${name} 600 ${Python3_EXECUTABLE} -B ${source})
   endforeach()
   tenon_use_emulator(cli.card)
+  set_tests_properties(cli.built_in PROPERTIES TIMEOUT 1200)
+  set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_CARD=$<TARGET_FILE:tenon_idle_card>")
   if(TENON_STORE)
-    set_tests_properties(cli.built_in PROPERTIES TIMEOUT 1200)
-    set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_idle_card>"
-                 "TENON_IDLE_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt>" "TENON_IDLE_CUDNN=$<TARGET_FILE:tenon_idle_cudnn>")
+    set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt>"
+                 "TENON_IDLE_CUDNN=$<TARGET_FILE:tenon_idle_cudnn>")
   endif()
 endif()
 

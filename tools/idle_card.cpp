@@ -77,6 +77,9 @@ TENON_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attrib
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       *value = card.arch % 10;
       return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+      *value = 1;
+      return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       *value = card.shared_kib << 10;
       return CUDA_SUCCESS;
@@ -167,6 +170,10 @@ TENON_EXPORT CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, u
                                      unsigned, unsigned, CUstream, void**, void**) {
   return CUDA_SUCCESS;
 }
+TENON_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, unsigned,
+                                                unsigned, unsigned, unsigned, CUstream, void**) {
+  return CUDA_SUCCESS;
+}
 TENON_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int,
                                                                   std::size_t) {
   *blocks = 1;
@@ -197,6 +204,7 @@ TENON_NO_GRAPHS(cuGraphExecDestroy, CUgraphExec)
 TENON_NO_GRAPHS(cuGraphDestroy, CUgraph)
 TENON_NO_GRAPHS(cuGraphAddMemcpyNode, CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t,
                 const CUDA_MEMCPY3D*, CUcontext)
+TENON_NO_GRAPHS(cuGraphMemcpyNodeSetParams, CUgraphNode, const CUDA_MEMCPY3D*)
 TENON_NO_GRAPHS(cuGraphExecMemcpyNodeSetParams, CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D*,
                 CUcontext)
 TENON_NO_GRAPHS(cuGraphGetNodes, CUgraph, CUgraphNode*, std::size_t*)

@@ -1,7 +1,7 @@
 """Kernels compiled ahead are all that the reference networks ask for: every command runs without a compiler, on cards that do nothing.
 
-Needs a build with TENON_CUDA_CUBINS=ON, whose ctest names the idle card (tools/idle_card.cpp); skipped elsewhere. The cards are
-cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than the cubins and takes the PTX.
+ctest names the driver of these cards (tools/idle_card.cpp): cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than
+the cubins and takes the PTX. All but the first test need a build with TENON_CUDA_CUBINS=ON and are skipped elsewhere.
 """
 import os
 import shutil
@@ -10,18 +10,30 @@ import unittest
 
 from command import CommandTest
 
-IDLE = "idle" in os.environ.get("TENON_CUDA_DRIVER", "")
+CARD = os.environ.get("TENON_IDLE_CARD", "")
+STORED = "TENON_IDLE_CUBLASLT" in os.environ
 VENDORS = {"TENON_CUBLASLT": os.environ.get("TENON_IDLE_CUBLASLT", ""), "TENON_CUDNN": os.environ.get("TENON_IDLE_CUDNN", "")}
 ALONE = {"TENON_CUBLASLT": "off", "TENON_CUDNN": "off"}
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 
 
-@unittest.skipUnless(IDLE, "this build has no kernels compiled ahead")
+@unittest.skipUnless(CARD, "ctest names the idle card")
+class IdleCard(CommandTest):
+    def test_has_all_that_a_driver_must_have(self):
+        cuda = self.json("doctor", "--quick", "--json", TENON_CUDA_DRIVER=CARD, TENON_NVRTC="off", **ALONE)["cuda"]
+        self.assertEqual([library["found"] for library in cuda["libraries"] if library["name"] == "driver"], [True])
+        if STORED:
+            self.assertEqual([card["capability"] for card in cuda["cards"]], [80, 90, 100])
+        else:
+            self.assertIn("NVRTC", cuda["why_none"])
+
+
+@unittest.skipUnless(STORED, "this build has no kernels compiled ahead")
 class BuiltIn(CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.environment |= {"TENON_CUDA_DRIVER": os.environ["TENON_CUDA_DRIVER"], "TENON_NVRTC": "off"}
+        cls.environment |= {"TENON_CUDA_DRIVER": CARD, "TENON_NVRTC": "off"}
         cls.data = cls.folder / "white"
         cls.data.mkdir()
         for stem, count in (("train", 60000), ("t10k", 10000)):
