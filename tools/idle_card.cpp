@@ -204,7 +204,6 @@ TENON_NO_GRAPHS(cuGraphExecDestroy, CUgraphExec)
 TENON_NO_GRAPHS(cuGraphDestroy, CUgraph)
 TENON_NO_GRAPHS(cuGraphAddMemcpyNode, CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t,
                 const CUDA_MEMCPY3D*, CUcontext)
-TENON_NO_GRAPHS(cuGraphMemcpyNodeSetParams, CUgraphNode, const CUDA_MEMCPY3D*)
 TENON_NO_GRAPHS(cuGraphExecMemcpyNodeSetParams, CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D*,
                 CUcontext)
 TENON_NO_GRAPHS(cuGraphGetNodes, CUgraph, CUgraphNode*, std::size_t*)
