@@ -20,4 +20,12 @@ bool runs(const Engine& engine, const Region& region, std::span<const Value> val
   return engine.claims(region, values, why);
 }
 
+const Engine* first_that_claims(std::span<const Engine* const> engines, const Region& region,
+                                std::span<const Value> values) {
+  std::string why;
+  for (const Engine* engine : engines)
+    if (engine->claims(region, values, &why)) return engine;
+  return nullptr;
+}
+
 }  // namespace tenon

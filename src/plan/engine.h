@@ -88,6 +88,10 @@ class Engine {
 bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
           std::string* why);
 
+/// The first of the engines that claims the region; null when none does.
+const Engine* first_that_claims(std::span<const Engine* const> engines, const Region& region,
+                                std::span<const Value> values);
+
 /// A configuration that is never chosen: what others are compared with.
 inline constexpr char kReferenceConfiguration[] = "reference";
 

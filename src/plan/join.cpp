@@ -55,10 +55,8 @@ class Joiner {
  private:
   // Whether the engine that runs the region takes joined ones.
   bool joins(const Region& region, std::string* why) const {
-    for (const Engine* engine : options_.engines)
-      if (std::string unused; engine->claims(region, p_.values, &unused))
-        return engine->joins(region, p_.values, why);
-    return false;
+    const Engine* engine = first_that_claims(options_.engines, region, p_.values);
+    return engine != nullptr && engine->joins(region, p_.values, why);
   }
 
   void place(int s) {
@@ -117,10 +115,6 @@ class Joiner {
     all.kind = RegionKind::Joined;
     all.title = cat(members.size(), " regions");
     all.why = "share a launch: none depends on another, and the longest path does not grow";
-    const auto merge = [](std::vector<ValueId>& to, const std::vector<ValueId>& from) {
-      for (ValueId id : from)
-        if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
-    };
     for (int s : members) {
       Region& part = p_.steps[at(s)].region;
       merge(all.reads, part.reads);

@@ -12,11 +12,6 @@
 namespace tenon {
 namespace {
 
-void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
-  for (ValueId id : from)
-    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
-}
-
 class Phaser {
  public:
   Phaser(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
@@ -38,10 +33,7 @@ class Phaser {
   };
 
   const Engine* engine_of(const Region& region) const {
-    std::string why;
-    for (const Engine* engine : options_.engines)
-      if (engine->claims(region, p_.values, &why)) return engine;
-    return nullptr;
+    return first_that_claims(options_.engines, region, p_.values);
   }
 
   bool can_share(const Region& region) const {

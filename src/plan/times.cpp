@@ -128,6 +128,11 @@ void replace_steps(Program& program, std::vector<std::vector<int>>& before,
   before = std::move(waits);
 }
 
+void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
+  for (ValueId id : from)
+    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
+}
+
 void note(Region& region, const std::string& text) {
   region.why += cat(region.why.empty() ? "" : "; ", text);
 }

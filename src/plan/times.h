@@ -62,6 +62,9 @@ void replace_steps(Program& program, std::vector<std::vector<int>>& before,
                    const std::vector<std::vector<int>>& groups,
                    const std::function<Step(const std::vector<int>&)>& made);
 
+/// Adds the values that are not there yet.
+void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from);
+
 /// Adds to what is said about a region.
 void note(Region& region, const std::string& text);
 
