@@ -104,12 +104,11 @@ Plan plan_weights(const ConvShape& s, const PassAxis& rows, const PassAxis& cols
 
 // Floats of one worker's scratch, and where its pieces start.
 struct Scratch {
-  std::int64_t planes = 0, pixels = 0, halves = 0, packed = 0, total = 0;
+  std::int64_t planes = 0, pixels = 0, packed = 0, total = 0;
   Scratch(const Plan& plan, std::int64_t q) {
     const std::int64_t steps = plan.pixels(q);
     pixels = round_up(plan.stretch_words * plan.image_floats() + kMaxNr, 16);
-    halves = pixels + round_up(steps * plan.width, 16);
-    packed = halves + (plan.pairs ? 2 * round_up(plan.band * q * plan.width, 16) : 0);
+    packed = pixels + round_up(steps * plan.width, 16);
     total = packed + (plan.windows ? 0 : round_up(steps * kMaxMr, 16));
   }
 };
@@ -201,7 +200,7 @@ class WeightGrad {
           float* sums = part_sums + panel * line;
           for (std::int64_t i = 0; i < words; ++i) {
             float* to = scratch + layout_.pixels + i * plan_.positions(rows, s_.q) * plan_.width;
-            copy_dy(dy, word + i, group, panel, row, rows, scratch + layout_.halves, to);
+            copy_dy(dy, word + i, group, panel, row, rows, to);
             if (plan_.pixel_lanes) multiply_dots(i, rows, panel, planes, to, sums);
           }
           if (!plan_.pixel_lanes) multiply(words, rows, panel, planes, scratch, sums, !first);
@@ -243,11 +242,11 @@ class WeightGrad {
   }
 
   void copy_dy(ConvOperand dy, std::int64_t word, std::int64_t group, std::int64_t panel,
-               std::int64_t row, std::int64_t rows, float* halves, float* to) {
+               std::int64_t row, std::int64_t rows, float* to) {
     if (plan_.pixel_lanes) {
       spread_dy(dy, word, group, panel, row, rows, to);
     } else {
-      transpose_dy(dy, word, group, panel, row, rows, halves, to);
+      transpose_dy(dy, word, group, panel, row, rows, to);
     }
   }
 
@@ -290,26 +289,21 @@ class WeightGrad {
   }
 
   void transpose_dy(ConvOperand dy, std::int64_t word, std::int64_t group, std::int64_t panel,
-                    std::int64_t row, std::int64_t rows, float* halves, float* to) {
+                    std::int64_t row, std::int64_t rows, float* to) {
     const std::int64_t size = s_.p * s_.q, image = word * images_per_word(plan_),
                        pixels = rows * s_.q;
     const std::int64_t first = panel * plan_.width;
     const int count = static_cast<int>(std::min<std::int64_t>(plan_.width, plan_.outputs - first));
-    const auto transpose_image = [&](std::int64_t n, Math math, float* dst) {
-      const void* lines[kMaxNr];
-      for (int k = 0; k < count; ++k) {
-        const std::int64_t plane = n * s_.k + group * plan_.outputs + first + k;
-        lines[k] = element(dy.data, dy.dtype, plane * size + row * s_.q);
-      }
-      kernels_.pack_transposed({lines, count, dy.dtype}, pixels, math, dst, plan_.width);
-    };
-    if (!plan_.pairs) return transpose_image(image, math_, to);
-    float* other = halves + round_up(plan_.band * s_.q * plan_.width, 16);
-    transpose_image(image, Math::F32, halves);
-    const bool both = image + 1 < s_.n;
-    if (both) transpose_image(image + 1, Math::F32, other);
-    kernels_.convert(halves, both ? other : nullptr, DType::Float32, pixels * plan_.width, math_,
-                     to);
+    const bool both = plan_.pairs && image + 1 < s_.n;
+    const void *lines[kMaxNr], *others[kMaxNr];
+    for (int k = 0; k < count; ++k) {
+      const std::int64_t plane = image * s_.k + group * plan_.outputs + first + k;
+      lines[k] = element(dy.data, dy.dtype, plane * size + row * s_.q);
+      if (both) others[k] = element(lines[k], dy.dtype, s_.k * size);
+    }
+    const RowSource source{lines, count, dy.dtype};
+    if (!plan_.pairs) return kernels_.pack_transposed(source, pixels, math_, to, plan_.width);
+    kernels_.zip_transposed(source, both ? others : nullptr, pixels, to, plan_.width);
   }
 
   // All rows of the product for one panel of output channels over one stretch. The table is made

@@ -148,6 +148,10 @@ struct KernelSet {
   /// reduction.
   void (*pack_transposed)(const RowSource& source, std::int64_t k, Math math, float* dst,
                           int width) = nullptr;
+  /// dst[step * width + i] = word of row i of `lo` and of `hi` (null: zero) for i < lo.count, zero
+  /// up to width. Only with pairs.
+  void (*zip_transposed)(const RowSource& lo, const void* const* hi, std::int64_t k, float* dst,
+                         int width) = nullptr;
   /// dst[step * width + j] = word of element (step, j) for j < cols, zero up to width; src is
   /// contiguous along j.
   void (*pack_rows)(const void* src, DType dtype, std::int64_t row_stride, std::int64_t k, int cols,

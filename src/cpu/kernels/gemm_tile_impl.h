@@ -366,6 +366,40 @@ void pack_transposed_as(const RowSource& source, std::int64_t k, bool round, flo
   }
 }
 
+template <class V, DType D>
+void zip_transposed_as(const RowSource& lo, const void* const* hi, std::int64_t k, float* dst,
+                       int width) {
+  constexpr int L = V::lanes;
+  for (int i0 = 0; i0 < width; i0 += L) {
+    const int filled = lo.count - i0 < L ? lo.count - i0 : L;
+    const int stored = width - i0 < L ? width - i0 : L;
+    for (std::int64_t s0 = 0; s0 < k; s0 += L) {
+      const int words = k - s0 < L ? static_cast<int>(k - s0) : L;
+      typename V::reg r[L];
+      for (int i = 0; i < L; ++i) {
+        r[i] = V::zero();
+        if (i >= filled) continue;
+        const typename V::reg upper =
+            hi == nullptr ? V::zero() : V::template load_as<D>(hi[i0 + i], s0, words);
+        r[i] = V::zip_pairs(V::template load_as<D>(lo.rows[i0 + i], s0, words), upper);
+      }
+      V::transpose(r);
+      float* out = dst + s0 * width + i0;
+      for (int s = 0; s < words; ++s) V::store_part(out + s * width, r[s], stored);
+    }
+  }
+}
+
+template <class V>
+void zip_transposed(const RowSource& lo, const void* const* hi, std::int64_t k, float* dst,
+                    int width) {
+  if (lo.dtype == DType::Float32)
+    return zip_transposed_as<V, DType::Float32>(lo, hi, k, dst, width);
+  if (lo.dtype == DType::BFloat16)
+    return zip_transposed_as<V, DType::BFloat16>(lo, hi, k, dst, width);
+  zip_transposed_as<V, DType::Float16>(lo, hi, k, dst, width);
+}
+
 // Columns [0, filled) of k rows, zero up to `stored`; filled <= stored <= lanes.
 template <class V, bool Pairs, DType D>
 [[gnu::always_inline]] inline void pack_columns(const char* src, std::int64_t row_bytes,
@@ -404,9 +438,12 @@ void pack_rows_as(const char* src, std::int64_t row_bytes, std::int64_t k, int c
 template <class V, bool Pairs, DType D>
 void convert_as(const void* lo, const void* hi, std::int64_t count, bool round, float* dst) {
   constexpr int L = V::lanes;
+  constexpr std::int64_t kItem = D == DType::Float32 ? 4 : 2;
   for (std::int64_t j = 0; j < count; j += L) {
     const int n = count - j < L ? static_cast<int>(count - j) : L;
     typename V::reg word = load_words<V, D>(lo, j, n, round);
+    fetch_ahead(static_cast<const char*>(lo) + j * kItem);
+    if (Pairs && hi != nullptr) fetch_ahead(static_cast<const char*>(hi) + j * kItem);
     if constexpr (Pairs)
       word = V::zip_pairs(word, hi == nullptr ? V::zero() : load_words<V, D>(hi, j, n, round));
     V::store_part(dst + j, word, n);
@@ -572,6 +609,7 @@ KernelSet make_kernels() {
   set.pack_transposed = pack_transposed<V>;
   set.pack_rows = pack_rows<V>;
   if constexpr (V::has_pairs) set.pair_row = pair_row<V>;
+  if constexpr (V::has_pairs) set.zip_transposed = zip_transposed<V>;
   set.convert = convert<V>;
   set.convert_rows = convert_rows<V>;
   set.store_transposed = store_transposed<V>;

@@ -27,6 +27,8 @@ typename V::reg load_strided(const float* p, int stride, int n) {
 // 2 n neighbouring floats as their even and odd elements.
 template <class V>
 void load_pairs(const float* p, int n, typename V::reg& even, typename V::reg& odd) {
+  fetch_ahead(p);
+  fetch_ahead(p + V::lanes);
   even = V::load_part(p, 2 * n < V::lanes ? 2 * n : V::lanes);
   odd = 2 * n > V::lanes ? V::load_part(p + V::lanes, 2 * n - V::lanes) : V::zero();
   V::split(even, odd);
