@@ -70,7 +70,8 @@ struct alignas(64) Slot {
   std::condition_variable left;
 };
 
-thread_local int t_worker = -1;  // the running chunk's worker, -1 outside of chunks
+thread_local int t_worker = -1;    // the running chunk's worker, -1 outside of chunks
+thread_local bool t_only = false;  // inside an OnlyThread
 
 // Of several exceptions the one of the lowest chunk is kept, so that the message does not depend on
 // timing.
@@ -292,7 +293,15 @@ int affinity_cpus() {
 
 void set_num_threads(int threads) { pool().set_threads(threads); }
 
-int num_threads() { return pool().threads(); }
+int num_threads() { return t_only ? 1 : pool().threads(); }
+
+OnlyThread::OnlyThread()
+    : worker_(std::exchange(t_worker, 0)), only_(std::exchange(t_only, true)) {}
+
+OnlyThread::~OnlyThread() {
+  t_worker = worker_;
+  t_only = only_;
+}
 
 int available_cpus() {
   const int affinity = affinity_cpus();

@@ -20,6 +20,20 @@ int num_threads();
 /// respected).
 int available_cpus();
 
+/// While it lives, the calling thread counts as the only one: num_threads() is 1, and parallel_for
+/// runs inline as worker 0. For a chunk that calls what keeps scratch of its own for each worker.
+class OnlyThread {
+ public:
+  OnlyThread();
+  ~OnlyThread();
+  OnlyThread(const OnlyThread&) = delete;
+  OnlyThread& operator=(const OnlyThread&) = delete;
+
+ private:
+  const int worker_;
+  const bool only_;
+};
+
 namespace detail {
 using ChunkFn = void (*)(void* context, std::int64_t chunk, int worker);
 void parallel_chunks(std::int64_t chunks, void* context, ChunkFn fn);

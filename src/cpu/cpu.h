@@ -1,6 +1,7 @@
 // The one entry header of the CPU backend: its engines, and what the processor is.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ const Engine& map_engine();
 const Engine& contraction_engine();
 /// Pooling and movement.
 const Engine& opaque_engine();
+/// Chains of regions that the given engines claim; these must outlive it.
+std::unique_ptr<const Engine> chain_engine(std::span<const Engine* const> engines);
 
 /// The processor, for reports: its model, the instruction sets present that kernels know, the best
 /// kernels it can run and those in use.

@@ -57,6 +57,8 @@ class Engine {
     *why = "a region starts with a call, so there is no launch to share";
     return 0;
   }
+  /// Whether it claims chains of regions that others claim, and runs them slice by slice.
+  virtual bool runs_chains() const { return false; }
   /// Whether it applies the prologues of such a region while it loads operands; if not, *why says
   /// so in a few words. Asked before claims(); pure, as that.
   virtual bool takes_prologues(const Region&, std::span<const Value>, std::string* why) const {

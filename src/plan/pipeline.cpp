@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "graph/node.h"
 #include "ops/table.h"
+#include "plan/chain.h"
 #include "plan/emit.h"
 #include "plan/graph_passes.h"
 #include "plan/join.h"
@@ -42,6 +43,9 @@ constexpr PassInfo kPasses[kPassCount] = {
      "own"},
     {"phases", true,
      "after join, which puts side by side what need not wait; before kernels are compiled"},
+    {"chain", true,
+     "on regions, because they say what they hand on; before memory: what stays in cache needs "
+     "none"},
     {"choose_engine", false, "after fusion; prepares each step's kernel and learns its workspace"},
     {"order", true, "after fusion: steps are what is ordered; least live memory first"},
     {"plan_memory", true,
@@ -168,6 +172,11 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   pipeline.plan_pass(kPhases, "regions", [&] {
     const auto regions = static_cast<int>(p.steps.size());
     join_in_phases(p, before, options);
+    return std::pair(regions, static_cast<int>(p.steps.size()));
+  });
+  pipeline.plan_pass(kChain, "regions", [&] {
+    const auto regions = static_cast<int>(p.steps.size());
+    make_chains(p, before, options);
     return std::pair(regions, static_cast<int>(p.steps.size()));
   });
   pipeline.plan_pass(kChooseEngine, "steps", [&] {

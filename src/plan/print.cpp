@@ -28,20 +28,22 @@ const char* kind_text(const Region& r) {
     return r.contraction.has_epilogue ? "product+epilogue" : "product";
   if (r.kind == RegionKind::Opaque) return "opaque";
   if (r.kind == RegionKind::Joined) return "joined";
+  if (r.kind == RegionKind::Chain) return "chain";
   if (r.map.has_rows) return r.map.reduces.empty() ? "rows" : "rows+columns";
   return r.map.reduces.empty() ? "map" : "columns";
 }
 
 std::string space_text(const Region& r) {
   if (r.kind == RegionKind::Contraction) return r.contraction.out_shape.str();
+  if (r.kind == RegionKind::Chain) return cat(r.samples, " samples, ", r.slice, " at a time");
   return r.kind == RegionKind::Map ? r.map.space.str() : "";
 }
 
 // "columns sum over [64, 120]  # 6"
 std::string region_text(const Region& r, std::size_t kind_width) {
   const std::string space = space_text(r);
-  return cat(pad_to(kind_text(r), kind_width), r.title, space.empty() ? "" : " over ", space,
-             r.label == 0 ? "" : "  # ", label_text(r.label), "\n");
+  return cat(pad_to(cat(kind_text(r), " "), kind_width), r.title, space.empty() ? "" : " over ",
+             space, r.label == 0 ? "" : "  # ", label_text(r.label), "\n");
 }
 
 /// What stands between the parts of two phases.

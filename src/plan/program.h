@@ -75,6 +75,7 @@ enum PassId : std::uint32_t {
   kPrologue,
   kJoin,
   kPhases,
+  kChain,
   kChooseEngine,
   kOrder,
   kPlanMemory,

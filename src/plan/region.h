@@ -6,8 +6,8 @@
 // axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
 // gradients, with an optional map region over its result as epilogue and optional ones over its
 // operands as prologues. Map regions may be joined, to share a launch: side by side where they do
-// not depend on one another, in phases where they do. Whatever else there is, is one op in an
-// opaque region.
+// not depend on one another, in phases where they do. Contractions and opaque regions may be
+// chained, to hand slices on in cache. Whatever else there is, is one op in an opaque region.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ inline constexpr ValueId kNoValue = -1;
 /// A piece of memory of the program: a leaf given at each run, a result, or an intermediate in the
 /// arena. Contiguous, row-major.
 struct Value {
-  // Gone: has no memory, because all that read it compute it themselves.
+  // Gone: has no memory, because all that read it compute it themselves or are in a chain with
+  // what does.
   enum class Kind : std::uint8_t { Leaf, Variable, Arena, Output, Gone };
   Kind kind = Kind::Arena;
   DType dtype = DType::Float32;
@@ -121,7 +122,7 @@ struct Opaque {
   ValueId out = kNoValue;
 };
 
-enum class RegionKind : std::uint8_t { Map, Contraction, Opaque, Joined };
+enum class RegionKind : std::uint8_t { Map, Contraction, Opaque, Joined, Chain };
 
 struct Region {
   RegionKind kind = RegionKind::Map;
@@ -132,8 +133,11 @@ struct Region {
   MapProgram prologue_a, prologue_b;
   Contraction contraction;
   Opaque opaque;
-  std::vector<Region> parts;  // Joined: maps, by phase
+  std::vector<Region> parts;  // Joined: maps, by phase; Chain: by phase, one each
   int phase = 0;  // of a part: parts wait for all of the phases before, and for none of their own
+  std::int64_t samples = 0;    // Chain: entries of the first axis of what it hands on
+  std::int64_t slice = 0;      // Chain: how many of them at a time; the last slice may be smaller
+  std::vector<ValueId> local;  // Chain: values of which it keeps a slice only
   std::vector<ValueId> reads, writes;  // each once; filled by the lowering
   std::uint32_t label = 0;
   std::string title;  // "map[640] log_softmax+sum", for people

@@ -278,7 +278,10 @@ void after_run(Trace& t) {
 }
 
 double gflop_of(const Region& region) {
-  return region.kind == RegionKind::Contraction ? 2e-9 * multiply_adds(region.contraction) : 0;
+  double gflop =
+      region.kind == RegionKind::Contraction ? 2e-9 * multiply_adds(region.contraction) : 0;
+  for (const Region& part : region.parts) gflop += gflop_of(part);
+  return gflop;
 }
 
 double time_step(const Program& p, std::size_t s, std::byte* const* values, std::byte* arena) {

@@ -43,8 +43,11 @@ std::span<const Engine* const> engines(Device device, bool reference) {
     return cuda::engines(cuda::target_of(device.index));
   }
   // The last of each list claims every region.
-  static const Engine* const fast[] = {&cpu::contraction_engine(), &cpu::map_engine(),
-                                       &cpu::opaque_engine(), &cpu::reference_engine()};
+  static const Engine* const parts[] = {&cpu::contraction_engine(), &cpu::map_engine(),
+                                        &cpu::opaque_engine()};
+  static const auto* const chains = cpu::chain_engine(parts).release();
+  static const Engine* const fast[] = {parts[0], parts[1], parts[2], chains,
+                                       &cpu::reference_engine()};
   static const Engine* const plain[] = {&cpu::reference_engine()};
   return reference ? std::span<const Engine* const>(plain) : std::span<const Engine* const>(fast);
 }

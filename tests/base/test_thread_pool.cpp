@@ -152,3 +152,34 @@ TEST_CASE("available_cpus is positive and no more than the machine has") {
   CHECK(available_cpus() >= 1);
   CHECK(available_cpus() <= static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
 }
+
+TEST_CASE("an only thread runs calls inline as worker 0, and is one of several again afterwards") {
+  const Threads threads(4);
+  std::atomic<bool> alone{true}, restored{true};
+  parallel_for(40, [&](std::int64_t, int worker) {
+    {
+      const OnlyThread only;
+      if (num_threads() != 1) alone = false;
+      const std::thread::id mine = std::this_thread::get_id();
+      parallel_for(5, [&](std::int64_t, int nested) {
+        if (nested != 0 || std::this_thread::get_id() != mine) alone = false;
+        const OnlyThread again;
+        if (num_threads() != 1) alone = false;
+      });
+      if (num_threads() != 1) alone = false;
+    }
+    if (num_threads() != 4) restored = false;
+    parallel_for(3, [&](std::int64_t, int nested) {
+      if (nested != worker) restored = false;
+    });
+  });
+  CHECK(alone);
+  CHECK(restored);
+  const OnlyThread only;
+  std::atomic<bool> inline_here{true};
+  const std::thread::id mine = std::this_thread::get_id();
+  parallel_for(100, [&](std::int64_t, int worker) {
+    if (worker != 0 || std::this_thread::get_id() != mine) inline_here = false;
+  });
+  CHECK(inline_here);
+}

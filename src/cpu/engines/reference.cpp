@@ -23,6 +23,7 @@ class ReferenceKernel final : public Kernel {
       case RegionKind::Opaque:
         return reference::run_opaque(region_, values_, binding);
       case RegionKind::Joined:
+      case RegionKind::Chain:
         break;  // not claimed
     }
   }
@@ -37,6 +38,10 @@ class ReferenceEngine final : public Engine {
   const char* name() const override { return "reference"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     if (region.kind == RegionKind::Joined) return joins(region, {}, why);
+    if (region.kind == RegionKind::Chain) {
+      *why = "runs regions one by one";
+      return false;
+    }
     if (region.kind != RegionKind::Opaque || reference::knows_opaque(region.opaque.op)) return true;
     *why = "the op never stands alone";
     return false;

@@ -1,0 +1,184 @@
+// Chains: convolutions and poolings run slice by slice give what they give one after another,
+// whatever the number of threads, and keep no whole tensor of what only they read.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+using namespace tenon;
+
+namespace {
+
+struct Case {
+  std::int64_t samples = 65;  // two at a time, and a last one alone
+  std::int64_t channels = 3;  // 27 taps are computed again, 36 are not
+  Pool2dOptions pool = {.kernel = {2, 2}};
+  bool average = false, activation = true, keeps = false;
+  Precision precision = Precision::Fp32;
+};
+
+struct Result {
+  std::vector<float> losses, pooled, kept, filter, bias;
+  bool operator==(const Result&) const = default;
+  std::string steps, why;
+  std::int64_t arena = 0;
+};
+
+bool same(const Result& a, const Result& b) {
+  return a.losses == b.losses && a.pooled == b.pooled && a.kept == b.kept && a.filter == b.filter &&
+         a.bias == b.bias;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double difference = 0, size = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    difference += (a[k] - b[k]) * (a[k] - b[k]);
+    size += b[k] * b[k];
+  }
+  return std::sqrt(difference / size);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Three steps of gradient descent of a convolution, its bias, an activation and a pooling.
+Result train(const Case& c, bool chains) {
+  set_pass_enabled("chain", chains);
+  set_precision(c.precision);
+  Generator data(5);
+  const auto random = [&data](const Shape& shape) {
+    return randn(shape, DType::Float32, &data).eval();
+  };
+  const Tensor x = random({c.samples, c.channels, 34, 34});
+  Tensor filter = variable(random({16, c.channels, 3, 3}) * 0.2f, "filter");
+  Tensor bias = variable(random({16}), "bias");
+  CompiledFunction step = compile([&](const std::vector<Tensor>& in) {
+    const Tensor made = conv2d(in[0], filter, bias);
+    const Tensor active = c.activation ? relu(made) : made;
+    const Tensor pooled = c.average ? avg_pool2d(active, c.pool) : max_pool2d(active, c.pool);
+    const Tensor loss = mean(pooled * pooled * in[1]);
+    const std::vector<Tensor> of{filter, bias};
+    const std::vector<Tensor> g = grad(loss, of);
+    std::vector<Tensor> out{loss, pooled};
+    if (c.keeps) out.push_back(active);
+    out.push_back(assign(filter, filter - 0.5f * g[0]));
+    out.push_back(assign(bias, bias - 0.5f * g[1]));
+    return out;
+  });
+  const Tensor weight = random({c.samples, 1, 1, 1});
+  Result result;
+  for (int k = 0; k < 3; ++k) {
+    const std::vector<Tensor>& out = step({x, weight});
+    result.losses.push_back(static_cast<float>(out[0].item()));
+    if (k > 0) continue;
+    result.pooled = out[1].to_vector<float>();
+    if (c.keeps) result.kept = out[2].to_vector<float>();
+  }
+  result.filter = filter.to_vector<float>();
+  result.bias = bias.to_vector<float>();
+  const Plan plan = step.plan({x, weight});
+  result.steps = plan.steps();
+  result.why = plan.fusion();
+  result.arena = plan.arena_bytes();
+  set_precision(Precision::Fp32);
+  set_pass_enabled("chain", true);
+  return result;
+}
+
+/// What the convolution makes, in bytes.
+std::int64_t made_bytes(const Case& c) { return c.samples * 16 * 32 * 32 * 4; }
+
+/// With chains and without: the same forward bits, and gradients but for the order of their sums.
+Result check(const Case& c, double bound = 2e-6) {
+  const Result whole = train(c, false), chained = train(c, true);
+  CHECK_FALSE(contains(whole.steps, "chain"));
+  CHECK(contains(chained.steps, "chain"));
+  CHECK(chained.losses[0] == whole.losses[0]);
+  CHECK(chained.pooled == whole.pooled);
+  CHECK(chained.kept == whole.kept);
+  CHECK(distance(chained.filter, whole.filter) < bound);
+  CHECK(distance(chained.bias, whole.bias) < bound);
+  CHECK(distance(chained.losses, whole.losses) < bound);
+  CHECK(same(train(c, true), chained));
+  const int before = threads();
+  for (int count : {1, 3, 7}) {
+    set_threads(count);
+    CHECK(same(train(c, true), chained));
+  }
+  set_threads(before);
+  return chained;
+}
+
+}  // namespace
+
+TEST_CASE("chains: a convolution of few taps is computed again, and never a whole tensor") {
+  const Case c;
+  const Result chained = check(c);
+  CHECK(contains(chained.why, "is computed again"));
+  CHECK(contains(chained.why, "never whole tensors"));
+  CHECK(chained.arena < made_bytes(c));
+}
+
+TEST_CASE("chains: a convolution of many taps is kept for the gradient") {
+  Case c;
+  c.channels = 4;
+  const Result chained = check(c);
+  CHECK_FALSE(contains(chained.why, "is computed again"));
+  CHECK(chained.arena > made_bytes(c));
+  CHECK(chained.arena < 2 * made_bytes(c));  // the pooling's gradient is no whole tensor
+}
+
+TEST_CASE("chains: what the caller wants is made whole") {
+  Case c;
+  c.keeps = true;
+  const Result chained = check(c);
+  CHECK_FALSE(contains(chained.why, "is computed again"));
+}
+
+TEST_CASE("chains: windows that overlap and hang over the edge, averages, bfloat16 products") {
+  Case c;
+  c.pool = {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
+  check(c);
+  c.average = true;
+  check(c);
+  c.activation = false;  // the average's gradient goes to the filters' directly
+  check(c);
+  c = {};
+  c.precision = Precision::Bf16;
+  check(c, 2e-5);
+}
+
+TEST_CASE("chains: samples that divide into slices, and a prime number of them") {
+  Case c;
+  for (std::int64_t samples : {64 + 3, 96, 128}) {
+    c.samples = samples;
+    check(c);
+  }
+}
+
+TEST_CASE("chains: refused with a reason") {
+  Case c;
+  c.samples = 20;
+  CHECK(contains(train(c, true).why, "stay in cache anyway"));
+  Generator data(5);
+  const auto why = [&](std::int64_t samples, std::int64_t side, std::int64_t inputs, bool drops) {
+    const Tensor x = randn({samples, inputs, side, side}, DType::Float32, &data).eval();
+    const Tensor filter = randn({16, inputs, 3, 3}, DType::Float32, &data).eval();
+    const Tensor made = conv2d(x, filter);
+    const std::vector<Tensor> out{
+        max_pool2d(drops ? dropout(made, 0.5) : made, {.kernel = {2, 2}})};
+    return plan(out).fusion();
+  };
+  CHECK(contains(why(8, 200, 3, false), "do not make 16 slices"));
+  CHECK(contains(why(16, 300, 3, false), "do not make 16 slices"));
+  CHECK(contains(why(300, 18, 160, false), "filters are packed again"));
+  CHECK_FALSE(contains(why(100, 34, 3, true), "chain conv2d"));  // random numbers in between
+  CHECK(contains(why(100, 34, 3, false), "chain conv2d, max_pool2d"));
+}
