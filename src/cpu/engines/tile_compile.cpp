@@ -104,8 +104,8 @@ void TileCompiler::compile() {
   choose_chunks();
 }
 
-TileProgram::TileProgram(const MapProgram& map, std::span<const Value> values, bool epilogue) {
-  TileCompiler(*this, map, values, epilogue).compile();
+TileProgram::TileProgram(const MapProgram& map, std::span<const Value> values, TileUse use) {
+  TileCompiler(*this, map, values, use).compile();
 }
 
 bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why) {

@@ -27,8 +27,12 @@ std::int64_t cost_of(const MapInstr& instr);
 class TileCompiler {
  public:
   TileCompiler(TileProgram& program, const MapProgram& map, std::span<const Value> values,
-               bool epilogue)
-      : p_(program), map_(map), values_(values), epilogue_(epilogue) {}
+               TileUse use)
+      : p_(program),
+        map_(map),
+        values_(values),
+        epilogue_(use != TileUse::Sweep),
+        whole_rows_(use != TileUse::Epilogue) {}
   void compile();
 
  private:
@@ -121,7 +125,7 @@ class TileCompiler {
   TileProgram& p_;
   const MapProgram& map_;
   const std::span<const Value> values_;
-  const bool epilogue_;
+  const bool epilogue_, whole_rows_;  // tiles may hold several rows
   std::vector<View> raw_;
   std::vector<std::int64_t> sizes_;
   std::vector<std::vector<std::int64_t>> merged_;

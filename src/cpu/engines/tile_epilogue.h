@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "cpu/engines/tile_program.h"
@@ -13,11 +14,10 @@ namespace tenon::cpu {
 class TileEpilogue {
  public:
   /// `map`: over [batch, rows, columns], with MapCode::Accumulator for the contraction's result.
-  TileEpilogue(const MapProgram& map, std::span<const Value> values)
-      : program_(map, values, true) {}
+  TileEpilogue(const MapProgram& map, std::span<const Value> values);
 
   std::size_t workspace_bytes(int threads) const {
-    return program_.scratch_bytes() * static_cast<std::size_t>(threads);
+    return scratch_bytes_ * static_cast<std::size_t>(threads);
   }
 
   /// One run: what `call` needs, to be handed to a kernel as Epilogue{call, this}.
@@ -36,7 +36,14 @@ class TileEpilogue {
                         std::int64_t ld);
 
  private:
-  const TileProgram program_;
+  void run(const Binding& binding, std::byte* scratch, std::int64_t batch, std::int64_t row0,
+           std::int64_t row1, std::int64_t col0, std::int64_t col1, const void* block,
+           std::int64_t ld) const;
+
+  const std::int64_t columns_;
+  const TileProgram pieces_;
+  std::optional<TileProgram> rows_;  // for rectangles of whole rows, where rows are short
+  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace tenon::cpu

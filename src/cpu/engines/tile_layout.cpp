@@ -150,7 +150,7 @@ bool TileCompiler::is_stored(ValueId value) const {
 
 void TileCompiler::choose_tile(std::int64_t elements) {
   const bool blocks = reads_across();
-  p_.single_pass_ = !epilogue_ && (blocks || p_.length_ <= elements);
+  p_.single_pass_ = whole_rows_ && (blocks || p_.length_ <= elements);
   if (blocks) {
     p_.tile_rows_ = std::min(kBlockRows, p_.rows_);
     p_.tile_length_ = std::min(elements / 32, p_.length_);

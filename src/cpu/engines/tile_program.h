@@ -103,10 +103,14 @@ struct TileChunks {
   std::int64_t lead = 1;        // split_results: steps
 };
 
+/// What runs a program: a sweep over its space; or a contraction, whose epilogue it is, over
+/// rectangles of a space [batch, rows, columns], kept as it is. There tiles never span rows, unless
+/// the rectangles are whole rows without gaps.
+enum class TileUse : std::uint8_t { Sweep, Epilogue, RowsEpilogue };
+
 class TileProgram {
  public:
-  /// `epilogue`: the space is [batch, rows, columns], kept as it is; tiles never span rows.
-  TileProgram(const MapProgram& map, std::span<const Value> values, bool epilogue);
+  TileProgram(const MapProgram& map, std::span<const Value> values, TileUse use);
 
   void run(const Binding& binding) const;
   std::size_t workspace_bytes(int threads) const;
@@ -116,6 +120,9 @@ class TileProgram {
   void run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t batch,
                      std::int64_t row0, std::int64_t row1, std::int64_t col0, std::int64_t col1,
                      const void* block, std::int64_t ld) const;
+  /// Whole rows of a RowsEpilogue's space, whose accumulators follow one another.
+  void run_rows(const Binding& binding, std::byte* scratch, std::int64_t batch, std::int64_t row0,
+                std::int64_t row1, const void* block) const;
   std::size_t scratch_bytes() const { return static_cast<std::size_t>(scratch_bytes_); }
   int accumulator_bytes() const { return accumulator_bytes_; }
 

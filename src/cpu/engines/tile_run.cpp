@@ -59,6 +59,15 @@ class TileRun {
     }
   }
 
+  /// As run_tiles, for rows of one batch; the accumulator's follow one another.
+  void run_rows_epilogue(std::int64_t batch, std::int64_t row_begin, std::int64_t row_end,
+                         const std::byte* block) {
+    const std::int64_t first = batch * p_.outer_[1];
+    accumulator_ = const_cast<std::byte*>(block);
+    accumulator_row_ = first + row_begin;
+    run_tiles(first + row_begin, first + row_end, 0, p_.length_);
+  }
+
   /// As run_pieces, for rows of one batch; the accumulator's rows are `ld` bytes apart.
   void run_epilogue(std::int64_t batch, std::int64_t row_begin, std::int64_t row_end,
                     std::int64_t col_begin, std::int64_t col_end, const std::byte* block,
@@ -67,7 +76,7 @@ class TileRun {
     coordinate_[0] = batch;
     const std::int64_t first = batch * p_.outer_[1];
     for (std::int64_t row = row_begin; row < row_end; ++row, block += ld) {
-      row_ = first + row;
+      row_ = accumulator_row_ = first + row;
       coordinate_[1] = row;
       accumulator_ = const_cast<std::byte*>(block);
       accumulator_col_ = col_begin;
@@ -116,7 +125,9 @@ class TileRun {
       } else if (slot.kind == TileSlot::Kind::Buffer) {
         ptr_[s] = scratch_ + slot.offset + col_ * tile_size(slot.type);
       } else {
-        ptr_[s] = accumulator_ + (col_ - accumulator_col_) * p_.accumulator_bytes_;
+        const std::int64_t before =
+            (row_ - accumulator_row_) * p_.length_ + col_ - accumulator_col_;
+        ptr_[s] = accumulator_ + before * p_.accumulator_bytes_;
       }
     }
   }
@@ -243,7 +254,7 @@ class TileRun {
   std::byte** const ptr_;
   std::int64_t* partials_ = nullptr;
   std::byte* accumulator_ = nullptr;
-  std::int64_t accumulator_col_ = 0;
+  std::int64_t accumulator_row_ = 0, accumulator_col_ = 0;  // where it starts
   std::int64_t row_ = 0, rows_ = 1, col_ = 0, length_ = 1;
   std::int64_t coordinate_[kMaxRank] = {};
 };
@@ -324,6 +335,12 @@ void TileProgram::run_rectangle(const Binding& binding, std::byte* scratch, std:
   TileRun(*this, binding, scratch)
       .run_epilogue(batch, row0, row1, col0, col1, static_cast<const std::byte*>(block),
                     ld * accumulator_bytes_);
+}
+
+void TileProgram::run_rows(const Binding& binding, std::byte* scratch, std::int64_t batch,
+                           std::int64_t row0, std::int64_t row1, const void* block) const {
+  TileRun(*this, binding, scratch)
+      .run_rows_epilogue(batch, row0, row1, static_cast<const std::byte*>(block));
 }
 
 }  // namespace tenon::cpu
