@@ -212,8 +212,9 @@ class Chainer {
     consider(chain);
   }
 
-  // Whether a convolution's result is cheaper made anew than kept, and nothing changes what it is
-  // made of before the chain runs.
+  // Whether a convolution's result is cheaper made anew than kept. It must be made of leaves alone:
+  // what another step makes would have to be kept in its place. Variables among them must not be
+  // assigned before the chain runs.
   bool may_compute_again(int conv, const Chain& chain) {
     const Region& r = region(conv);
     if (!is_conv(r, Op::Conv2d) || r.writes.size() != 1) return false;
@@ -221,6 +222,10 @@ class Chainer {
     if (filter[1] * filter[2] * filter[3] > kMostTaps) return false;
     const ValueId made = r.writes[0];
     if (p_.values[at(made)].kind != Value::Kind::Arena) return false;
+    for (ValueId id : r.reads) {
+      const Value::Kind kind = p_.values[at(id)].kind;
+      if (kind != Value::Kind::Leaf && kind != Value::Kind::Variable) return false;
+    }
     // Everybody else who reads it gets it from a chain as well.
     for (int s : readers(made))
       if (s != chain.steps[0] && !is_made_there(s, conv)) return false;
@@ -390,13 +395,10 @@ class Chainer {
     });
   }
 
-  // What is computed again reads its inputs later: who makes them comes before, who overwrites them
-  // after.
+  // What is computed again reads its variables later: who assigns them comes after.
   void wait_for(const Chain& chain) {
     if (chain.again < 0) return;
     const Region& r = region(chain.again);
-    std::vector<int>& own = before_[at(chain.steps[0])];
-    own.insert(own.end(), before_[at(chain.again)].begin(), before_[at(chain.again)].end());
     for (int s = 0; s < size(); ++s)
       if (!has(chain.steps, s) && changes_input(s, r))
         before_[at(s)].insert(before_[at(s)].end(), chain.steps.begin(), chain.steps.end());
