@@ -5,13 +5,11 @@
 // so that rows of several systems can be compared field by field.
 #include <fmt/core.h>
 #include <malloc.h>
-#include <tenon/ops.h>
 #include <tenon/system.h>
+#include <tenon/train.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -62,17 +60,6 @@ struct Timing {
   int steps_per_launch;
 };
 
-// Inputs that all steps of a launch share.
-std::vector<Tensor> shared(const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> out;
-  for (const Tensor& input : inputs) {
-    Ints shape{1};
-    shape.insert(shape.end(), input.shape().begin(), input.shape().end());
-    out.push_back(reshape(input, shape).eval());
-  }
-  return out;
-}
-
 template <class Launch>
 double seconds_of(const Launch& launch) {
   const Clock::time_point start = Clock::now();
@@ -81,20 +68,14 @@ double seconds_of(const Launch& launch) {
   return std::max(seconds_since(start), 1e-6);
 }
 
-// As training does: a launch takes about four milliseconds of steps.
-int steps_of_launch(double seconds) {
-  return static_cast<int>(
-      std::bit_ceil(static_cast<unsigned>(std::ceil(std::clamp(4e-3 / seconds, 1.0, 32.0)))));
-}
-
 // An inference on a card is a launch of its own: those of one launch would run side by side.
 Timing measure(Step& step, double budget_s, bool on_card) {
   const auto once = [&step] { step.function(step.inputs); };
   for (int i = 0; i < 3; ++i) once();
   synchronize();
   double one = seconds_of(once);
-  const int steps = on_card && step.optimizer != nullptr ? steps_of_launch(one) : 1;
-  const std::vector<Tensor> inputs = shared(step.inputs);
+  const int steps = on_card && step.optimizer != nullptr ? train::steps_in_launch(one) : 1;
+  const std::vector<Tensor> inputs = shared_inputs(step);
   const auto launch = [&] {
     if (steps == 1)
       once();

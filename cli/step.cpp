@@ -1,7 +1,6 @@
 // The measured step is what a trainer runs: forward, loss, gradients and update in one program.
 #include "step.h"
 
-#include <fmt/core.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -17,7 +16,8 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
 }
 
 Step begin(const std::string& model, std::int64_t batch) {
-  if (batch < 1) throw UsageError(fmt::format("--batch: {} is too small", batch), "give 1 or more");
+  if (batch < 1)
+    throw UsageError("--batch: " + std::to_string(batch) + " is too small", "give 1 or more");
   const models::Info info = models::info(model);
   manual_seed(0);
   Step step{models::create(model), nullptr, {}, {}, with_batch(info.input, batch)};
@@ -53,6 +53,16 @@ Step inference_step(const std::string& model, std::int64_t batch) {
     return std::vector<Tensor>{net(inputs[0])};
   });
   return step;
+}
+
+std::vector<Tensor> shared_inputs(const Step& step) {
+  std::vector<Tensor> out;
+  for (const Tensor& input : step.inputs) {
+    Ints shape{1};
+    shape.insert(shape.end(), input.shape().begin(), input.shape().end());
+    out.push_back(reshape(input, shape).eval());
+  }
+  return out;
 }
 
 Step make_step(const std::string& phase, const std::string& model, std::int64_t batch,

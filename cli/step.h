@@ -26,6 +26,8 @@ struct Step {
 /// a batch below 1.
 Step training_step(const std::string& model, std::int64_t batch, double clip_norm = 0);
 Step inference_step(const std::string& model, std::int64_t batch);
+/// Inputs that all steps of a launch share (CompiledFunction::run_many).
+std::vector<Tensor> shared_inputs(const Step& step);
 /// "train" or "infer".
 Step make_step(const std::string& phase, const std::string& model, std::int64_t batch,
                double clip_norm = 0);

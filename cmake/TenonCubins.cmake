@@ -22,9 +22,10 @@ if(TENON_CUDA_CUBINS)
   file(GLOB toolkits /usr/local/cuda*)
   find_library(TENON_NVRTC_LIBRARY nvrtc HINTS $ENV{CUDA_HOME} ${toolkits} PATH_SUFFIXES lib64 lib)
   if(TENON_NVRTC_LIBRARY)
-    add_executable(tenon_built_in ${PROJECT_SOURCE_DIR}/tools/built_in_kernels.cpp ${TENON_BUILT_IN_SOURCE}
-                                  ${TENON_OBJECTS})
-    target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    add_executable(tenon_built_in ${PROJECT_SOURCE_DIR}/tools/built_in_kernels.cpp ${PROJECT_SOURCE_DIR}/cli/step.cpp
+                                  ${TENON_BUILT_IN_SOURCE} ${TENON_OBJECTS})
+    target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+                                                      ${PROJECT_SOURCE_DIR}/cli)
     target_link_libraries(tenon_built_in PRIVATE tenon_options ${TENON_DEPENDENCIES})
     set(vendor ${PROJECT_SOURCE_DIR}/tests/cuda/vendor)
     tenon_add_idle_library(tenon_idle_cublaslt ${vendor}/fake_cublaslt.cpp)

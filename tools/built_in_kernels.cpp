@@ -7,7 +7,6 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
-#include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
@@ -30,6 +29,7 @@
 #include "cuda/jit/jit.h"
 #include "cuda/jit/kernel_cache.h"
 #include "cuda/jit/nvrtc.h"
+#include "step.h"
 
 using namespace tenon;
 namespace fs = std::filesystem;
@@ -50,38 +50,13 @@ const char* const kTrained[] = {"lenet5", "keras_cnn", "mlp", "fcn_r"};
 const Precision kPrecisions[] = {Precision::Fp32, Precision::Tf32, Precision::Bf16,
                                  Precision::Fp16};
 
-// Inputs that the runs of one launch share.
-std::vector<Tensor> shared(const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> out;
-  for (const Tensor& input : inputs) {
-    Ints shape{1};
-    shape.insert(shape.end(), input.shape().begin(), input.shape().end());
-    out.push_back(reshape(input, shape).eval());
-  }
-  return out;
-}
-
 /// What 'tenon bench' times.
 void bench(const Row& row) {
-  const nn::AnyModule net = models::create(row.model);
-  Shape space{row.batch};
-  for (const std::int64_t extent : models::info(row.model).input) space.push_back(extent);
-  const Tensor x = randn(space).eval();
-  const Tensor y = randint(0, net(x).size(-1), Shape({row.batch})).eval();
-  optim::SgdOptions options;
-  options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
-  const auto optimizer = share<optim::Sgd>(net, options);
-  CompiledFunction step = compile([net, optimizer](const std::vector<Tensor>& inputs) {
-    const Tensor loss = cross_entropy(net(inputs[0]), inputs[1]);
-    std::vector<Tensor> outputs = optimizer->updates(grad(loss, optimizer->parameters()));
-    outputs.insert(outputs.begin(), loss);
-    return outputs;
-  });
-  step({x, y});
-  step.run_many(2, shared({x, y}));
-  net.eval();
-  compile([net](const std::vector<Tensor>& inputs) { return std::vector<Tensor>{net(inputs[0])}; })(
-      {x});
+  cli::Step training = cli::training_step(row.model, row.batch);
+  training.function(training.inputs);
+  training.function.run_many(2, cli::shared_inputs(training));
+  cli::Step inference = cli::inference_step(row.model, row.batch);
+  inference.function(inference.inputs);
 }
 
 void write_idx(const std::string& path, const std::vector<std::int64_t>& extents,

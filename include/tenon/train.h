@@ -82,6 +82,10 @@ struct TrainResult {
   std::string run_dir;  ///< "" when nothing was written
 };
 
+/// Steps that share a launch on a card when one takes so many seconds: a power of two from 1 to 32
+/// that fills about four milliseconds, for between two launches a card waits for some microseconds.
+TENON_API int steps_in_launch(double seconds);
+
 struct TrainOptions {
   int epochs = 5;
   std::int64_t max_steps = 0;  ///< ends earlier when > 0

@@ -385,12 +385,7 @@ void Fit::drain() {
   constexpr double kSecondsAhead = 0.1, kMostAhead = 128;
   const double each = seconds_since(drained_) / static_cast<double>(count);
   ahead_ = static_cast<std::size_t>(std::clamp(kSecondsAhead / each, 1.0, kMostAhead));
-  // Between two launches a card waits for some microseconds, 1 % of a millisecond's work.
-  constexpr double kSecondsOfLaunch = 4e-3, kMostAtOnce = 32;
-  const double at_once = std::ceil(std::clamp(kSecondsOfLaunch / each, 1.0, kMostAtOnce));
-  if (o_.steps_per_launch == 0)
-    at_once_ = std::max(
-        at_once_, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(at_once))));
+  if (o_.steps_per_launch == 0) at_once_ = std::max<std::int64_t>(at_once_, steps_in_launch(each));
   drained_ = Clock::now();
 }
 
@@ -553,6 +548,12 @@ TrainResult Fit::run() {
 }
 
 }  // namespace
+
+int steps_in_launch(double seconds) {
+  constexpr double kSecondsOfLaunch = 4e-3, kMost = 32;
+  const double steps = std::ceil(std::clamp(kSecondsOfLaunch / seconds, 1.0, kMost));
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(steps)));
+}
 
 Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
                  TrainOptions options) {

@@ -30,6 +30,17 @@ class DeviceCheck : public RegionCheck {
     CHECK(run_on_card(*kernel) == got);
   }
 
+  /// Map regions as one step, which the engine must claim.
+  std::unique_ptr<Kernel> together(const Engine& engine, const std::vector<Region>& regions) const {
+    Region joined;
+    joined.kind = RegionKind::Joined;
+    joined.parts = regions;
+    std::string why;
+    for (const Region& part : regions) CHECK_MESSAGE(engine.joins(part, values, &why), why);
+    CHECK_MESSAGE(engine.claims(joined, values, &why), why);
+    return engine.prepare(joined, values, 1);
+  }
+
   /// Compares the outputs of two runs.
   void compare_all(const std::vector<std::vector<std::byte>>& expected,
                    const std::vector<std::vector<std::byte>>& got, double tolerance) const {

@@ -16,23 +16,11 @@ DeviceCheck with_space(const Shape& space, bool rows = false) {
   return test::map_over<DeviceCheck>(space, rows);
 }
 
-void check(DeviceCheck& t, double tolerance = 2e-6) {
-  const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
-  t.check_device(cuda::map_engine(target), tolerance);
+const Engine& engine() {
+  return cuda::map_engine(DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target());
 }
 
-/// The regions as one step.
-std::unique_ptr<Kernel> together(const std::vector<Region>& regions, const DeviceCheck& t) {
-  const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
-  const Engine& engine = cuda::map_engine(target);
-  Region joined;
-  joined.kind = RegionKind::Joined;
-  joined.parts = regions;
-  std::string why;
-  for (const Region& region : regions) CHECK_MESSAGE(engine.joins(region, t.values, &why), why);
-  CHECK(engine.claims(joined, t.values, &why));
-  return engine.prepare(joined, t.values, 1);
-}
+void check(DeviceCheck& t, double tolerance = 2e-6) { t.check_device(engine(), tolerance); }
 
 }  // namespace
 
@@ -302,7 +290,7 @@ TEST_CASE("cuda map: sums that many blocks share are joined too, with the bits o
     t.reduce(t.compute(Op::Mul, F, x, x), Op::Sum, 1, F);
     regions.push_back(t.region);
   }
-  const auto kernel = together(regions, t);
+  const auto kernel = t.together(engine(), regions);
   CHECK(kernel->workspace_bytes > 0);
   if (!DeviceCheck::can_run()) return;
   const auto got = t.run_on_card(*kernel);
@@ -331,7 +319,7 @@ TEST_CASE("cuda map: several regions share a launch") {
   t.region.map.space = {64, 10};
   t.reduce(t.load(t.leaf(F, {64, 10})), Op::Sum, 1, F);
   regions.push_back(t.region);
-  const auto kernel = together(regions, t);
+  const auto kernel = t.together(engine(), regions);
   const std::string text = kernel->source();
   CHECK(text.find("__global__") == text.rfind("__global__"));
   CHECK(text.find("part2::sweep") == std::string::npos);  // equal updates are one function
@@ -360,7 +348,7 @@ TEST_CASE("cuda map: many regions take few launches") {
     t.store_to(t.compute(Op::Sub, F, t.load(p), step), t.broadcast(p), p);
     regions.push_back(t.region);
   }
-  const auto kernel = together(regions, t);
+  const auto kernel = t.together(engine(), regions);
   const std::string text = kernel->source();
   int launches = 0;
   for (std::size_t from = text.find("__global__"); from != std::string::npos;

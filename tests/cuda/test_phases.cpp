@@ -88,12 +88,7 @@ class Phases {
   std::string check() {
     const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
     const Engine& engine = cuda::map_engine(target);
-    Region joined;
-    joined.kind = RegionKind::Joined;
-    joined.parts = regions_;
-    std::string why;
-    for (const Region& region : regions_) CHECK_MESSAGE(engine.joins(region, t_.values, &why), why);
-    const auto kernel = engine.prepare(joined, t_.values, 1);
+    const auto kernel = t_.together(engine, regions_);
     std::string text = kernel->source();
     CHECK(text.find("__global__") == text.rfind("__global__"));
     if (!DeviceCheck::can_run()) return text;

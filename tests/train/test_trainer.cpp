@@ -302,3 +302,13 @@ TEST_CASE("trainer: limits of steps, options outside their range") {
   CHECK_THROWS_AS(toy::Session().fit({.schedule = "never"}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.resume = true}), ValueError);
 }
+
+TEST_CASE("steps in a launch: as many as fill four milliseconds, a power of two up to 32") {
+  CHECK(train::steps_in_launch(1) == 1);
+  CHECK(train::steps_in_launch(4e-3) == 1);
+  CHECK(train::steps_in_launch(3e-3) == 2);
+  CHECK(train::steps_in_launch(1e-3) == 4);
+  CHECK(train::steps_in_launch(0.9e-3) == 8);
+  CHECK(train::steps_in_launch(1e-6) == 32);
+  CHECK(train::steps_in_launch(0) == 32);
+}
