@@ -55,6 +55,7 @@ class Accesses {
   const char* by_sample(ValueId id, const Shape& shape) {
     const Value& value = values_[at(id)];
     if (value.dtype != DType::Float32) return "is not float32 throughout";
+    if (shape.numel() == 0) return "is empty";
     if (shape.rank() == 0 || shape[0] != samples_ || shape.numel() != value.shape.numel())
       return "has other samples";
     return add(id, shape.numel() / samples_ * 4);
@@ -262,6 +263,8 @@ class Chainer {
     for (const Chain& other : chains_)
       for (int s : chain.steps)
         if (has(other.steps, s)) return "one of the two is part of another";
+    if (chain.samples < kLeastSlices)
+      return cat(chain.samples, " samples do not make ", kLeastSlices, " slices");
     std::vector<ChainAccess> accesses;
     for (const Region& part : chain.parts)
       if (const char* why = list_accesses(part, p_.values, chain.samples, accesses))
@@ -269,10 +272,9 @@ class Chainer {
     const std::int64_t each = handed_on(chain);
     if (each * chain.samples < kLeastBytes)
       return cat("the ", size_text(each * chain.samples), " in between stay in cache anyway");
+    if (each > kSliceBytes)
+      return cat("the ", size_text(each), " in between of a single sample do not stay in cache");
     const std::int64_t slice = slice_of(chain);
-    if (slice == 0)
-      return cat(chain.samples, " samples of ", size_text(each), " do not make ", kLeastSlices,
-                 " slices that fit into cache");
     if (filters(chain) * kFilterCost > slice * each)
       return "its filters are packed again for each slice, which costs more";
     if (stands_between(chain.steps[0], chain.steps[1])) return "another step stands between";
@@ -303,11 +305,10 @@ class Chainer {
     return bytes;
   }
 
-  // Samples of a slice: a power of two; 0 when there is none that serves.
+  // Samples of a slice: a power of two.
   std::int64_t slice_of(const Chain& chain) const {
     const std::int64_t each = handed_on(chain);
     std::int64_t slice = 1;
-    if (each > kSliceBytes || chain.samples < kLeastSlices) return 0;
     while (2 * slice * each <= kSliceBytes && chain.samples >= 2 * slice * kLeastSlices) slice *= 2;
     return slice;
   }
