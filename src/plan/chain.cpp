@@ -230,9 +230,9 @@ class Chainer {
     // Everybody else who reads it gets it from a chain as well.
     for (int s : readers(made))
       if (s != chain.steps[0] && !is_made_there(s, conv)) return false;
+    const Times times = contracted();
     for (int s = 0; s < size(); ++s) {
       if (has(chain.steps, s) || !changes_input(s, r)) continue;
-      const Times times = contracted();
       for (int member : chain.steps)
         if (times.reaches(times.node(s), times.node(member))) return false;
     }
@@ -265,10 +265,6 @@ class Chainer {
         if (has(other.steps, s)) return "one of the two is part of another";
     if (chain.samples < kLeastSlices)
       return cat(chain.samples, " samples do not make ", kLeastSlices, " slices");
-    std::vector<ChainAccess> accesses;
-    for (const Region& part : chain.parts)
-      if (const char* why = list_accesses(part, p_.values, chain.samples, accesses))
-        return cat(part.title, " ", why);
     const std::int64_t each = handed_on(chain);
     if (each * chain.samples < kLeastBytes)
       return cat("the ", size_text(each * chain.samples), " in between stay in cache anyway");

@@ -336,58 +336,49 @@ typename V::reg load_words(const void* src, std::int64_t index, int count, bool 
   return round ? V::round_bf16(value) : value;
 }
 
+// dst[step * width + i] = word `step` of row i for i < count, zero up to width; words(i, s0, n) are
+// n words of row i from step s0 on.
+template <class V, class Words>
+void transpose_rows(int count, std::int64_t steps, float* dst, int width, Words words) {
+  constexpr int L = V::lanes;
+  for (int i0 = 0; i0 < width; i0 += L) {
+    const int filled = count - i0 < L ? count - i0 : L;
+    const int stored = width - i0 < L ? width - i0 : L;
+    for (std::int64_t s0 = 0; s0 < steps; s0 += L) {
+      const int n = steps - s0 < L ? static_cast<int>(steps - s0) : L;
+      typename V::reg r[L];
+      for (int i = 0; i < L; ++i) r[i] = i < filled ? words(i0 + i, s0, n) : V::zero();
+      V::transpose(r);
+      float* out = dst + s0 * width + i0;
+      for (int s = 0; s < n; ++s) V::store_part(out + s * width, r[s], stored);
+    }
+  }
+}
+
 template <class V, bool Pairs, DType D>
 void pack_transposed_as(const RowSource& source, std::int64_t k, bool round, float* dst,
                         int width) {
   constexpr int L = V::lanes;
-  constexpr int per_word = Pairs ? 2 : 1;
-  const std::int64_t steps = (k + per_word - 1) / per_word;
-  for (int i0 = 0; i0 < width; i0 += L) {
-    const int filled = source.count - i0 < L ? source.count - i0 : L;
-    const int stored = width - i0 < L ? width - i0 : L;
-    for (std::int64_t s0 = 0; s0 < steps; s0 += L) {
-      const int words = steps - s0 < L ? static_cast<int>(steps - s0) : L;
-      typename V::reg r[L];
-      for (int i = 0; i < L; ++i) {
-        if (i >= filled) {
-          r[i] = V::zero();
-        } else if constexpr (Pairs) {
-          const std::int64_t left = k - 2 * s0;
-          r[i] = V::template pack_pairs<D>(source.rows[i0 + i], 2 * s0,
-                                           left < 2 * L ? static_cast<int>(left) : 2 * L);
-        } else {
-          r[i] = load_words<V, D>(source.rows[i0 + i], s0, words, round);
-        }
-      }
-      V::transpose(r);
-      float* out = dst + s0 * width + i0;
-      for (int s = 0; s < words; ++s) V::store_part(out + s * width, r[s], stored);
+  const auto words = [&](int row, std::int64_t s0, int n) {
+    if constexpr (Pairs) {
+      const std::int64_t left = k - 2 * s0;
+      return V::template pack_pairs<D>(source.rows[row], 2 * s0,
+                                       left < 2 * L ? static_cast<int>(left) : 2 * L);
+    } else {
+      return load_words<V, D>(source.rows[row], s0, n, round);
     }
-  }
+  };
+  transpose_rows<V>(source.count, Pairs ? (k + 1) / 2 : k, dst, width, words);
 }
 
 template <class V, DType D>
 void zip_transposed_as(const RowSource& lo, const void* const* hi, std::int64_t k, float* dst,
                        int width) {
-  constexpr int L = V::lanes;
-  for (int i0 = 0; i0 < width; i0 += L) {
-    const int filled = lo.count - i0 < L ? lo.count - i0 : L;
-    const int stored = width - i0 < L ? width - i0 : L;
-    for (std::int64_t s0 = 0; s0 < k; s0 += L) {
-      const int words = k - s0 < L ? static_cast<int>(k - s0) : L;
-      typename V::reg r[L];
-      for (int i = 0; i < L; ++i) {
-        r[i] = V::zero();
-        if (i >= filled) continue;
-        const typename V::reg upper =
-            hi == nullptr ? V::zero() : V::template load_as<D>(hi[i0 + i], s0, words);
-        r[i] = V::zip_pairs(V::template load_as<D>(lo.rows[i0 + i], s0, words), upper);
-      }
-      V::transpose(r);
-      float* out = dst + s0 * width + i0;
-      for (int s = 0; s < words; ++s) V::store_part(out + s * width, r[s], stored);
-    }
-  }
+  transpose_rows<V>(lo.count, k, dst, width, [&](int row, std::int64_t s0, int n) {
+    const typename V::reg upper =
+        hi == nullptr ? V::zero() : V::template load_as<D>(hi[row], s0, n);
+    return V::zip_pairs(V::template load_as<D>(lo.rows[row], s0, n), upper);
+  });
 }
 
 template <class V>
