@@ -28,7 +28,8 @@ struct Options {
   std::string only = "lenet5_b64,keras_cnn_b128,fcn_r", phase = "train", precision = "fp32", json,
               device = "cpu", tune = "read";
   int threads = 0;
-  double budget = 1.0;
+  double budget = 1.0, clip_norm = 0;
+  std::vector<std::string> without;
 };
 
 struct Workload {
@@ -137,7 +138,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
   reset_peak();
   set_precision(precision_from_name(precision));
   const Clock::time_point start = Clock::now();
-  Step step = make_step(phase, wanted.model, wanted.batch);
+  Step step = make_step(phase, wanted.model, wanted.batch, options.clip_norm);
   step.function(step.inputs);
   synchronize();
   const double setup = seconds_since(start);
@@ -161,6 +162,8 @@ std::string run_row(const std::string& name, const std::string& phase, const std
       .member("setup_s", rounded(setup, 4))
       .member("planned_mb", rounded(planned, 1));
   json.member("device", current_device().str());
+  if (phase == "train" && options.clip_norm > 0) json.member("clip_norm", options.clip_norm);
+  if (!options.without.empty()) json.member("without", join(options.without, ","));
   if (on_card)
     json.member("steps_per_launch", timing.steps_per_launch).member("tune", options.tune);
   json.member("cpu", info.cpu).member("isa", info.isa).member("threads", threads()).close_object();
@@ -175,6 +178,7 @@ int run(const Options& options) {
     models::info(workload(names.back()).model);  // an unknown name is refused before anything runs
     start = end + 1;
   }
+  for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   set_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
@@ -217,6 +221,7 @@ Command bench_command() {
                        "One model in four ways."},
                       {"tenon bench --device cuda --precision bf16 --tune write",
                        "Times engines first, and keeps what is fastest for later runs."},
+                      {"tenon bench --without fuse", "What a pass is worth."},
                       {"tenon bench --only mlp:784-300-10_b256 --threads 1 --json rows.jsonl",
                        "Any model with any batch; rows are added to a file."}};
   command.option(options->only, "--only", "NAME[,NAME]",
@@ -228,6 +233,12 @@ Command bench_command() {
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.option(options->budget, "--budget", "SECONDS", "timed for each row", "1");
+  command.option(options->clip_norm, "--clip-norm", "X",
+                 "clip the gradients of training steps to this norm", "off");
+  command.option(
+      options->without, "--without", "PASS",
+      "switch a pass off (tenon inspect MODEL passes lists them); may be given again and "
+      "again");
   command.option(options->json, "--json", "FILE", "add the rows to this file too").completes =
       Completes::Files;
   command.run = [options] { return run(*options); };

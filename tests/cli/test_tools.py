@@ -50,6 +50,11 @@ class Looking(CommandTest):
             self.assertEqual(list(row), fields)
             self.assertGreaterEqual(row["ms"], row["ms_min"])
         self.assertEqual((self.folder / "rows.jsonl").read_text(), out)
+        clipped = self.json("bench", "--only", "lenet5_b4", "--budget", "0.02", "--clip-norm", "0.5", "--without", "fuse",
+                            "--without", "order")
+        self.assertEqual((clipped["clip_norm"], clipped["without"]), (0.5, "fuse,order"))
+        self.assertEqual(list(clipped), fields[:12] + ["clip_norm", "without"] + fields[12:])
+        self.fails(2, "bench", "--only", "lenet5_b4", "--without", "fuze", says="did you mean 'fuse'?")
 
     def test_doctor(self):
         text = self.ok("doctor", "--quick").out
