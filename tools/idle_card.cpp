@@ -77,9 +77,6 @@ TENON_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attrib
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       *value = card.arch % 10;
       return CUDA_SUCCESS;
-    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
-      *value = 1;
-      return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       *value = card.shared_kib << 10;
       return CUDA_SUCCESS;
@@ -168,10 +165,6 @@ TENON_EXPORT CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfun
 }
 TENON_EXPORT CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
                                      unsigned, unsigned, CUstream, void**, void**) {
-  return CUDA_SUCCESS;
-}
-TENON_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, unsigned,
-                                                unsigned, unsigned, unsigned, CUstream, void**) {
   return CUDA_SUCCESS;
 }
 TENON_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int,

@@ -43,30 +43,41 @@ class Phaser {
     return engine != nullptr && engine->joins(region, p_.values, &why);
   }
 
+  /// Makes one of the two rows that gain most by it.
   bool grow() {
-    for (std::size_t a = 0; a < rows_.size(); ++a)
-      for (std::size_t b = 0; b < rows_.size(); ++b)
-        if (a != b && try_row(a, b)) return true;
-    return false;
+    double most = 0;
+    std::size_t a = 0, b = 0;
+    for (std::size_t k = 0; k < rows_.size(); ++k)
+      for (std::size_t n = 0; n < rows_.size(); ++n) {
+        const double gain = k == n ? 0 : gain_of(rows_[k], rows_[n]);
+        if (gain <= most) continue;
+        most = gain;
+        a = k;
+        b = n;
+      }
+    if (most == 0) return false;
+    Row &first = rows_[a], &second = rows_[b];
+    times_.contract_in_a_row(times_.node(first.steps[0]), times_.node(second.steps[0]));
+    first = {in_a_row(first, second), first.saved + second.saved + most};
+    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(b));
+    return true;
   }
 
-  bool try_row(std::size_t a, std::size_t b) {
-    Row &first = rows_[a], &second = rows_[b];
-    const int from = times_.node(first.steps[0]), to = times_.node(second.steps[0]);
-    const std::vector<int>& after = times_.after(from);
-    if (!std::binary_search(after.begin(), after.end(), to)) return false;
-    std::string why;
+  static std::vector<int> in_a_row(const Row& first, const Row& second) {
     std::vector<int> both = first.steps;
     both.insert(both.end(), second.steps.begin(), second.steps.end());
-    const double saved = may_wait(from, to, &why) ? saves(both, &why) : 0;
-    if (saved <= first.saved + second.saved) {
-      if (!why.empty()) refused_[second.steps[0]].insert(std::move(why));
-      return false;
-    }
-    first = {std::move(both), saved};
-    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(b));
-    times_.contract_in_a_row(from, to);
-    return true;
+    return both;
+  }
+
+  double gain_of(const Row& first, const Row& second) {
+    const int from = times_.node(first.steps[0]), to = times_.node(second.steps[0]);
+    const std::vector<int>& after = times_.after(from);
+    if (!std::binary_search(after.begin(), after.end(), to)) return 0;
+    std::string why;
+    const double saved = may_wait(from, to, &why) ? saves(in_a_row(first, second), &why) : 0;
+    if (saved > first.saved + second.saved) return saved - first.saved - second.saved;
+    if (!why.empty()) refused_[second.steps[0]].insert(std::move(why));
+    return 0;
   }
 
   /// Whether nothing but the two becomes later by their being one.

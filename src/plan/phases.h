@@ -1,6 +1,6 @@
 // Phases: a map step that waits for another becomes a later phase of its launch, where a launch in
-// phases is expected to take less time than two. A reduction to a scalar, what is computed from the
-// scalar and the element-wise steps that read that are one launch so: clipping by a norm, say.
+// phases is expected to take less time than two. What a short row comes to and the element-wise
+// steps that read that are one launch so: the factor of clipping by a norm and the updates, say.
 //
 // Engines weigh (Engine::saves); here stands who may wait for whom. Nothing else than the two is
 // ever put off.

@@ -62,8 +62,8 @@ CUfunction Card::compile(const std::string& text, const std::string& entry) {
   auto* size = symbol<int(void*, std::size_t*)>(nvrtc_, "nvrtcGetCUBINSize");
   auto* get = symbol<int(void*, char*)>(nvrtc_, "nvrtcGetCUBIN");
   auto* destroy = symbol<int(void**)>(nvrtc_, "nvrtcDestroyProgram");
-  const char* const names[] = {"cuda/kernels/intrinsics.cuh", "cuda/kernels/phases.cuh",
-                               "scalar/convert.h", "scalar/config.h"};
+  const char* const names[] = {"cuda/kernels/intrinsics.cuh", "scalar/convert.h",
+                               "scalar/config.h"};
   std::vector<std::string> texts;
   std::vector<const char*> pointers;
   for (const char* name : names) texts.push_back(header(name));
@@ -74,8 +74,7 @@ CUfunction Card::compile(const std::string& text, const std::string& entry) {
   const std::string arch = "--gpu-architecture=sm_" + std::to_string(10 * major + minor);
   const char* const options[] = {arch.c_str(), "--std=c++17"};
   void* program = nullptr;
-  create(&program, text.c_str(), "test.cu", static_cast<int>(pointers.size()), pointers.data(),
-         names);
+  create(&program, text.c_str(), "test.cu", 3, pointers.data(), names);
   const int result = build(program, 2, options);
   std::size_t bytes = 0;
   log_size(program, &bytes);

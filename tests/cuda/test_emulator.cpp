@@ -287,60 +287,6 @@ std::set<std::string> device_functions(const std::string& path) {
   return names;
 }
 
-// Each block leaves its number plus what it found; the last to come doubles the sum of all, which
-// all then read.
-const char* const two_phases = R"(
-#include "cuda/kernels/phases.cuh"
-using namespace tenon::cuda;
-extern "C" __global__ void __launch_bounds__(64) sums(Gate* gate, float* parts, float* total,
-                                                      float* y) {
-  if (phase_runs(0)) {
-    if (threadIdx.x == 33) parts[blockIdx.x] += blockIdx.x + 1;
-    if (comes_last(gate)) {
-      if (threadIdx.x == 0) {
-        *total = 0;
-        for (unsigned b = 0; b < gridDim.x; ++b) *total += parts[b];
-        *total *= 2;
-      }
-      open_gate(gate);
-    }
-  }
-  if (phase_runs(1)) {
-    y[blockIdx.x * 64 + threadIdx.x] = *total;
-    if (comes_last(gate)) open_gate(gate);
-  }
-  if (phase_runs(2)) {
-    if (threadIdx.x == 0) parts[blockIdx.x] = y[(gridDim.x - 1 - blockIdx.x) * 64];
-  }
-})";
-
-TEST_CASE("blocks of a cooperative launch wait for one another, however often it runs") {
-  Card* gpu = card();
-  if (gpu == nullptr) return;
-  const unsigned blocks = 30;
-  Array<unsigned> gate({0, 0});
-  Array<float> parts(std::vector<float>(blocks, 0)), total({0}),
-      y(std::vector<float>(blocks * 64, NAN));
-  auto* sums = gpu->compile(two_phases, "sums");
-  void* params[] = {&gate.address(), &parts.address(), &total.address(), &y.address()};
-  float expected = 0;
-  for (int run = 0; run < 20; ++run) {
-    parts.set(std::vector<float>(blocks, static_cast<float>(run)));
-    gpu->check(
-        gpu->call.cuLaunchCooperativeKernel(sums, blocks, 1, 1, 64, 1, 1, 0, gpu->stream, params));
-    expected = 2 * (blocks * (blocks + 1) / 2.0f + static_cast<float>(blocks) * run);
-    CHECK(y.get() == std::vector<float>(blocks * 64, expected));
-    CHECK(parts.get() == std::vector<float>(blocks, expected));
-  }
-  CHECK(gate.get() == std::vector<unsigned>{0, 40});
-  if (!gpu->emulated) return;  // where the card would hang or the driver refuse
-  CHECK(
-      gpu->call.cuLaunchCooperativeKernel(sums, 1 << 20, 1, 1, 64, 1, 1, 0, gpu->stream, params) ==
-      tenon::cuda::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-  CHECK(gpu->launch(sums, {2}, {64}, {params[0], params[1], params[2], params[3]}) ==
-        tenon::cuda::CUDA_ERROR_LAUNCH_FAILED);
-}
-
 TEST_CASE("the emulator has every intrinsic, and no other") {
   std::set<std::string> theirs = device_functions("src/cuda/kernels/intrinsics.cuh");
   theirs.erase("shared_address");  // serves the other functions

@@ -84,6 +84,10 @@ class Phases {
     end();
   }
 
+  /// Whether one launch can do them, of which there are several; if not, *why says why.
+  bool may_share(std::string* why) const {
+    return cuda::map_engine(cuda::Target()).saves(regions_, t_.values, why) > 0;
+  }
   /// One launch, whose text is returned; its bits are those of a launch for each region.
   std::string check() {
     const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
@@ -109,38 +113,33 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Clipping by the norm of parameters of these sizes; `last` is the row.
-std::string clipped(const std::vector<std::int64_t>& sizes, std::int64_t last) {
+/// Updates of parameters of these sizes, behind a row of `last` elements that says by how much.
+std::string updates(const std::vector<std::int64_t>& sizes, std::int64_t last) {
   Phases phases;
-  std::vector<std::pair<ValueId, ValueId>> parameters;
-  std::vector<ValueId> sums;
+  const ValueId row = phases.t().leaf(F, {last});
+  const ValueId norm = phases.root_of_row(row, last, {phases.t().leaf(F, {}, 1, 4)});
+  phases.next_phase();
   for (const std::int64_t n : sizes) {
     const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
     phases.t().overwritten(x);
-    parameters.emplace_back(x, g);
-    sums.push_back(phases.squares(g, n));
+    phases.update(x, g, norm, n);
   }
-  phases.next_phase();
-  const ValueId row = phases.t().leaf(F, {last});
-  const ValueId norm = phases.root_of_row(row, last, sums);
-  phases.next_phase();
-  for (std::size_t k = 0; k < sizes.size(); ++k)
-    phases.update(parameters[k].first, parameters[k].second, norm, sizes[k]);
   return phases.check();
 }
 
 }  // namespace
 
 TEST_CASE("cuda phases: a norm and updates of parameters of many sizes") {
+  // The last has many more blocks than the card holds.
   const std::vector<std::vector<std::int64_t>> all = {
-      {235200, 300, 3000, 10}, {1, 7, 0, 4097, 1031}, {70001}, {12, 12, 12, 12}, {0, 5000}};
+      {235200, 300, 3000, 10}, {1, 7, 0, 4097, 1031}, {70001}, {12, 12, 12, 12}, {0, 5000},
+      {3000000, 5, 1100000}};
   for (const std::vector<std::int64_t>& sizes : all) {
     CAPTURE(sizes.size());
     CAPTURE(sizes[0]);
-    const std::string text = clipped(sizes, 130);
-    CHECK(contains(text, "comes_last"));
-    CHECK(contains(text, "phase_runs(1)"));
-    CHECK_FALSE(contains(text, "phase_runs(2)"));  // the last block is a phase of its own
+    const std::string text = updates(sizes, 130);
+    CHECK(contains(text, "phase1(a, block); block += gridDim.x"));
+    CHECK_FALSE(contains(text, "ends_last"));
   }
 }
 
@@ -155,69 +154,123 @@ TEST_CASE("cuda phases: the last block ends a launch") {
   phases.next_phase();
   phases.root_of_row(row, 40, {norm, sums[0]});
   const std::string text = phases.check();
-  CHECK(contains(text, "ends_last(&tenon::cuda::gates"));
-  CHECK_FALSE(contains(text, "comes_last"));
+  CHECK(contains(text, "ends_last(&tenon::cuda::arrivals"));
 }
 
 TEST_CASE("cuda phases: without reductions") {
-  for (const bool more : {false, true}) {
-    CAPTURE(more);
-    Phases phases;
-    const std::int64_t n = 6001;
-    const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
-    phases.t().overwritten(x);
-    phases.update(x, g, phases.t().leaf(F, {}), n);
-    phases.next_phase();
-    phases.begin({1});
-    View first;
-    const int element = phases.t().load(x, &first);
-    const ValueId scalar = phases.t().store(phases.t().compute(Op::Exp, F, element));
-    phases.end();
-    phases.next_phase();
-    if (more) phases.update(x, g, scalar, n);
-    CHECK(contains(phases.check(), "comes_last") == more);
-  }
+  Phases phases;
+  const std::int64_t n = 6001;
+  const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
+  phases.t().overwritten(x);
+  phases.update(x, g, phases.t().leaf(F, {}), n);
+  phases.next_phase();
+  phases.begin({1});
+  View first;
+  const int element = phases.t().load(x, &first);
+  phases.t().store(phases.t().compute(Op::Exp, F, element));
+  phases.end();
+  const std::string text = phases.check();
+  CHECK(contains(text, "ends_last"));
+  // x changes in the launch: no load of it may stand for memory that does not.
+  CHECK_FALSE(contains(text, "load_constant_row<4>(x0"));
 }
 
-TEST_CASE("cuda phases: one block's work before everybody's, and all of it one block's") {
-  for (const bool more : {false, true}) {
-    CAPTURE(more);
-    Phases phases;
-    const ValueId row = phases.t().leaf(F, {300});
-    ValueId norm = phases.root_of_row(row, 300, {});
+TEST_CASE("cuda phases: all of it one block's work") {
+  Phases phases;
+  const ValueId row = phases.t().leaf(F, {300});
+  ValueId norm = phases.root_of_row(row, 300, {});
+  for (int k = 0; k < 2; ++k) {
     phases.next_phase();
     norm = phases.root_of_row(row, 300, {norm});
-    phases.next_phase();
-    for (const std::int64_t n : {5000, 33}) {
-      if (!more) break;
-      const ValueId x = phases.t().leaf(F, {n});
-      phases.t().overwritten(x);
-      phases.update(x, phases.t().leaf(F, {n}), norm, n);
+  }
+  const std::string text = phases.check();
+  CHECK_FALSE(contains(text, "ends_last"));
+  CHECK_FALSE(contains(text, "gridDim.x; block"));
+}
+
+TEST_CASE("cuda phases: a row for all, the work of many, and the last block's") {
+  Phases phases;
+  const ValueId row = phases.t().leaf(F, {300}), x = phases.t().leaf(F, {20000}),
+                g = phases.t().leaf(F, {20000});
+  phases.t().overwritten(x);
+  const ValueId norm = phases.root_of_row(row, 300, {});
+  phases.next_phase();
+  phases.update(x, g, norm, 20000);
+  const ValueId sum = phases.squares(g, 20000);
+  phases.next_phase();
+  phases.root_of_row(row, 300, {norm, sum});
+  const std::string text = phases.check();
+  CHECK(contains(text, "phase0(a, block); block += 1"));
+  CHECK(contains(text, "ends_last"));
+}
+
+TEST_CASE("cuda phases: a row that every block makes for itself, and where none may") {
+  struct Case {
+    const char* what;
+    bool by_all, elements = false, reads_elements = false, in_place = false, written_later = false,
+                 own_elements = false;
+    std::int64_t length = 300;
+  };
+  const std::vector<Case> cases = {
+      {"only a scalar", true},
+      {"elements too", true, true},
+      {"elements that the row itself is made of", false, true, false, false, false, true},
+      {"elements that are read afterwards", false, true, true},
+      {"a scalar that is updated", false, false, false, true},
+      {"a row that is written afterwards", false, false, false, false, true},
+      {"a long row", false, false, false, false, false, false, 5000}};
+  for (const Case& c : cases) {
+    CAPTURE(std::string(c.what));
+    Phases phases;
+    DeviceCheck& t = phases.t();
+    const std::int64_t n = c.length;
+    const ValueId row = t.leaf(F, {n}), weights = t.leaf(F, {n}), count = t.leaf(F, {1}, 1, 4);
+    phases.begin({n});
+    const int sum = t.row_reduce(Op::Sum, t.compute(Op::Square, F, t.load(row)), F);
+    const int norm =
+        t.compute(Op::Sqrt, F, t.compute(Op::Add, F, sum, t.load(count, nullptr, true)));
+    const ValueId factor = t.store(norm);
+    if (c.in_place) {
+      t.overwritten(count);
+      t.store_to(norm, t.broadcast(count), count);
     }
-    if (!more) phases.root_of_row(row, 300, {norm});
-    const std::string text = phases.check();
-    CHECK(contains(text, "comes_last") == more);
-    CHECK(contains(text, "Gate gates") == more);
+    if (c.elements) {
+      const ValueId changed = c.own_elements ? row : weights;
+      t.overwritten(changed);
+      const int step = t.compute(Op::Div, F, t.load(row), norm);
+      t.store_to(t.compute(Op::Sub, F, t.load(changed), step), t.broadcast(changed), changed);
+    }
+    phases.end();
+    phases.next_phase();
+    const ValueId x = t.leaf(F, {5000}), g = t.leaf(F, {5000});
+    t.overwritten(x);
+    phases.update(x, g, factor, 5000);
+    if (c.reads_elements) phases.update(t.output(F, {n}), weights, factor, n);
+    if (c.written_later) {
+      t.overwritten(row);
+      phases.update(row, t.leaf(F, {n}), factor, n);
+    }
+    std::string why;
+    CHECK(phases.may_share(&why) == c.by_all);
+    if (!c.by_all) continue;
+    CHECK(contains(phases.check(), "if (blockIdx.x == 0)") == c.elements);
   }
 }
 
-TEST_CASE("cuda phases: many phases, each of which reads what the one before wrote") {
+TEST_CASE("cuda phases: blocks that would have to wait for one another") {
   Phases phases;
   const std::int64_t n = 30000;
   const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
   phases.t().overwritten(x);
-  for (int round = 0; round < 3; ++round) {
-    const ValueId sum = phases.squares(x, n);
-    phases.next_phase();
-    const ValueId norm = phases.root_of_row(phases.t().leaf(F, {9}), 9, {sum});
-    phases.next_phase();
-    phases.update(x, g, norm, n);
-    phases.next_phase();
-  }
-  const std::string text = phases.check();
-  CHECK(contains(text, "phase_runs(3)"));
-  // x changes in the launch: no load of it may stand for memory that does not.
-  CHECK_FALSE(contains(text, "load_constant_row<4>(x0"));
+  const ValueId sum = phases.squares(x, n);
+  phases.next_phase();
+  const ValueId norm = phases.root_of_row(phases.t().leaf(F, {9}), 9, {sum});
+  std::string why;
+  CHECK(phases.may_share(&why));
+  phases.next_phase();
+  phases.update(x, g, norm, n);
+  CHECK_FALSE(phases.may_share(&why));
+  CHECK(why == "in one launch blocks would have to wait for one another");
 }
 
 // ---- Training

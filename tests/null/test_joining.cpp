@@ -139,57 +139,44 @@ TEST_CASE("joining: without phases, clipping by the norm takes three launches wi
   }
 }
 
-TEST_CASE("joining: clipping and the updates are phases of one launch") {
-  const auto apart = planned("mlp:784-300-10", 1, kNoPhases),
-             clipped = planned("mlp:784-300-10", 1);
-  const std::string text = print_fusion(*clipped);
-  INFO(text);
-  CHECK(launches(clipped) + 2 == launches(apart));
-  CHECK(contains(text, "each phase waits for the one before"));
-  CHECK(contains(text, "3 of these launches are phases of 1"));
-  const Region& all = update_of(*clipped);
-  CHECK(contains(all.title, "in 3 phases"));
-  CHECK(all.parts.front().phase == 0);
-  CHECK(contains(all.parts.front().title, "square+sum"));
-  CHECK(all.parts.back().phase == 2);
-  // What a phase leaves for the next is no input.
-  for (ValueId id : all.reads) {
-    if (clipped->values[static_cast<std::size_t>(id)].kind != Value::Kind::Arena) continue;
-    CHECK(std::find(all.writes.begin(), all.writes.end(), id) == all.writes.end());
-  }
-}
-
-TEST_CASE("joining: sums that need not wait for the last product do not become phases behind it") {
-  for (const char* model : {"lenet5", "keras_cnn"}) {
+TEST_CASE("joining: the factor of clipping is made by every block of the updates") {
+  // Where the sums of squares wait for the last product, and where they run beside it.
+  for (const char* model : {"mlp:784-300-10", "lenet5", "keras_cnn"}) {
     CAPTURE(std::string(model));
     const auto apart = planned(model, 1, kNoPhases), clipped = planned(model, 1);
-    INFO(print_fusion(*clipped));
+    const std::string text = print_fusion(*clipped);
+    INFO(text);
     CHECK(launches(clipped) + 1 == launches(apart));
     CHECK(longest_path(*clipped) < longest_path(*apart));
+    CHECK(contains(text, "2 of these launches are phases of 1"));
     const Region& all = update_of(*clipped);
     CHECK(contains(all.title, "in 2 phases"));
-    CHECK(contains(all.why, "it waits for more than the step before it, and for longer"));
+    CHECK(all.parts.front().phase == 0);
+    CHECK(contains(all.parts.front().title, "square+sum"));
+    CHECK(all.parts.back().phase == 1);
+    // What a phase leaves for the next is no input.
+    for (ValueId id : all.reads) {
+      if (clipped->values[static_cast<std::size_t>(id)].kind != Value::Kind::Arena) continue;
+      CHECK(std::find(all.writes.begin(), all.writes.end(), id) == all.writes.end());
+    }
   }
 }
 
 TEST_CASE("joining: why there are no phases") {
-  // One launch more where the card has no cooperative ones: the last block computes the factor.
-  const auto clipped = planned("mlp:784-300-10", 1);
-  cuda::Target target;
-  target.cooperative = false;
-  const auto alone = planned("mlp:784-300-10", 1, 0, target);
-  CHECK(launches(alone) == launches(clipped) + 1);
-  CHECK(contains(update_of(*alone).why, "the card does not let the blocks of a launch wait"));
+  const auto waits = planned("mlp:784-300-10", 1);
+  CHECK(contains(update_of(*waits).why, "in one launch blocks would have to wait"));
+  const auto beside = planned("lenet5", 1);
+  CHECK(contains(update_of(*beside).why,
+                 "it waits for more than the step before it, and for longer"));
   const auto large = planned("mlp:784-2048-2048-10", 1);
   CHECK(contains(update_of(*large).why, "they move more than the cache holds"));
-  const auto many = planned("mlp:784-64-64-64-64-64-64-64-64-64-64-64-64-64-64-10", 1);
+  const auto many = planned(
+      "mlp:784-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-10", 1);
   CHECK(contains(print_fusion(*many), "together they take more arguments than a launch"));
   // Without clipping, updates are epilogues and nothing changes.
   for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {
     CAPTURE(std::string(model));
     CHECK(launches(planned(model, 0)) == launches(planned(model, 0, kNoPhases)));
-    CHECK(contains(print_fusion(*planned(model, 0)),
-                   "blocks that wait for one another cost as much as a launch"));
   }
 }
 

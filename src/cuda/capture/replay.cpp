@@ -253,15 +253,13 @@ class GraphReplay final : public Replay {
   // Whether its launches may begin before what they wait for has ended, and those behind them
   // before they have. Not where it moves so many bytes that a launch is little beside it: a kernel
   // that waits holds a place on the multiprocessors, which keeps out steps that could run beside.
-  // Nor where blocks wait for one another, and so for places.
   bool may_overlap(const Step& step) const {
     const Region& region = step.region;
     std::int64_t moved = 0;
     for (ValueId id : region.writes) moved += bytes(static_cast<std::size_t>(id));
     if (region.kind != RegionKind::Opaque)  // those pick out of large values
       for (ValueId id : region.reads) moved += bytes(static_cast<std::size_t>(id));
-    return moved <= kLongStep && std::none_of(region.parts.begin(), region.parts.end(),
-                                              [](const Region& part) { return part.phase > 0; });
+    return moved <= kLongStep;
   }
 
   static std::vector<std::byte*> in_run(const Located& places, int run) {

@@ -55,7 +55,6 @@ Card describe(const Driver& api, int ordinal) {
   target.shared_bytes =
       attribute(api, card.device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   target.l2_bytes = attribute(api, card.device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-  target.cooperative = attribute(api, card.device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
   target.cublaslt = cublaslt_present();
   target.cudnn = cudnn_present();
   return card;

@@ -37,9 +37,9 @@ class MapKernel final : public Kernel {
           launch.arguments.words[static_cast<std::size_t>(word)] =
               first + static_cast<std::uint64_t>(number);
       }
-      if (launch.gate_word >= 0) {
-        static Tickets gates(kGates);
-        launch.arguments.words[static_cast<std::size_t>(launch.gate_word)] = gates.take(1);
+      if (launch.arrival_word >= 0) {
+        static Tickets arrivals(kArrivals);
+        launch.arguments.words[static_cast<std::size_t>(launch.arrival_word)] = arrivals.take(1);
       }
       launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
                            static_cast<std::uint32_t>(launch.threads),
@@ -108,21 +108,16 @@ class MapEngine final : public Engine {
   double saves(std::span<const Region> parts, std::span<const Value> values,
                std::string* why) const override {
     const PhaseSizes sizes = sizes_of(parts, values);
-    const auto phases = static_cast<int>(sizes.alone.size());
-    const int gates = static_cast<int>(
-        std::count(sizes.alone.begin() + std::min(phases, 1), sizes.alone.end(), false));
-    double saved = (phases - 1) * kLaunchCycles - gates * kGateCycles;
-    if (gates > 0 && sizes.alone[0]) saved += kGateCycles - kLoneGateCycles;
-    if (phases > 0 && sizes.alone.back() && gates + !sizes.alone[0] > 0) saved -= kLastBlockCycles;
-    if (!sizes.fits) {
+    double saved = (sizes.phases - 1) * kLaunchCycles;
+    if (sizes.by_all) saved -= kAgainCycles;
+    if (sizes.ends_last) saved -= kLastBlockCycles;
+    if (!sizes.wait_for_none) {
+      *why = "in one launch blocks would have to wait for one another";
+    } else if (!sizes.fits) {
       *why = "together they take more arguments than a launch";
-    } else if (gates > 0 && !target_.cooperative) {
-      *why = "the card does not let the blocks of a launch wait for one another";
     } else if (sizes.bytes > target_.l2_bytes) {
       *why = "they move more than the cache holds, beside which a launch is nothing";
-    } else if (saved <= 0) {
-      *why = "blocks that wait for one another cost as much as a launch";
-    } else {
+    } else if (saved > 0) {
       return saved / kCyclesAMicrosecond;
     }
     return 0;

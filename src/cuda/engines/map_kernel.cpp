@@ -21,7 +21,8 @@ namespace {
 constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose sweeps one block can do
 constexpr int kOneBlockThreads = 1024;
 constexpr int kJoinedThreads = 256;
-constexpr std::size_t kLaunchWords = 500;  // of 4096 bytes that a launch may take
+constexpr std::int64_t kLongestByAll = 4096;  // row that every block of a launch makes for itself
+constexpr std::size_t kLaunchWords = 500;     // of 4096 bytes that a launch may take
 
 /// "rows_max_sub_exp": what a profiler shows.
 std::string entry_name(const char* kind, const MapProgram& map) {
@@ -126,13 +127,15 @@ struct Titled {
 /// Parts side by side, each with a range of blocks; equal ones are one function.
 struct Side {
   std::string code, members;
-  std::string calls;  // for block number `block`, `start` being 0
+  std::string calls;  // for one block, `start` being 0; they return when it had any
   std::vector<Part> functions;
   std::int64_t blocks = 0;
 };
 
-/// Adds arguments and tickets to the launch. The functions are numbered from `first` on.
-Side side_by_side(std::span<const Titled> parts, std::size_t first, const std::string& block,
+/// Adds arguments and tickets to the launch. The functions are numbered from `first` on. Where few
+/// blocks stand for many (`phases`), a part has no more than there are, so that all of them have
+/// equal shares of a large one.
+Side side_by_side(std::span<const Titled> parts, std::size_t first, bool phases,
                   PrintedLaunch& launch) {
   struct Group {
     const Titled* first;
@@ -149,7 +152,8 @@ Side side_by_side(std::span<const Titled> parts, std::size_t first, const std::s
   for (std::size_t k = 0; k < groups.size(); ++k) {
     const std::size_t count = groups[k].members.size(), g = first + k;
     side.code += cat("// ", groups[k].first->title, "\n", in_namespace(groups[k].first->part, g));
-    side.members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long end", g,
+    const std::string limit = cat(phases ? "most" : "end", g);
+    side.members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long ", limit,
                         "[", count, "];\n");
     for (const Part* part : groups[k].members) {
       if (part->tickets > 0)
@@ -160,13 +164,16 @@ Side side_by_side(std::span<const Titled> parts, std::size_t first, const std::s
     }
     for (const Part* part : groups[k].members) {
       side.blocks += part->blocks;
-      launch.arguments.words.push_back(static_cast<std::uint64_t>(side.blocks));
+      launch.arguments.words.push_back(
+          static_cast<std::uint64_t>(phases ? part->blocks : side.blocks));
     }
-    side.calls +=
-        cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
-            "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g, "[k]);\n    if (",
-            block, " < end)\n      return tenon::cuda::part", g, "::sweep(a.part", g, "[k], ",
-            block, " - start, end - start);\n    start = end;\n  }\n");
+    const std::string end = cat("static_cast<unsigned>(a.", limit, "[k])"),
+                      block = phases ? "block" : "blockIdx.x";
+    side.calls += cat(
+        "#pragma unroll 1\n  for (int k = 0; k < ", count, "; ++k) {\n    const unsigned end = ",
+        phases ? cat("start + min(", end, ", gridDim.x)") : end, ";\n    if (", block,
+        " < end)\n      return tenon::cuda::part", g, "::sweep(a.part", g, "[k], ", block,
+        " - start, end - start)", phases ? ", true" : "", ";\n    start = end;\n  }\n");
     side.functions.push_back(groups[k].first->part);
   }
   return side;
@@ -182,7 +189,7 @@ int least_resident(std::span<const Part> parts) {
 PrintedLaunch launch_together(std::span<const Titled> parts) {
   PrintedLaunch launch;
   launch.threads = kJoinedThreads;
-  const Side side = side_by_side(parts, 0, "blockIdx.x", launch);
+  const Side side = side_by_side(parts, 0, false, launch);
   launch.blocks = side.blocks;
   launch.source.entry = cat("together_", side.functions.size());
   launch.source.text =
@@ -200,30 +207,42 @@ struct Phase {
   bool alone() const { return parts.size() == 1 && parts[0].part.blocks == 1; }
 };
 
-/// Phases one after another in one launch. A phase that is one block's work is done by the last
-/// block of the phase before, while the others wait for it.
+/// Phases of one launch, in which no block waits for another: every block makes a row for itself
+/// (`by_all`), then comes the work of many blocks, then the last block to end does what is one
+/// block's work. Without work of many, it is all one block's.
 class PhasePrinter {
  public:
-  explicit PhasePrinter(std::span<const Phase> phases) : phases_(phases) {
-    for (const Phase& phase : phases) wide_.push_back(phase.alone() ? 0 : 1);
-    one_block_ = std::count(wide_.begin(), wide_.end(), 1) == 0;
-    wide_[0] = 1;
+  PhasePrinter(std::span<const Phase> phases, bool by_all)
+      : phases_(phases), by_all_(by_all), wide_(by_all ? 1 : 0) {
     launch_.threads = kJoinedThreads;
-    launch_.blocks = 0;
-    launch_.resident = std::count(wide_.begin(), wide_.end(), 1) > 1;
+    launch_.resident = by_all;
   }
 
   PrintedLaunch print() {
     for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
-    if (!one_block_) add_gate();
-    print_calls();
+    const bool one_block = phases_[wide_].alone(), ends = !one_block && wide_ + 1 < phases_.size();
+    if (by_all_) {
+      print_loop(0, "0", "1");
+      calls_ += "  __syncthreads();\n";
+    }
+    print_loop(wide_, "blockIdx.x", "gridDim.x");
+    if (ends) {
+      launch_.arrival_word = static_cast<int>(launch_.arguments.words.size());
+      launch_.arguments.words.push_back(0);
+      members_ += "  long long arrival;\n";
+      calls_ += "  if (!tenon::cuda::ends_last(&tenon::cuda::arrivals[a.arrival])) return;\n";
+    }
+    for (std::size_t p = wide_ + 1; p < phases_.size(); ++p) {
+      if (one_block || p != wide_ + 1) calls_ += "  __syncthreads();\n";
+      print_loop(p, "0", "1");
+    }
     launch_.source.entry = cat("phases_", phases_.size());
     launch_.source.effort = static_cast<int>(functions_.size()) / 2;
     launch_.source.text =
-        cat("// Regions in phases, each of which waits for the one before.\n",
-            includes_of(functions_), "#include \"cuda/kernels/phases.cuh\"\n",
-            "\nnamespace tenon::cuda {\n\n", code_, "struct Arguments {\n", members_, "};\n\n",
-            one_block_ ? "" : cat("__device__ Gate gates[", kGates, "];\n\n"), dispatch_,
+        cat("// Regions in phases.\n", includes_of(functions_),
+            "#include \"cuda/kernels/phases.cuh\"\n", "\nnamespace tenon::cuda {\n\n", code_,
+            "struct Arguments {\n", members_, "};\n\n",
+            ends ? cat("__device__ unsigned arrivals[", kArrivals, "];\n\n") : "", dispatch_,
             "}  // namespace tenon::cuda\n\n",
             head(launch_.source.entry, launch_.threads, least_resident(functions_)), calls_, "}\n");
     return std::move(launch_);
@@ -231,61 +250,24 @@ class PhasePrinter {
 
  private:
   void add_functions(std::size_t p) {
-    const Side side = side_by_side(phases_[p].parts, functions_.size(), "block", launch_);
+    const Side side = side_by_side(phases_[p].parts, functions_.size(), true, launch_);
     code_ += side.code;
-    members_ += cat(side.members, "  long long blocks", p, ";\n");
-    launch_.arguments.words.push_back(static_cast<std::uint64_t>(side.blocks));
+    members_ += side.members;
     functions_.insert(functions_.end(), side.functions.begin(), side.functions.end());
-    dispatch_ +=
-        cat("__device__ __forceinline__ void phase", p,
-            "(const Arguments& a, unsigned block) {\n  unsigned start = 0;\n", side.calls, "}\n\n");
-    if (wide_[p] != 0) launch_.blocks = std::max(launch_.blocks, side.blocks);
-  }
-
-  void add_gate() {
-    launch_.gate_word = static_cast<int>(launch_.arguments.words.size());
-    launch_.arguments.words.push_back(0);
-    members_ += "  long long gate;\n";
-  }
-
-  void print_calls() {
-    std::size_t p = 0;
-    for (int passes = 0; p < phases_.size(); ++passes) {
-      calls_ += cat("  if (tenon::cuda::phase_runs(", passes, ")) {\n");
-      print_loop(p++, "blockIdx.x", "gridDim.x");
-      std::size_t next = p;
-      while (next < phases_.size() && wide_[next] == 0) ++next;
-      if (one_block_) {
-        print_alone(p, next, true);
-      } else if (next < phases_.size()) {
-        calls_ += "    if (tenon::cuda::comes_last(&tenon::cuda::gates[a.gate])) {\n";
-        print_alone(p, next, false);
-        calls_ += "      tenon::cuda::open_gate(&tenon::cuda::gates[a.gate]);\n    }\n";
-      } else if (next > p) {
-        calls_ += "    if (tenon::cuda::ends_last(&tenon::cuda::gates[a.gate])) {\n";
-        print_alone(p, next, false);
-        calls_ += "    }\n";
-      }
-      calls_ += "  }\n";
-      p = next;
-    }
-  }
-
-  void print_alone(std::size_t from, std::size_t to, bool waits) {
-    for (std::size_t p = from; p < to; ++p) {
-      if (waits || p != from) calls_ += "    __syncthreads();\n";
-      print_loop(p, "0", "1");
-    }
+    dispatch_ += cat("// Whether there is such a block.\n__device__ __forceinline__ bool phase", p,
+                     "(const Arguments& a, unsigned block) {\n  unsigned start = 0;\n", side.calls,
+                     "  return false;\n}\n\n");
+    if (p == wide_) launch_.blocks = side.blocks;
   }
 
   void print_loop(std::size_t p, const char* first, const char* step) {
-    calls_ += cat("    for (unsigned block = ", first, "; block < a.blocks", p, "; block += ", step,
-                  ")\n      tenon::cuda::phase", p, "(a, block);\n");
+    calls_ += cat("  for (unsigned block = ", first, "; tenon::cuda::phase", p,
+                  "(a, block); block += ", step, ") {\n  }\n");
   }
 
   std::span<const Phase> phases_;
-  std::vector<char> wide_;
-  bool one_block_ = false;
+  const bool by_all_;
+  const std::size_t wide_;  // the phase that may be the work of many blocks
   PrintedLaunch launch_;
   std::vector<Part> functions_;
   std::string code_, members_, dispatch_, calls_;
@@ -370,26 +352,88 @@ Part joined_part(const Region& region, std::span<const Value> values, const Part
   return part;
 }
 
-/// Phases without parts that have something to do are left out.
-std::vector<Phase> phases_of(std::span<const Region> regions, std::span<const Value> values,
-                             PrintedMap& out) {
+bool is_one_of(ValueId value, std::span<const ValueId> values) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+/// Whether every block may make the row of the first phase for itself, at any time: what it comes
+/// to depends on nothing that the launch writes, and nothing else needs what becomes of its
+/// elements, which comes behind it.
+bool can_be_by_all(const Region& region, std::span<const Region> regions) {
+  const MapProgram& map = region.map;
+  if (!map.has_rows || !map.reduces.empty() || map.space.rank() != 1 ||
+      map.space.numel() > kLongestByAll)
+    return false;
+  const std::vector<int> depths = depths_of(map);
+  const int last = *std::max_element(depths.begin(), depths.end());
+  std::vector<ValueId> elements;
+  for (const MapStore& store : map.stores) {
+    const bool changes = loads(map, store.view.value);
+    if (map.instrs[at(store.source)].per_row) {
+      if (changes) return false;
+    } else {
+      if (!changes && depths[at(store.source)] != last) return false;
+      elements.push_back(store.view.value);
+    }
+  }
+  std::vector<char> counts(map.instrs.size(), 0);  // for what the row comes to
+  for (std::size_t i = map.instrs.size(); i-- > 0;) {
+    const MapInstr& instr = map.instrs[i];
+    if (instr.per_row || instr.code == MapCode::RowReduce) counts[i] = 1;
+    if (counts[i] == 0) continue;
+    if (instr.code == MapCode::Load && is_one_of(instr.view.value, elements)) return false;
+    for (const int arg : instr.args)
+      if (arg >= 0) counts[at(arg)] = 1;
+  }
+  for (const Region& other : regions) {
+    if (&other == &region) continue;
+    const std::vector<ValueId> written = written_by({&other, 1});
+    for (const MapInstr& instr : map.instrs)
+      if (instr.code == MapCode::Load && is_one_of(instr.view.value, written)) return false;
+    for (const ValueId value : elements)
+      if (loads(other.map, value) || is_one_of(value, written)) return false;
+  }
+  return true;
+}
+
+struct Phases {
+  std::vector<Phase> phases;  // those without parts that have something to do are left out
+  bool by_all = false;        // every block makes the first for itself
+  /// Whether no block of a launch of them needs to wait for another.
+  bool wait_for_none() const {
+    for (std::size_t p = by_all ? 2 : 1; p < phases.size(); ++p)
+      if (!phases[p].alone()) return false;
+    return true;
+  }
+};
+
+Phases phases_of(std::span<const Region> regions, std::span<const Value> values, PrintedMap& out) {
   const std::vector<ValueId> written = written_by(regions);
   std::map<int, Phase> by_number;
+  const Region* first = nullptr;
   for (const Region& region : regions) {
     Part part = joined_part(region, values, {kJoinedThreads, false, written}, out);
-    if (part.blocks > 0) by_number[region.phase].parts.push_back({std::move(part), region.title});
+    if (part.blocks == 0) continue;
+    if (first == nullptr || region.phase < first->phase) first = &region;
+    by_number[region.phase].parts.push_back({std::move(part), region.title});
   }
-  std::vector<Phase> phases;
-  phases.reserve(by_number.size());
-  for (auto& [number, phase] : by_number) phases.push_back(std::move(phase));
-  return phases;
+  Phases all;
+  for (auto& [number, phase] : by_number) all.phases.push_back(std::move(phase));
+  all.by_all = all.phases.size() > 1 && all.phases[0].alone() && !all.phases[1].alone() &&
+               can_be_by_all(*first, regions);
+  if (all.by_all)
+    all.phases[0].parts[0].part =
+        joined_part(*first, values, {kJoinedThreads, false, written, true}, out);
+  return all;
 }
 
 PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> values) {
   PrintedMap out;
-  const std::vector<Phase> phases = phases_of(regions, values, out);
-  if (phases.empty()) return out;
-  out.launches.push_back(PhasePrinter(phases).print());
+  const Phases all = phases_of(regions, values, out);
+  if (all.phases.empty()) return out;
+  if (!all.wait_for_none())
+    throw InternalError(cat(regions[0].title, " and others are no phases of one launch"));
+  out.launches.push_back(PhasePrinter(all.phases, all.by_all).print());
   check_size(out.launches[0].arguments, regions[0].title);
   return out;
 }
@@ -430,21 +474,23 @@ PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> valu
   PrintedMap unused;
   PhaseSizes sizes;
   std::int64_t tickets = 0;
-  const std::vector<Phase> phases = phases_of(regions, values, unused);
-  for (std::size_t p = 0; p < phases.size(); ++p) {
-    for (const Titled& one : phases[p].parts) {
+  const Phases all = phases_of(regions, values, unused);
+  sizes.phases = static_cast<int>(all.phases.size());
+  sizes.by_all = all.by_all;
+  sizes.ends_last = sizes.phases > 0 && all.phases.back().alone() && !all.phases[0].alone();
+  sizes.wait_for_none = all.wait_for_none();
+  for (const Phase& phase : all.phases)
+    for (const Titled& one : phase.parts) {
       sizes.words += one.part.arguments.words.size() + 1;
       tickets += one.part.tickets;
     }
-    sizes.alone.push_back(phases[p].alone());
-  }
-  sizes.words += phases.size() + 1;
+  sizes.words += 1;
   std::set<ValueId> touched;
   for (const Region& region : regions) {
     touched.insert(region.reads.begin(), region.reads.end());
     touched.insert(region.writes.begin(), region.writes.end());
   }
-  for (const ValueId id : touched) sizes.bytes += values[static_cast<std::size_t>(id)].bytes;
+  for (const ValueId id : touched) sizes.bytes += values[at(id)].bytes;
   sizes.fits = sizes.words <= kLaunchWords && tickets <= kTickets;
   return sizes;
 }

@@ -23,10 +23,8 @@ struct PrintedLaunch {
   std::int64_t blocks = 1;
   // Tickets that it counts in, and the words for the number of each part's first one.
   std::int64_t tickets = 0;
-  // Whether blocks wait for one another, so that as many are launched as the card holds at once;
-  // the word for the number of the gate where they meet, or -1.
-  bool resident = false;
-  int gate_word = -1;
+  bool resident = false;  // whether no more blocks are launched than the card holds at once
+  int arrival_word = -1;  // for the number of the counter of blocks that have ended, or -1
   struct FirstTicket {
     int word;
     std::int64_t number;  // among the launch's
@@ -45,16 +43,19 @@ PrintedMap print_map(const Region& region, std::span<const Value> values);
 /// Whether the region may share a launch with others; if not, *why says so.
 bool can_join(const Region& region, std::span<const Value> values, std::string* why);
 /// Regions that can join, as one launch: side by side within a phase (Region::phase), of which each
-/// waits for the one before. Without phases, as few launches as take all their arguments.
+/// waits for the one before (PhaseSizes::wait_for_none). Without phases, as few launches as take
+/// all their arguments.
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values);
 
-/// What regions in phases come to. What is one block's work is done by the last block of the phase
-/// before, where there is one; for any other phase all blocks wait.
+/// What regions in phases come to.
 struct PhaseSizes {
-  std::vector<bool> alone;  // whether each phase is one block's work
-  std::int64_t bytes = 0;   // that are read and written
-  std::size_t words = 0;    // of arguments
-  bool fits = true;         // whether one launch takes them
+  int phases = 0;             // with anything to do
+  bool by_all = false;        // every block makes the first phase, one row, for itself
+  bool ends_last = false;     // the last phase is one block's work: that of the last block to end
+  bool wait_for_none = true;  // whether one launch can do them, in which no block waits for another
+  std::int64_t bytes = 0;     // that are read and written
+  std::size_t words = 0;      // of arguments
+  bool fits = true;           // whether one launch takes those
 };
 PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values);
 

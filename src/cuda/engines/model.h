@@ -8,9 +8,8 @@ namespace tenon::cuda {
 
 inline constexpr double kCyclesAMicrosecond = 1755;  // of one multiprocessor
 inline constexpr double kLaunchCycles = 2000;        // a launch inside a graph
-inline constexpr double kGateCycles = 2000;          // all blocks of a launch wait for one another
-inline constexpr double kLoneGateCycles = 1400;      // all but one have waited all along
 inline constexpr double kLastBlockCycles = 600;      // the last block of a launch learns that it is
+inline constexpr double kAgainCycles = 400;          // every block makes a short row for itself
 
 /// Instructions of an element-wise op for an element, roughly.
 double element_work(Op op);

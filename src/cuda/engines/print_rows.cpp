@@ -291,7 +291,10 @@ class RowsPrinter {
       any_store = any_store || (store_pass(s) == p && !once_a_row(s));
     for (const int i : reduced)
       out.line(cat(reductions_[at(i)].type(), " g", i, " = ", reductions_[at(i)].neutral(), ";"));
+    const bool by_first = options_.by_all && any_store;
+    if (by_first) out.line("if (blockIdx.x == 0) {");
     if (any || any_store || !reduced.empty()) print_elements_of(out, p, needed, reduced, any_load);
+    if (by_first) out.line("}");
     for (const int i : reduced) print_reduced(out, i);
   }
 

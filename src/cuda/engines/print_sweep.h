@@ -30,13 +30,16 @@ struct Part {
 };
 
 inline constexpr std::int64_t kTickets = 16384;  // of a module
-inline constexpr std::int64_t kGates = 1024;     // likewise
+inline constexpr std::int64_t kArrivals = 1024;  // likewise
 
 /// How a part is meant to run: `threads` a block, or alone in one block with other parts after it.
 struct PartOptions {
   int threads = 256;
   bool one_block = false;
   std::span<const ValueId> written = {};  // by other parts of the launch, earlier or later
+  // A row that every block of the launch makes for itself: what it comes to is stored by all of
+  // them, what becomes of its elements, in the last pass over them, by the first alone.
+  bool by_all = false;
 };
 
 Part print_part(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);

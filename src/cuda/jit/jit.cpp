@@ -115,14 +115,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
   void launch_resident(void* stream, std::uint32_t blocks, std::uint32_t threads,
                        void* const* params) const override {
     wait();
-    if (blocks == 0) return;
-    const Context& context = context_of(target_.ordinal);
-    const std::uint32_t grid = std::min(blocks, resident_blocks(threads));
-    check(driver().cuLaunchCooperativeKernel(function_, grid, 1, 1, threads, 1, 1, 0,
-                                             static_cast<CUstream>(stream),
-                                             const_cast<void**>(params)),
-          "launching ", source_.entry, " on ", context.title(), " with ", grid, " blocks of ",
-          threads, " threads that wait for one another");
+    launch(stream, {std::min(blocks, resident_blocks(threads)), 1, 1}, {threads, 1, 1}, 0, params);
   }
 
  private:

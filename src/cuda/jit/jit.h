@@ -48,8 +48,7 @@ class CompiledKernel {
   /// compiler's words when the source does not compile, DeviceError when the launch is refused.
   virtual void launch(void* stream, Grid grid, Grid block, std::uint32_t shared_bytes,
                       void* const* params) const = 0;
-  /// The same for a kernel whose blocks wait for one another, with as many blocks as the card holds
-  /// at once and at most so many.
+  /// The same with as many blocks as the card holds at once, but no more than `blocks`.
   virtual void launch_resident(void* stream, std::uint32_t blocks, std::uint32_t threads,
                                void* const* params) const = 0;
   /// Waits for the compilation only.

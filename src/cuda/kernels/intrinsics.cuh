@@ -174,25 +174,4 @@ TENON_DEVICE unsigned take_ticket(unsigned* counter) {
   return ticket;
 }
 
-/// What other blocks may be writing, without any order.
-TENON_DEVICE unsigned load_relaxed(const unsigned* word) {
-  unsigned value;
-  asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
-}
-/// Returns when the word has another value. Then what the block that stored it (by store_release)
-/// had written or seen before is visible to this thread and, after a barrier, to its block.
-TENON_DEVICE void wait_while_equal(const unsigned* word, unsigned value) {
-  // What acquires empties the first-level cache, so it comes once.
-  while (load_relaxed(word) == value) {
-  }
-  asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-}
-TENON_DEVICE void store_release(unsigned* word, unsigned value) {
-  asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
-}
-/// True. Where blocks run one after another (the tests), a launch with phases passes over its
-/// blocks once for each, and this is true in the pass of that number.
-TENON_DEVICE bool phase_runs(int) { return true; }
-
 }  // namespace tenon::cuda

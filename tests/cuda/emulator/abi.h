@@ -28,11 +28,6 @@ struct Runtime {
   void (*copy_async_commit)();
   void (*copy_async_wait)(int groups_left);
   unsigned char* (*dynamic_shared)();
-  /// Blocks run one after another, so a launch whose blocks wait for one another runs as passes
-  /// over all of them: a kernel asks before each of its phases whether this is its pass, and what
-  /// stands behind a wait is asked for in a later one.
-  bool (*phase_runs)(int phase);
-  void (*wait_for_blocks)();
   /// Ends the launch with a message.
   void (*trap)(const char* message);
 };

@@ -45,9 +45,7 @@ int attribute_value(int attribute) {
     case 13:
       return 1980000;  // kHz
     case 16:
-      return multiprocessors;
-    case 95:
-      return 1;  // cooperative launches
+      return 4;  // multiprocessors
     case 36:
       return 2619000;  // kHz of the memory
     case 37:

@@ -68,12 +68,6 @@ CUresult check_launch(const CUfunc_st& function, const KernelWork& work) {
   return CUDA_SUCCESS;
 }
 
-/// Blocks of a function that a multiprocessor holds.
-int resident_blocks(const CUfunc_st& function, int block_size, std::size_t shared_bytes) {
-  const int shared = static_cast<int>(shared_bytes) + function.static_bytes() + 1024;
-  return std::min({32, 2048 / std::max(block_size, 1), 228 * 1024 / shared});
-}
-
 std::uint64_t next_capture_id() {
   static std::uint64_t last = 0;
   return ++last;
@@ -224,30 +218,31 @@ TENON_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, C
                                                                   std::size_t shared_bytes) {
   TENON_ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
   if (!alive(function)) return dead_handle("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-  *blocks = resident_blocks(*function, block_size, shared_bytes);
+  const int shared = static_cast<int>(shared_bytes) + function->static_bytes() + 1024;
+  *blocks = std::min({32, 2048 / std::max(block_size, 1), 228 * 1024 / shared});
   return CUDA_SUCCESS;
 }
 
-namespace {
-
-CUresult launch(CUfunction function, Index3 grid, Index3 block, unsigned shared_bytes,
-                CUstream handle, void** params, bool cooperative) {
+TENON_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                     unsigned grid_z, unsigned block_x, unsigned block_y,
+                                     unsigned block_z, unsigned shared_bytes, CUstream handle,
+                                     void** params, void** extra) {
+  TENON_ENTER("cuLaunchKernel");
   CUstream_st* stream = stream_of(handle);
-  if (!alive(function) || stream == nullptr) return dead_handle("a launch");
+  if (!alive(function) || stream == nullptr) return dead_handle("cuLaunchKernel");
   if (function->owner->context != stream->context) {
     return fail(CUDA_ERROR_INVALID_CONTEXT, "a kernel that was loaded for another card");
   }
   const Entry& entry = *function->entry;
-  if (params == nullptr && entry.count > 0) {
+  if (extra != nullptr || (params == nullptr && entry.count > 0)) {
     return fail(CUDA_ERROR_INVALID_VALUE, "parameters are not given as a list");
   }
   Work work;
   work.type = CU_GRAPH_NODE_TYPE_KERNEL;
   work.kernel.function = function;
-  work.kernel.grid = grid;
-  work.kernel.block = block;
+  work.kernel.grid = {grid_x, grid_y, grid_z};
+  work.kernel.block = {block_x, block_y, block_z};
   work.kernel.shared_bytes = shared_bytes;
-  work.kernel.cooperative = cooperative;
   if (const CUresult result = check_launch(*function, work.kernel); result != CUDA_SUCCESS) {
     return result;
   }
@@ -258,35 +253,6 @@ CUresult launch(CUfunction function, Index3 grid, Index3 block, unsigned shared_
     std::memcpy(bytes.data() + at, params[i], entry.sizes[i]);
   }
   return submit(stream, std::move(work));
-}
-
-}  // namespace
-
-TENON_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
-                                     unsigned grid_z, unsigned block_x, unsigned block_y,
-                                     unsigned block_z, unsigned shared_bytes, CUstream handle,
-                                     void** params, void** extra) {
-  TENON_ENTER("cuLaunchKernel");
-  if (extra != nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "parameters are not given as a list");
-  return launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes,
-                handle, params, false);
-}
-
-TENON_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x,
-                                                unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                                unsigned block_y, unsigned block_z,
-                                                unsigned shared_bytes, CUstream handle,
-                                                void** params) {
-  TENON_ENTER("cuLaunchCooperativeKernel");
-  if (alive(function)) {
-    const int threads = static_cast<int>(block_x * block_y * block_z);
-    const int most = multiprocessors * resident_blocks(*function, threads, shared_bytes);
-    if (std::uint64_t{grid_x} * grid_y * grid_z > static_cast<std::uint64_t>(most)) {
-      return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "more blocks than the card holds");
-    }
-  }
-  return launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes,
-                handle, params, true);
 }
 
 TENON_EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {

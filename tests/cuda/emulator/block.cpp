@@ -56,9 +56,6 @@ class Block {
   void sync_block();
   void warp_operation(const char* name, const WarpCall& call);
   void fail(const std::string& message);
-  bool phase_runs(int phase);
-  void wait_for_blocks();
-  bool next_pass() { return pass_++ < last_phase_; }
   Thread& current() { return threads_[at_]; }
   unsigned char* dynamic_shared() { return dynamic_; }
   std::string where() const;
@@ -81,7 +78,6 @@ class Block {
   std::vector<unsigned char> dynamic_memory_;
   unsigned char* dynamic_ = nullptr;
   std::string failure_;
-  int pass_ = 0, last_phase_ = 0;
 };
 
 Block& machine() {
@@ -135,17 +131,6 @@ void Block::wait() { Fiber::switch_to(*current().fiber, scheduler_); }
 void Block::fail(const std::string& message) {
   if (failure_.empty()) failure_ = message;
   wait();
-}
-
-bool Block::phase_runs(int phase) {
-  last_phase_ = std::max(last_phase_, phase);
-  return phase == pass_;
-}
-
-/// What the block waits for happens behind it in this pass; it must have nothing left to do there.
-void Block::wait_for_blocks() {
-  if (!launch_->cooperative)
-    fail(where() + " waits for other blocks in a launch that is not cooperative");
 }
 
 void Block::sync_block() {
@@ -229,7 +214,6 @@ void Block::begin(const Launch& launch) {
   const auto base = reinterpret_cast<std::uintptr_t>(dynamic_memory_.data());
   dynamic_ = dynamic_memory_.data() + (256 - base % 256) % 256;
   failure_.clear();
-  pass_ = last_phase_ = 0;
 }
 
 std::string Block::run() {
@@ -348,13 +332,9 @@ void load_matrix(int count, bool transposed, unsigned* registers, const void* ro
   machine().warp_operation("ldmatrix", load_matrix_call(count, transposed, registers, row));
 }
 
-bool phase_runs(int phase) { return machine().phase_runs(phase); }
-
-void wait_for_blocks() { machine().wait_for_blocks(); }
-
 constexpr Runtime runtime = {sync_block,     sync_warp,  shuffle,           mma,
                              load_matrix,    copy_async, copy_async_commit, copy_async_wait,
-                             dynamic_shared, phase_runs, wait_for_blocks,   trap};
+                             dynamic_shared, trap};
 
 }  // namespace
 
@@ -376,15 +356,13 @@ std::string run_grid(const Launch& launch, bool* illegal_address) {
   in_kernel = 1;
   std::string failure;
   Index3& at = *launch.module->block;
-  do {
-    for (at.z = 0; at.z < launch.grid.z && failure.empty(); ++at.z) {
-      for (at.y = 0; at.y < launch.grid.y && failure.empty(); ++at.y) {
-        for (at.x = 0; at.x < launch.grid.x && failure.empty(); ++at.x) {
-          failure = machine().run();
-        }
+  for (at.z = 0; at.z < launch.grid.z && failure.empty(); ++at.z) {
+    for (at.y = 0; at.y < launch.grid.y && failure.empty(); ++at.y) {
+      for (at.x = 0; at.x < launch.grid.x && failure.empty(); ++at.x) {
+        failure = machine().run();
       }
     }
-  } while (failure.empty() && machine().next_pass());
+  }
   in_kernel = 0;
   return failure;
 }

@@ -14,7 +14,6 @@ struct Launch {
   Index3 grid{1, 1, 1}, block{1, 1, 1};
   unsigned shared_bytes = 0;
   void** params = nullptr;
-  bool cooperative = false;  // its blocks may wait for one another
 };
 
 /// Lends the module its runtime; once, after loading.

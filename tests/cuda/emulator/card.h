@@ -22,7 +22,6 @@ namespace tenon_emulator {
 using tenon::cuda::CUresult;
 
 constexpr int card_limit = 16;
-constexpr int multiprocessors = 4;  // of a card
 
 int setting(const char* variable, int otherwise);
 /// The error that TENON_FAKE_CUDA_FAIL asks for at this call, or success.

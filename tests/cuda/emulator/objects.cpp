@@ -55,7 +55,6 @@ CUresult run_kernel(KernelWork& work, int card) {
   launch.block = work.block;
   launch.shared_bytes = work.shared_bytes;
   launch.params = params.data();
-  launch.cooperative = work.cooperative;
   bool illegal = false;
   const std::string failure = run_grid(launch, &illegal);
   if (!failure.empty()) {

@@ -75,7 +75,6 @@ struct KernelWork {
   CUfunc_st* function = nullptr;
   Index3 grid{1, 1, 1}, block{1, 1, 1};
   unsigned shared_bytes = 0;
-  bool cooperative = false;
   std::vector<unsigned char> params;  // copies, one after another
 };
 

@@ -89,9 +89,5 @@ TENON_DEVICE void copy_async_wait() {
 }
 
 TENON_DEVICE unsigned take_ticket(unsigned* counter) { return (*counter)++; }
-TENON_DEVICE unsigned load_relaxed(const unsigned* word) { return *word; }
-TENON_DEVICE void wait_while_equal(const unsigned*, unsigned) { runtime->wait_for_blocks(); }
-TENON_DEVICE void store_release(unsigned* word, unsigned value) { *word = value; }
-TENON_DEVICE bool phase_runs(int phase) { return runtime->phase_runs(phase); }
 
 }  // namespace tenon::cuda
