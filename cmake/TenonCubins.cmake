@@ -2,8 +2,13 @@
 # PTX. A program of this build runs the networks on cards that do nothing, the toolkit's NVRTC compiles what they ask for, and the
 # library takes the result in. It runs twice: with and without NVIDIA's libraries, since who multiplies decides what stands around.
 #
-# OFF by default: it takes six minutes of processor time the first time, and kernels are compiled at run time anyway.
-set(TENON_CUDA_CUBINS OFF CACHE STRING "Compile kernels of the reference networks ahead: ON, OFF, AUTO (where NVRTC is found)")
+# AUTO, the default, means where a toolkit's NVRTC is found that knows sm_90a (CUDA 12), but in builds that are only for tests and in
+# other projects' builds. It takes five minutes of processor time the first time.
+set(auto OFF)
+if(TENON_TOP_LEVEL AND NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS AND NOT CMAKE_CROSSCOMPILING)
+  set(auto AUTO)
+endif()
+set(TENON_CUDA_CUBINS ${auto} CACHE STRING "Compile kernels of the reference networks ahead: ON, OFF, AUTO (where CUDA 12's NVRTC is found)")
 set_property(CACHE TENON_CUDA_CUBINS PROPERTY STRINGS ON OFF AUTO)
 
 function(tenon_add_idle_library target)
@@ -13,44 +18,53 @@ function(tenon_add_idle_library target)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
-if(TENON_CUDA_CUBINS OR TENON_BUILD_TESTS)
-  tenon_add_idle_library(tenon_idle_card ${PROJECT_SOURCE_DIR}/tools/idle_card.cpp)
-endif()
-
-set(TENON_BUILT_IN_SOURCE ${PROJECT_SOURCE_DIR}/cmake/built_in_none.cpp)
+set(compile_ahead OFF)
 if(TENON_CUDA_CUBINS)
   file(GLOB toolkits /usr/local/cuda*)
   find_library(TENON_NVRTC_LIBRARY nvrtc HINTS $ENV{CUDA_HOME} ${toolkits} PATH_SUFFIXES lib64 lib)
   if(TENON_NVRTC_LIBRARY)
-    add_executable(tenon_built_in ${PROJECT_SOURCE_DIR}/tools/built_in_kernels.cpp ${PROJECT_SOURCE_DIR}/cli/step.cpp
-                                  ${TENON_BUILT_IN_SOURCE} ${TENON_OBJECTS})
-    target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
-                                                      ${PROJECT_SOURCE_DIR}/cli)
-    target_link_libraries(tenon_built_in PRIVATE tenon_options ${TENON_DEPENDENCIES})
-    set(vendor ${PROJECT_SOURCE_DIR}/tests/cuda/vendor)
-    tenon_add_idle_library(tenon_idle_cublaslt ${vendor}/fake_cublaslt.cpp)
-    tenon_add_idle_library(tenon_idle_cudnn ${vendor}/fake_cudnn.cpp)
-    foreach(library tenon_idle_cublaslt tenon_idle_cudnn)
-      target_compile_definitions(${library} PRIVATE TENON_FAKE_IDLE=1)
-    endforeach()
-
-    set(TENON_STORE ${PROJECT_BINARY_DIR}/generated/kernels.store)
-    set(TENON_BUILT_IN_SOURCE ${PROJECT_BINARY_DIR}/generated/built_in.cpp)
-    configure_file(${PROJECT_SOURCE_DIR}/cmake/built_in.cpp.in ${TENON_BUILT_IN_SOURCE} @ONLY)
-    set(idle ${CMAKE_COMMAND} -E env TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_idle_card> TENON_NVRTC=${TENON_NVRTC_LIBRARY}
-             TENON_CACHE=${PROJECT_BINARY_DIR}/generated/kernels)
-    add_custom_command(
-      OUTPUT ${TENON_STORE}
-      COMMAND ${idle} TENON_CUBLASLT=off TENON_CUDNN=off $<TARGET_FILE:tenon_built_in> ${TENON_STORE}.first
-      COMMAND ${idle} TENON_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt> TENON_CUDNN=$<TARGET_FILE:tenon_idle_cudnn>
-              $<TARGET_FILE:tenon_built_in> ${TENON_STORE} ${TENON_STORE}.first
-      DEPENDS tenon_built_in tenon_idle_card tenon_idle_cublaslt tenon_idle_cudnn
-      COMMENT "Compiling kernels ahead"
-      VERBATIM)
-    set_property(SOURCE ${TENON_BUILT_IN_SOURCE} PROPERTY OBJECT_DEPENDS ${TENON_STORE})
+    file(REAL_PATH ${TENON_NVRTC_LIBRARY} nvrtc)
+  endif()
+  if(TENON_NVRTC_LIBRARY AND (NOT TENON_CUDA_CUBINS STREQUAL "AUTO" OR nvrtc MATCHES "[.]so[.](1[2-9]|[2-9][0-9])"))
+    set(compile_ahead ON)
+    message(STATUS "Kernels are compiled ahead, with ${nvrtc}")
   elseif(NOT TENON_CUDA_CUBINS STREQUAL "AUTO")
     message(FATAL_ERROR "TENON_CUDA_CUBINS is ON and there is no libnvrtc: set CUDA_HOME to the toolkit, or use AUTO or OFF")
   endif()
+endif()
+
+if(compile_ahead OR TENON_BUILD_TESTS)
+  tenon_add_idle_library(tenon_idle_card ${PROJECT_SOURCE_DIR}/tools/idle_card.cpp)
+endif()
+
+set(TENON_BUILT_IN_SOURCE ${PROJECT_SOURCE_DIR}/cmake/built_in_none.cpp)
+if(compile_ahead)
+  add_executable(tenon_built_in ${PROJECT_SOURCE_DIR}/tools/built_in_kernels.cpp ${PROJECT_SOURCE_DIR}/cli/step.cpp
+                                ${TENON_BUILT_IN_SOURCE} ${TENON_OBJECTS})
+  target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+                                                    ${PROJECT_SOURCE_DIR}/cli)
+  target_link_libraries(tenon_built_in PRIVATE tenon_options ${TENON_DEPENDENCIES})
+  set(vendor ${PROJECT_SOURCE_DIR}/tests/cuda/vendor)
+  tenon_add_idle_library(tenon_idle_cublaslt ${vendor}/fake_cublaslt.cpp)
+  tenon_add_idle_library(tenon_idle_cudnn ${vendor}/fake_cudnn.cpp)
+  foreach(library tenon_idle_cublaslt tenon_idle_cudnn)
+    target_compile_definitions(${library} PRIVATE TENON_FAKE_IDLE=1)
+  endforeach()
+
+  set(TENON_STORE ${PROJECT_BINARY_DIR}/generated/kernels.store)
+  set(TENON_BUILT_IN_SOURCE ${PROJECT_BINARY_DIR}/generated/built_in.cpp)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/built_in.cpp.in ${TENON_BUILT_IN_SOURCE} @ONLY)
+  set(idle ${CMAKE_COMMAND} -E env TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_idle_card> TENON_NVRTC=${TENON_NVRTC_LIBRARY}
+           TENON_CACHE=${PROJECT_BINARY_DIR}/generated/kernels)
+  add_custom_command(
+    OUTPUT ${TENON_STORE}
+    COMMAND ${idle} TENON_CUBLASLT=off TENON_CUDNN=off $<TARGET_FILE:tenon_built_in> ${TENON_STORE}.first
+    COMMAND ${idle} TENON_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt> TENON_CUDNN=$<TARGET_FILE:tenon_idle_cudnn>
+            $<TARGET_FILE:tenon_built_in> ${TENON_STORE} ${TENON_STORE}.first
+    DEPENDS tenon_built_in tenon_idle_card tenon_idle_cublaslt tenon_idle_cudnn
+    COMMENT "Compiling kernels ahead (minutes the first time; TENON_CUDA_CUBINS=OFF leaves them to run time)"
+    VERBATIM)
+  set_property(SOURCE ${TENON_BUILT_IN_SOURCE} PROPERTY OBJECT_DEPENDS ${TENON_STORE})
 endif()
 
 # Its own object, as position-independent and hidden as the others.

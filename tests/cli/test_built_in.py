@@ -1,7 +1,8 @@
 """Kernels compiled ahead are all that the reference networks ask for: every command runs without a compiler, on cards that do nothing.
 
 ctest names the driver of these cards (tools/idle_card.cpp): cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than
-the cubins and takes the PTX. All but the first test need a build with TENON_CUDA_CUBINS=ON and are skipped elsewhere.
+the cubins and takes the PTX. All but the first test need a build with kernels compiled ahead (TENON_CUDA_CUBINS) and are
+skipped elsewhere.
 """
 import os
 import shutil
