@@ -152,6 +152,26 @@ TEST_CASE("map text: NVRTC takes every op in every dtype") {
   }
 }
 
+TEST_CASE("map text: a warp's 16-byte stores are neighbours, whatever else a sweep touches") {
+  constexpr DType H = DType::BFloat16, B = DType::Bool;
+  struct Case {
+    DType from, to, also;
+    int neighbours;
+  };
+  for (const Case& c : {Case{F, F, F, 4}, Case{F, H, H, 8}, Case{H, H, H, 8}, Case{F, F, H, 4},
+                        Case{H, F, F, 4}, Case{F, F, B, 4}, Case{F, B, H, 8}}) {
+    CAPTURE(std::string(name(c.from)) + " to " + std::string(name(c.to)));
+    CAPTURE(std::string(name(c.also)));
+    RegionCheck t = with_space({4096});
+    const int x = t.load(t.leaf(c.from, {4096}));
+    t.store(t.compute(Op::Cast, c.to, t.compute(Op::Exp, c.from, x)));
+    t.store(t.compute(Op::Cast, c.also, x));
+    const std::string text = text_of(t);
+    INFO(text);
+    CHECK(contains(text, "elements<" + std::to_string(c.neighbours) + ">(a, e * "));
+  }
+}
+
 TEST_CASE("map text: NVRTC takes kernels over more than 2^31 elements, random numbers, iota") {
   if (!have_nvrtc()) return;
   for (const bool rows : {false, true}) {
