@@ -95,8 +95,11 @@ Result train(const Case& c, bool chains) {
 /// What the convolution makes, in bytes.
 std::int64_t made_bytes(const Case& c) { return c.samples * 16 * 32 * 32 * 4; }
 
-/// With chains and without: the same forward bits, and gradients but for the order of their sums.
+/// With chains and without, on two threads and others: the same forward bits, and gradients but for
+/// the order of their sums.
 Result check(const Case& c, double bound = 2e-6) {
+  const int before = threads();
+  set_threads(2);  // arenas have workspaces for each
   const Result whole = train(c, false), chained = train(c, true);
   CHECK_FALSE(contains(whole.steps, "chain"));
   CHECK(contains(chained.steps, "chain"));
@@ -107,7 +110,6 @@ Result check(const Case& c, double bound = 2e-6) {
   CHECK(distance(chained.bias, whole.bias) < bound);
   CHECK(distance(chained.losses, whole.losses) < bound);
   CHECK(same(train(c, true), chained));
-  const int before = threads();
   for (int count : {1, 3, 7}) {
     set_threads(count);
     CHECK(same(train(c, true), chained));
@@ -124,6 +126,18 @@ TEST_CASE("chains: a convolution of few taps is computed again, and never a whol
   CHECK(contains(chained.why, "is computed again"));
   CHECK(contains(chained.why, "never whole tensors"));
   CHECK(chained.arena < made_bytes(c));
+}
+
+TEST_CASE("chains: more threads than slices need no more memory") {
+  const int before = threads();
+  std::vector<std::int64_t> arenas;
+  for (int count : {8, 40, 80}) {
+    set_threads(count);
+    arenas.push_back(train(Case(), true).arena);
+  }
+  set_threads(before);
+  CHECK(arenas[0] < arenas[1]);
+  CHECK(arenas[2] - arenas[1] < (arenas[1] - arenas[0]) / 20);
 }
 
 TEST_CASE("chains: a convolution of many taps is kept for the gradient") {
