@@ -115,8 +115,6 @@ class MapEngine final : public Engine {
       *why = "in one launch blocks would have to wait for one another";
     } else if (!sizes.fits) {
       *why = "together they take more arguments than a launch";
-    } else if (sizes.bytes > target_.l2_bytes) {
-      *why = "they move more than the cache holds, beside which a launch is nothing";
     } else if (saved > 0) {
       return saved / kCyclesAMicrosecond;
     }

@@ -485,12 +485,6 @@ PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> valu
       tickets += one.part.tickets;
     }
   sizes.words += 1;
-  std::set<ValueId> touched;
-  for (const Region& region : regions) {
-    touched.insert(region.reads.begin(), region.reads.end());
-    touched.insert(region.writes.begin(), region.writes.end());
-  }
-  for (const ValueId id : touched) sizes.bytes += values[at(id)].bytes;
   sizes.fits = sizes.words <= kLaunchWords && tickets <= kTickets;
   return sizes;
 }

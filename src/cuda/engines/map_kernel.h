@@ -53,7 +53,6 @@ struct PhaseSizes {
   bool by_all = false;        // every block makes the first phase, one row, for itself
   bool ends_last = false;     // the last phase is one block's work: that of the last block to end
   bool wait_for_none = true;  // whether one launch can do them, in which no block waits for another
-  std::int64_t bytes = 0;     // that are read and written
   std::size_t words = 0;      // of arguments
   bool fits = true;           // whether one launch takes those
 };
