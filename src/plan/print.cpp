@@ -39,11 +39,16 @@ std::string space_text(const Region& r) {
   return r.kind == RegionKind::Map ? r.map.space.str() : "";
 }
 
-// "columns sum over [64, 120]  # 6"
-std::string region_text(const Region& r, std::size_t kind_width) {
+// "sum over [64, 120]  # 6"
+std::string what_text(const Region& r) {
   const std::string space = space_text(r);
-  return cat(pad_to(cat(kind_text(r), " "), kind_width), r.title, space.empty() ? "" : " over ",
-             space, r.label == 0 ? "" : "  # ", label_text(r.label), "\n");
+  return cat(r.title, space.empty() ? "" : " over ", space, r.label == 0 ? "" : "  # ",
+             label_text(r.label), "\n");
+}
+
+// The same behind the kind of region.
+std::string region_text(const Region& r, std::size_t kind_width) {
+  return cat(pad_to(cat(kind_text(r), " "), kind_width), what_text(r));
 }
 
 /// What stands between the parts of two phases.
@@ -66,9 +71,7 @@ std::string print_steps(const Program& p) {
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
     const Region& r = p.steps[s].region;
     out += cat(pad_to(std::to_string(s), 4), pad_to(kind_text(r), 17),
-               pad_to(p.steps[s].engine->name(), 12), r.title, " over ", space_text(r));
-    if (r.label != 0) out += cat("  # ", label_text(r.label));
-    out += "\n      ";
+               pad_to(p.steps[s].engine->name(), 12), what_text(r), "      ");
     for (ValueId id : r.reads) out += cat(value_text(p, id), " ");
     out += "->";
     for (ValueId id : r.writes) out += cat(" ", value_text(p, id));
