@@ -11,10 +11,12 @@ peers; a figure is the median over Tenon's rounds and the least of what a peer's
 work is queued ahead as in training. Floors are bytes and FLOP of the step over the rates measured on the card.
 """
 import argparse
+import concurrent.futures
 import datetime
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -22,6 +24,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Test files that take long on a card.
+LONG = ("test_wgmma", "test_vendor", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque", "test_simt")
+CASE_SHARES = 6  # processes that share the table of cases
 # ms a training step on one H200 that the project asks of itself (bf16).
 REQUIRED = {"lenet5_b64": 0.10, "keras_cnn_b128": 0.14, "fcn_r": 0.25, "fcn_s": 0.75}
 
@@ -62,16 +67,40 @@ def key(row):
     return row["workload"], row.get("phase", "train"), row["precision"]
 
 
+def run_part(options, name, share=None):
+    """A file of tests in a process of its own, which keeps its files in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TMPDIR": folder, **({"TENON_TEST_SHARE": share} if share else {})}
+        done = subprocess.run([options.tests, f"--source-file=*/tests/cuda/{name}.cpp", "--no-intro"], capture_output=True, text=True,
+                              cwd=ROOT, env=environment)
+    if done.returncode != 0:
+        print(f"{name} ended with {done.returncode}:", *done.stdout.splitlines()[-60:], done.stderr.strip()[-300:], sep="\n", flush=True)
+    cases = re.search(r"\[doctest\] test cases: *(\d+)", done.stdout)
+    checks = re.search(r"\[doctest\] assertions: *(\d+)", done.stdout)
+    return {"file": name, "code": done.returncode, "cases": int(cases[1]) if cases else 0, "checks": int(checks[1]) if checks else 0}
+
+
 def run_tests(options):
+    """Files side by side, for most of their time goes into compiling kernels; those that take long first, and what fills the card
+    alone."""
     if not options.tests:
         return None
-    print("== device tests", flush=True)
-    done = subprocess.run([options.tests, "--source-file=*/tests/cuda/*", "--no-intro"], capture_output=True, text=True, cwd=ROOT)
-    summary = [line for line in done.stdout.splitlines() if line.startswith("[doctest]")]
-    print("\n".join(summary if done.returncode == 0 else done.stdout.splitlines()[-60:]), flush=True)
-    if done.returncode != 0:
+    start = time.perf_counter()
+    files = sorted(path.stem for path in (ROOT / "tests" / "cuda").glob("test_*.cpp"))
+    last = [name for name in files if name == "test_driver_failures"]
+    parts = [("test_cases_cuda", f"{k}/{CASE_SHARES}") for k in range(CASE_SHARES)]
+    parts += [(name, None) for name in sorted(files, key=lambda n: n not in LONG) if name not in ("test_cases_cuda", *last)]
+    print(f"== device tests: {len(files)} files", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
+        done = list(pool.map(lambda part: run_part(options, *part), parts))
+    done += [run_part(options, name) for name in last]
+    failed = [part["file"] for part in done if part["code"] != 0]
+    cases = {part["file"]: part["cases"] for part in done}
+    print(f"{sum(cases.values())} test cases, {sum(part['checks'] for part in done):,} checks in "
+          f"{time.perf_counter() - start:.0f} s" + (f"; failed: {', '.join(failed)}" if failed else ", all green"), flush=True)
+    if failed or not all(part["cases"] for part in done):
         sys.exit("gpu.py: the device tests fail; nothing is timed")
-    return summary
+    return done
 
 
 def run_training(options):
