@@ -81,19 +81,16 @@ def run_part(options, name, share=None):
 
 
 def run_tests(options):
-    """Files side by side, for most of their time goes into compiling kernels; those that take long first, and what fills the card
-    alone."""
+    """Files side by side, for most of their time goes into compiling kernels; those that take long first."""
     if not options.tests:
         return None
     start = time.perf_counter()
     files = sorted(path.stem for path in (ROOT / "tests" / "cuda").glob("test_*.cpp"))
-    last = [name for name in files if name == "test_driver_failures"]
     parts = [("test_cases_cuda", f"{k}/{CASE_SHARES}") for k in range(CASE_SHARES)]
-    parts += [(name, None) for name in sorted(files, key=lambda n: n not in LONG) if name not in ("test_cases_cuda", *last)]
+    parts += [(name, None) for name in sorted(files, key=lambda n: n not in LONG) if name != "test_cases_cuda"]
     print(f"== device tests: {len(files)} files", flush=True)
     with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
         done = list(pool.map(lambda part: run_part(options, *part), parts))
-    done += [run_part(options, name) for name in last]
     failed = [part["file"] for part in done if part["code"] != 0]
     cases = {part["file"]: part["cases"] for part in done}
     print(f"{sum(cases.values())} test cases, {sum(part['checks'] for part in done):,} checks in "
