@@ -28,6 +28,9 @@ Step begin(const std::string& model, std::int64_t batch) {
 }  // namespace
 
 Step training_step(const std::string& model, std::int64_t batch, double clip_norm) {
+  if (!(clip_norm >= 0))
+    throw UsageError("--clip-norm: " + std::to_string(clip_norm) + " is no norm",
+                     "give a number above 0, or 0 for no clipping");
   Step step = begin(model, batch);
   const std::int64_t classes = step.net(step.inputs[0]).size(-1);
   step.inputs.push_back(randint(0, classes, Shape({batch})).eval());

@@ -23,7 +23,7 @@ struct Step {
 
 /// Random normal input and random classes, PyTorch's SGD with momentum 0.9 and weight decay 5e-4.
 /// Gradients are clipped to the norm when it is above 0. Throws ValueError for an unknown model or
-/// a batch below 1.
+/// a batch below 1, UsageError for a norm below 0.
 Step training_step(const std::string& model, std::int64_t batch, double clip_norm = 0);
 Step inference_step(const std::string& model, std::int64_t batch);
 /// Inputs that all steps of a launch share (CompiledFunction::run_many).

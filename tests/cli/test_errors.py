@@ -40,6 +40,9 @@ class WrongWords(CommandTest):
         self.fails(2, "summary", "lenet5", "--batch", "0", says=["--batch", "1 or more"])
         self.fails(2, "bench", "--only", "lenet5", says=["lenet5", "MODEL_bBATCH"])
         self.fails(2, "bench", "--phase", "trian", says="did you mean train?")
+        for command in (["bench", "--only", "lenet5_b4"], ["inspect", "lenet5"]):
+            for norm in ("-1", "nan"):
+                self.fails(2, *command, "--clip-norm", norm, says="--clip-norm")
 
     def test_settings_by_key(self):
         self.fails(2, "train", "lenet5", "--set", "momentun=0.9", says=["'momentun'", "did you mean 'momentum'", "--settings"])
