@@ -169,7 +169,7 @@ Shared<Dataset> open_dataset(const std::string& spec, Split split) {
   const std::string kinds[] = {"digits", "mnist", "idx", "csv", "npy"};
   const std::string near = nearest(kind, kinds, 5);
   throw ValueError(cat("data '", spec, "' is unknown",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                       near.empty() ? "." : cat("; did you mean '", near, "'?"),
                        " It is one of digits[:TRAIN,TEST,SEED], mnist[:FOLDER], idx:FOLDER, "
                        "csv:FILE, npy:INPUTS,TARGETS"));
 }
