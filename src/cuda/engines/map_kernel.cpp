@@ -210,18 +210,32 @@ struct Phase {
 /// Phases of one launch, in which no block waits for another: every block makes a row for itself
 /// (`by_all`), then comes the work of many blocks, then the last block to end does what is one
 /// block's work. Without work of many, it is all one block's.
+struct Phases {
+  std::vector<Phase> phases;  // those without parts that have something to do are left out
+  bool by_all = false;        // every block makes the first for itself
+
+  /// The phase that may be the work of many blocks.
+  std::size_t wide() const { return by_all ? 1 : 0; }
+  bool ends_last() const { return wide() + 1 < phases.size() && !phases[wide()].alone(); }
+  /// Whether no block needs to wait for another.
+  bool wait_for_none() const {
+    for (std::size_t p = wide() + 1; p < phases.size(); ++p)
+      if (!phases[p].alone()) return false;
+    return true;
+  }
+};
+
 class PhasePrinter {
  public:
-  PhasePrinter(std::span<const Phase> phases, bool by_all)
-      : phases_(phases), by_all_(by_all), wide_(by_all ? 1 : 0) {
+  explicit PhasePrinter(const Phases& all) : all_(all), phases_(all.phases), wide_(all.wide()) {
     launch_.threads = kJoinedThreads;
-    launch_.resident = by_all;
+    launch_.resident = all.by_all;
   }
 
   PrintedLaunch print() {
     for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
-    const bool one_block = phases_[wide_].alone(), ends = !one_block && wide_ + 1 < phases_.size();
-    if (by_all_) {
+    const bool ends = all_.ends_last();
+    if (all_.by_all) {
       print_loop(0, "0", "1");
       calls_ += "  __syncthreads();\n";
     }
@@ -233,7 +247,7 @@ class PhasePrinter {
       calls_ += "  if (!tenon::cuda::ends_last(&tenon::cuda::arrivals[a.arrival])) return;\n";
     }
     for (std::size_t p = wide_ + 1; p < phases_.size(); ++p) {
-      if (one_block || p != wide_ + 1) calls_ += "  __syncthreads();\n";
+      if (!ends || p != wide_ + 1) calls_ += "  __syncthreads();\n";
       print_loop(p, "0", "1");
     }
     launch_.source.entry = cat("phases_", phases_.size());
@@ -265,9 +279,9 @@ class PhasePrinter {
                   "(a, block); block += ", step, ") {\n  }\n");
   }
 
-  std::span<const Phase> phases_;
-  const bool by_all_;
-  const std::size_t wide_;  // the phase that may be the work of many blocks
+  const Phases& all_;
+  const std::vector<Phase>& phases_;
+  const std::size_t wide_;
   PrintedLaunch launch_;
   std::vector<Part> functions_;
   std::string code_, members_, dispatch_, calls_;
@@ -396,17 +410,6 @@ bool can_be_by_all(const Region& region, std::span<const Region> regions) {
   return true;
 }
 
-struct Phases {
-  std::vector<Phase> phases;  // those without parts that have something to do are left out
-  bool by_all = false;        // every block makes the first for itself
-  /// Whether no block of a launch of them needs to wait for another.
-  bool wait_for_none() const {
-    for (std::size_t p = by_all ? 2 : 1; p < phases.size(); ++p)
-      if (!phases[p].alone()) return false;
-    return true;
-  }
-};
-
 Phases phases_of(std::span<const Region> regions, std::span<const Value> values, PrintedMap& out) {
   const std::vector<ValueId> written = written_by(regions);
   std::map<int, Phase> by_number;
@@ -433,7 +436,7 @@ PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> 
   if (all.phases.empty()) return out;
   if (!all.wait_for_none())
     throw InternalError(cat(regions[0].title, " and others are no phases of one launch"));
-  out.launches.push_back(PhasePrinter(all.phases, all.by_all).print());
+  out.launches.push_back(PhasePrinter(all).print());
   check_size(out.launches[0].arguments, regions[0].title);
   return out;
 }
@@ -477,7 +480,7 @@ PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> valu
   const Phases all = phases_of(regions, values, unused);
   sizes.phases = static_cast<int>(all.phases.size());
   sizes.by_all = all.by_all;
-  sizes.ends_last = sizes.phases > 0 && all.phases.back().alone() && !all.phases[0].alone();
+  sizes.ends_last = all.ends_last();
   sizes.wait_for_none = all.wait_for_none();
   for (const Phase& phase : all.phases)
     for (const Titled& one : phase.parts) {
