@@ -17,6 +17,8 @@ std::unique_ptr<Kernel> Engine::prepare_as(const std::string& configuration, con
 bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
           std::string* why) {
   if (region.has_prologue() && !engine.takes_prologues(region, values, why)) return false;
+  const bool reduces = region.kind == RegionKind::Contraction && !region.map.reduces.empty();
+  if (reduces && !engine.takes_reductions(region, values, why)) return false;
   return engine.claims(region, values, why);
 }
 

@@ -65,6 +65,13 @@ class Engine {
     *why = "reads operands as they stand in memory";
     return false;
   }
+  /// Whether it reduces the whole result of such a contraction while it writes it
+  /// (Region::map.reduces); if not, *why says so in a few words. Asked before claims(); pure, as
+  /// that.
+  virtual bool takes_reductions(const Region&, std::span<const Value>, std::string* why) const {
+    *why = "only writes its result";
+    return false;
+  }
   /// Microseconds that it expects to need for a region that it claims, by a model; 0: it has none.
   /// Only good for weighing two ways of computing the same. Pure, as claims().
   virtual double estimate(const Region&, std::span<const Value>) const { return 0; }
@@ -86,7 +93,8 @@ class Engine {
   virtual std::string version() const { return {}; }
 };
 
-/// Whether the engine claims the region and takes the prologues that it has; if not, *why says so.
+/// Whether the engine claims the region and takes the prologues and the reductions of a
+/// contraction's result that it has; if not, *why says so.
 bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
           std::string* why);
 

@@ -33,7 +33,9 @@ struct Fused {
 /// With fusion disabled every item is a group of its own.
 Fused fuse(const Lowered& graph, const PlanOptions& options);
 
-/// The three axes that a contraction's epilogue runs over: [batch, rows, columns].
+/// The three axes that a contraction's epilogue runs over, [batch, rows, columns], for its op and
+/// the shape of its result.
+Shape epilogue_space(Op op, const Shape& result);
 Shape epilogue_space(const Item& contraction);
 
 }  // namespace tenon

@@ -13,6 +13,7 @@
 #include "plan/join.h"
 #include "plan/phases.h"
 #include "plan/prologue.h"
+#include "plan/reductions.h"
 #include "plan/schedule.h"
 
 namespace tenon {
@@ -38,6 +39,9 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"prologue", true,
      "on regions, because engines say which they can load through; before join, which would take "
      "them elsewhere"},
+    {"reductions", true,
+     "on regions, because engines say which they can take on; before join, which would take them "
+     "elsewhere"},
     {"join", true,
      "on regions, before their kernels are compiled: a region that shares a launch has none of its "
      "own"},
@@ -162,6 +166,11 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   pipeline.plan_pass(kPrologue, "regions", [&] {
     const auto regions = static_cast<int>(p.steps.size());
     attach_prologues(p, before, options);
+    return std::pair(regions, static_cast<int>(p.steps.size()));
+  });
+  pipeline.plan_pass(kReductions, "regions", [&] {
+    const auto regions = static_cast<int>(p.steps.size());
+    attach_reductions(p, before, options);
     return std::pair(regions, static_cast<int>(p.steps.size()));
   });
   pipeline.plan_pass(kJoin, "regions", [&] {

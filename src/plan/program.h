@@ -73,6 +73,7 @@ enum PassId : std::uint32_t {
   kLayout,
   kFuse,
   kPrologue,
+  kReductions,
   kJoin,
   kPhases,
   kChain,

@@ -24,7 +24,7 @@ namespace {
 /// kernel takes behind its operands: the epilogue's, and behind what else it takes the prologues'.
 struct Parts {
   std::string code;
-  ArgumentBlock epilogue;
+  EpilogueArguments epilogue;
   std::vector<ArgumentBlock> prologues;
 };
 
@@ -48,8 +48,7 @@ Parts print_parts(const Region& region, const ContractionForm& form, std::span<c
 class ContractionKernel : public Kernel {
  public:
   ContractionKernel(const Region& region, const ContractionForm& form, const Parts& parts)
-      : form_(form), parts_{parts.epilogue}, title_(region.title) {
-    parts_.insert(parts_.end(), parts.prologues.begin(), parts.prologues.end());
+      : form_(form), epilogue_(parts.epilogue), prologues_(parts.prologues), title_(region.title) {
     form_.a.prologue = form_.b.prologue = nullptr;  // they end with the region
   }
 
@@ -69,13 +68,15 @@ class ContractionKernel : public Kernel {
     bound.a.data = address(binding, form_.a);
     bound.b.data = address(binding, form_.b);
     bound.problem.partials = reinterpret_cast<float*>(binding.workspace);
-    for (const ArgumentBlock& part : parts_) {
-      std::vector<std::uint64_t>& words = bound.parts.emplace_back(part.words);
-      for (const auto& [word, value] : part.pointers)
-        words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
-      if (words.empty()) words.push_back(0);
-    }
+    epilogue_.fill(bound.parts.emplace_back(), binding, binding.workspace + reduced_offset_);
+    for (const ArgumentBlock& part : prologues_) part.fill(bound.parts.emplace_back(), binding);
     return bound;
+  }
+
+  /// Room for the blocks' partial results of what the epilogue reduces, behind what there is.
+  void take_reduced(std::int64_t blocks) {
+    reduced_offset_ = workspace_bytes;
+    workspace_bytes += epilogue_.workspace_bytes(blocks);
   }
 
   static constexpr std::size_t kMostParameters = 7;
@@ -93,8 +94,10 @@ class ContractionKernel : public Kernel {
     return base + bytes;
   }
 
-  std::vector<ArgumentBlock> parts_;
+  const EpilogueArguments epilogue_;
+  const std::vector<ArgumentBlock> prologues_;
   const std::string title_;
+  std::size_t reduced_offset_ = 0;
 };
 
 class TiledKernel final : public ContractionKernel {
@@ -118,6 +121,7 @@ class TiledKernel final : public ContractionKernel {
       p.ticket = tickets.take(blocks);
       workspace_bytes = at(blocks * p.splits * t.m * t.n) * 4;
     }
+    take_reduced(blocks);
     kernel_ = compile(target, gemm_source(form, config, parts.code));
   }
 
@@ -140,7 +144,9 @@ class PlainKernel final : public ContractionKernel {
   PlainKernel(const Region& region, const ContractionForm& form, const Parts& parts,
               const Target& target)
       : ContractionKernel(region, form, parts),
-        count_(static_cast<std::uint64_t>(region.contraction.out_shape.numel())) {
+        count_(static_cast<std::uint64_t>(region.contraction.out_shape.numel())),
+        grid_(grid_over(region.contraction.out_shape.numel())) {
+    take_reduced(grid_.x);
     kernel_ = compile(target, plain_source(region.contraction, form, parts.code));
   }
 
@@ -150,12 +156,12 @@ class PlainKernel final : public ContractionKernel {
     void* params[kMostParameters] = {&bound.problem, &bound.a, &bound.b, bound.parts[0].data(),
                                      &count};
     for (std::size_t k = 1; k < bound.parts.size(); ++k) params[4 + k] = bound.parts[k].data();
-    kernel_->launch(binding.stream, grid_over(static_cast<std::int64_t>(count_)),
-                    {kOpaqueThreads, 1, 1}, 0, params);
+    kernel_->launch(binding.stream, grid_, {kOpaqueThreads, 1, 1}, 0, params);
   }
 
  private:
   const std::uint64_t count_;
+  const Grid grid_;
 };
 
 /// No results.
@@ -196,6 +202,10 @@ class ContractionEngine final : public Engine {
     if (is_tiled(region.contraction, contraction_form(region, values))) return true;
     *why = "applies prologues in float32 and 16-bit types only";
     return false;
+  }
+
+  bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
+    return true;
   }
 
   double estimate(const Region& region, std::span<const Value> values) const override {

@@ -96,7 +96,8 @@ Source plain_source(const Contraction& c, const ContractionForm& form, const std
       "epilogue, unsigned long long count",
       prologues.parameters, ") {\n", kAwaitKernels, "  plain_contraction<", plain_element(form.a),
       ", ", plain_element(form.b), ", ", sum, ", ", form.a.window, ", ", form.b.window, ", ",
-      form.inner_axis, ", ", round, ">(p, a, b, epilogue, count", prologues.arguments, ");\n}\n");
+      form.inner_axis, ", ", round, ", ", kOpaqueThreads, ">(p, a, b, epilogue, count",
+      prologues.arguments, ");\n}\n");
   return {"plain_gemm", std::move(text)};
 }
 

@@ -78,7 +78,7 @@ Source sum_source(int vector, const std::string& epilogue) {
 /// What both kinds of convolution's steps bind.
 class ConvKernel : public Kernel {
  public:
-  ConvKernel(const ConvShape& shape, const ConvConfig& config, ArgumentBlock epilogue,
+  ConvKernel(const ConvShape& shape, const ConvConfig& config, EpilogueArguments epilogue,
              std::string title)
       : shape_(shape), config_(config), epilogue_(std::move(epilogue)), title_(std::move(title)) {}
 
@@ -90,11 +90,15 @@ class ConvKernel : public Kernel {
     return address(binding, shape_.other_value, shape_.other_offset, shape_.other_dtype);
   }
   std::vector<std::uint64_t> epilogue(const Binding& binding) const {
-    std::vector<std::uint64_t> words = epilogue_.words;
-    for (const auto& [word, value] : epilogue_.pointers)
-      words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
-    if (words.empty()) words.push_back(0);
+    std::vector<std::uint64_t> words;
+    epilogue_.fill(words, binding, binding.workspace + reduced_offset_);
     return words;
+  }
+  /// Room for the blocks' partial results of what the epilogue reduces, behind what there is.
+  void take_reduced(std::int64_t blocks) {
+    reduced_offset_ = at(round_up(static_cast<std::int64_t>(workspace_bytes), 16));
+    if (const std::size_t bytes = epilogue_.workspace_bytes(blocks); bytes > 0)
+      workspace_bytes = reduced_offset_ + bytes;
   }
 
   ConvPatch patch() const {
@@ -117,7 +121,7 @@ class ConvKernel : public Kernel {
 
   const ConvShape shape_;
   const ConvConfig config_;
-  const ArgumentBlock epilogue_;
+  const EpilogueArguments epilogue_;
   const std::string title_;
 
  private:
@@ -128,6 +132,8 @@ class ConvKernel : public Kernel {
       throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
     return base + offset * static_cast<std::int64_t>(item_size(dtype));
   }
+
+  std::size_t reduced_offset_ = 0;
 };
 
 class PatchKernel final : public ConvKernel {
@@ -195,6 +201,7 @@ class GradientKernel final : public ConvKernel {
       sum_.runs *= 2;
     sum_grid_.x = blocks_of(divide_up(sum_.items, kOpaqueThreads / sum_.runs));
     workspace_bytes = at(sum_.splits * rows * columns) * sizeof(float);
+    take_reduced(sum_grid_.x);
     kernel_ = compile(target, gradient_source(s, c));
     adder_ = compile(target, sum_source(vector, printed.code));
   }
@@ -275,6 +282,12 @@ class ConvEngine final : public Engine {
     const char* reason = conv_refusal(region, values);
     if (reason != nullptr && why != nullptr) *why = reason;
     return reason == nullptr;
+  }
+
+  bool takes_reductions(const Region& region, std::span<const Value>,
+                        std::string* why) const override {
+    *why = "reduces gradients of filters only";
+    return region.contraction.op == Op::Conv2dWeightGrad;
   }
 
   int preference(const Region& region) const override {

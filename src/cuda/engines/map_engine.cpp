@@ -120,18 +120,22 @@ class MapEngine final : public Engine {
     }
     return 0;
   }
-  /// An element-wise map's; where reductions cross a sweep there is no model.
+  /// An element-wise map's, or of one that only reduces; there is no model for reductions whose
+  /// results the elements need.
   double estimate(const Region& region, std::span<const Value> values) const override {
     constexpr double kBytesACycle = 30 * 132;  // from the second-level cache
     const MapProgram& map = region.map;
-    if (region.kind != RegionKind::Map || map.has_rows || !map.reduces.empty()) return 0;
+    if (region.kind != RegionKind::Map) return 0;
+    const bool reduces = map.has_rows || !map.reduces.empty();
+    if (reduces && !only_reduces(map)) return 0;
     double bytes = 0;
     for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
       for (const ValueId id : *list)
         bytes += static_cast<double>(values[static_cast<std::size_t>(id)].bytes);
     // What does not fit the cache beside other values comes from afar.
     if (bytes > static_cast<double>(target_.l2_bytes)) bytes *= 2;
-    return (kLaunchCycles + bytes / kBytesACycle) / kCyclesAMicrosecond;
+    const double last = reduces ? kLastBlockCycles : 0;
+    return (kLaunchCycles + bytes / kBytesACycle + last) / kCyclesAMicrosecond;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
@@ -141,6 +145,12 @@ class MapEngine final : public Engine {
   }
 
  private:
+  static bool only_reduces(const MapProgram& map) {
+    return std::all_of(map.stores.begin(), map.stores.end(), [&map](const MapStore& store) {
+      return map.instrs[static_cast<std::size_t>(store.source)].code == MapCode::RowReduce;
+    });
+  }
+
   const Target target_;
 };
 

@@ -1,35 +1,27 @@
 // The epilogue of a contraction as a device struct: one function for an element, one for neighbours
-// in a row.
+// in a row, and what a thread gathers on the way where the whole result is reduced.
 #include <algorithm>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "cuda/engines/print_instrs.h"
+#include "cuda/engines/print_reduction.h"
+#include "plan/fuse.h"
 
 namespace tenon::cuda {
 
 namespace {
 
-/// [batch, rows, columns] of a contraction's result.
-Shape result_space(const Contraction& c) {
-  const Shape& out = c.out_shape;
-  if (c.op == Op::Matmul) {
-    const std::int64_t rows = out[out.rank() - 2], columns = out[out.rank() - 1];
-    std::int64_t batch = 1;
-    for (int d = 0; d + 2 < out.rank(); ++d) batch *= out[d];
-    return {batch, rows, columns};
-  }
-  if (c.op == Op::Conv2dWeightGrad) return {1, out[0], out[1] * out[2] * out[3]};
-  return {out[0], out[1], out[2] * out[3]};
-}
+constexpr std::size_t kSumBytes = 8;  // of one gathered number
+constexpr char kDevice[] = "__device__ __forceinline__ ";
 
 /// What the result alone would be as a map program: one store of the accumulator.
 MapProgram with_result(const Region& region, std::span<const Value> values) {
   MapProgram map = region.contraction.has_epilogue ? region.map : MapProgram();
-  if (map.has_rows || !map.reduces.empty())
-    throw InternalError(cat(region.title, ": an epilogue cannot reduce"));
-  if (!region.contraction.has_epilogue) map.space = result_space(region.contraction);
+  if (map.has_rows) throw InternalError(cat(region.title, ": an epilogue has no rows"));
+  if (!region.contraction.has_epilogue)
+    map.space = epilogue_space(region.contraction.op, region.contraction.out_shape);
   if (map.space.rank() != 3)
     throw InternalError(
         cat(region.title, ": an epilogue's space is [batch, rows, columns], not ", map.space));
@@ -61,6 +53,14 @@ class EpiloguePrinter {
                  {{map_.space[0], map_.space[1], map_.space[2]}, {"batch", "row", "column"}},
                  arguments_, "", "long long") {
     printer_.set_numbers();
+    for (const MapReduce& reduce : map_.reduces) {
+      for (int d = 0; d < map_.space.rank(); ++d)
+        if (map_.space[d] != 1 && (reduce.axes >> d & 1u) == 0)
+          throw InternalError(
+              cat(region.title, ": an epilogue reduces its whole space or nothing"));
+      sums_.push_back(
+          {reduce.op, map_.instrs[at(reduce.source)].dtype, values[at(reduce.value)].dtype});
+    }
     uses_position_ = std::any_of(map_.instrs.begin(), map_.instrs.end(),
                                  [](const MapInstr& i) { return i.code == MapCode::Random; });
   }
@@ -69,11 +69,20 @@ class EpiloguePrinter {
     // One element and several take the same members: printed first, they name them.
     const std::string one = print_store(), held = print_hold(),
                       several = cat(held, "\n", print_finish(), "\n", print_store_row());
+    const std::string end = sums_.empty() ? std::string() : cat("\n", print_end());
+    const char* include = sums_.empty() ? "" : "#include \"cuda/kernels/epilogue_sums.cuh\"\n";
+    const std::string arrivals =
+        sums_.empty() ? std::string()
+                      : cat("__device__ unsigned epilogue_arrivals[", kEpilogueArrivals, "];\n\n");
     PrintedEpilogue printed;
-    printed.code =
-        cat(printer_.includes(), "namespace tenon::cuda {\n\n// ", title, "\nstruct Epilogue {\n",
-            arguments_.members(), "\n", one, "\n", several, "};\n\n}  // namespace tenon::cuda\n");
-    printed.arguments = arguments_.block();
+    printed.code = cat(printer_.includes(), include, "namespace tenon::cuda {\n\n", arrivals, "// ",
+                       title, "\nstruct Epilogue {\n", print_sums(), arguments_.members(), "\n",
+                       one, "\n", several, end, "};\n\n}  // namespace tenon::cuda\n");
+    if (sums_.empty())
+      printed.arguments = EpilogueArguments(arguments_.block());
+    else
+      printed.arguments = {arguments_.block(), sums_.size() * kSumBytes, partials_word_,
+                           arrival_word_};
     return printed;
   }
 
@@ -105,7 +114,7 @@ class EpiloguePrinter {
           out.line(printer_.compute(i));
           continue;
         case MapCode::RowReduce:
-          throw InternalError("an epilogue cannot reduce");
+          throw InternalError("an epilogue has no rows");
         default:
           continue;
       }
@@ -124,7 +133,7 @@ class EpiloguePrinter {
     out.line(
         cat("__device__ __forceinline__ void store(long long batch, long long row, "
             "long long column, ",
-            compute_type(accumulator_), " acc) const {"));
+            compute_type(accumulator_), " acc, Sums& sums) const {"));
     random_draws(out);
     if (uses_position_) out.line(cat("const long long position = ", position(""), ";"));
     for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
@@ -139,7 +148,66 @@ class EpiloguePrinter {
     for (const MapStore& store : map_.stores)
       out.line(
           cat("save(", printer_.address(store.view, true), ", ", printer_.get(store.source), ");"));
+    gather(out);
     out.line("}");
+    return out.text();
+  }
+
+  /// The type of what a thread gathers.
+  std::string print_sums() const {
+    if (sums_.empty())
+      return cat("  struct Sums {};\n  static constexpr bool kSums = false;\n  static ", kDevice,
+                 "Sums no_sums() { return {}; }\n");
+    CodeWriter out(1);
+    std::string neutral;
+    out.line("struct Sums {");
+    for (std::size_t r = 0; r < sums_.size(); ++r) {
+      out.line(cat("alignas(", kSumBytes, ") ", sums_[r].type(), " s", r, ";"));
+      neutral += cat(r == 0 ? "" : ", ", sums_[r].neutral());
+    }
+    out.line(cat(kDevice, "void add(const Sums& other) {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("s", r, " = ", sums_[r].function(), "::combine(s", r, ", other.s", r, ");"));
+    out.line("}");
+    out.line(cat(kDevice, "void over_lanes() {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("s", r, " = reduce_lanes<", sums_[r].function(), ", 32>(s", r, ");"));
+    out.line("}");
+    out.line("};");
+    out.line("static constexpr bool kSums = true;");
+    out.line(cat("static ", kDevice, "Sums no_sums() { return {", neutral, "}; }"));
+    return out.text();
+  }
+
+  void gather(CodeWriter& out) {
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("sums.s", r, " = ", sums_[r].function(), "::combine(sums.s", r, ", ",
+                   sums_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
+  }
+
+  /// What becomes of it.
+  std::string print_end() {
+    CodeWriter out(1);
+    out.line(cat(kDevice, "unsigned* arrived() const { return &epilogue_arrivals[arrival]; }"));
+    out.line(cat(kDevice, "void save_sums(const Sums& sums) const {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("save(", printer_.pointer(map_.reduces[r].value), ", ",
+                   sums_[r].result(cat("sums.s", r)), ");"));
+    out.line("}");
+    out.line("template <int kThreads>");
+    out.line(cat(kDevice, "void end_block(const Sums& gathered) const {"));
+    out.line("tenon::cuda::end_block<kThreads>(*this, gathered);");
+    out.line("}");
+    out.line("template <int kThreads, class Sync>");
+    out.line(cat(kDevice,
+                 "void combine_partials(int thread, unsigned blocks, unsigned count, const Sync& "
+                 "sync) const {"));
+    out.line("tenon::cuda::combine_partials<kThreads>(*this, thread, blocks, count, sync);");
+    out.line("}");
+    partials_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.word("Sums*", "partials", 0);
+    arrival_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.number("arrival", 0);
     return out.text();
   }
 
@@ -167,7 +235,7 @@ class EpiloguePrinter {
     out.line(
         cat("__device__ __forceinline__ void finish(long long batch, long long row, "
             "long long column, const ",
-            compute_type(accumulator_), " (&acc)[N], const Held<N>& held) const {"));
+            compute_type(accumulator_), " (&acc)[N], const Held<N>& held, Sums& sums) const {"));
     random_draws(out);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat(printer_.type(map_.stores[s].source), " ",
@@ -179,6 +247,7 @@ class EpiloguePrinter {
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat(InstrPrinter::name('y', static_cast<int>(s)),
                    "[i] = ", printer_.get(map_.stores[s].source), ";"));
+    gather(out);
     out.line("}");
     for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);
     out.line("}");
@@ -191,8 +260,8 @@ class EpiloguePrinter {
         "long "
         "row, long long column, const ",
         compute_type(accumulator_),
-        " (&acc)[N]) const {\n    finish(batch, row, column, acc, hold<N>(batch, row, column));\n  "
-        "}\n");
+        " (&acc)[N], Sums& sums) const {\n    finish(batch, row, column, acc, hold<N>(batch, row, "
+        "column), sums);\n  }\n");
   }
 
   const MapProgram map_;
@@ -200,6 +269,8 @@ class EpiloguePrinter {
   Arguments arguments_;
   InstrPrinter printer_;
   bool uses_position_ = false;
+  std::vector<Reduction> sums_;
+  int partials_word_ = -1, arrival_word_ = -1;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cuda/engines/contraction_config.h"
 #include "cuda/engines/cublaslt_shape.h"
+#include "cuda/engines/model.h"
 #include "cuda/engines/opaque_kernels.h"
 #include "cuda/engines/per_target.h"
 #include "cuda/engines/print_map.h"
@@ -167,16 +168,16 @@ class SimtKernel final : public Kernel {
     if (turn_) workspace_bytes += turn_->bytes() + kVendorAlignment;
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
-    if (arguments_.words.empty()) arguments_.words.push_back(0);
+    reduced_offset_ = round_up(static_cast<std::int64_t>(workspace_bytes), 16);
+    if (const std::size_t bytes = arguments_.workspace_bytes(tiles); bytes > 0)
+      workspace_bytes = at(reduced_offset_) + bytes;
     kernel_ = compile(target, text(config.splits > 1, printed.code));
   }
 
   void run(const Binding& binding) const override {
     thread_local std::vector<std::uint64_t>
         words;  // keeps its memory: a settled step allocates none
-    words.assign(arguments_.words.begin(), arguments_.words.end());
-    for (const auto& [word, value] : arguments_.pointers)
-      words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+    arguments_.fill(words, binding, binding.workspace + reduced_offset_);
     SimtProblem problem = problem_;
     problem.b.data = b_.in(binding, title_);
     std::byte* place = binding.workspace;
@@ -234,7 +235,8 @@ class SimtKernel final : public Kernel {
   std::optional<VendorTurn> turn_;  // rows that are contiguous along k
   SimtProblem problem_;
   Grid grid_;
-  ArgumentBlock arguments_;
+  EpilogueArguments arguments_;
+  std::int64_t reduced_offset_ = 0;
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
@@ -253,6 +255,10 @@ class SimtEngine final : public Engine {
     return reason == nullptr;
   }
 
+  bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
+    return true;
+  }
+
   // Measured on an H200 where A lies across k: as fast as cuBLASLt's own loop, and no pass of its
   // own for the epilogue. Where A is turned first, the tuner decides.
   int preference(const Region& region) const override {
@@ -262,6 +268,13 @@ class SimtEngine final : public Engine {
                    lt_shape(region.contraction, shape, nullptr) && !shape.a.plain
                ? 2
                : 0;
+  }
+
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    LtShape shape;
+    if (refusal(region, values, shape, nullptr) != nullptr) return 0;
+    const SimtSizes sizes = sizes_of(shape);
+    return cycles(sizes, configs(sizes).front()) / kCyclesAMicrosecond;
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

@@ -97,7 +97,7 @@ void VendorTurn::run(void* stream, const std::byte* in, std::byte* out) const {
 VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
                                std::span<const Value> values, const Shape& space) {
   PrintedEpilogue printed = print_epilogue(region, values, target);
-  block_ = std::move(printed.arguments);
+  arguments_ = std::move(printed.arguments);
   const bool is_double = region.contraction.dtype == DType::Float64;
   int width = is_double ? 2 : 4;
   while (space[2] % width != 0) width /= 2;
@@ -115,9 +115,7 @@ VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
 
 void VendorEpilogue::run(const Binding& binding, const std::byte* product) const {
   thread_local std::vector<std::uint64_t> words;  // keeps its memory: a settled step allocates none
-  words.assign(block_.words.begin(), block_.words.end());
-  for (const auto& [word, value] : block_.pointers)
-    words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+  arguments_.fill(words, binding, nullptr);
   ProductArgs args = args_;
   args.product = product;
   void* params[] = {&args, words.data()};

@@ -90,7 +90,7 @@ class VendorEpilogue {
 
  private:
   ProductArgs args_;
-  ArgumentBlock block_;
+  EpilogueArguments arguments_;
   Grid grid_;
   std::shared_ptr<const CompiledKernel> kernel_;
 };

@@ -9,6 +9,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "cuda/engines/model.h"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
 
 namespace tenon::cuda {
@@ -48,6 +49,16 @@ std::int64_t wgmma_tiles(const WgmmaSizes& s, const WgmmaConfig& config) {
 int wgmma_stages(const WgmmaConfig& config, bool turns) {
   if (config.rows == 128) return 5;
   return turns ? 6 : 8;
+}
+
+double wgmma_microseconds(const WgmmaSizes& s) {
+  constexpr double kBytes = 3.5e6;  // a microsecond
+  const double flops_a_microsecond = s.item == 2 ? 650e6 : 320e6;
+  const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n),
+             k = static_cast<double>(s.k);
+  const double arithmetic = 2 * m * n * k / flops_a_microsecond,
+               memory = (m * n * 4 + (m + n) * k * s.item) / kBytes;
+  return std::max(arithmetic, memory) + kLaunchCycles / kCyclesAMicrosecond;
 }
 
 WgmmaConfig choose_wgmma(const WgmmaSizes& sizes) {

@@ -42,6 +42,9 @@ int wgmma_stages(const WgmmaConfig& config, bool turns);
 /// or a large matrix to stream.
 bool wgmma_is_worth(const WgmmaSizes& sizes);
 
+/// What an H200 needs for it, roughly: arithmetic or memory, and a launch.
+double wgmma_microseconds(const WgmmaSizes& sizes);
+
 /// Sizes as the choices see them: what grows with the batch is rounded up to a power of two, so
 /// that an incomplete batch takes the kernel that is there.
 WgmmaSizes wgmma_class(const WgmmaSizes& sizes);

@@ -167,14 +167,19 @@ class WgmmaKernel final : public Kernel {
     kernel_ = compile(target, text(shape, operand_dtype(c, values), printed.code));
     workspace_bytes = a_.workspace_bytes() + b_.workspace_bytes();
     if (workspace_bytes > 0) workspace_bytes += kVendorAlignment;
+    // A warp's rows of a tile, or a warp of a block that shares its tile's sums, leave one each.
+    reduced_offset_ = vendor_round_up(workspace_bytes);
+    const std::int64_t partials = config.splits > 1
+                                      ? std::int64_t{8} * grid_.x
+                                      : std::int64_t{tiles} * config.cluster * config.rows / 16;
+    if (const std::size_t bytes = arguments_.workspace_bytes(partials); bytes > 0)
+      workspace_bytes = reduced_offset_ + bytes;
   }
 
   void run(const Binding& binding) const override {
     thread_local std::vector<std::uint64_t>
         words;  // keeps its memory: a settled step allocates none
-    words.assign(arguments_.words.begin(), arguments_.words.end());
-    for (const auto& [word, value] : arguments_.pointers)
-      words[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+    arguments_.fill(words, binding, binding.workspace + reduced_offset_);
     std::byte* place = vendor_align(binding.workspace);
     WgmmaProblem problem = problem_;
     problem.a = a_.bind(binding, place);
@@ -229,7 +234,8 @@ class WgmmaKernel final : public Kernel {
   const Side a_, b_;
   WgmmaProblem problem_;
   Grid grid_;
-  ArgumentBlock arguments_;
+  EpilogueArguments arguments_;
+  std::size_t reduced_offset_ = 0;
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
@@ -249,10 +255,20 @@ class WgmmaEngine final : public Engine {
     return reason == nullptr;
   }
 
+  bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
+    return true;
+  }
+
   // Measured on an H200: cuBLASLt's own loop is up to a fifth faster, less than what a pass of its
   // own over the product costs; so this one is for epilogues that cuBLASLt does not fuse.
   int preference(const Region& region) const override {
     return region.kind == RegionKind::Contraction && region.contraction.has_epilogue ? 2 : 0;
+  }
+
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    LtShape shape;
+    if (refusal(target_, region, values, shape, nullptr) != nullptr) return 0;
+    return wgmma_microseconds(sizes_of(region.contraction, values, shape));
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

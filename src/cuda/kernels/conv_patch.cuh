@@ -16,6 +16,8 @@ namespace tenon::cuda {
 /// kThreadM, kThreadN, kStoreVector. E: the epilogue.
 template <class C, class E>
 class ConvBlock {
+  static_assert(!E::kSums, "its results are not reduced");
+
   using M = ConvMath<C::kMath>;
   static constexpr int kWarpsN = C::kN / C::kThreadN;
   static constexpr int kGroupThreads = 32 * (C::kM / C::kThreadM) * kWarpsN;
@@ -188,6 +190,7 @@ class ConvBlock {
     const long long batch = image0_ + image, pixel = row * r.width + column;
     const int first = row0_ + static_cast<int>(blockIdx.y) * p_.rows;
     const int rows = p_.rows - row0_ < C::kM ? p_.rows - row0_ : C::kM;
+    typename E::Sums none = E::no_sums();
 #pragma unroll 1
     for (int m = t / kRow; m < rows; m += kRows * kAtOnce) {
       typename E::template Held<kVector> held[kAtOnce];
@@ -199,7 +202,7 @@ class ConvBlock {
       for (int u = 0; u < kAtOnce; ++u) {
         if (m + u * kRows >= rows) continue;
         const Floats<kVector> x = group_sum(sums + (m + u * kRows) * kPitch + place);
-        epilogue_.template finish<kVector>(batch, first + m + u * kRows, pixel, x.v, held[u]);
+        epilogue_.template finish<kVector>(batch, first + m + u * kRows, pixel, x.v, held[u], none);
       }
     }
   }

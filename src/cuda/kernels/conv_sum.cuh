@@ -35,13 +35,16 @@ TENON_DEVICE void sum_partials(const ConvSum& s, const E& epilogue,
   }
   shared[t] = sum;
   __syncthreads();
-  if (run != 0 || !exists) return;
-  for (int r = 1; r < s.runs; ++r) {
-    const Item more = shared[r * per_block + t];
+  typename E::Sums gathered = E::no_sums();
+  if (run == 0 && exists) {
+    for (int r = 1; r < s.runs; ++r) {
+      const Item more = shared[r * per_block + t];
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) sum.v[v] += more.v[v];
+      for (int v = 0; v < kVector; ++v) sum.v[v] += more.v[v];
+    }
+    epilogue.template finish<kVector>(0, row, column, sum.v, held, gathered);
   }
-  epilogue.template finish<kVector>(0, row, column, sum.v, held);
+  if constexpr (E::kSums) epilogue.template end_block<kThreads>(gathered);
 }
 
 }  // namespace tenon::cuda

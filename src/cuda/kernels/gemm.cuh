@@ -104,6 +104,7 @@ class GemmBlock {
         }
       }
     }
+    if constexpr (E::kSums) epilogue_.template end_block<C::kThreads>(gathered_);
   }
 
  private:
@@ -260,8 +261,9 @@ class GemmBlock {
     if (s.inside) s.held = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
     return s;
   }
-  TENON_DEVICE void finish(const Spot& s, const float (&x)[kVector]) const {
-    if (s.inside) epilogue_.template finish<kVector>(s.batch, s.row, s.column, x, s.held);
+  TENON_DEVICE void finish(const Spot& s, const float (&x)[kVector]) {
+    if (s.inside)
+      epilogue_.template finish<kVector>(s.batch, s.row, s.column, x, s.held, gathered_);
   }
 
   TENON_DEVICE float* partial(int split_index) const {
@@ -297,7 +299,7 @@ class GemmBlock {
 
   /// Adds up the partial sums. With fewer items than threads, several threads share an item, each
   /// with a run of the splits; the runs are added in order.
-  TENON_DEVICE void add_partials(float* sums) const {
+  TENON_DEVICE void add_partials(float* sums) {
     constexpr int kRow = C::kN / kVector;
     const int rows_left = static_cast<int>(p_.m) - m0_, columns_left = static_cast<int>(p_.n) - n0_;
     const int rows = rows_left < C::kM ? rows_left : C::kM;
@@ -337,6 +339,7 @@ class GemmBlock {
   const E& epilogue_;
   unsigned char* shared_;
   unsigned char* tables_;
+  typename E::Sums gathered_ = E::no_sums();
   unsigned batch_ = 0;
   int m0_ = 0, n0_ = 0;
 };

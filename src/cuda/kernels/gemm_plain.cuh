@@ -83,16 +83,12 @@ TENON_DEVICE T element_at(const GemmOperand& o, const P& prologue, const Located
   }
 }
 
-/// ElementA, ElementB: of element.cuh; T: the type of the sums.
+/// The i'th result.
 template <class ElementA, class ElementB, class T, int kWindowA, int kWindowB, int kInnerAxis,
-          int kRound, class E, class PA = NoPrologue, class PB = NoPrologue>
-TENON_DEVICE void plain_contraction(const GemmProblem& p, const GemmOperand& a,
-                                    const GemmOperand& b, const E& epilogue,
-                                    unsigned long long count, const PA& prologue_a = {},
-                                    const PB& prologue_b = {}) {
-  const unsigned long long i =
-      static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
+          int kRound, class E, class PA, class PB>
+TENON_DEVICE void plain_result(const GemmProblem& p, const GemmOperand& a, const GemmOperand& b,
+                               const E& epilogue, unsigned long long i, const PA& prologue_a,
+                               const PB& prologue_b, typename E::Sums& gathered) {
   const auto rows = static_cast<unsigned long long>(p.m),
              columns = static_cast<unsigned long long>(p.n);
   const unsigned long long n = i % columns, m = i / columns % rows, z = i / columns / rows;
@@ -141,7 +137,23 @@ TENON_DEVICE void plain_contraction(const GemmProblem& p, const GemmOperand& a,
     batch = static_cast<long long>(n / p.inner_size.value);
     column = static_cast<long long>(n % p.inner_size.value);
   }
-  epilogue.store(batch, row, column, sum);
+  epilogue.store(batch, row, column, sum, gathered);
+}
+
+/// ElementA, ElementB: of element.cuh; T: the type of the sums.
+template <class ElementA, class ElementB, class T, int kWindowA, int kWindowB, int kInnerAxis,
+          int kRound, int kThreads, class E, class PA = NoPrologue, class PB = NoPrologue>
+TENON_DEVICE void plain_contraction(const GemmProblem& p, const GemmOperand& a,
+                                    const GemmOperand& b, const E& epilogue,
+                                    unsigned long long count, const PA& prologue_a = {},
+                                    const PB& prologue_b = {}) {
+  const unsigned long long i =
+      static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  typename E::Sums gathered = E::no_sums();
+  if (i < count)
+    plain_result<ElementA, ElementB, T, kWindowA, kWindowB, kInnerAxis, kRound>(
+        p, a, b, epilogue, i, prologue_a, prologue_b, gathered);
+  if constexpr (E::kSums) epilogue.template end_block<kThreads>(gathered);
 }
 
 }  // namespace tenon::cuda

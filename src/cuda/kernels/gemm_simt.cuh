@@ -176,6 +176,7 @@ class SimtBlock {
       if (!is_last(tickets)) return;
     }
     finish();
+    if constexpr (E::kSums) epilogue_.template end_block<C::kThreads>(gathered_);
   }
 
  private:
@@ -195,7 +196,7 @@ class SimtBlock {
     return s;
   }
 
-  TENON_DEVICE void finish() const {
+  TENON_DEVICE void finish() {
 #pragma unroll 1
     for (int first = static_cast<int>(threadIdx.x); first < kItems;
          first += C::kThreads * kAtOnce) {
@@ -212,7 +213,8 @@ class SimtBlock {
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u)
         if (spots[u].inside)
-          epilogue_.template finish<4>(0, spots[u].row, spots[u].column, x[u].v, spots[u].held);
+          epilogue_.template finish<4>(0, spots[u].row, spots[u].column, x[u].v, spots[u].held,
+                                       gathered_);
     }
   }
 
@@ -260,6 +262,7 @@ class SimtBlock {
   const E& epilogue_;
   float* sums_;
   unsigned* flag_;
+  typename E::Sums gathered_ = E::no_sums();
   int m0_, n0_;
 };
 

@@ -85,6 +85,7 @@ class WgmmaBlock {
         cluster_sync();  // everybody's sums can be read
         add_up();
       }
+      if constexpr (E::kSums) combine(static_cast<int>(threadIdx.x) - 128);
     }
     // Nobody leaves while a neighbour may still read from or write to its shared memory.
     if constexpr (C::kCluster * C::kSplits > 1) cluster_sync();
@@ -239,10 +240,28 @@ class WgmmaBlock {
     return s;
   }
 
+  /// What has been gathered in the warp's sixteen rows from row m on becomes a partial result: so
+  /// those are the same whoever writes which rows.
+  TENON_DEVICE void leave(long long partial) {
+    gathered_.over_lanes();
+    if (threadIdx.x % 32 == 0) epilogue_.partials[partial] = gathered_;
+    gathered_ = E::no_sums();
+  }
+  TENON_DEVICE static long long count_of_rows(const WgmmaProblem& p) {
+    return static_cast<long long>(p.rows) * (C::kCluster * C::kRows / 16);
+  }
+  /// The work of both warpgroups that write.
+  TENON_DEVICE void combine(int thread) const {
+    const auto sync = [] { threads_sync(3, 256); };
+    sync();
+    const long long count = C::kSplits > 1 ? 8ll * gridDim.x : count_of_rows(p_) * p_.columns;
+    epilogue_.template combine_partials<256>(thread, gridDim.x, static_cast<unsigned>(count), sync);
+  }
+
   /// Sixteen rows of the warp at a time go through shared memory. The block's last tile is written
   /// by both warpgroups: its lower half by the one that did not multiply it (`mine` is false).
   TENON_DEVICE void write(float (&sums)[kHalves][64], int m, int n, Held& held, bool inside,
-                          int group, bool mine, bool both) const {
+                          int group, bool mine, bool both) {
     float* place = place_of_warp(group);
     if (both) threads_sync(1, 256);  // nobody reads sums in either place
     if (both && mine) stage(sums[kHalves - 1], place_of_warp(group ^ 1));
@@ -256,6 +275,7 @@ class WgmmaBlock {
         write_inside(place, m, n, held, halves > 1);
       else
         write_edge(place, m, n);
+      if constexpr (E::kSums) leave(m / 16 + n / kColumns * count_of_rows(p_));
 #pragma unroll
       for (int i = 0; i < 64; ++i) sums[0][i] = sums[kHalves - 1][i];
     }
@@ -271,7 +291,7 @@ class WgmmaBlock {
 
   /// The warp's sixteen rows of sums, from row m on, where all are inside: no branches. `next` has
   /// what is read for the first of them, and then, if there are more, for the first 64 rows below.
-  TENON_DEVICE void write_inside(const float* place, int m, int n, Held& next, bool more) const {
+  TENON_DEVICE void write_inside(const float* place, int m, int n, Held& next, bool more) {
 #pragma unroll 1
     for (int r = 0; r < 16; r += kStepRows) {
       const Held now = next;
@@ -284,12 +304,12 @@ class WgmmaBlock {
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
         const Spot s = spot(m + r, n, u);
-        epilogue_.template finish<kVector>(s.batch, s.row, s.column, x[u], now.of[u]);
+        epilogue_.template finish<kVector>(s.batch, s.row, s.column, x[u], now.of[u], gathered_);
       }
     }
   }
 
-  TENON_DEVICE void write_edge(const float* place, int m, int n) const {
+  TENON_DEVICE void write_edge(const float* place, int m, int n) {
 #pragma unroll 1
     for (int i = 0; i < 64 / kVector; ++i) {
       const int r = kVector == 4 ? i : i / 4, u = kVector == 4 ? 0 : i % 4;
@@ -298,8 +318,8 @@ class WgmmaBlock {
       read(x, place + offset(r) + u);
       if (s.inside)
         epilogue_.template finish<kVector>(
-            s.batch, s.row, s.column, x,
-            epilogue_.template hold<kVector>(s.batch, s.row, s.column));
+            s.batch, s.row, s.column, x, epilogue_.template hold<kVector>(s.batch, s.row, s.column),
+            gathered_);
     }
   }
 
@@ -336,7 +356,7 @@ class WgmmaBlock {
   static TENON_DEVICE int row_of_split(int split) { return C::kRows * split / C::kSplits; }
 
   /// The block's share of the tile's rows: a warp takes row after row, four results a lane.
-  TENON_DEVICE void add_up() const {
+  TENON_DEVICE void add_up() {
     int m, n;
     locate(first_, m, n);
     const int end = row_of_split(rank_ / C::kCluster + 1);
@@ -364,8 +384,9 @@ class WgmmaBlock {
       for (int u = 0; u < 4 / kVector; ++u)
         if (spots[u].inside)
           epilogue_.template finish<kVector>(spots[u].batch, spots[u].row, spots[u].column, x[u],
-                                             held[u]);
+                                             held[u], gathered_);
     }
+    if constexpr (E::kSums) leave(blockIdx.x * 8ll + threadIdx.x / 32 - 4);
   }
 
   const WgmmaProblem& p_;
@@ -373,6 +394,7 @@ class WgmmaBlock {
   const unsigned a_, b_, full_, empty_, turn_;
   float* const staging_;
   const int rank_, first_, stride_, first_step_, steps_;
+  typename E::Sums gathered_ = E::no_sums();
 };
 
 }  // namespace tenon::cuda

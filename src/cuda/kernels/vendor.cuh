@@ -106,11 +106,12 @@ __device__ __forceinline__ void apply_epilogue(const ProductArgs& a, const E& ep
   typename Counter<Wide>::type rest = split<Wide>(n, a.groups);
   const long long batch = split<Wide>(rest, a.rows);
   const long long column = static_cast<long long>(n) * Width;
+  typename E::Sums none = E::no_sums();
   if constexpr (Width == 1) {
-    epilogue.store(batch, rest, column, product[0]);
+    epilogue.store(batch, rest, column, product[0], none);
   } else {
     const Neighbours<T, Width> row = *reinterpret_cast<const Neighbours<T, Width>*>(product);
-    epilogue.store_row(batch, rest, column, row.at);
+    epilogue.store_row(batch, rest, column, row.at, none);
   }
 }
 

@@ -4,11 +4,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -28,7 +31,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -41,8 +44,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -85,11 +88,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -109,7 +115,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -122,8 +128,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -166,10 +172,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -184,7 +193,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -195,8 +204,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -498,11 +507,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -522,7 +534,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -535,8 +547,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -579,11 +591,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -603,7 +618,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -616,8 +631,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -660,11 +675,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -684,7 +702,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -697,8 +715,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -741,13 +759,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -776,7 +797,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -794,8 +815,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -839,13 +860,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -874,7 +898,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -892,8 +916,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -937,13 +961,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -972,7 +999,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -990,8 +1017,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1353,11 +1380,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -1377,7 +1407,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1390,8 +1420,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1434,11 +1464,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -1458,7 +1491,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1471,8 +1504,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1515,11 +1548,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -1539,7 +1575,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1552,8 +1588,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1596,10 +1632,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -1614,7 +1653,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1625,8 +1664,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1669,11 +1708,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -1693,7 +1735,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1706,8 +1748,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1750,11 +1792,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -1774,7 +1819,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1787,8 +1832,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1831,11 +1876,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -1855,7 +1903,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1868,8 +1916,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1912,13 +1960,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1947,7 +1998,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1965,8 +2016,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2009,13 +2060,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -2044,7 +2098,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -2062,8 +2116,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2107,13 +2161,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -2142,7 +2199,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -2160,8 +2217,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 

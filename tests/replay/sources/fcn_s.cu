@@ -4,11 +4,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -28,7 +31,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -41,8 +44,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -86,11 +89,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -110,7 +116,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -123,8 +129,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -167,10 +173,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -185,7 +194,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -196,8 +205,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -491,11 +500,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -515,7 +527,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -528,8 +540,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -573,11 +585,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -597,7 +612,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -610,8 +625,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -654,13 +669,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -689,7 +707,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -707,8 +725,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -751,13 +769,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -786,7 +807,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -804,8 +825,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -848,13 +869,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -883,7 +907,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -901,8 +925,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1263,11 +1287,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -1287,7 +1314,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1300,8 +1327,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1345,11 +1372,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -1369,7 +1399,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1382,8 +1412,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1426,10 +1456,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -1444,7 +1477,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1455,8 +1488,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1499,11 +1532,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -1523,7 +1559,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1536,8 +1572,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1581,11 +1617,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -1605,7 +1644,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1618,8 +1657,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1662,13 +1701,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1697,7 +1739,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1715,8 +1757,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1759,13 +1801,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1794,7 +1839,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1812,8 +1857,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1856,13 +1901,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1891,7 +1939,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1909,8 +1957,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 

@@ -4,12 +4,15 @@ namespace tenon::cuda {
 
 // conv2d+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -29,7 +32,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -42,8 +45,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -98,12 +101,15 @@ namespace tenon::cuda {
 
 // conv2d+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -123,7 +129,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -136,8 +142,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -180,12 +186,15 @@ namespace tenon::cuda {
 
 // conv2d+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -205,7 +214,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -218,8 +227,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -262,11 +271,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -286,7 +298,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -299,8 +311,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -344,10 +356,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -362,7 +377,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -373,8 +388,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -660,11 +675,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -684,7 +702,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -697,8 +715,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -741,11 +759,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -765,7 +786,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -778,8 +799,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -822,12 +843,15 @@ namespace tenon::cuda {
 
 // gt+conv2d_input_grad+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_0;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -847,7 +871,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -860,8 +884,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -916,12 +940,15 @@ namespace tenon::cuda {
 
 // gt+conv2d_input_grad+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_0;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -941,7 +968,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -954,8 +981,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1089,6 +1116,9 @@ namespace tenon::cuda {
 
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -1100,7 +1130,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -1145,7 +1175,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -1175,8 +1205,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1220,6 +1250,9 @@ namespace tenon::cuda {
 
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -1231,7 +1264,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -1276,7 +1309,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -1306,8 +1339,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1351,6 +1384,9 @@ namespace tenon::cuda {
 
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -1362,7 +1398,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -1407,7 +1443,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -1437,8 +1473,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1482,6 +1518,9 @@ namespace tenon::cuda {
 
 // matmul+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -1493,7 +1532,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -1538,7 +1577,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -1568,8 +1607,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1612,6 +1651,9 @@ namespace tenon::cuda {
 
 // matmul+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -1623,7 +1665,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -1668,7 +1710,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -1698,8 +1740,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2149,12 +2191,15 @@ namespace tenon::cuda {
 
 // conv2d+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -2174,7 +2219,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2187,8 +2232,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2224,12 +2269,15 @@ namespace tenon::cuda {
 
 // conv2d+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -2249,7 +2297,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2262,8 +2310,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2299,12 +2347,15 @@ namespace tenon::cuda {
 
 // conv2d+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -2324,7 +2375,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2337,8 +2388,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2374,11 +2425,14 @@ namespace tenon::cuda {
 
 // matmul+add+relu
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -2398,7 +2452,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2411,8 +2465,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2455,10 +2509,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -2473,7 +2530,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2484,8 +2541,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2528,11 +2585,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -2552,7 +2612,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2565,8 +2625,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2609,11 +2669,14 @@ namespace tenon::cuda {
 
 // gt+matmul+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -2633,7 +2696,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2646,8 +2709,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2690,12 +2753,15 @@ namespace tenon::cuda {
 
 // gt+conv2d_input_grad+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_0;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -2715,7 +2781,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2728,8 +2794,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2765,12 +2831,15 @@ namespace tenon::cuda {
 
 // gt+conv2d_input_grad+where
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_0;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + batch * s0_0 + row * s0_1 + column);
     const float t0 = acc;
     const int t3 = scalar::gt(x1, 0.0f);
@@ -2790,7 +2859,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2803,8 +2872,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2865,6 +2934,9 @@ namespace tenon::cuda {
 
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -2876,7 +2948,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -2921,7 +2993,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -2951,8 +3023,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -3000,6 +3072,9 @@ namespace tenon::cuda {
 
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -3011,7 +3086,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -3056,7 +3131,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -3086,8 +3161,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -3135,6 +3210,9 @@ namespace tenon::cuda {
 
 // matmul+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -3146,7 +3224,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -3191,7 +3269,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -3221,8 +3299,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -3265,6 +3343,9 @@ namespace tenon::cuda {
 
 // matmul+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -3276,7 +3357,7 @@ struct Epilogue {
   const float* p3;
   float* p4;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x6 = load(p1 + row * s0_1 + column);
     const float x14 = load(p2);
@@ -3321,7 +3402,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];
@@ -3351,8 +3432,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 

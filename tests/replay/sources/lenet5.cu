@@ -5,12 +5,15 @@ namespace tenon::cuda {
 
 // conv2d+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -30,7 +33,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -43,8 +46,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -100,12 +103,15 @@ namespace tenon::cuda {
 
 // conv2d+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -125,7 +131,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -138,8 +144,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -183,11 +189,14 @@ namespace tenon::cuda {
 
 // matmul+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -207,7 +216,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -220,8 +229,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -265,11 +274,14 @@ namespace tenon::cuda {
 
 // matmul+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -289,7 +301,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -302,8 +314,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -346,10 +358,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -364,7 +379,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -375,8 +390,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -662,12 +677,15 @@ namespace tenon::cuda {
 
 // matmul+square+sub+mul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const float t2 = scalar::square(x1);
@@ -688,7 +706,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -702,8 +720,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -746,12 +764,15 @@ namespace tenon::cuda {
 
 // matmul+square+sub+mul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const float t2 = scalar::square(x1);
@@ -772,7 +793,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -786,8 +807,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -830,10 +851,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -848,7 +872,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -859,8 +883,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1055,11 +1079,14 @@ namespace tenon::cuda {
 
 // conv2d_input_grad
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_0;
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + batch * s0_0 + row * s0_1 + column, t0);
   }
@@ -1074,7 +1101,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1085,8 +1112,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1129,13 +1156,16 @@ namespace tenon::cuda {
 
 // mul+conv2d_weight_grad+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1164,7 +1194,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1182,8 +1212,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1227,13 +1257,16 @@ namespace tenon::cuda {
 
 // mul+conv2d_weight_grad+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1262,7 +1295,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1280,8 +1313,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1325,13 +1358,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1360,7 +1396,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1378,8 +1414,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1422,13 +1458,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -1457,7 +1496,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -1475,8 +1514,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1838,12 +1877,15 @@ namespace tenon::cuda {
 
 // conv2d+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -1863,7 +1905,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1876,8 +1918,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1914,12 +1956,15 @@ namespace tenon::cuda {
 
 // conv2d+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -1939,7 +1984,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -1952,8 +1997,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -1990,11 +2035,14 @@ namespace tenon::cuda {
 
 // matmul+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -2014,7 +2062,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2027,8 +2075,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2072,11 +2120,14 @@ namespace tenon::cuda {
 
 // matmul+add+tanh
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   const float* p0;
   long long s1_1;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + column);
     const float t0 = acc;
     const float t2 = t0 + x1;
@@ -2096,7 +2147,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2109,8 +2160,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2153,10 +2204,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -2171,7 +2225,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2182,8 +2236,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2226,12 +2280,15 @@ namespace tenon::cuda {
 
 // matmul+square+sub+mul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const float t2 = scalar::square(x1);
@@ -2252,7 +2309,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2266,8 +2323,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2310,12 +2367,15 @@ namespace tenon::cuda {
 
 // matmul+square+sub+mul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n3;
   long long s0_1;
   const float* p0;
   float* p1;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
     const float t2 = scalar::square(x1);
@@ -2336,7 +2396,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2350,8 +2410,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2394,10 +2454,13 @@ namespace tenon::cuda {
 
 // matmul
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + row * s0_1 + column, t0);
   }
@@ -2412,7 +2475,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2423,8 +2486,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2467,11 +2530,14 @@ namespace tenon::cuda {
 
 // conv2d_input_grad
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   long long s0_0;
   long long s0_1;
   float* p0;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float t0 = acc;
     save(p0 + batch * s0_0 + row * s0_1 + column, t0);
   }
@@ -2486,7 +2552,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -2497,8 +2563,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2559,13 +2625,16 @@ namespace tenon::cuda {
 
 // mul+conv2d_weight_grad+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -2594,7 +2663,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -2612,8 +2681,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2661,13 +2730,16 @@ namespace tenon::cuda {
 
 // mul+conv2d_weight_grad+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -2696,7 +2768,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -2714,8 +2786,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2738,13 +2810,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -2773,7 +2848,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -2791,8 +2866,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2835,13 +2910,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -2870,7 +2948,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -2888,8 +2966,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 
@@ -2932,13 +3010,16 @@ namespace tenon::cuda {
 
 // mul+matmul+add+assign+mul+sub+assign
 struct Epilogue {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ __forceinline__ Sums no_sums() { return {}; }
   Word<float> n2;
   long long s0_1;
   float* p0;
   const float* p1;
   float* p2;
 
-  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc) const {
+  __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float x5 = load(p1);
     const float x7 = load(p2 + row * s0_1 + column);
@@ -2967,7 +3048,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
     float y0[N];
     float y1[N];
 #pragma unroll
@@ -2985,8 +3066,8 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N]) const {
-    finish(batch, row, column, acc, hold<N>(batch, row, column));
+  __device__ __forceinline__ void store_row(long long batch, long long row, long long column, const float (&acc)[N], Sums& sums) const {
+    finish(batch, row, column, acc, hold<N>(batch, row, column), sums);
   }
 };
 

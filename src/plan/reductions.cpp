@@ -1,0 +1,282 @@
+// Which sweeps only reduce what a product makes, and their instructions over that product's result.
+#include "plan/reductions.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "plan/times.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::uint32_t kWholeResult = 7;  // the axes [batch, rows, columns]
+/// Of a result. The last block to end takes as long as reading so much again in a launch that there
+/// is anyway; only where nothing else goes on meanwhile is a launch saved.
+constexpr std::int64_t kManyElements = std::int64_t{1} << 20;
+/// An engine that asks for products with an epilogue is hardly slower than the best without one.
+constexpr double kAloneToTogether = 0.9;
+
+/// Whether a view gives all elements of the space the same one.
+bool is_scalar(const View& view, const Shape& space) {
+  for (int d = 0; d < space.rank(); ++d)
+    if (space[d] != 1 && view.stride[d] != 0) return false;
+  return true;
+}
+
+bool gives_one_number(Op op) {
+  return op == Op::Sum || op == Op::Prod || op == Op::Max || op == Op::Min;
+}
+
+/// Whether a sweep does nothing but reduce its whole space, from elements that it reads in order,
+/// one number for all, or what it computes of those.
+bool reduces_all(const MapProgram& map) {
+  if (map.space.numel() == 0 || (map.stores.empty() && map.reduces.empty())) return false;
+  if (map.has_rows && map.space[map.space.rank() - 1] != map.space.numel()) return false;
+  for (const MapReduce& reduce : map.reduces)
+    for (int d = 0; d < map.space.rank(); ++d)
+      if (map.space[d] != 1 && (reduce.axes >> d & 1u) == 0) return false;
+  for (const MapStore& store : map.stores)
+    if (map.instrs[at(store.source)].code != MapCode::RowReduce || store.view.offset != 0)
+      return false;
+  return std::all_of(map.instrs.begin(), map.instrs.end(), [&](const MapInstr& instr) {
+    switch (instr.code) {
+      case MapCode::Load:
+        return is_contiguous(instr.view, map.space) || is_scalar(instr.view, map.space);
+      case MapCode::Number:
+        return true;
+      case MapCode::Compute:
+        return !instr.per_row;
+      case MapCode::RowReduce:
+        return gives_one_number(instr.op);
+      default:
+        return false;
+    }
+  });
+}
+
+/// The epilogue of a contraction, to which sweeps over its result are added.
+class Epilogue {
+ public:
+  explicit Epilogue(Region& region) : region_(region), map_(region.map) {
+    Contraction& c = region.contraction;
+    if (c.has_epilogue) return;
+    c.has_epilogue = true;
+    map_.space = epilogue_space(c.op, c.out_shape);
+  }
+
+  /// `sweep` reads `made`, which the region writes.
+  void add(const MapProgram& sweep, ValueId made) {
+    std::vector<int> place(sweep.instrs.size(), -1);
+    for (std::size_t i = 0; i < sweep.instrs.size(); ++i) {
+      MapInstr instr = sweep.instrs[i];
+      if (instr.code == MapCode::RowReduce) continue;
+      if (instr.code == MapCode::Load && instr.view.value == made) {
+        place[i] = source_of(made);
+        continue;
+      }
+      if (instr.code == MapCode::Load) instr.view = over_result(instr.view, sweep.space);
+      for (int& arg : instr.args)
+        if (arg >= 0) arg = place[at(arg)];
+      instr.per_row = false;
+      place[i] = push(instr);
+    }
+    for (const MapReduce& reduce : sweep.reduces)
+      map_.reduces.push_back({place[at(reduce.source)], reduce.op, kWholeResult, reduce.value});
+    for (const MapStore& store : sweep.stores) {
+      const MapInstr& row = sweep.instrs[at(store.source)];
+      map_.reduces.push_back({place[at(row.args[0])], row.op, kWholeResult, store.view.value});
+    }
+  }
+
+ private:
+  int push(const MapInstr& instr) {
+    map_.instrs.push_back(instr);
+    return static_cast<int>(map_.instrs.size()) - 1;
+  }
+
+  /// The instruction that makes a value which the region writes.
+  int source_of(ValueId made) {
+    for (const MapStore& store : map_.stores)
+      if (store.view.value == made) return store.source;
+    for (std::size_t i = 0; i < map_.instrs.size(); ++i)
+      if (map_.instrs[i].code == MapCode::Accumulator) return static_cast<int>(i);
+    MapInstr result;
+    result.code = MapCode::Accumulator;
+    result.dtype = region_.contraction.dtype;
+    return push(result);
+  }
+
+  View over_result(const View& view, const Shape& space) const {
+    View out;
+    out.value = view.value;
+    out.offset = view.offset;
+    if (!is_scalar(view, space)) contiguous_strides(map_.space, out.stride);
+    return out;
+  }
+
+  Region& region_;
+  MapProgram& map_;
+};
+
+class Reducer {
+ public:
+  Reducer(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
+      : p_(program), before_(before), options_(options), times_(program, before) {}
+
+  void run() {
+    for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s) consider(s);
+    std::vector<std::vector<int>> groups;
+    for (const auto& [product, sweeps] : sweeps_of_) {
+      groups.push_back(sweeps);
+      groups.back().insert(groups.back().begin(), product);
+    }
+    if (groups.empty()) return;
+    replace_steps(p_, before_, groups, [this](const std::vector<int>& members) {
+      return std::move(p_.steps[at(members[0])]);
+    });
+  }
+
+ private:
+  Region& region(int step) { return p_.steps[at(step)].region; }
+
+  void consider(int s) {
+    Region& sweep = region(s);
+    if (sweep.kind != RegionKind::Map || !reduces_all(sweep.map)) return;
+    for (const int product : before_[at(s)]) {
+      const ValueId made = made_for(product, sweep.map);
+      if (made == kNoValue) continue;
+      Region with = region(product);
+      const std::string why = refusal(s, product, made, with);
+      if (why.empty()) return attach(s, product, made, std::move(with));
+      note(sweep, cat("no epilogue of ", region(product).title, ": ", why));
+    }
+  }
+
+  /// What the sweep reads of a product, element by element.
+  ValueId made_for(int product, const MapProgram& sweep) {
+    const Region& r = region(product);
+    if (r.kind != RegionKind::Contraction) return kNoValue;
+    for (const MapInstr& instr : sweep.instrs) {
+      if (instr.code != MapCode::Load || !is_contiguous(instr.view, sweep.space)) continue;
+      const ValueId id = instr.view.value;
+      const bool stores =
+          std::any_of(r.map.stores.begin(), r.map.stores.end(), [&](const MapStore& store) {
+            return store.view.value == id && is_contiguous(store.view, r.map.space);
+          });
+      if ((id == r.contraction.out || stores) &&
+          sweep.space.numel() == r.contraction.out_shape.numel())
+        return id;
+    }
+    return kNoValue;
+  }
+
+  /// Why the product cannot take the sweep; `with` becomes the region that would.
+  std::string refusal(int s, int product, ValueId made, Region& with) {
+    const Region& sweep = region(s);
+    for (const int other : before_[at(s)])
+      if (other != product && !waits_for(product, other) &&
+          (region(other).kind != RegionKind::Map || !before_[at(other)].empty()))
+        return cat("that does not wait for ", region(other).title);
+    const int node = times_.node(s);
+    if (sweep.map.space.numel() < kManyElements && times_.earliest(node) < times_.latest(node))
+      return "that costs more than reading it beside other work";
+    const Region bare = with;
+    Epilogue(with).add(sweep.map, made);
+    const Engine *now = expected(bare), *then = expected(with);
+    if (now == nullptr) return "no engine runs that";
+    if (then == nullptr) {
+      std::string why;
+      runs(*now, with, p_.values, &why);
+      return cat("its engine ", now->name(), " ", why);
+    }
+    if (then == now) return "";
+    const double together = then->estimate(with, p_.values), read = estimate(sweep);
+    double alone = now->estimate(bare, p_.values);
+    // Without a model, it at least writes what the sweep reads.
+    if (alone == 0) alone = then->preference(with) > 0 ? kAloneToTogether * together : read;
+    return together > alone + read
+               ? cat("its engine would be ", then->name(), ", not ", now->name())
+               : std::string();
+  }
+
+  bool waits_for(int step, int other) const {
+    std::vector<char> seen(before_.size(), 0);
+    std::vector<int> stack{step};
+    while (!stack.empty()) {
+      const int now = stack.back();
+      stack.pop_back();
+      if (now == other) return true;
+      for (const int b : before_[at(now)])
+        if (std::exchange(seen[at(b)], 1) == 0) stack.push_back(b);
+    }
+    return false;
+  }
+
+  double estimate(const Region& r) const {
+    const Engine* engine = expected(r);
+    return engine == nullptr ? 0 : engine->estimate(r, p_.values);
+  }
+
+  /// Who runs a region unless something else was measured to be faster.
+  const Engine* expected(const Region& r) const {
+    const Engine* best = nullptr;
+    for (const Engine* engine : options_.engines) {
+      std::string why;
+      if (runs(*engine, r, p_.values, &why) &&
+          (best == nullptr || engine->preference(r) > best->preference(r)))
+        best = engine;
+    }
+    return best;
+  }
+
+  void attach(int s, int product, ValueId made, Region with) {
+    const Region& sweep = region(s);
+    note(with, cat("reduces its result by ", sweep.title, " while writing it"));
+    with.title += cat("+", sweep.title);
+    merge(with.writes, sweep.writes);
+    for (const ValueId id : sweep.reads)
+      if (id != made) merge(with.reads, {id});
+    region(product) = std::move(with);
+    sweeps_of_[product].push_back(s);
+    forget_unread(product, made);
+  }
+
+  /// A result that only sweeps read which are part of the product now is written for nobody.
+  void forget_unread(int product, ValueId made) {
+    if (p_.values[at(made)].kind != Value::Kind::Arena) return;
+    const std::vector<int>& gone = sweeps_of_[product];
+    for (int t = 0; t < static_cast<int>(p_.steps.size()); ++t) {
+      const std::vector<ValueId>& reads = region(t).reads;
+      if (std::find(gone.begin(), gone.end(), t) == gone.end() &&
+          std::find(reads.begin(), reads.end(), made) != reads.end())
+        return;
+    }
+    Region& r = region(product);
+    if (r.contraction.out == made) r.contraction.out = kNoValue;
+    std::erase_if(r.map.stores, [made](const MapStore& s) { return s.view.value == made; });
+    std::erase(r.writes, made);
+    p_.values[at(made)].kind = Value::Kind::Gone;
+    p_.values[at(made)].bytes = 0;
+  }
+
+  Program& p_;
+  std::vector<std::vector<int>>& before_;
+  const PlanOptions& options_;
+  const Times times_;
+  std::map<int, std::vector<int>> sweeps_of_;  // by the product that took them
+};
+
+}  // namespace
+
+void attach_reductions(Program& program, std::vector<std::vector<int>>& before,
+                       const PlanOptions& options) {
+  if (options.enabled(kReductions)) Reducer(program, before, options).run();
+}
+
+}  // namespace tenon

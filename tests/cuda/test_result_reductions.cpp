@@ -1,0 +1,244 @@
+// What a product's epilogue reduces over the whole result, on a card (the emulated one in CI; wgmma
+// on one that has the instructions), against the reference engine: every engine that takes it,
+// split and whole, ops and dtypes, odd sizes; and the same bits every time.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../cpu/region_builders.h"
+#include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/conv_config.h"
+#include "cuda/engines/conv_engine.h"
+#include "cuda/engines/simt_engine.h"
+#include "cuda/engines/wgmma_engine.h"
+#include "device_check.h"
+#include "plan/fuse.h"
+
+using namespace tenon;
+using test::DeviceCheck;
+using test::natural;
+using test::transposed;
+using Case = test::ContractionCase;
+
+namespace {
+
+constexpr DType F = DType::Float32, BF = DType::BFloat16, H = DType::Float16;
+constexpr std::uint32_t kAll = 7;
+
+/// The sum of squares, the largest and the smallest of the result plus a bias, and with `stores` a
+/// result of its own beside them.
+void reduce_result(DeviceCheck& t, bool stores) {
+  Contraction& c = t.region.contraction;
+  c.has_epilogue = true;
+  t.region.map.space = epilogue_space(c.op, c.out_shape);
+  const int acc = t.accumulator(c.dtype);
+  t.reduce(t.compute(Op::Square, c.dtype, acc), Op::Sum, kAll, c.dtype);
+  const int sum =
+      t.compute(Op::Add, c.dtype, acc, t.load(t.leaf(c.dtype, {1, 1, t.region.map.space[2]})));
+  t.reduce(sum, Op::Max, kAll, c.dtype);
+  t.reduce(sum, Op::Min, kAll, c.dtype);
+  if (stores) t.store(sum);
+}
+
+double tolerance(const Case& k) {
+  if (k.result == DType::Float64) return 1e-13;
+  if (k.result == BF) return 1e-2;
+  const bool rounds = k.tf32 || (k.compute == H && (k.dtype_a == F || k.dtype_b == F));
+  return rounds ? 2e-3 : 2e-5;  // the reference engine keeps float32 operands as they are
+}
+
+/// An engine that claims everything, as a function of region and values.
+template <class Prepare>
+class Any final : public Engine {
+ public:
+  explicit Any(Prepare prepare) : prepare_(std::move(prepare)) {}
+  const char* name() const override { return "any"; }
+  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return prepare_(region, values);
+  }
+
+ private:
+  const Prepare prepare_;
+};
+
+/// Reduced alone, beside the result, beside another one.
+template <class Make>
+void check_all(const Make& make, const Engine& engine, double tolerance) {
+  for (int mode = 0; mode < 3; ++mode) {
+    CAPTURE(mode);
+    DeviceCheck t = make(mode == 1);
+    reduce_result(t, mode == 2);
+    t.check_device(engine, tolerance);
+  }
+}
+
+Case product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = F, DType compute = F) {
+  return {{m, k}, {k, n}, {m, n}, dtype, dtype, F, compute};
+}
+
+}  // namespace
+
+TEST_CASE("cuda reduced results: matrix products of the native engine") {
+  if (!DeviceCheck::can_run()) return;
+  const Engine& native = cuda::native_contraction_engine(cuda::target_of(0));
+  for (const auto& [m, n, k] : {std::tuple<int, int, int>{1, 1, 1},
+                                {64, 10, 84},
+                                {33, 130, 65},
+                                {5, 3, 0},
+                                {300, 784, 16},
+                                {8, 16, 5000}}) {
+    CAPTURE(m);
+    CAPTURE(n);
+    const Case c = product(m, n, k);
+    const auto make = [&](bool keep) {
+      return test::contraction_of<DeviceCheck>(c, transposed(c.a), natural(c.b), keep);
+    };
+    check_all(make, native, tolerance(c));
+  }
+  // Batches, and rows of the result that hold them.
+  const Case c{{3, 4, 9, 20}, {3, 4, 20, 31}, {3, 4, 9, 31}};
+  for (const bool one_matrix : {false, true}) {
+    View b = natural(c.b);
+    if (one_matrix) b.stride[0] = b.stride[1] = 0;
+    const auto make = [&](bool keep) {
+      return test::contraction_of<DeviceCheck>(c, natural(c.a), b, keep);
+    };
+    check_all(make, native, tolerance(c));
+  }
+}
+
+TEST_CASE("cuda reduced results: every tile, split and whole") {
+  if (!DeviceCheck::can_run()) return;
+  for (const auto& [dtype, compute, tf32] :
+       {std::tuple<DType, DType, bool>{F, F, false}, {F, F, true}, {F, BF, false}, {H, H, false}}) {
+    Case c = product(70, 92, 200, dtype, compute);
+    c.tf32 = tf32;
+    const cuda::GemmMath math = tf32           ? cuda::GemmMath::Tf32
+                                : compute == F ? cuda::GemmMath::Fp32
+                                               : cuda::GemmMath::Bf16;
+    int turn = 0;
+    for (const cuda::GemmTile& tile : cuda::gemm_tiles(math)) {
+      const int splits = turn % 3 == 1 ? 3 : 1;
+      CAPTURE(tile.m);
+      CAPTURE(tile.n);
+      CAPTURE(splits);
+      const Any engine([&](const Region& region, std::span<const Value> values) {
+        return cuda::prepare_contraction(region, values, cuda::target_of(0), tile, splits);
+      });
+      DeviceCheck t =
+          test::contraction_of<DeviceCheck>(c, natural(c.a), transposed(c.b), turn % 2 == 0);
+      reduce_result(t, turn % 4 == 3);
+      t.check_device(engine, tolerance(c));
+      ++turn;
+    }
+  }
+}
+
+TEST_CASE("cuda reduced results: the defining sums, in every dtype") {
+  if (!DeviceCheck::can_run()) return;
+  const Any engine([](const Region& region, std::span<const Value> values) {
+    return cuda::native_contraction_engine(cuda::target_of(0))
+        .prepare_as(kReferenceConfiguration, region, values, 1);
+  });
+  for (const DType dtype : {F, BF, DType::Float64, DType::Int32, DType::Int64}) {
+    CAPTURE(dtype);
+    Case c{{2, 33, 40}, {2, 40, 68}, {2, 33, 68}, dtype, dtype, dtype, dtype};
+    const auto make = [&](bool keep) {
+      return test::contraction_of<DeviceCheck>(c, natural(c.a), natural(c.b), keep);
+    };
+    check_all(make, engine, tolerance(c));
+  }
+}
+
+TEST_CASE("cuda reduced results: gradients of filters") {
+  if (!DeviceCheck::can_run()) return;
+  struct Conv {
+    std::int64_t n, c, h, k, r;
+    ConvAttrs v;
+  };
+  const Conv convs[] = {
+      {64, 1, 28, 6, 5, {}}, {20, 6, 14, 16, 5, {}}, {5, 8, 9, 12, 3, {2, 2, 1, 1, 1, 1, 2}}};
+  for (const Conv& g : convs)
+    for (const bool tf32 : {false, true}) {
+      CAPTURE(g.c);
+      CAPTURE(tf32);
+      const std::int64_t p = (g.h + 2 * g.v.pad_h - g.r) / g.v.stride_h + 1;
+      Case c{{g.n, g.c, g.h, g.h}, {g.n, g.k, p, p}, {g.k, g.c / g.v.groups, g.r, g.r}};
+      c.op = Op::Conv2dWeightGrad;
+      c.tf32 = tf32;
+      if (!tf32) c.compute = BF;
+      const auto make = [&](bool keep) {
+        DeviceCheck t = test::contraction_of<DeviceCheck>(c, natural(c.a), natural(c.b), keep);
+        g.v.store(t.region.contraction.attrs);
+        return t;
+      };
+      check_all(make, cuda::native_contraction_engine(cuda::target_of(0)), tolerance(c));
+      const Engine& conv = cuda::conv_engine(cuda::target_of(0));
+      std::string why;
+      DeviceCheck t = make(true);
+      reduce_result(t, false);
+      CHECK(conv.takes_reductions(t.region, t.values, &why));
+      check_all(make, conv, tolerance(c));
+    }
+}
+
+TEST_CASE("cuda reduced results: float32 products without tensor cores") {
+  if (!DeviceCheck::can_run()) return;
+  const Case sizes[] = {product(132, 264, 53), product(140, 268, 411)};
+  for (const Case& c : sizes)
+    for (const char* configuration : {"128x128/1", "128x64/1", "128x128/3"}) {
+      CAPTURE(configuration);
+      const Any engine([&](const Region& region, std::span<const Value> values) {
+        return cuda::prepare_simt(region, values, cuda::target_of(0), configuration);
+      });
+      const auto make = [&](bool keep) {
+        return test::contraction_of<DeviceCheck>(c, transposed(c.a), natural(c.b), keep);
+      };
+      check_all(make, engine, tolerance(c));
+    }
+}
+
+TEST_CASE("cuda reduced results: products of wgmma") {
+  if (!DeviceCheck::can_run()) return;
+  const cuda::Target target = cuda::target_of(0);
+  if (target.arch != 90 || !cuda::has_tensor_maps()) {
+    MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
+    return;
+  }
+  struct Sized {
+    std::int64_t m, n, k;
+    const char* configuration;
+  };
+  const Sized sizes[] = {{3, 5, 7, ""},
+                         {130, 67, 33, ""},
+                         {1544, 1800, 72, ""},
+                         {3000, 4099, 64, ""},
+                         {64, 17000, 328, ""},
+                         {520, 392, 1160, "128-1/4"},
+                         {520, 392, 1160, "128-2/1"},
+                         {520, 395, 1160, "128-2/2"},
+                         {64, 392, 1160, "64-1/6"},
+                         {520, 392, 1160, "64-2/3"},
+                         {1544, 1800, 72, "64-2/1"},
+                         {2500, 2600, 72, "128-1/1"}};
+  for (const Sized& s : sizes)
+    for (const bool tf32 : {false, true}) {
+      CAPTURE(s.m);
+      CAPTURE(s.n);
+      CAPTURE(s.configuration);
+      CAPTURE(tf32);
+      Case c = product(s.m, s.n, s.k, tf32 ? F : BF, tf32 ? F : BF);
+      c.tf32 = tf32;
+      const Any engine([&](const Region& region, std::span<const Value> values) {
+        return cuda::prepare_wgmma(region, values, target, s.configuration);
+      });
+      const auto make = [&](bool keep) {
+        return test::contraction_of<DeviceCheck>(c, natural(c.a), transposed(c.b), keep);
+      };
+      check_all(make, engine, tolerance(c));
+    }
+}

@@ -1,0 +1,160 @@
+// Which reductions of a product's whole result become part of its epilogue on a card, and what is
+// said of the others; no device is needed.
+#include <doctest/doctest.h>
+
+#include <tenon/grad.h>
+#include <tenon/models.h>
+#include <tenon/ops.h>
+#include <tenon/optim.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/cpu.h"
+#include "cuda/cuda.h"
+#include "graph/node.h"
+#include "plan/program.h"
+
+using namespace tenon;
+
+namespace {
+
+Tensor leaf(const Shape& shape, DType dtype = DType::Float32) {
+  return cast(
+             Tensor::from(std::vector<float>(static_cast<std::size_t>(shape.numel()), 0.5f), shape),
+             dtype)
+      .eval();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Settings {
+  Device::Kind kind = Device::Kind::Cuda;
+  Arithmetic arithmetic = Arithmetic::Fp32;
+  std::uint32_t disabled = 0;
+};
+
+std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, Settings settings = {}) {
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  std::vector<const Engine*> engines;
+  if (settings.kind == Device::Kind::Cuda) {
+    const auto of_card = cuda::engines(cuda::Target());
+    engines.assign(of_card.begin(), of_card.end());
+  } else {
+    engines = {&cpu::map_engine(), &cpu::contraction_engine(), &cpu::opaque_engine(),
+               &cpu::reference_engine()};
+  }
+  PlanOptions options;
+  options.device = {settings.kind, 0};
+  options.engines = engines;
+  options.arithmetic = settings.arithmetic;
+  options.disabled = settings.disabled;
+  return plan_program(roots, leaves, options);
+}
+
+/// How many results products reduce while they write.
+std::size_t reduced(const Program& p) {
+  std::size_t count = 0;
+  for (const Step& step : p.steps)
+    if (step.region.kind == RegionKind::Contraction) count += step.region.map.reduces.size();
+  return count;
+}
+
+void check_apart(const Program& p, const std::string& why) {
+  const std::string text = print_fusion(p);
+  CAPTURE(text);
+  CHECK(reduced(p) == 0);
+  CHECK(contains(text, why));
+}
+
+/// A step of a network that clips by the norm.
+std::vector<Tensor> clipped_step(const std::string& model) {
+  const nn::AnyModule net = models::create(model);
+  optim::Sgd sgd(net, {.lr = 0.1, .momentum = 0.9});
+  const Shape input = contains(model, "mlp") ? Shape{64, 784} : Shape{64, 1, 28, 28};
+  const Tensor loss = mean(square(net(leaf(input))));
+  return sgd.updates(optim::clip_grad_norm(grad(loss, sgd.parameters()), 1).grads);
+}
+
+}  // namespace
+
+TEST_CASE("reduced results: a product, its sum of squares and its largest are one step") {
+  const Tensor x = leaf({64, 120}), w = leaf({84, 120});
+  const Tensor y = linear(x, w);
+  // Whether a block or many would reduce that many elements; whole numbers aside, any arithmetic.
+  for (const Arithmetic arithmetic : {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16}) {
+    const auto p = planned({sum(square(y)), y}, {.arithmetic = arithmetic});
+    CAPTURE(print_fusion(*p));
+    CHECK(p->steps.size() == 1);
+    CHECK(reduced(*p) == 1);
+    CHECK(contains(print_fusion(*p), "while writing it"));
+  }
+  const Tensor small = linear(leaf({4, 120}), w);
+  CHECK(planned({sum(square(small)), small})->steps.size() == 1);
+  const auto two = planned({sum(square(y * 0.5)), amax(y), y});
+  CAPTURE(print_fusion(*two));
+  CHECK(two->steps.size() == 1);
+  CHECK(reduced(*two) == 2);
+}
+
+TEST_CASE("reduced results: a result that nobody else reads is not stored") {
+  const auto p = planned({sum(square(linear(leaf({64, 120}), leaf({84, 120}))))});
+  CAPTURE(print_steps(*p));
+  CHECK(p->steps.size() == 1);
+  CHECK(p->steps[0].region.contraction.out == kNoValue);
+  CHECK_FALSE(contains(print_arena(*p), "float32[64, 84]"));
+}
+
+TEST_CASE("reduced results: numbers for all elements may come from elsewhere") {
+  const Tensor y = linear(leaf({64, 120}), leaf({84, 120}));
+  const auto p = planned({sum(square(y * (1.0 / leaf({1})))), y});
+  CAPTURE(print_fusion(*p));
+  CHECK(reduced(*p) == 1);
+}
+
+TEST_CASE("reduced results: clipping by the norm reads no large gradient of a weight for it") {
+  struct Case {
+    const char* model;
+    std::size_t products;
+  };
+  for (const Case& c : {Case{"mlp:784-2100-2100-10", 2}, {"mlp:784-300-10", 1}}) {
+    CAPTURE(c.model);
+    const std::vector<Tensor> roots = clipped_step(c.model);
+    const auto p = planned(roots);
+    INFO(print_fusion(*p));
+    CHECK(reduced(*p) == c.products);
+    CHECK(p->steps.size() <= planned(roots, {.disabled = 1u << kReductions})->steps.size());
+    for (const Step& step : p->steps)
+      if (step.region.kind == RegionKind::Contraction && !step.region.map.reduces.empty())
+        CHECK(contains(step.region.title, "matmul+square+sum"));
+  }
+  // Small ones are read beside the last product.
+  for (const char* model : {"lenet5", "keras_cnn"}) {
+    CAPTURE(std::string(model));
+    check_apart(*planned(clipped_step(model)), "that costs more than reading it beside other work");
+  }
+}
+
+TEST_CASE("reduced results: why not") {
+  const Tensor x = leaf({64, 120}), w = leaf({84, 120});
+  const Tensor y = linear(x, w);
+  check_apart(*planned({sum(square(y)), y}, {.disabled = 1u << kReductions}), "");
+  check_apart(*planned({sum(square(y)), y}, {.kind = Device::Kind::Cpu}),
+              "its engine contraction only writes its result");
+  check_apart(*planned({sum(square(y), {0}), y}), "");  // some axes only
+  const Tensor conv = conv2d(leaf({8, 16, 14, 14}), leaf({32, 16, 3, 3}));
+  check_apart(*planned({sum(square(conv)), conv}, {.arithmetic = Arithmetic::Bf16}),
+              "its engine would be native, not conv");
+  // What another product makes later.
+  const Tensor small = linear(leaf({4, 120}), w), later = sum(matmul(small, leaf({84, 300})));
+  const auto waits = planned({sum(square(small * later)), small});
+  CAPTURE(print_fusion(*waits));
+  CHECK(reduced(*waits) == 1);  // that product's own
+  CHECK(contains(print_fusion(*waits), "that does not wait for sum"));
+}
