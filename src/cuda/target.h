@@ -15,7 +15,8 @@ struct Target {
   std::int64_t shared_bytes = 227 * 1024;  // shared memory that one block may ask for
   std::int64_t memory_bytes = 0;           // of the card; 0: unknown
   std::int64_t l2_bytes = std::int64_t{50} << 20;
-  bool cublaslt = false;  // vendor libraries that were found
+  int launch_bytes = 32764;  // of arguments that a launch may take
+  bool cublaslt = false;     // vendor libraries that were found
   bool cudnn = false;
 };
 

@@ -70,6 +70,17 @@ class Refused(CardTest):
     def test_old_card(self):
         self.refused(["(7.5)", "8.0 (Ampere)", "--device cpu"], TENON_FAKE_CUDA_CAPABILITY="75")
 
+    def test_driver_that_takes_few_arguments(self):
+        """A launch takes 4 KB of arguments from drivers before CUDA 12.1: then more launches train the same network."""
+        self.need_emulator()
+        deep = ["train", "mlp:784" + "-12" * 24 + "-10", *SMALL[2:], "--set", "clip_norm=1"]
+        why = ["inspect", deep[1], "fusion", "--device", "cuda", "--clip-norm", "1"]
+        self.assertIn("together they take more arguments than a launch", self.ok(*why, TENON_FAKE_CUDA_DRIVER="12000").out)
+        self.assertNotIn("more arguments", self.ok(*why).out)
+        self.ok(*deep, "--out", "many", TENON_FAKE_CUDA_DRIVER="12000")
+        self.ok(*deep, "--out", "one")
+        self.assertEqual(self.weights("many"), self.weights("one"))
+
     def test_no_driver(self):
         self.refused(["switched off"], TENON_CUDA_DRIVER="off")
         self.refused(["/none/libcuda.so.1", "--device cpu"], TENON_CUDA_DRIVER="/none/libcuda.so.1")

@@ -138,7 +138,7 @@ TEST_CASE("cuda phases: a norm and updates of parameters of many sizes") {
     CAPTURE(sizes.size());
     CAPTURE(sizes[0]);
     const std::string text = updates(sizes, 130);
-    CHECK(contains(text, "phase1(a, block); block += gridDim.x"));
+    CHECK(contains(text, "phase1(a, blockIdx.x, gridDim.x);"));
     CHECK_FALSE(contains(text, "ends_last"));
   }
 }
@@ -185,7 +185,6 @@ TEST_CASE("cuda phases: all of it one block's work") {
   }
   const std::string text = phases.check();
   CHECK_FALSE(contains(text, "ends_last"));
-  CHECK_FALSE(contains(text, "gridDim.x; block"));
 }
 
 TEST_CASE("cuda phases: a row for all, the work of many, and the last block's") {
@@ -200,7 +199,7 @@ TEST_CASE("cuda phases: a row for all, the work of many, and the last block's") 
   phases.next_phase();
   phases.root_of_row(row, 300, {norm, sum});
   const std::string text = phases.check();
-  CHECK(contains(text, "phase0(a, block); block += 1"));
+  CHECK(contains(text, "phase0(a, 0, 1);"));
   CHECK(contains(text, "ends_last"));
 }
 

@@ -168,9 +168,13 @@ TEST_CASE("joining: why there are no phases") {
   const auto beside = planned("lenet5", 1);
   CHECK(contains(update_of(*beside).why,
                  "it waits for more than the step before it, and for longer"));
-  const auto many = planned(
-      "mlp:784-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-10", 1);
-  CHECK(contains(print_fusion(*many), "together they take more arguments than a launch"));
+  const std::string deep =
+      "mlp:784-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-10";
+  cuda::Target old;
+  old.launch_bytes = 4096;
+  CHECK(contains(print_fusion(*planned(deep, 1, 0, old)),
+                 "together they take more arguments than a launch"));
+  CHECK(contains(update_of(*planned(deep, 1)).title, "in 2 phases"));
   // Without clipping, updates are epilogues and nothing changes.
   for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {
     CAPTURE(std::string(model));

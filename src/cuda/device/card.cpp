@@ -60,6 +60,15 @@ Card describe(const Driver& api, int ordinal) {
   return card;
 }
 
+/// Of arguments. CUDA 12.1 took the limit from 4,096 bytes to 32,764; the compiler must know it
+/// too.
+int launch_bytes() {
+  const bool driver_knows = loaded_driver().version >= 12010,
+             compiler_knows = !nvrtc().problem.empty() ||
+                              std::pair(nvrtc().major, nvrtc().minor) >= std::pair(12, 1);
+  return driver_knows && compiler_knows ? 32764 : 4096;
+}
+
 void list_cards(Cards& cards) {
   const Driver& api = driver();
   int count = 0;
@@ -95,6 +104,7 @@ const Cards& cards() {
     if (driver_present()) early = std::async(std::launch::async, warm_compiler);
     try {
       list_cards(*made);
+      for (const auto& slot : made->slots) slot->card.target.launch_bytes = launch_bytes();
       if (made->problem.empty() && !nvrtc().problem.empty() && usable_store().empty())
         made->problem = cat(nvrtc().problem, "; kernels for ", made->slots.front()->card.name,
                             " are compiled with it: install a CUDA toolkit or the Python wheel "

@@ -2,7 +2,6 @@
 #include "cuda/engines/map_engine.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,7 +20,6 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::size_t kMostWords = 512;
 constexpr std::uint64_t kAlignment = 16;  // of what wide accesses start from
 
 class MapKernel final : public Kernel {
@@ -49,8 +47,9 @@ class MapKernel final : public Kernel {
 
   void run(const Binding& binding) const override {
     for (const Launch& launch : launches_) {
-      alignas(16) std::array<std::uint64_t, kMostWords> words;
-      std::copy(launch.arguments.words.begin(), launch.arguments.words.end(), words.begin());
+      thread_local std::vector<std::uint64_t>
+          words;  // keeps its memory: a settled step allocates none
+      words.assign(launch.arguments.words.begin(), launch.arguments.words.end());
       for (const auto& [word, value] : launch.arguments.pointers)
         words[static_cast<std::size_t>(word)] = address(binding, value);
       void* params[] = {words.data()};
@@ -107,7 +106,7 @@ class MapEngine final : public Engine {
   }
   double saves(std::span<const Region> parts, std::span<const Value> values,
                std::string* why) const override {
-    const PhaseSizes sizes = sizes_of(parts, values);
+    const PhaseSizes sizes = sizes_of(parts, values, launch_words(target_));
     double saved = (sizes.phases - 1) * kLaunchCycles;
     if (sizes.by_all) saved -= kAgainCycles;
     if (sizes.ends_last) saved -= kLastBlockCycles;
@@ -139,8 +138,10 @@ class MapEngine final : public Engine {
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
-    PrintedMap printed = region.kind == RegionKind::Joined ? print_together(region.parts, values)
-                                                           : print_map(region, values);
+    const std::size_t words = launch_words(target_);
+    PrintedMap printed = region.kind == RegionKind::Joined
+                             ? print_together(region.parts, values, words)
+                             : print_map(region, values, words);
     return std::make_unique<MapKernel>(std::move(printed), values.size(), target_);
   }
 

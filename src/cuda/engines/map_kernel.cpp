@@ -22,7 +22,8 @@ constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose sweeps on
 constexpr int kOneBlockThreads = 1024;
 constexpr int kJoinedThreads = 256;
 constexpr std::int64_t kLongestByAll = 4096;  // row that every block of a launch makes for itself
-constexpr std::size_t kLaunchWords = 500;     // of 4096 bytes that a launch may take
+constexpr std::size_t kPartWords = 125;       // of a part of a launch
+constexpr std::size_t kFewParts = 8;          // of one text: beyond, a block searches for its own
 
 /// "rows_max_sub_exp": what a profiler shows.
 std::string entry_name(const char* kind, const MapProgram& map) {
@@ -78,10 +79,10 @@ void append(ArgumentBlock& to, const ArgumentBlock& from) {
   for (const auto& [word, value] : from.pointers) to.pointers.emplace_back(first + word, value);
 }
 
-void check_size(const ArgumentBlock& arguments, const std::string& title) {
-  if (arguments.words.size() > kLaunchWords)
+void check_size(const ArgumentBlock& arguments, std::size_t most, const std::string& title) {
+  if (arguments.words.size() > most)
     throw NotSupported(cat("the fused region ", title, " takes ", arguments.words.size(),
-                           " arguments as one device kernel, more than ", kLaunchWords,
+                           " arguments as one device kernel, more than ", most,
                            ": switch the pass fuse off"));
 }
 
@@ -93,7 +94,7 @@ std::string head(const std::string& entry, int threads, int resident) {
 
 /// Sweeps one after another, in one block where there are several.
 PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
-                        const std::string& title) {
+                        const std::string& title, std::size_t most_words) {
   PrintedLaunch launch;
   launch.source.entry = entry;
   launch.threads = parts[0].threads;
@@ -115,7 +116,7 @@ PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
       cat("// ", title, "\n", includes_of(parts), "\nnamespace tenon::cuda {\n\n", code,
           "struct Arguments {\n", members, "};\n\n}  // namespace tenon::cuda\n\n",
           head(entry, launch.threads, parts.size() == 1 ? parts[0].resident : 0), calls, "}\n");
-  check_size(launch.arguments, title);
+  check_size(launch.arguments, most_words, title);
   return launch;
 }
 
@@ -127,10 +128,39 @@ struct Titled {
 /// Parts side by side, each with a range of blocks; equal ones are one function.
 struct Side {
   std::string code, members;
-  std::string calls;  // for one block, `start` being 0; they return when it had any
+  // With `start` 0: for one block, which returns when it had any; in phases all that a block has of
+  // every part, from number `block` on in steps of `step`.
+  std::string calls;
+  bool searches = false;  // in phases.cuh
   std::vector<Part> functions;
   std::int64_t blocks = 0;
 };
+
+std::string calls_in_phases(std::size_t g, std::size_t count) {
+  return cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
+             "; ++k) {\n    const unsigned end = start + min(static_cast<unsigned>(a.most", g,
+             "[k]), gridDim.x);\n#pragma unroll 1\n    for (; block < end; block += step)\n      "
+             "tenon::cuda::part",
+             g, "::sweep(a.part", g, "[k], block - start, end - start);\n    start = end;\n  }\n");
+}
+
+std::string calls_of_few(std::size_t g, std::size_t count) {
+  return cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
+             "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g,
+             "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g,
+             "::sweep(a.part", g,
+             "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
+}
+
+std::string calls_of_many(std::size_t g, std::size_t count) {
+  return cat("  if (blockIdx.x < static_cast<unsigned>(a.end", g, "[", count - 1,
+             "])) {\n    const int k = tenon::cuda::first_above(a.end", g, ", ", count,
+             ", blockIdx.x);\n    const unsigned end = static_cast<unsigned>(a.end", g,
+             "[k]);\n    if (k > 0) start = static_cast<unsigned>(a.end", g,
+             "[k - 1]);\n    return tenon::cuda::part", g, "::sweep(a.part", g,
+             "[k], blockIdx.x - start, end - start);\n  }\n  start = static_cast<unsigned>(a.end",
+             g, "[", count - 1, "]);\n");
+}
 
 /// Adds arguments and tickets to the launch. The functions are numbered from `first` on. Where few
 /// blocks stand for many (`phases`), a part has no more than there are, so that all of them have
@@ -167,13 +197,10 @@ Side side_by_side(std::span<const Titled> parts, std::size_t first, bool phases,
       launch.arguments.words.push_back(
           static_cast<std::uint64_t>(phases ? part->blocks : side.blocks));
     }
-    const std::string end = cat("static_cast<unsigned>(a.", limit, "[k])"),
-                      block = phases ? "block" : "blockIdx.x";
-    side.calls += cat(
-        "#pragma unroll 1\n  for (int k = 0; k < ", count, "; ++k) {\n    const unsigned end = ",
-        phases ? cat("start + min(", end, ", gridDim.x)") : end, ";\n    if (", block,
-        " < end)\n      return tenon::cuda::part", g, "::sweep(a.part", g, "[k], ", block,
-        " - start, end - start)", phases ? ", true" : "", ";\n    start = end;\n  }\n");
+    side.calls += phases               ? calls_in_phases(g, count)
+                  : count <= kFewParts ? calls_of_few(g, count)
+                                       : calls_of_many(g, count);
+    side.searches = side.searches || (!phases && count > kFewParts);
     side.functions.push_back(groups[k].first->part);
   }
   return side;
@@ -194,6 +221,7 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
   launch.source.entry = cat("together_", side.functions.size());
   launch.source.text =
       cat("// Regions that do not depend on one another.\n", includes_of(side.functions),
+          side.searches ? "#include \"cuda/kernels/phases.cuh\"\n" : "",
           "\nnamespace tenon::cuda {\n\n", side.code, "struct Arguments {\n", side.members,
           "};\n\n}  // namespace tenon::cuda\n\n",
           head(launch.source.entry, launch.threads, least_resident(side.functions)),
@@ -236,10 +264,10 @@ class PhasePrinter {
     for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
     const bool ends = all_.ends_last();
     if (all_.by_all) {
-      print_loop(0, "0", "1");
+      print_call(0, "0", "1");
       calls_ += "  __syncthreads();\n";
     }
-    print_loop(wide_, "blockIdx.x", "gridDim.x");
+    print_call(wide_, "blockIdx.x", "gridDim.x");
     if (ends) {
       launch_.arrival_word = static_cast<int>(launch_.arguments.words.size());
       launch_.arguments.words.push_back(0);
@@ -248,7 +276,7 @@ class PhasePrinter {
     }
     for (std::size_t p = wide_ + 1; p < phases_.size(); ++p) {
       if (!ends || p != wide_ + 1) calls_ += "  __syncthreads();\n";
-      print_loop(p, "0", "1");
+      print_call(p, "0", "1");
     }
     launch_.source.entry = cat("phases_", phases_.size());
     launch_.source.effort = static_cast<int>(functions_.size()) / 2;
@@ -268,15 +296,15 @@ class PhasePrinter {
     code_ += side.code;
     members_ += side.members;
     functions_.insert(functions_.end(), side.functions.begin(), side.functions.end());
-    dispatch_ += cat("// Whether there is such a block.\n__device__ __forceinline__ bool phase", p,
-                     "(const Arguments& a, unsigned block) {\n  unsigned start = 0;\n", side.calls,
-                     "  return false;\n}\n\n");
+    dispatch_ += cat("__device__ __forceinline__ void phase", p,
+                     "(const Arguments& a, unsigned block, unsigned step) {\n  unsigned start = "
+                     "0;\n",
+                     side.calls, "}\n\n");
     if (p == wide_) launch_.blocks = side.blocks;
   }
 
-  void print_loop(std::size_t p, const char* first, const char* step) {
-    calls_ += cat("  for (unsigned block = ", first, "; tenon::cuda::phase", p,
-                  "(a, block); block += ", step, ") {\n  }\n");
+  void print_call(std::size_t p, const char* first, const char* step) {
+    calls_ += cat("  tenon::cuda::phase", p, "(a, ", first, ", ", step, ");\n");
   }
 
   const Phases& all_;
@@ -309,7 +337,7 @@ void take_temporaries(PrintedMap& map, const Sweeps& sweeps, ArgumentBlock* argu
 
 }  // namespace
 
-PrintedMap print_map(const Region& region, std::span<const Value> values) {
+PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words) {
   Sweeps sweeps = cut_into_sweeps(region.map, values);
   const bool one_block = sweeps.sweeps.size() > 1 && region.map.space.numel() <= kOneBlockElements;
   PartOptions options;
@@ -319,12 +347,12 @@ PrintedMap print_map(const Region& region, std::span<const Value> values) {
   for (const Sweep& sweep : sweeps.sweeps) {
     parts.push_back(print_part(sweep, sweeps, options));
     if (!one_block)
-      launches.push_back(
-          launch_of({&parts.back(), 1}, entry_name(sweep_name(sweep), sweep.map), region.title));
+      launches.push_back(launch_of({&parts.back(), 1}, entry_name(sweep_name(sweep), sweep.map),
+                                   region.title, most_words));
   }
   if (one_block)
-    launches.push_back(
-        launch_of(parts, entry_name(sweep_name(sweeps.sweeps[0]), region.map), region.title));
+    launches.push_back(launch_of(parts, entry_name(sweep_name(sweeps.sweeps[0]), region.map),
+                                 region.title, most_words));
   PrintedMap out = finished(std::move(launches));
   take_temporaries(out, sweeps, nullptr);
   return out;
@@ -340,7 +368,7 @@ bool can_join(const Region& region, std::span<const Value> values, std::string* 
   *why = "keeps long rows in wider blocks";
   if (part.threads != kJoinedThreads) return false;
   *why = "takes too many arguments";
-  return part.arguments.words.size() <= kLaunchWords / 4;
+  return part.arguments.words.size() <= kPartWords;
 }
 
 namespace {
@@ -430,24 +458,26 @@ Phases phases_of(std::span<const Region> regions, std::span<const Value> values,
   return all;
 }
 
-PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> values) {
+PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> values,
+                        std::size_t most_words) {
   PrintedMap out;
   const Phases all = phases_of(regions, values, out);
   if (all.phases.empty()) return out;
   if (!all.wait_for_none())
     throw InternalError(cat(regions[0].title, " and others are no phases of one launch"));
   out.launches.push_back(PhasePrinter(all).print());
-  check_size(out.launches[0].arguments, regions[0].title);
+  check_size(out.launches[0].arguments, most_words, regions[0].title);
   return out;
 }
 
 }  // namespace
 
-PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values) {
-  if (regions.size() == 1) return print_map(regions[0], values);
+PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
+                          std::size_t most_words) {
+  if (regions.size() == 1) return print_map(regions[0], values, most_words);
   if (std::any_of(regions.begin(), regions.end(),
                   [&](const Region& region) { return region.phase != regions[0].phase; }))
-    return print_phases(regions, values);
+    return print_phases(regions, values, most_words);
   PrintedMap out;
   std::vector<Titled> parts;
   std::vector<PrintedLaunch> launches;
@@ -463,7 +493,7 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
     Part part = joined_part(region, values, {kJoinedThreads, false}, out);
     if (part.blocks == 0) continue;
     const std::size_t more = part.arguments.words.size() + 1;
-    if (words + more > kLaunchWords || tickets + part.tickets > kTickets) flush();
+    if (words + more > most_words || tickets + part.tickets > kTickets) flush();
     words += more;
     tickets += part.tickets;
     parts.push_back({std::move(part), region.title});
@@ -473,7 +503,8 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
   return out;
 }
 
-PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values) {
+PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values,
+                    std::size_t most_words) {
   PrintedMap unused;
   PhaseSizes sizes;
   std::int64_t tickets = 0;
@@ -488,7 +519,7 @@ PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> valu
       tickets += one.part.tickets;
     }
   sizes.words += 1;
-  sizes.fits = sizes.words <= kLaunchWords && tickets <= kTickets;
+  sizes.fits = sizes.words <= most_words && tickets <= kTickets;
   return sizes;
 }
 

@@ -38,14 +38,21 @@ struct PrintedMap {
   std::int64_t workspace_bytes = 0;
 };
 
-PrintedMap print_map(const Region& region, std::span<const Value> values);
+/// Words of arguments that a launch on such a card may take.
+inline std::size_t launch_words(const Target& target) {
+  constexpr int kSpareBytes = 96;
+  return static_cast<std::size_t>(target.launch_bytes - kSpareBytes) / 8;
+}
+
+PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words);
 
 /// Whether the region may share a launch with others; if not, *why says so.
 bool can_join(const Region& region, std::span<const Value> values, std::string* why);
 /// Regions that can join, as one launch: side by side within a phase (Region::phase), of which each
 /// waits for the one before (PhaseSizes::wait_for_none). Without phases, as few launches as take
 /// all their arguments.
-PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values);
+PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
+                          std::size_t most_words);
 
 /// What regions in phases come to.
 struct PhaseSizes {
@@ -56,6 +63,7 @@ struct PhaseSizes {
   std::size_t words = 0;      // of arguments
   bool fits = true;           // whether one launch takes those
 };
-PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values);
+PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values,
+                    std::size_t most_words);
 
 }  // namespace tenon::cuda
