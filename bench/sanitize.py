@@ -56,8 +56,8 @@ GROUPS = {
             ["cuda map: in-place*", "cuda map: softmax*", "cuda map: row reductions*", "cuda map: NaN wins*", "card joining: *",
              "cuda map: random numbers*", "cuda map: a value used before*", "cuda map: several*", "cuda map: sums*"], None),
     "reduced": (["cuda reduced results: matrix*", "cuda reduced results: every*", "cuda reduced results: the defining*,"
-                 "cuda reduced results: gradients*", "cuda reduced results: float32*", "cuda reduced results: products*"],
-                ["cuda reduced results: gradients*", "cuda reduced results: float32*", "cuda reduced results: products*"], None),
+                 "cuda reduced results: gradients*", "cuda reduced results: float32*", "cuda reduced results: pro*"],
+                ["cuda reduced results: gradients*", "cuda reduced results: float32*", "cuda reduced results: pro*"], None),
     "reductions": (["cuda map: reductions*", "cuda map: one-axis*"], ["cuda map: reductions over any axes"], None),
     "fill": (["cuda fill: *"], None, None),
     "phases": (["cuda phases: a norm*", "cuda phases: a row*,cuda phases: all*",

@@ -377,7 +377,7 @@ class Fuser {
       const int a = out_.group_of[c];
       const std::string refusal = epilogue_refusal(c, b, space);
       if (!refusal.empty()) {
-        group_note(a, cat("no epilogue ", item_title(g_.items[user]), ": ", refusal));
+        group_note(a, cat("no element-wise epilogue ", item_title(g_.items[user]), ": ", refusal));
         continue;
       }
       Group &theirs = out_.groups[a], &ours = out_.groups[b];

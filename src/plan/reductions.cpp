@@ -60,6 +60,24 @@ bool reduces_all(const MapProgram& map) {
   });
 }
 
+bool writes(const Region& region, ValueId id) {
+  return std::find(region.writes.begin(), region.writes.end(), id) != region.writes.end();
+}
+
+/// Whether the sweep meets a value that the product writes in the order in which that makes its
+/// elements.
+bool reads_in_order(const Region& product, const MapProgram& sweep, const View& view) {
+  if (!is_contiguous(view, sweep.space) ||
+      sweep.space.numel() != product.contraction.out_shape.numel())
+    return false;
+  return view.value == product.contraction.out ||
+         std::any_of(product.map.stores.begin(), product.map.stores.end(),
+                     [&](const MapStore& store) {
+                       return store.view.value == view.value &&
+                              is_contiguous(store.view, product.map.space);
+                     });
+}
+
 /// The epilogue of a contraction, to which sweeps over its result are added.
 class Epilogue {
  public:
@@ -70,14 +88,14 @@ class Epilogue {
     map_.space = epilogue_space(c.op, c.out_shape);
   }
 
-  /// `sweep` reads `made`, which the region writes.
-  void add(const MapProgram& sweep, ValueId made) {
+  /// What the sweep reads of the region's results, it reads element by element (reads_in_order).
+  void add(const MapProgram& sweep) {
     std::vector<int> place(sweep.instrs.size(), -1);
     for (std::size_t i = 0; i < sweep.instrs.size(); ++i) {
       MapInstr instr = sweep.instrs[i];
       if (instr.code == MapCode::RowReduce) continue;
-      if (instr.code == MapCode::Load && instr.view.value == made) {
-        place[i] = source_of(made);
+      if (instr.code == MapCode::Load && writes(region_, instr.view.value)) {
+        place[i] = source_of(instr.view.value);
         continue;
       }
       if (instr.code == MapCode::Load) instr.view = over_result(instr.view, sweep.space);
@@ -101,9 +119,9 @@ class Epilogue {
   }
 
   /// The instruction that makes a value which the region writes.
-  int source_of(ValueId made) {
+  int source_of(ValueId id) {
     for (const MapStore& store : map_.stores)
-      if (store.view.value == made) return store.source;
+      if (store.view.value == id) return store.source;
     for (std::size_t i = 0; i < map_.instrs.size(); ++i)
       if (map_.instrs[i].code == MapCode::Accumulator) return static_cast<int>(i);
     MapInstr result;
@@ -149,36 +167,26 @@ class Reducer {
     Region& sweep = region(s);
     if (sweep.kind != RegionKind::Map || !reduces_all(sweep.map)) return;
     for (const int product : before_[at(s)]) {
-      const ValueId made = made_for(product, sweep.map);
-      if (made == kNoValue) continue;
+      if (region(product).kind != RegionKind::Contraction || !reads_of(product, sweep)) continue;
       Region with = region(product);
-      const std::string why = refusal(s, product, made, with);
-      if (why.empty()) return attach(s, product, made, std::move(with));
+      const std::string why = refusal(s, product, with);
+      if (why.empty()) return attach(s, product, std::move(with));
       note(sweep, cat("no epilogue of ", region(product).title, ": ", why));
     }
   }
 
-  /// What the sweep reads of a product, element by element.
-  ValueId made_for(int product, const MapProgram& sweep) {
-    const Region& r = region(product);
-    if (r.kind != RegionKind::Contraction) return kNoValue;
-    for (const MapInstr& instr : sweep.instrs) {
-      if (instr.code != MapCode::Load || !is_contiguous(instr.view, sweep.space)) continue;
-      const ValueId id = instr.view.value;
-      const bool stores =
-          std::any_of(r.map.stores.begin(), r.map.stores.end(), [&](const MapStore& store) {
-            return store.view.value == id && is_contiguous(store.view, r.map.space);
-          });
-      if ((id == r.contraction.out || stores) &&
-          sweep.space.numel() == r.contraction.out_shape.numel())
-        return id;
-    }
-    return kNoValue;
+  bool reads_of(int product, const Region& sweep) {
+    return std::any_of(sweep.reads.begin(), sweep.reads.end(),
+                       [&](ValueId id) { return writes(region(product), id); });
   }
 
   /// Why the product cannot take the sweep; `with` becomes the region that would.
-  std::string refusal(int s, int product, ValueId made, Region& with) {
+  std::string refusal(int s, int product, Region& with) {
     const Region& sweep = region(s);
+    for (const MapInstr& instr : sweep.map.instrs)
+      if (instr.code == MapCode::Load && writes(with, instr.view.value) &&
+          !reads_in_order(with, sweep.map, instr.view))
+        return "that makes its elements in another order";
     for (const int other : before_[at(s)])
       if (other != product && !waits_for(product, other) &&
           (region(other).kind != RegionKind::Map || !before_[at(other)].empty()))
@@ -187,7 +195,7 @@ class Reducer {
     if (sweep.map.space.numel() < kManyElements && times_.earliest(node) < times_.latest(node))
       return "that costs more than reading it beside other work";
     const Region bare = with;
-    Epilogue(with).add(sweep.map, made);
+    Epilogue(with).add(sweep.map);
     const Engine *now = expected(bare), *then = expected(with);
     if (now == nullptr) return "no engine runs that";
     if (then == nullptr) {
@@ -235,34 +243,38 @@ class Reducer {
     return best;
   }
 
-  void attach(int s, int product, ValueId made, Region with) {
+  void attach(int s, int product, Region with) {
     const Region& sweep = region(s);
     note(with, cat("reduces its result by ", sweep.title, " while writing it"));
     with.title += cat("+", sweep.title);
-    merge(with.writes, sweep.writes);
+    std::vector<ValueId> made;
     for (const ValueId id : sweep.reads)
-      if (id != made) merge(with.reads, {id});
+      if (writes(with, id))
+        made.push_back(id);
+      else
+        merge(with.reads, {id});
+    merge(with.writes, sweep.writes);
     region(product) = std::move(with);
     sweeps_of_[product].push_back(s);
-    forget_unread(product, made);
+    for (const ValueId id : made) forget_unread(product, id);
   }
 
   /// A result that only sweeps read which are part of the product now is written for nobody.
-  void forget_unread(int product, ValueId made) {
-    if (p_.values[at(made)].kind != Value::Kind::Arena) return;
+  void forget_unread(int product, ValueId id) {
+    if (p_.values[at(id)].kind != Value::Kind::Arena) return;
     const std::vector<int>& gone = sweeps_of_[product];
     for (int t = 0; t < static_cast<int>(p_.steps.size()); ++t) {
       const std::vector<ValueId>& reads = region(t).reads;
       if (std::find(gone.begin(), gone.end(), t) == gone.end() &&
-          std::find(reads.begin(), reads.end(), made) != reads.end())
+          std::find(reads.begin(), reads.end(), id) != reads.end())
         return;
     }
     Region& r = region(product);
-    if (r.contraction.out == made) r.contraction.out = kNoValue;
-    std::erase_if(r.map.stores, [made](const MapStore& s) { return s.view.value == made; });
-    std::erase(r.writes, made);
-    p_.values[at(made)].kind = Value::Kind::Gone;
-    p_.values[at(made)].bytes = 0;
+    if (r.contraction.out == id) r.contraction.out = kNoValue;
+    std::erase_if(r.map.stores, [id](const MapStore& store) { return store.view.value == id; });
+    std::erase(r.writes, id);
+    p_.values[at(id)].kind = Value::Kind::Gone;
+    p_.values[at(id)].bytes = 0;
   }
 
   Program& p_;

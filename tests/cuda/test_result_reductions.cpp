@@ -3,6 +3,9 @@
 // split and whole, ops and dtypes, odd sizes; and the same bits every time.
 #include <doctest/doctest.h>
 
+#include <tenon/eval.h>
+#include <tenon/ops.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -241,4 +244,66 @@ TEST_CASE("cuda reduced results: products of wgmma") {
       };
       check_all(make, engine, tolerance(c));
     }
+}
+
+namespace {
+
+using Formula = std::vector<Tensor> (*)(const std::vector<Tensor>&);
+
+const Formula kFormulas[] = {
+    [](const std::vector<Tensor>& in) {
+      const Tensor y = linear(in[0], in[1]);
+      return std::vector<Tensor>{sum(square(y)), y};
+    },
+    [](const std::vector<Tensor>& in) {
+      const Tensor y = linear(in[0], in[1]), z = tanh(y);
+      return std::vector<Tensor>{y, z, sum(y * z)};
+    },
+    [](const std::vector<Tensor>& in) {
+      return std::vector<Tensor>{sum(square(linear(in[0], in[1]) * (1.0 / in[2])))};
+    },
+    [](const std::vector<Tensor>& in) {
+      const Tensor y = conv2d(in[3], in[4]);
+      return std::vector<Tensor>{amax(y), amin(y), y};
+    }};
+
+struct Found {
+  std::vector<double> numbers;
+  int steps = 0;
+};
+
+Found run(Formula formula, const char* device, bool merged) {
+  set_device(device);
+  set_pass_enabled("reductions", merged);
+  manual_seed(4);
+  const std::vector<Tensor> in{randn({70, 120}).eval(), randn({84, 120}).eval(),
+                               Tensor::from(std::vector<float>{1.7f}, {1}),
+                               randn({6, 3, 12, 12}).eval(), randn({5, 3, 3, 3}).eval()};
+  CompiledFunction function = compile(formula);
+  Found found;
+  std::vector<Tensor> out;
+  for (int k = 0; k < 3; ++k) out = function(in);
+  found.steps = function.plan(in).step_count();
+  for (const Tensor& t : out) found.numbers.push_back(cast(sum(t), DType::Float64).item());
+  set_pass_enabled("reductions", true);
+  set_device("cpu");
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("cuda reduced results: programs with them and without, and the CPU's") {
+  if (!DeviceCheck::can_run()) return;
+  int number = 0;
+  for (const Formula formula : kFormulas) {
+    CAPTURE(number++);
+    const Found merged = run(formula, "cuda", true), apart = run(formula, "cuda", false),
+                cpu = run(formula, "cpu", true);
+    CHECK(merged.steps < apart.steps);
+    for (std::size_t k = 0; k < cpu.numbers.size(); ++k) {
+      CAPTURE(k);
+      CHECK(merged.numbers[k] == doctest::Approx(cpu.numbers[k]).epsilon(1e-4));
+      CHECK(apart.numbers[k] == doctest::Approx(cpu.numbers[k]).epsilon(1e-4));
+    }
+  }
 }

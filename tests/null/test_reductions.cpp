@@ -111,6 +111,15 @@ TEST_CASE("reduced results: a result that nobody else reads is not stored") {
   CHECK_FALSE(contains(print_arena(*p), "float32[64, 84]"));
 }
 
+TEST_CASE("reduced results: a sweep over several results of one product") {
+  const Tensor y = linear(leaf({64, 120}), leaf({84, 120})), z = tanh(y);
+  const auto p = planned({y, z, sum(y * z)});
+  CAPTURE(print_fusion(*p));
+  CHECK(p->steps.size() == 1);
+  CHECK(reduced(*p) == 1);
+  for (const MapInstr& instr : p->steps[0].region.map.instrs) CHECK(instr.code != MapCode::Load);
+}
+
 TEST_CASE("reduced results: numbers for all elements may come from elsewhere") {
   const Tensor y = linear(leaf({64, 120}), leaf({84, 120}));
   const auto p = planned({sum(square(y * (1.0 / leaf({1})))), y});
