@@ -8,6 +8,8 @@ tenon_add_test(guard.rules 60 ${python} ${guards}/rules.py)
 tenon_add_test(guard.op_cost 60 ${python} ${guards}/op_cost.py)
 tenon_add_test(guard.header_time 120 ${python} ${guards}/header_time.py --compiler ${CMAKE_CXX_COMPILER} --limit 0.4)
 tenon_add_test(guard.scalar_headers 120 ${python} ${guards}/scalar_headers.py --compiler ${CMAKE_CXX_COMPILER})
+tenon_add_test(guard.lab 300 ${python} ${guards}/lab.py)
+set_tests_properties(guard.lab PROPERTIES SKIP_RETURN_CODE 77)
 # Timed, so nothing may run beside it.
 set_tests_properties(guard.header_time PROPERTIES RUN_SERIAL ON)
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)

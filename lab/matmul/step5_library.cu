@@ -15,6 +15,9 @@ using namespace tenon::cuda;
 using bf16 = __nv_bfloat16;
 
 struct StoreBf16 {
+  struct Sums {};
+  static constexpr bool kSums = false;
+  static __device__ Sums no_sums() { return {}; }
   unsigned short* out;
   long long pitch;
   template <int N>
@@ -25,7 +28,7 @@ struct StoreBf16 {
   }
   template <int N>
   __device__ void finish(long long, long long row, long long column, const float (&x)[N],
-                         const Held<N>&) const {
+                         const Held<N>&, Sums&) const {
     static_assert(N == 4);
     const uint2 packed = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
     *reinterpret_cast<uint2*>(out + row * pitch + column) = packed;
@@ -45,7 +48,9 @@ template <class C>
 __global__ void __launch_bounds__(kWgmmaThreads, 1) __cluster_dims__(C::kCluster, 1, 1)
     library_kernel(const __grid_constant__ WgmmaProblem p, const StoreBf16 epilogue) {
   TENON_DYNAMIC_SHARED(shared);
-  WgmmaBlock<C, StoreBf16>(p, epilogue, shared).run();
+  WgmmaBlock<C, StoreBf16> block(p, epilogue, shared);
+  block.set_up();
+  block.run();
 }
 
 template <class C>
