@@ -3,6 +3,7 @@
 //
 // What a subcommand does stands in its own file; how errors leave stands in errors.cpp.
 #include <fmt/core.h>
+#include <tenon/device.h>
 #include <tenon/system.h>
 
 #include <cstdio>
@@ -83,6 +84,7 @@ int main(int argc, char** argv) {
   int code = kFailed;
   bool failed = false;
   try {
+    tenon::compile_in_processes(argc, argv);
     code = run({argv + 1, argv + argc});
   } catch (const std::exception& error) {
     code = report(error);

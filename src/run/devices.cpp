@@ -32,6 +32,8 @@ void set_device(Device device) {
 
 void set_device(const std::string& text) { set_device(device(text)); }
 
+void compile_in_processes(int argc, char** argv) { cuda::compile_in_processes(argc, argv); }
+
 void synchronize() { cuda::synchronize(); }
 
 Device current_device() { return default_device(); }

@@ -4,6 +4,7 @@ ctest runs this with the emulated card, whose driver also plays the broken ones.
 """
 import functools
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -112,6 +113,45 @@ class Memory(CardTest):
         self.ok("train", "--resume", "small")
         self.ok(*SMALL, "--out", "enough")
         self.assertEqual(self.weights("small"), self.weights("enough"))
+
+
+class CompilerProcesses(CardTest):
+    """Processes that only compile: they give the same bits as threads, nothing depends on them, and none is left."""
+
+    def train(self, name, **settings):
+        self.need_emulator()
+        self.ok(*SMALL, "--out", name, TENON_CACHE=f"cache-{name}", TENON_FAKE_NVRTC_LOG=f"{name}.log", **settings)
+        processes = (self.folder / f"{name}.log").read_text(encoding="utf-8").split()
+        return set(processes), len(processes), self.weights(name)
+
+    def is_there(self, process):
+        try:
+            state = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        return state != "Z"
+
+    def test_several(self):
+        one, compilations, weights = self.train("threads", TENON_COMPILER_PROCESSES="0")
+        self.assertEqual(len(one), 1)
+        many, same, with_helpers = self.train("helpers", TENON_COMPILER_PROCESSES="3")
+        self.assertIn(len(many), (2, 3, 4))  # threads that compile are as many as processors
+        self.assertEqual(same, compilations)
+        self.assertEqual(with_helpers, weights)
+        deadline = time.time() + 20
+        while any(self.is_there(process) for process in many) and time.time() < deadline:
+            time.sleep(0.05)
+        self.assertFalse([process for process in many if self.is_there(process)])
+
+    def test_they_crash(self):
+        _, compilations, weights = self.train("alone", TENON_COMPILER_PROCESSES="0")
+        crashed, all_of_them, with_helpers = self.train("crash", TENON_COMPILER_PROCESSES="2", TENON_FAKE_NVRTC_HELPERS="crash")
+        self.assertGreater(len(crashed), 1)
+        self.assertGreater(all_of_them, compilations)
+        self.assertEqual(with_helpers, weights)
+
+    def test_wrong_number(self):
+        self.fails(2, *SMALL, "--out", "wrong", TENON_COMPILER_PROCESSES="many", says=["TENON_COMPILER_PROCESSES", "many"])
 
 
 class KernelCache(CardTest):

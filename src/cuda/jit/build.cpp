@@ -10,6 +10,7 @@
 #include "cuda/device/driver.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
+#include "cuda/jit/helpers.h"
 #include "cuda/jit/nvrtc.h"
 #include "cuda/jit/workers.h"
 
@@ -66,8 +67,10 @@ Image compile_image(const Source& source, int arch, const KernelCache& cache) {
   image.origin = Image::Origin::Compiler;
   prepare_compiler(arch);
   const auto start = std::chrono::steady_clock::now();
-  CompileResult result =
-      nvrtc().compile(source.text, cat(source.entry, ".cu"), headers_of(source.text), arch);
+  const std::string file_name = cat(source.entry, ".cu");
+  CompileResult result = compile_or_have_compiled(source.text, file_name, arch, [&] {
+    return nvrtc().compile(source.text, file_name, headers_of(source.text), arch);
+  });
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   image.compile_ms = spent.count();
   if (result.image.empty())

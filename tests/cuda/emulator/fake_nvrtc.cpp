@@ -2,7 +2,9 @@
 // the emulated driver (fake_cuda.cpp) loads. For tests only.
 //
 // Knows the options that NVRTC documents and refuses others, sees no headers but the program's own
-// and the emulator's, and puts the compiler's words into the log.
+// and the emulator's, and puts the compiler's words into the log. Settings in the environment:
+//   TENON_FAKE_NVRTC_LOG      a file; each compilation adds a line with the number of its process
+//   TENON_FAKE_NVRTC_HELPERS  "crash": a process that only compiles dies over its first source
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -367,6 +369,11 @@ TENON_EXPORT int nvrtcDestroyProgram(void** handle) {
 
 TENON_EXPORT int nvrtcCompileProgram(void* handle, int count, const char* const* texts) {
   if (handle == nullptr) return invalid_program;
+  if (const char* file = std::getenv("TENON_FAKE_NVRTC_LOG"))
+    std::ofstream(file, std::ios::app) << std::to_string(getpid()) + "\n" << std::flush;
+  if (std::getenv("TENON_FAKE_NVRTC_HELPERS") != nullptr &&
+      read("/proc/self/cmdline").find("--compile-kernels-for-tenon") != std::string::npos)
+    _exit(1);
   Program& program = *of(handle);
   Options options;
   std::string wrong;

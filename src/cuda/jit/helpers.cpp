@@ -1,0 +1,275 @@
+// A socket to each helper. A request is four texts (the compiler's file, a name, the card's
+// architecture, the source), a reply one: the image, empty when there is none. A text is its length
+// and its bytes.
+#include "cuda/jit/helpers.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/env.h"
+#include "base/str.h"
+#include "base/thread_pool.h"
+#include "cuda/cuda.h"
+#include "cuda/jit/embedded.h"
+
+extern char** environ;
+
+namespace tenon::cuda {
+namespace {
+
+/// The one argument of a helper.
+constexpr char kWord[] = "--compile-kernels-for-tenon";
+constexpr int kIdleMilliseconds = 5000;
+constexpr std::uint64_t kLongestText = std::uint64_t{1} << 28;
+
+/// One end of a socket. Functions say whether the other end is still there.
+class Channel {
+ public:
+  explicit Channel(int descriptor) : descriptor_(descriptor) {}
+  ~Channel() { close(descriptor_); }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  bool send(const std::string& text) const {
+    const std::uint64_t size = text.size();
+    return write(&size, sizeof size) && write(text.data(), text.size());
+  }
+  bool receive(std::string& text) const {
+    std::uint64_t size = 0;
+    if (!read(&size, sizeof size) || size > kLongestText) return false;
+    text.resize(static_cast<std::size_t>(size));
+    return read(text.data(), text.size());
+  }
+  /// Whether something has come, or the end, within so many milliseconds.
+  bool has_news(int milliseconds) const {
+    pollfd waiting{descriptor_, POLLIN, 0};
+    int ready = 0;
+    while ((ready = poll(&waiting, 1, milliseconds)) < 0 && errno == EINTR) {
+    }
+    return ready != 0;
+  }
+
+ private:
+  bool write(const void* data, std::size_t size) const {
+    const auto* at = static_cast<const char*>(data);
+    while (size > 0) {
+      const ssize_t sent = ::send(descriptor_, at, size, MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent <= 0) return false;
+      at += sent;
+      size -= static_cast<std::size_t>(sent);
+    }
+    return true;
+  }
+  bool read(void* data, std::size_t size) const {
+    auto* at = static_cast<char*>(data);
+    while (size > 0) {
+      const ssize_t got = recv(descriptor_, at, size, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      size -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+  const int descriptor_;
+};
+
+/// A process and the socket to it; ends it when destroyed.
+class Helper {
+ public:
+  Helper(pid_t process, int descriptor) : process_(process), channel_(descriptor) {}
+  ~Helper() {
+    kill(process_, SIGKILL);
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+
+  /// It says nothing unless asked: any news of it is that it has gone.
+  bool is_there() const { return !channel_.has_news(0); }
+  /// Empty when it cannot.
+  std::string compile(const std::string& text, const std::string& file_name, int arch) const {
+    std::string image;
+    for (const std::string& part : {nvrtc().path, file_name, cat(arch), text})
+      if (!channel_.send(part)) return {};
+    return channel_.receive(image) ? image : std::string();
+  }
+
+ private:
+  const pid_t process_;
+  const Channel channel_;
+};
+
+/// What a new process is not to inherit: descriptors (the driver's would keep a card's memory
+/// taken) and the calling thread's signals.
+class Start {
+ public:
+  explicit Start(int own_end) {
+    posix_spawn_file_actions_init(&files_);
+    posix_spawn_file_actions_adddup2(&files_, own_end, 0);
+    for (const int output : {1, 2})
+      posix_spawn_file_actions_addopen(&files_, output, "/dev/null", O_WRONLY, 0);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    posix_spawn_file_actions_addclosefrom_np(&files_, 3);
+#endif
+    posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~Start() {
+    posix_spawn_file_actions_destroy(&files_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  Start(const Start&) = delete;
+  Start& operator=(const Start&) = delete;
+
+  /// The process, or nothing.
+  std::optional<pid_t> run(const std::vector<std::string>& command) const {
+    std::vector<std::string> words = command;
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    pid_t process = 0;
+    if (posix_spawn(&process, arguments[0], &files_, &attributes_, arguments.data(), environ) != 0)
+      return {};
+    return process;
+  }
+
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+};
+
+class Helpers {
+ public:
+  void enable(std::vector<std::string> command) {
+    const std::lock_guard lock(mutex_);
+    // Threads share out what is left: one reads a source, others optimise.
+    const int spare = std::clamp(available_cpus() - 2, 0, 12);
+    const std::int64_t most = env_int("TENON_COMPILER_PROCESSES", spare < 2 ? 0 : spare);
+    most_ = static_cast<int>(std::clamp<std::int64_t>(most, 0, 64));
+    command_ = std::move(command);
+  }
+  int most() const { return most_; }
+
+  CompileResult compile(const std::string& text, const std::string& file_name, int arch,
+                        const std::function<CompileResult()>& here) {
+    if (most_ == 0) return here();
+    if (!busy_.exchange(true)) {
+      CompileResult result = here();
+      busy_ = false;
+      return result;
+    }
+    if (std::unique_ptr<Helper> helper = take()) {
+      std::string image = helper->compile(text, file_name, arch);
+      give_back(std::move(helper), !image.empty());
+      if (!image.empty()) return {std::move(image), {}};
+    }
+    return here();  // also to hear what is wrong with the source
+  }
+
+ private:
+  /// One that is idle, or a new one; null when there are enough or none can be started.
+  std::unique_ptr<Helper> take() {
+    const std::lock_guard lock(mutex_);
+    while (!idle_.empty()) {
+      std::unique_ptr<Helper> helper = std::move(idle_.back());
+      idle_.pop_back();
+      if (helper->is_there()) return helper;
+      --count_;
+    }
+    if (count_ >= most_) return nullptr;
+    std::unique_ptr<Helper> helper = start();
+    if (helper != nullptr) ++count_;
+    return helper;
+  }
+
+  void give_back(std::unique_ptr<Helper> helper, bool works) {
+    const std::lock_guard lock(mutex_);
+    if (works)
+      idle_.push_back(std::move(helper));
+    else
+      --count_;
+  }
+
+  std::unique_ptr<Helper> start() const {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return nullptr;
+    const std::optional<pid_t> process = Start(ends[1]).run(command_);
+    close(ends[1]);
+    if (process) return std::make_unique<Helper>(*process, ends[0]);
+    close(ends[0]);
+    return nullptr;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> command_;
+  std::atomic<int> most_{0};
+  std::atomic<bool> busy_{false};
+  std::vector<std::unique_ptr<Helper>> idle_;
+  int count_ = 0;
+};
+
+/// Never destroyed: workers may compile until the process ends, and helpers notice that.
+Helpers& helpers() {
+  static Helpers* const instance = new Helpers;
+  return *instance;
+}
+
+}  // namespace
+
+void enable_helpers(std::vector<std::string> command) { helpers().enable(std::move(command)); }
+int most_helpers() { return helpers().most(); }
+
+CompileResult compile_or_have_compiled(const std::string& text, const std::string& file_name,
+                                       int arch, const std::function<CompileResult()>& here) {
+  return helpers().compile(text, file_name, arch, here);
+}
+
+void compile_in_processes(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == kWord) serve_compilations();
+  enable_helpers({"/proc/self/exe", kWord});
+}
+
+void serve_compilations() {
+  signal(SIGINT, SIG_IGN);  // meant for the program that asks
+  const Channel channel(0);
+  std::map<std::string, Nvrtc> compilers;
+  std::string path, file_name, arch, text;
+  while (channel.has_news(kIdleMilliseconds) && channel.receive(path) &&
+         channel.receive(file_name) && channel.receive(arch) && channel.receive(text)) {
+    auto found = compilers.find(path);
+    if (found == compilers.end()) found = compilers.emplace(path, load_nvrtc(path)).first;
+    int number = 0;
+    std::from_chars(arch.data(), arch.data() + arch.size(), number);
+    if (!channel.send(found->second.compile(text, file_name, headers_of(text), number).image))
+      break;
+  }
+  std::_Exit(0);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,32 @@
+// Processes that compile. NVRTC reads one source at a time in a process, however many threads call
+// it; so a program that allows it (compile_in_processes in <tenon/device.h>) is started several
+// times over, to do nothing else.
+//
+// They are started when a compilation finds another one under way, end when they have had nothing
+// to do for some seconds or the program is gone, and are never relied on: what goes wrong with one
+// is compiled here.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cuda/jit/nvrtc.h"
+
+namespace tenon::cuda {
+
+/// From now on, helpers may be started by this command.
+void enable_helpers(std::vector<std::string> command);
+/// How many at once at most: TENON_COMPILER_PROCESSES, else some less than there are processors; 0
+/// without enable_helpers().
+int most_helpers();
+
+/// What this process's compiler makes of a source: by `here`, or by a helper when something else is
+/// being compiled here. Any thread may call it.
+CompileResult compile_or_have_compiled(const std::string& text, const std::string& file_name,
+                                       int arch, const std::function<CompileResult()>& here);
+
+/// What a helper does: serves whoever is at the other end of file descriptor 0.
+[[noreturn]] void serve_compilations();
+
+}  // namespace tenon::cuda
