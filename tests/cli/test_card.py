@@ -143,6 +143,25 @@ class CompilerProcesses(CardTest):
             time.sleep(0.05)
         self.assertFalse([process for process in many if self.is_there(process)])
 
+    def test_they_end_while_the_program_goes_on(self):
+        self.need_emulator()
+        words = [word if word != "2" else "100000" for word in SMALL]
+        program = self.start(*words, "--out", "long", TENON_CACHE="cache-long", TENON_FAKE_NVRTC_LOG="long.log",
+                             TENON_COMPILER_PROCESSES="2")
+        log, own, others = self.folder / "long.log", str(program.pid), set()
+        self.wait_for(log, program)
+        deadline = time.time() + 60
+        while not others and time.time() < deadline:
+            others = set(log.read_text(encoding="utf-8").split()) - {own}
+            time.sleep(0.05)
+        self.assertTrue(others)
+        while any(pathlib.Path(f"/proc/{process}").exists() for process in others) and time.time() < deadline:
+            time.sleep(0.1)
+        self.assertFalse([process for process in others if pathlib.Path(f"/proc/{process}").exists()], "not even as a zombie")
+        self.assertIsNone(program.poll())
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=60)
+
     def test_they_crash(self):
         _, compilations, weights = self.train("alone", TENON_COMPILER_PROCESSES="0")
         crashed, all_of_them, with_helpers = self.train("crash", TENON_COMPILER_PROCESSES="2", TENON_FAKE_NVRTC_HELPERS="crash")

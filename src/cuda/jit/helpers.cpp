@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -22,6 +23,8 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/env.h"
@@ -37,7 +40,7 @@ namespace {
 
 /// The one argument of a helper.
 constexpr char kWord[] = "--compile-kernels-for-tenon";
-constexpr int kIdleMilliseconds = 5000;
+constexpr std::chrono::seconds kIdle{5}, kLook{1};
 constexpr std::uint64_t kLongestText = std::uint64_t{1} << 28;
 
 /// One end of a socket. Functions say whether the other end is still there.
@@ -58,13 +61,10 @@ class Channel {
     text.resize(static_cast<std::size_t>(size));
     return read(text.data(), text.size());
   }
-  /// Whether something has come, or the end, within so many milliseconds.
-  bool has_news(int milliseconds) const {
+  /// Whether something has come, or the end.
+  bool has_news() const {
     pollfd waiting{descriptor_, POLLIN, 0};
-    int ready = 0;
-    while ((ready = poll(&waiting, 1, milliseconds)) < 0 && errno == EINTR) {
-    }
-    return ready != 0;
+    return poll(&waiting, 1, 0) != 0;
   }
 
  private:
@@ -107,7 +107,7 @@ class Helper {
   Helper& operator=(const Helper&) = delete;
 
   /// It says nothing unless asked: any news of it is that it has gone.
-  bool is_there() const { return !channel_.has_news(0); }
+  bool is_there() const { return !channel_.has_news(); }
   /// Empty when it cannot.
   std::string compile(const std::string& text, const std::string& file_name, int arch) const {
     std::string image;
@@ -193,25 +193,57 @@ class Helpers {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Idle {
+    std::unique_ptr<Helper> helper;
+    Clock::time_point since;
+  };
+
   /// One that is idle, or a new one; null when there are enough or none can be started.
   std::unique_ptr<Helper> take() {
     const std::lock_guard lock(mutex_);
     while (!idle_.empty()) {
-      std::unique_ptr<Helper> helper = std::move(idle_.back());
+      std::unique_ptr<Helper> helper = std::move(idle_.back().helper);
       idle_.pop_back();
       if (helper->is_there()) return helper;
       --count_;
     }
     if (count_ >= most_) return nullptr;
     std::unique_ptr<Helper> helper = start();
-    if (helper != nullptr) ++count_;
+    if (helper == nullptr) return nullptr;
+    ++count_;
+    start_watching();
     return helper;
+  }
+
+  void start_watching() {
+    if (watched_) return;
+    try {
+      std::thread([this] { watch(); }).detach();
+      watched_ = true;
+    } catch (const std::system_error&) {
+      // No thread can be had: they end with the program.
+    }
+  }
+
+  /// Ends those that have had nothing to do for a while, as long as there are any.
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (count_ > 0) {
+      lock.unlock();
+      std::this_thread::sleep_for(kLook);
+      lock.lock();
+      const auto late = Clock::now() - kIdle;
+      count_ -= static_cast<int>(
+          std::erase_if(idle_, [late](const Idle& idle) { return idle.since < late; }));
+    }
+    watched_ = false;
   }
 
   void give_back(std::unique_ptr<Helper> helper, bool works) {
     const std::lock_guard lock(mutex_);
     if (works)
-      idle_.push_back(std::move(helper));
+      idle_.push_back({std::move(helper), Clock::now()});
     else
       --count_;
   }
@@ -230,8 +262,9 @@ class Helpers {
   std::vector<std::string> command_;
   std::atomic<int> most_{0};
   std::atomic<bool> busy_{false};
-  std::vector<std::unique_ptr<Helper>> idle_;
+  std::vector<Idle> idle_;
   int count_ = 0;
+  bool watched_ = false;
 };
 
 /// Never destroyed: workers may compile until the process ends, and helpers notice that.
@@ -260,8 +293,8 @@ void serve_compilations() {
   const Channel channel(0);
   std::map<std::string, Nvrtc> compilers;
   std::string path, file_name, arch, text;
-  while (channel.has_news(kIdleMilliseconds) && channel.receive(path) &&
-         channel.receive(file_name) && channel.receive(arch) && channel.receive(text)) {
+  while (channel.receive(path) && channel.receive(file_name) && channel.receive(arch) &&
+         channel.receive(text)) {
     auto found = compilers.find(path);
     if (found == compilers.end()) found = compilers.emplace(path, load_nvrtc(path)).first;
     int number = 0;

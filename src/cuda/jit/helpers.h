@@ -2,9 +2,9 @@
 // it; so a program that allows it (compile_in_processes in <tenon/device.h>) is started several
 // times over, to do nothing else.
 //
-// They are started when a compilation finds another one under way, end when they have had nothing
-// to do for some seconds or the program is gone, and are never relied on: what goes wrong with one
-// is compiled here.
+// They are started when a compilation finds another one under way, ended when they have had nothing
+// to do for some seconds, end by themselves when the program is gone, and are never relied on: what
+// goes wrong with one is compiled here.
 #pragma once
 
 #include <functional>
