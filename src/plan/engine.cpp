@@ -22,6 +22,17 @@ bool runs(const Engine& engine, const Region& region, std::span<const Value> val
   return engine.claims(region, values, why);
 }
 
+const Engine* preferred(std::span<const Engine* const> engines, const Region& region,
+                        std::span<const Value> values) {
+  const Engine* best = nullptr;
+  std::string why;
+  for (const Engine* engine : engines)
+    if (runs(*engine, region, values, &why) &&
+        (best == nullptr || engine->preference(region) > best->preference(region)))
+      best = engine;
+  return best;
+}
+
 const Engine* first_that_claims(std::span<const Engine* const> engines, const Region& region,
                                 std::span<const Value> values) {
   std::string why;

@@ -98,6 +98,11 @@ class Engine {
 bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
           std::string* why);
 
+/// Of the engines that run the region the one that expects most of itself there, of equal ones the
+/// first: who runs it unless something else was measured to be faster. Null when none does.
+const Engine* preferred(std::span<const Engine* const> engines, const Region& region,
+                        std::span<const Value> values);
+
 /// The first of the engines that claims the region; null when none does.
 const Engine* first_that_claims(std::span<const Engine* const> engines, const Region& region,
                                 std::span<const Value> values);

@@ -281,14 +281,7 @@ class Attacher {
     if (options_.tuning != nullptr && r.kind == RegionKind::Contraction)
       if (const TuneAdvice advice = options_.tuning->known(r, p_.values, options_); advice.choice)
         return engine_of(*advice.choice, options_.engines, r, p_.values);
-    const Engine* best = nullptr;
-    for (const Engine* engine : options_.engines) {
-      std::string why;
-      if (runs(*engine, r, p_.values, &why) &&
-          (best == nullptr || engine->preference(r) > best->preference(r)))
-        best = engine;
-    }
-    return best;
+    return preferred(options_.engines, r, p_.values);
   }
 
   void attach(int s, ValueId made, std::vector<Change>& changes, double saved) {

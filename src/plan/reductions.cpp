@@ -188,7 +188,7 @@ class Reducer {
           !reads_in_order(with, sweep.map, instr.view))
         return "that makes its elements in another order";
     for (const int other : before_[at(s)])
-      if (other != product && !waits_for(product, other) &&
+      if (!times_.reaches(times_.node(other), times_.node(product)) &&
           (region(other).kind != RegionKind::Map || !before_[at(other)].empty()))
         return cat("that does not wait for ", region(other).title);
     const int node = times_.node(s);
@@ -196,7 +196,8 @@ class Reducer {
       return "that costs more than reading it beside other work";
     const Region bare = with;
     Epilogue(with).add(sweep.map);
-    const Engine *now = expected(bare), *then = expected(with);
+    const Engine *now = preferred(options_.engines, bare, p_.values),
+                 *then = preferred(options_.engines, with, p_.values);
     if (now == nullptr) return "no engine runs that";
     if (then == nullptr) {
       std::string why;
@@ -213,34 +214,9 @@ class Reducer {
                : std::string();
   }
 
-  bool waits_for(int step, int other) const {
-    std::vector<char> seen(before_.size(), 0);
-    std::vector<int> stack{step};
-    while (!stack.empty()) {
-      const int now = stack.back();
-      stack.pop_back();
-      if (now == other) return true;
-      for (const int b : before_[at(now)])
-        if (std::exchange(seen[at(b)], 1) == 0) stack.push_back(b);
-    }
-    return false;
-  }
-
   double estimate(const Region& r) const {
-    const Engine* engine = expected(r);
+    const Engine* engine = preferred(options_.engines, r, p_.values);
     return engine == nullptr ? 0 : engine->estimate(r, p_.values);
-  }
-
-  /// Who runs a region unless something else was measured to be faster.
-  const Engine* expected(const Region& r) const {
-    const Engine* best = nullptr;
-    for (const Engine* engine : options_.engines) {
-      std::string why;
-      if (runs(*engine, r, p_.values, &why) &&
-          (best == nullptr || engine->preference(r) > best->preference(r)))
-        best = engine;
-    }
-    return best;
   }
 
   void attach(int s, int product, Region with) {
