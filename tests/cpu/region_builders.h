@@ -45,6 +45,20 @@ struct ContractionCase {
   bool tf32 = false;
 };
 
+inline ContractionCase matrix_product(std::int64_t m, std::int64_t n, std::int64_t k,
+                                      DType dtype = DType::Float32,
+                                      DType compute = DType::Float32) {
+  return {{m, k}, {k, n}, {m, n}, dtype, dtype, DType::Float32, compute};
+}
+
+/// Of a device's result against the reference engine's, which keeps float32 operands as they are.
+inline double tolerance_of(const ContractionCase& k) {
+  constexpr DType kFull = DType::Float32, kHalf = DType::Float16;
+  if (k.result == DType::Float64) return 1e-13;
+  const bool rounds = k.tf32 || (k.compute == kHalf && (k.dtype_a == kFull || k.dtype_b == kFull));
+  return rounds ? 2e-3 : 2e-5;
+}
+
 template <class Check>
 Check contraction_of(const ContractionCase& k, const View& a, const View& b,
                      bool keep_result = true) {

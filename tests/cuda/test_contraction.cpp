@@ -13,7 +13,9 @@
 using namespace tenon;
 using test::add_epilogue;
 using test::DeviceCheck;
+using test::matrix_product;
 using test::natural;
+using test::tolerance_of;
 using test::transposed;
 using Case = test::ContractionCase;
 
@@ -25,18 +27,8 @@ DeviceCheck contraction(const Case& k, const View& a, const View& b, bool keep_r
   return test::contraction_of<DeviceCheck>(k, a, b, keep_result);
 }
 
-Case product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = F, DType compute = F) {
-  return {{m, k}, {k, n}, {m, n}, dtype, dtype, F, compute};
-}
-
-double tolerance(const Case& k) {
-  if (k.result == DType::Float64) return 1e-13;
-  const bool rounds = k.tf32 || (k.compute == H && (k.dtype_a == F || k.dtype_b == F));
-  return rounds ? 2e-3 : 2e-5;  // the reference engine keeps float32 operands as they are
-}
-
 void check(DeviceCheck& t, const Case& k) {
-  t.check_device(cuda::native_contraction_engine(cuda::target_of(0)), tolerance(k));
+  t.check_device(cuda::native_contraction_engine(cuda::target_of(0)), tolerance_of(k));
 }
 
 /// The native engine with a tile and a number of splits that it would not choose.
@@ -59,7 +51,7 @@ void check_tile(DeviceCheck& t, const Case& k, const cuda::GemmTile& tile, int s
   CAPTURE(tile.m);
   CAPTURE(tile.n);
   CAPTURE(splits);
-  t.check_device(TileEngine(tile, splits), tolerance(k));
+  t.check_device(TileEngine(tile, splits), tolerance_of(k));
 }
 
 }  // namespace
@@ -73,7 +65,7 @@ TEST_CASE("native contraction: matrices, plain and transposed, with and without 
                                 {0, 4, 3},
                                 {8, 16, 5000}})
     for (int mode = 0; mode < 4; ++mode) {
-      const Case c = product(m, n, k);
+      const Case c = matrix_product(m, n, k);
       DeviceCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
                                   (mode & 1) != 0 ? natural(c.b) : transposed(c.b), mode != 2);
       if (mode >= 2) add_epilogue(t, {1, m, n}, mode == 3);
@@ -88,7 +80,7 @@ TEST_CASE("native contraction: every tile, split and whole") {
                                              {F, BF, false},
                                              {BF, BF, false},
                                              {H, H, false}}) {
-    Case c = product(70, 92, 200, dtype, compute);
+    Case c = matrix_product(70, 92, 200, dtype, compute);
     c.tf32 = tf32;
     const cuda::GemmMath math = tf32           ? cuda::GemmMath::Tf32
                                 : compute == F ? cuda::GemmMath::Fp32
@@ -108,7 +100,7 @@ TEST_CASE("native contraction: mixed dtypes, odd sizes") {
   for (const auto& [a, b, compute] :
        {std::tuple<DType, DType, DType>{F, BF, BF}, {H, F, F}, {BF, BF, F}, {F, F, H}, {BF, H, BF}})
     for (int mode = 0; mode < 2; ++mode) {
-      Case c = product(37, 45, 51, F, compute);
+      Case c = matrix_product(37, 45, 51, F, compute);
       c.dtype_a = a;
       c.dtype_b = b;
       DeviceCheck t = contraction(c, mode == 1 ? transposed(c.a) : natural(c.a),

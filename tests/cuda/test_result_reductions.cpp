@@ -21,6 +21,7 @@
 
 using namespace tenon;
 using test::DeviceCheck;
+using test::matrix_product;
 using test::natural;
 using test::transposed;
 using Case = test::ContractionCase;
@@ -45,12 +46,7 @@ void reduce_result(DeviceCheck& t, bool stores) {
   if (stores) t.store(sum);
 }
 
-double tolerance(const Case& k) {
-  if (k.result == DType::Float64) return 1e-13;
-  if (k.result == BF) return 1e-2;
-  const bool rounds = k.tf32 || (k.compute == H && (k.dtype_a == F || k.dtype_b == F));
-  return rounds ? 2e-3 : 2e-5;  // the reference engine keeps float32 operands as they are
-}
+double tolerance(const Case& k) { return k.result == BF ? 1e-2 : test::tolerance_of(k); }
 
 /// An engine that claims everything, as a function of region and values.
 template <class Prepare>
@@ -79,10 +75,6 @@ void check_all(const Make& make, const Engine& engine, double tolerance) {
   }
 }
 
-Case product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = F, DType compute = F) {
-  return {{m, k}, {k, n}, {m, n}, dtype, dtype, F, compute};
-}
-
 }  // namespace
 
 TEST_CASE("cuda reduced results: matrix products of the native engine") {
@@ -96,7 +88,7 @@ TEST_CASE("cuda reduced results: matrix products of the native engine") {
                                 {8, 16, 5000}}) {
     CAPTURE(m);
     CAPTURE(n);
-    const Case c = product(m, n, k);
+    const Case c = matrix_product(m, n, k);
     const auto make = [&](bool keep) {
       return test::contraction_of<DeviceCheck>(c, transposed(c.a), natural(c.b), keep);
     };
@@ -118,7 +110,7 @@ TEST_CASE("cuda reduced results: every tile, split and whole") {
   if (!DeviceCheck::can_run()) return;
   for (const auto& [dtype, compute, tf32] :
        {std::tuple<DType, DType, bool>{F, F, false}, {F, F, true}, {F, BF, false}, {H, H, false}}) {
-    Case c = product(70, 92, 200, dtype, compute);
+    Case c = matrix_product(70, 92, 200, dtype, compute);
     c.tf32 = tf32;
     const cuda::GemmMath math = tf32           ? cuda::GemmMath::Tf32
                                 : compute == F ? cuda::GemmMath::Fp32
@@ -191,7 +183,7 @@ TEST_CASE("cuda reduced results: gradients of filters") {
 
 TEST_CASE("cuda reduced results: float32 products without tensor cores") {
   if (!DeviceCheck::can_run()) return;
-  const Case sizes[] = {product(132, 264, 53), product(140, 268, 411)};
+  const Case sizes[] = {matrix_product(132, 264, 53), matrix_product(140, 268, 411)};
   for (const Case& c : sizes)
     for (const char* configuration : {"128x128/1", "128x64/1", "128x128/3"}) {
       CAPTURE(configuration);
@@ -234,7 +226,7 @@ TEST_CASE("cuda reduced results: products of wgmma") {
       CAPTURE(s.n);
       CAPTURE(s.configuration);
       CAPTURE(tf32);
-      Case c = product(s.m, s.n, s.k, tf32 ? F : BF, tf32 ? F : BF);
+      Case c = matrix_product(s.m, s.n, s.k, tf32 ? F : BF, tf32 ? F : BF);
       c.tf32 = tf32;
       const Any engine([&](const Region& region, std::span<const Value> values) {
         return cuda::prepare_wgmma(region, values, target, s.configuration);

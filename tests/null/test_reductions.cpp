@@ -8,55 +8,15 @@
 #include <tenon/optim.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "cpu/cpu.h"
-#include "cuda/cuda.h"
-#include "graph/node.h"
-#include "plan/program.h"
+#include "planning.h"
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
-
-Tensor leaf(const Shape& shape, DType dtype = DType::Float32) {
-  return cast(
-             Tensor::from(std::vector<float>(static_cast<std::size_t>(shape.numel()), 0.5f), shape),
-             dtype)
-      .eval();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-struct Settings {
-  Device::Kind kind = Device::Kind::Cuda;
-  Arithmetic arithmetic = Arithmetic::Fp32;
-  std::uint32_t disabled = 0;
-};
-
-std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, Settings settings = {}) {
-  std::vector<Node*> leaves;
-  for (Node* node : topological_order(roots))
-    if (node->realised()) leaves.push_back(node);
-  std::vector<const Engine*> engines;
-  if (settings.kind == Device::Kind::Cuda) {
-    const auto of_card = cuda::engines(cuda::Target());
-    engines.assign(of_card.begin(), of_card.end());
-  } else {
-    engines = {&cpu::map_engine(), &cpu::contraction_engine(), &cpu::opaque_engine(),
-               &cpu::reference_engine()};
-  }
-  PlanOptions options;
-  options.device = {settings.kind, 0};
-  options.engines = engines;
-  options.arithmetic = settings.arithmetic;
-  options.disabled = settings.disabled;
-  return plan_program(roots, leaves, options);
-}
 
 /// How many results products reduce while they write.
 std::size_t reduced(const Program& p) {
