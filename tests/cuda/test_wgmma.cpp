@@ -121,6 +121,16 @@ TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch size
   CHECK_THROWS_AS(cuda::wgmma_config_named({64, 64, 128}, "64-1/8"), NotSupported);
 }
 
+TEST_CASE("wgmma expects of an incomplete batch what it expects of a whole one") {
+  const auto expected = [](std::int64_t batch) {
+    const DeviceCheck t = product({4096, 2048, batch, BF, F, true, false});
+    return cuda::wgmma_engine(hopper()).estimate(t.region, t.values);
+  };
+  CHECK(expected(1024) > 0);
+  CHECK(expected(608) == expected(1024));
+  CHECK(expected(2048) > expected(1024));
+}
+
 TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
   const auto text = [](const Case& k) {
     DeviceCheck t = product(k);

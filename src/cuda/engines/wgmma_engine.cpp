@@ -268,7 +268,8 @@ class WgmmaEngine final : public Engine {
   double estimate(const Region& region, std::span<const Value> values) const override {
     LtShape shape;
     if (refusal(target_, region, values, shape, nullptr) != nullptr) return 0;
-    return wgmma_microseconds(sizes_of(region.contraction, values, shape));
+    // By class: an incomplete batch is planned as a whole one is.
+    return wgmma_microseconds(wgmma_class(sizes_of(region.contraction, values, shape)));
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
