@@ -68,20 +68,15 @@ class ContractionKernel : public Kernel {
     bound.a.data = address(binding, form_.a);
     bound.b.data = address(binding, form_.b);
     bound.problem.partials = reinterpret_cast<float*>(binding.workspace);
-    epilogue_.fill(bound.parts.emplace_back(), binding, binding.workspace + reduced_offset_);
+    epilogue_.fill(bound.parts.emplace_back(), binding);
     for (const ArgumentBlock& part : prologues_) part.fill(bound.parts.emplace_back(), binding);
     return bound;
-  }
-
-  /// Room for the blocks' partial results of what the epilogue reduces, behind what there is.
-  void take_reduced(std::int64_t blocks) {
-    reduced_offset_ = workspace_bytes;
-    workspace_bytes += epilogue_.workspace_bytes(blocks);
   }
 
   static constexpr std::size_t kMostParameters = 7;
 
   ContractionForm form_;
+  EpilogueArguments epilogue_;
   std::shared_ptr<const CompiledKernel> kernel_;
 
  private:
@@ -94,10 +89,8 @@ class ContractionKernel : public Kernel {
     return base + bytes;
   }
 
-  const EpilogueArguments epilogue_;
   const std::vector<ArgumentBlock> prologues_;
   const std::string title_;
-  std::size_t reduced_offset_ = 0;
 };
 
 class TiledKernel final : public ContractionKernel {
@@ -121,7 +114,7 @@ class TiledKernel final : public ContractionKernel {
       p.ticket = tickets.take(blocks);
       workspace_bytes = at(blocks * p.splits * t.m * t.n) * 4;
     }
-    take_reduced(blocks);
+    epilogue_.reserve(blocks, workspace_bytes);
     kernel_ = compile(target, gemm_source(form, config, parts.code));
   }
 
@@ -146,7 +139,7 @@ class PlainKernel final : public ContractionKernel {
       : ContractionKernel(region, form, parts),
         count_(static_cast<std::uint64_t>(region.contraction.out_shape.numel())),
         grid_(grid_over(region.contraction.out_shape.numel())) {
-    take_reduced(grid_.x);
+    epilogue_.reserve(grid_.x, workspace_bytes);
     kernel_ = compile(target, plain_source(region.contraction, form, parts.code));
   }
 

@@ -91,14 +91,8 @@ class ConvKernel : public Kernel {
   }
   std::vector<std::uint64_t> epilogue(const Binding& binding) const {
     std::vector<std::uint64_t> words;
-    epilogue_.fill(words, binding, binding.workspace + reduced_offset_);
+    epilogue_.fill(words, binding);
     return words;
-  }
-  /// Room for the blocks' partial results of what the epilogue reduces, behind what there is.
-  void take_reduced(std::int64_t blocks) {
-    reduced_offset_ = at(round_up(static_cast<std::int64_t>(workspace_bytes), 16));
-    if (const std::size_t bytes = epilogue_.workspace_bytes(blocks); bytes > 0)
-      workspace_bytes = reduced_offset_ + bytes;
   }
 
   ConvPatch patch() const {
@@ -121,7 +115,7 @@ class ConvKernel : public Kernel {
 
   const ConvShape shape_;
   const ConvConfig config_;
-  const EpilogueArguments epilogue_;
+  EpilogueArguments epilogue_;
   const std::string title_;
 
  private:
@@ -132,8 +126,6 @@ class ConvKernel : public Kernel {
       throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
     return base + offset * static_cast<std::int64_t>(item_size(dtype));
   }
-
-  std::size_t reduced_offset_ = 0;
 };
 
 class PatchKernel final : public ConvKernel {
@@ -201,7 +193,7 @@ class GradientKernel final : public ConvKernel {
       sum_.runs *= 2;
     sum_grid_.x = blocks_of(divide_up(sum_.items, kOpaqueThreads / sum_.runs));
     workspace_bytes = at(sum_.splits * rows * columns) * sizeof(float);
-    take_reduced(sum_grid_.x);
+    epilogue_.reserve(sum_grid_.x, workspace_bytes);
     kernel_ = compile(target, gradient_source(s, c));
     adder_ = compile(target, sum_source(vector, printed.code));
   }

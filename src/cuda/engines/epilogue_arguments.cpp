@@ -20,10 +20,17 @@ EpilogueArguments::EpilogueArguments(ArgumentBlock block, std::size_t partial_by
   block_.words[at(arrival_word)] = arrivals.take(1);
 }
 
-void EpilogueArguments::fill(std::vector<std::uint64_t>& out, const Binding& binding,
-                             const std::byte* partials) const {
+void EpilogueArguments::reserve(std::int64_t partials, std::size_t& workspace_bytes) {
+  constexpr std::int64_t kAlign = 256;
+  if (partial_bytes_ == 0) return;
+  offset_ = at(round_up(static_cast<std::int64_t>(workspace_bytes), kAlign));
+  workspace_bytes = offset_ + partial_bytes_ * at(partials);
+}
+
+void EpilogueArguments::fill(std::vector<std::uint64_t>& out, const Binding& binding) const {
   block_.fill(out, binding);
-  if (partials_word_ >= 0) out[at(partials_word_)] = reinterpret_cast<std::uintptr_t>(partials);
+  if (partials_word_ >= 0)
+    out[at(partials_word_)] = reinterpret_cast<std::uintptr_t>(binding.workspace + offset_);
 }
 
 }  // namespace tenon::cuda

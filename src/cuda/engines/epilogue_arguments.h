@@ -31,17 +31,14 @@ class EpilogueArguments {
   EpilogueArguments(ArgumentBlock block, std::size_t partial_bytes, int partials_word,
                     int arrival_word);
 
-  /// Of the workspace, for so many partial results; 0 where nothing is reduced.
-  std::size_t workspace_bytes(std::int64_t partials) const {
-    return partial_bytes_ * static_cast<std::size_t>(partials);
-  }
-  /// `partials`: their place in the workspace.
-  void fill(std::vector<std::uint64_t>& out, const Binding& binding,
-            const std::byte* partials) const;
+  /// Takes room for so many partial results behind `workspace_bytes`, which grow by it; none where
+  /// nothing is reduced.
+  void reserve(std::int64_t partials, std::size_t& workspace_bytes);
+  void fill(std::vector<std::uint64_t>& out, const Binding& binding) const;
 
  private:
   ArgumentBlock block_;
-  std::size_t partial_bytes_ = 0;
+  std::size_t partial_bytes_ = 0, offset_ = 0;
   int partials_word_ = -1;
 };
 

@@ -168,16 +168,14 @@ class SimtKernel final : public Kernel {
     if (turn_) workspace_bytes += turn_->bytes() + kVendorAlignment;
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
-    reduced_offset_ = round_up(static_cast<std::int64_t>(workspace_bytes), 16);
-    if (const std::size_t bytes = arguments_.workspace_bytes(tiles); bytes > 0)
-      workspace_bytes = at(reduced_offset_) + bytes;
+    arguments_.reserve(tiles, workspace_bytes);
     kernel_ = compile(target, text(config.splits > 1, printed.code));
   }
 
   void run(const Binding& binding) const override {
     thread_local std::vector<std::uint64_t>
         words;  // keeps its memory: a settled step allocates none
-    arguments_.fill(words, binding, binding.workspace + reduced_offset_);
+    arguments_.fill(words, binding);
     SimtProblem problem = problem_;
     problem.b.data = b_.in(binding, title_);
     std::byte* place = binding.workspace;
@@ -236,7 +234,6 @@ class SimtKernel final : public Kernel {
   SimtProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;
-  std::int64_t reduced_offset_ = 0;
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 

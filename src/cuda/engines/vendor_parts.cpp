@@ -115,7 +115,7 @@ VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
 
 void VendorEpilogue::run(const Binding& binding, const std::byte* product) const {
   thread_local std::vector<std::uint64_t> words;  // keeps its memory: a settled step allocates none
-  arguments_.fill(words, binding, nullptr);
+  arguments_.fill(words, binding);
   ProductArgs args = args_;
   args.product = product;
   void* params[] = {&args, words.data()};

@@ -168,18 +168,15 @@ class WgmmaKernel final : public Kernel {
     workspace_bytes = a_.workspace_bytes() + b_.workspace_bytes();
     if (workspace_bytes > 0) workspace_bytes += kVendorAlignment;
     // A warp's rows of a tile, or a warp of a block that shares its tile's sums, leave one each.
-    reduced_offset_ = vendor_round_up(workspace_bytes);
-    const std::int64_t partials = config.splits > 1
-                                      ? std::int64_t{8} * grid_.x
-                                      : std::int64_t{tiles} * config.cluster * config.rows / 16;
-    if (const std::size_t bytes = arguments_.workspace_bytes(partials); bytes > 0)
-      workspace_bytes = reduced_offset_ + bytes;
+    arguments_.reserve(config.splits > 1 ? std::int64_t{8} * grid_.x
+                                         : std::int64_t{tiles} * config.cluster * config.rows / 16,
+                       workspace_bytes);
   }
 
   void run(const Binding& binding) const override {
     thread_local std::vector<std::uint64_t>
         words;  // keeps its memory: a settled step allocates none
-    arguments_.fill(words, binding, binding.workspace + reduced_offset_);
+    arguments_.fill(words, binding);
     std::byte* place = vendor_align(binding.workspace);
     WgmmaProblem problem = problem_;
     problem.a = a_.bind(binding, place);
@@ -235,7 +232,6 @@ class WgmmaKernel final : public Kernel {
   WgmmaProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;
-  std::size_t reduced_offset_ = 0;
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
