@@ -222,7 +222,7 @@ class WgmmaKernel final : public Kernel {
             "__grid_constant__ Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
             "WgmmaBlock<Config, Epilogue> block(p, epilogue, shared);\n  block.set_up();\n",
             kAwaitKernels, "  block.run();\n}\n"),
-        3};
+        3 + static_cast<int>(epilogue.size() / 1000)};
   }
 
   const WgmmaConfig config_;

@@ -65,10 +65,10 @@ Image find_image(const Source& source, int arch, const KernelCache& cache) {
 Image compile_image(const Source& source, int arch, const KernelCache& cache) {
   Image image;
   image.origin = Image::Origin::Compiler;
-  prepare_compiler(arch);
   const auto start = std::chrono::steady_clock::now();
   const std::string file_name = cat(source.entry, ".cu");
   CompileResult result = compile_or_have_compiled(source.text, file_name, arch, [&] {
+    prepare_compiler(arch);
     return nvrtc().compile(source.text, file_name, headers_of(source.text), arch);
   });
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -178,13 +179,9 @@ class Helpers {
 
   CompileResult compile(const std::string& text, const std::string& file_name, int arch,
                         const std::function<CompileResult()>& here) {
-    if (most_ == 0) return here();
-    if (!busy_.exchange(true)) {
-      CompileResult result = here();
-      busy_ = false;
-      return result;
-    }
-    if (std::unique_ptr<Helper> helper = take()) {
+    std::unique_ptr<Helper> helper;
+    const Turn turn = take(helper);
+    if (helper != nullptr) {
       std::string image = helper->compile(text, file_name, arch);
       give_back(std::move(helper), !image.empty());
       if (!image.empty()) return {std::move(image), {}};
@@ -199,21 +196,42 @@ class Helpers {
     Clock::time_point since;
   };
 
-  /// One that is idle, or a new one; null when there are enough or none can be started.
-  std::unique_ptr<Helper> take() {
-    const std::lock_guard lock(mutex_);
-    while (!idle_.empty()) {
-      std::unique_ptr<Helper> helper = std::move(idle_.back().helper);
-      idle_.pop_back();
-      if (helper->is_there()) return helper;
-      --count_;
+  /// Whose turn it is to compile in this process, unless it has none to give back.
+  using Turn = std::unique_ptr<Helpers, void (*)(Helpers*)>;
+
+  /// A turn in this process, a helper that is idle, or a new one; waits while all are at work. More
+  /// at a time would only stand in one another's way. Neither when no helper can be had: threads
+  /// then compile side by side.
+  Turn take(std::unique_ptr<Helper>& helper) {
+    std::unique_lock lock(mutex_);
+    while (most_ > 0) {
+      if (!std::exchange(busy_, true)) return {this, [](Helpers* all) { all->end_turn(); }};
+      while (!idle_.empty()) {
+        helper = std::move(idle_.back().helper);
+        idle_.pop_back();
+        if (helper->is_there()) return {nullptr, nullptr};
+        --count_;
+      }
+      if (count_ < most_) {
+        helper = start();
+        if (helper == nullptr) {
+          most_ = count_;  // there is no room for more
+          changed_.notify_all();
+          continue;
+        }
+        ++count_;
+        start_watching();
+        return {nullptr, nullptr};
+      }
+      changed_.wait(lock);
     }
-    if (count_ >= most_) return nullptr;
-    std::unique_ptr<Helper> helper = start();
-    if (helper == nullptr) return nullptr;
-    ++count_;
-    start_watching();
-    return helper;
+    return {nullptr, nullptr};
+  }
+
+  void end_turn() {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+    changed_.notify_one();
   }
 
   void start_watching() {
@@ -246,6 +264,7 @@ class Helpers {
       idle_.push_back({std::move(helper), Clock::now()});
     else
       --count_;
+    changed_.notify_one();
   }
 
   std::unique_ptr<Helper> start() const {
@@ -261,7 +280,8 @@ class Helpers {
   std::mutex mutex_;
   std::vector<std::string> command_;
   std::atomic<int> most_{0};
-  std::atomic<bool> busy_{false};
+  std::condition_variable changed_;
+  bool busy_ = false;  // a thread of this process compiles
   std::vector<Idle> idle_;
   int count_ = 0;
   bool watched_ = false;
