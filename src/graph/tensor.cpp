@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "graph/node.h"
+#include "graph/shapes_only.h"
 
 namespace tenon {
 
@@ -58,10 +59,15 @@ void Tensor::check_dtype(DType wanted) const {
 }
 
 Tensor variable(const Tensor& init, const std::string& var_name) {
-  const auto bytes = static_cast<std::size_t>(init.numel()) * item_size(init.dtype());
-  const Tensor& value = init.eval();
-  auto buffer = Buffer::allocate(bytes, value.device());
-  if (bytes != 0) buffer->copy_from(*value.node()->value, bytes);
+  std::shared_ptr<Buffer> buffer;
+  if (ShapesOnly::is_on()) {
+    buffer = Buffer::allocate(0, init.device());
+  } else {
+    const auto bytes = static_cast<std::size_t>(init.numel()) * item_size(init.dtype());
+    const Tensor& value = init.eval();
+    buffer = Buffer::allocate(bytes, value.device());
+    if (bytes != 0) buffer->copy_from(*value.node()->value, bytes);
+  }
   LabelGuard guard(var_name.empty() ? current_label() : intern_label(var_name));
   Tensor t = make_node(Op::Variable, init.dtype(), init.shape(), {}, {});
   place(*t.node(), std::move(buffer));
@@ -74,6 +80,7 @@ bool is_variable(const Tensor& tensor) {
 
 void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
+  if (ShapesOnly::is_on()) return;
   Node& node = *target.node();
   if (bytes != node.value->bytes())
     throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
@@ -87,6 +94,7 @@ void set_value(const Tensor& target, const Tensor& value) {
     throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ", target.dtype(),
                          target.shape()));
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
+  if (ShapesOnly::is_on()) return;
   const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());
   Node& node = *target.node();
   if (bytes != 0) node.value->copy_from(*value.eval().node()->value, bytes);

@@ -10,6 +10,7 @@
 #include "cuda/cuda.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
+#include "graph/shapes_only.h"
 #include "plan/tune.h"
 #include "run/plan_api.h"
 #include "run/rounded.h"
@@ -58,11 +59,6 @@ Shape stack_of(int runs, const Shape& row) {
 // `runs` 0: a plain call; else inputs and outputs have the runs as their first axis.
 Input describe(const Tensor& t, int runs) {
   return {runs == 0 ? t.shape() : row_of(t.shape()), t.dtype(), t.device()};
-}
-
-// A leaf that only has a shape; its memory is bound at each call.
-Tensor stand_in(const Input& input) {
-  return make_data(Buffer::allocate(0, input.device), input.shape, input.dtype);
 }
 
 // What calls for so many runs bind.
@@ -125,7 +121,8 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(std::vector<Input> signatur
   t->signature = std::move(signature);
   std::vector<Tensor> stand_ins;
   stand_ins.reserve(t->signature.size());
-  for (const Input& in : t->signature) stand_ins.push_back(stand_in(in));
+  for (const Input& in : t->signature)
+    stand_ins.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf =
       make_data(Buffer::allocate(2 * sizeof(std::int64_t), home), Shape{2}, DType::Int64);

@@ -18,6 +18,9 @@ struct ResidentSet {
   Tensor target(const Tensor& numbers) const;
 };
 
+/// The shape of so many examples or targets.
+Shape with_count(std::int64_t count, const Shape& shape);
+
 /// The loader's set on the default device; none on the CPU, and for sets that are not in memory or
 /// would take too much of the card's.
 std::optional<ResidentSet> resident_set(const data::Loader& loader);

@@ -3,23 +3,45 @@
 
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/ops.h>
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "graph/shapes_only.h"
 #include "train/evaluate.h"
 #include "train/run_folder.h"
 #include "train/session.h"
 #include "train/settings.h"
+#include "train/step.h"
 
 namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
 
+// The step of a run that is about to begin: its kernels are compiled while weights are drawn and
+// data goes to the card. What is wrong with it, the run itself will say.
+void plan_ahead(const Settings& settings, const DataSets& sets) {
+  if (current_device().kind == Device::Kind::Cpu) return;
+  Generator& generator = Generator::global();
+  const std::uint64_t seed = generator.seed(), counter = generator.counter();
+  try {
+    const ShapesOnly shapes;
+    const Session session(settings, sets);
+    TrainStep step(session.net, session.loss, *session.optimizer, session.options("", false));
+    step.use(resident_set(*session.train));
+    step.plan(*session.train);
+  } catch (const Error&) {
+  }
+  generator.set_state(seed, counter);
+}
+
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   ProcessSettings process(settings);
-  Session session(settings, open_data(settings));
+  const DataSets sets = open_data(settings);
+  plan_ahead(settings, sets);
+  Session session(settings, sets);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
   o.stop = options.stop;

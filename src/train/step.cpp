@@ -1,11 +1,14 @@
 // Tracing of the training step and of the evaluation step.
 #include "train/step.h"
 
+#include <algorithm>
+
 #include <tenon/error.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
 #include "base/str.h"
+#include "graph/shapes_only.h"
 
 namespace tenon::train {
 namespace {
@@ -108,8 +111,21 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, 
   return out;
 }
 
-std::vector<Tensor> TrainStep::graph_on_card(const Tensor& numbers, const Tensor& rates) {
-  return trace(set_->input(numbers), set_->target(numbers), rates, true);
+void TrainStep::plan(const data::Loader& loader) {
+  const data::Dataset& data = loader.dataset();
+  const std::int64_t count = std::min(loader.batch(), data.size());
+  const auto leaf = [](const Shape& shape, DType dtype) {
+    return without_memory(shape, dtype, current_device());
+  };
+  if (set_) {
+    const Shape rates{std::ssize(optimizer_.rates(0))};
+    (void)on_numbers_.plan({leaf({count}, DType::Int64), leaf(rates, optimizer_.rate_dtype())});
+    return;
+  }
+  const bool scales = loader.options().scale && data.input_dtype() == DType::UInt8;
+  (void)on_batch_.plan(
+      {leaf(with_count(count, data.input_shape()), scales ? DType::Float32 : data.input_dtype()),
+       leaf(with_count(count, data.target_shape()), data.target_dtype())});
 }
 
 Tensor TrainStep::begin(const Tensor& input, const Tensor& target) {

@@ -53,9 +53,9 @@ class TrainStep {
   /// at rate `rates[r]`; its figures are row r.
   Tensor begin(const Tensor& numbers, const std::vector<double>& rates);
   StepOutcome read(const Tensor& figures, std::int64_t row) const;
-  /// What a step on a card computes from the numbers of its examples and its rates, for who plans
-  /// it without running it.
-  std::vector<Tensor> graph_on_card(const Tensor& numbers, const Tensor& rates);
+  /// Plans the step on a whole batch of the loader's, whose kernels are then compiled by others
+  /// while the caller goes on.
+  void plan(const data::Loader& loader);
   /// Opens the guard that a loss which was not finite has shut.
   void reopen();
   /// Null unless the precision is fp16.

@@ -1,0 +1,31 @@
+// Variables without memory: while a program is planned ahead, before there is anything to run it
+// on.
+//
+// The guard belongs to the thread. What is built under it can be planned and its kernels compiled;
+// it must not be evaluated.
+#pragma once
+
+#include <tenon/tensor.h>
+
+namespace tenon {
+
+/// While one lives, variables that this thread makes have a shape, a dtype and a device, but no
+/// memory: what they would hold is not computed, and setting their values does nothing.
+class ShapesOnly {
+ public:
+  ShapesOnly() noexcept;
+  ~ShapesOnly();
+  ShapesOnly(const ShapesOnly&) = delete;
+  ShapesOnly& operator=(const ShapesOnly&) = delete;
+
+  /// Whether one lives in this thread.
+  static bool is_on() noexcept;
+
+ private:
+  const bool before_;
+};
+
+/// A leaf that has no memory either.
+Tensor without_memory(const Shape& shape, DType dtype, Device device);
+
+}  // namespace tenon
