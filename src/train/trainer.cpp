@@ -11,11 +11,13 @@
 #include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <future>
 #include <limits>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/ops.h>
 #include <tenon/train.h>
 
 #include "base/str.h"
@@ -153,7 +155,10 @@ class Fit {
   void end_epoch();
   void note_best(EpochReport& report);
   io::Metadata metadata(io::Metadata more) const;
+  Checkpoint state();
   void checkpoint();
+  void checkpoint_aside();
+  void settle_checkpoint();
   bool due() const;
   bool stop_asked() const {
     return (o_.stop_after > 0 && begun() >= o_.stop_after) || t_.stop_asked();
@@ -169,8 +174,9 @@ class Fit {
   data::Loader* test_;
   Owned<optim::Schedule> schedule_;
   Owned<RunFolder> folder_;
-  Owned<TuneRecord> engines_;      // that the run uses
-  std::size_t engines_saved_ = 0;  // rows
+  std::future<std::string> aside_;  // the checkpoint that another thread writes
+  Owned<TuneRecord> engines_;       // that the run uses
+  std::size_t engines_saved_ = 0;   // rows
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
@@ -210,7 +216,7 @@ void Fit::prepare() {
   folder_->open_logs(p_);
   folder_->append_json(
       json_event_line(o_.resume ? "resume" : "start", p_.step, t_.optimizer.describe()));
-  if (last_saved_ < 0) checkpoint();
+  if (last_saved_ < 0) checkpoint_aside();
 }
 
 void Fit::restore(Checkpoint checkpoint) {
@@ -269,10 +275,8 @@ void Fit::save_engines() {
   engines_saved_ = table.size();
 }
 
-void Fit::checkpoint() {
-  if (folder_ == nullptr) return;
-  save_engines();  // before what was computed with them
-  if (last_saved_ == p_.step) return;
+// Where the run stands, on the device.
+Checkpoint Fit::state() {
   p_.schedule = schedule_->state();
   p_.generator_seed = Generator::global().seed();
   p_.generator_counter = Generator::global().counter();
@@ -285,9 +289,35 @@ void Fit::checkpoint() {
     out.tensors.emplace(Checkpoint::kLossScale, scale->scale);
     out.tensors.emplace(Checkpoint::kGoodSteps, scale->good_steps);
   }
-  const std::string path = folder_->save(out, o_.keep_checkpoints);
+  return out;
+}
+
+void Fit::checkpoint() {
+  if (folder_ == nullptr) return;
+  settle_checkpoint();
+  save_engines();  // before what was computed with them
+  if (last_saved_ == p_.step) return;
+  const std::string path = folder_->save(state(), o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();
+  t_.tell([&](Callback& c) { c.on_checkpoint(path); });
+}
+
+// The first one, which nothing has been computed for yet: on a card the host has time to write it
+// while the first steps are compiled and run.
+void Fit::checkpoint_aside() {
+  if (current_device().kind == Device::Kind::Cpu) return checkpoint();
+  Checkpoint kept = state();
+  for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).eval();
+  last_saved_ = p_.step;
+  aside_ = std::async(std::launch::async, [this, kept = std::move(kept)] {
+    return folder_->save(kept, o_.keep_checkpoints);
+  });
+}
+
+void Fit::settle_checkpoint() {
+  if (!aside_.valid()) return;
+  const std::string path = aside_.get();
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
@@ -439,6 +469,8 @@ bool Fit::epoch() {
   while (begun() < total_ && begin_steps()) {
     const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
     if (whole || queue_.size() >= ahead_) drain();
+    if (aside_.valid() && aside_.wait_for(Clock::duration::zero()) == std::future_status::ready)
+      settle_checkpoint();
     p_.seconds = before + seconds_since(epoch_start_);
     if (whole) break;
     // Asked after the step was reported, as `stop` may depend on a callback.

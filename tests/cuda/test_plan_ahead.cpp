@@ -1,0 +1,80 @@
+// A run that begins on a card, real or emulated: its kernels are asked for before there are
+// weights, and its first checkpoint is written while it trains.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/nn.h>
+#include <tenon/ops.h>
+#include <tenon/train.h>
+
+#include "../io/folder.h"
+#include "card.h"
+#include "cuda/jit/jit.h"
+
+using namespace tenon;
+using test::has_card;
+
+namespace {
+
+constexpr char kModel[] = "mlp:784-24-10";
+
+train::Settings small_run() {
+  train::Settings s = train::Settings::resolve(kModel, "", {});
+  s.data = "digits:192,32";
+  s.device = "cuda";
+  s.epochs = 1;
+  s.batch = 64;
+  s.seed = 11;
+  s.checkpoint_steps = 1;
+  s.keep_checkpoints = 9;
+  return s;
+}
+
+struct Watch final : train::Callback {
+  void on_start(std::int64_t, std::int64_t) override { at_start = cuda::sources_for(0).size(); }
+  void on_step(const train::StepReport& step) override {
+    if (step.step == 1) after_first_step = cuda::sources_for(0).size();
+  }
+  void on_checkpoint(const std::string& path) override {
+    checkpoints.push_back(std::filesystem::path(path).stem().string());
+  }
+  std::size_t at_start = 0, after_first_step = 0;
+  std::vector<std::string> checkpoints;
+};
+
+}  // namespace
+
+TEST_CASE("plan ahead: the first step asks for no kernel that was not asked for before") {
+  if (!has_card()) return;
+  const TestFolder folder;
+  const auto watch = share<Watch>();
+  train::start_run(small_run(), folder / "run", {{watch}, {}});
+  CHECK(watch->at_start > 0);
+  CHECK(watch->after_first_step == watch->at_start);
+}
+
+TEST_CASE(
+    "plan ahead: the weights are those that the seed draws, and the first checkpoint has them") {
+  if (!has_card()) return;
+  const TestFolder folder;
+  const auto watch = share<Watch>();
+  train::start_run(small_run(), folder / "run", {{watch}, {}});
+  CHECK(watch->checkpoints == std::vector<std::string>{"step-00000000", "step-00000001",
+                                                       "step-00000002", "step-00000003"});
+  const io::TensorMap first =
+      io::load_safetensors(folder / "run/checkpoints/step-00000000.safetensors").tensors;
+  set_device("cuda");
+  manual_seed(11);
+  const StateDict drawn = models::create(kModel, {10, "", nullptr}).state_dict();
+  for (const auto& [name, tensor] : drawn) {
+    INFO(name);
+    const auto kept = first.find("model." + name);
+    REQUIRE(kept != first.end());
+    CHECK(kept->second.to_vector<float>() == tensor.to_vector<float>());
+  }
+  set_device("cpu");
+}
