@@ -132,9 +132,11 @@ const char* refusal(const Region& region, std::span<const Value> values, LtShape
 
 /// Results that fill a card, sums long enough to be bound by arithmetic, and so many columns that
 /// turning the rows costs little beside.
-bool is_worth(const LtShape& s) {
+bool is_worth(const LtShape& shape) {
   constexpr std::int64_t kResults = 1 << 20;
-  return std::min({s.m, s.n, s.k}) >= 256 && s.m * s.n >= kResults && (!s.a.plain || s.n >= 1024);
+  const SimtSizes s = sizes_of(shape);
+  return std::min({s.m, s.n, s.k}) >= 256 && s.m * s.n >= kResults &&
+         (!shape.a.plain || s.n >= 1024);
 }
 
 class SimtKernel final : public Kernel {

@@ -245,7 +245,8 @@ class WgmmaEngine final : public Engine {
               std::string* why) const override {
     LtShape shape;
     const char* reason = refusal(target_, region, values, shape, why);
-    if (reason == nullptr && !wgmma_is_worth(sizes_of(region.contraction, values, shape)))
+    if (reason == nullptr &&
+        !wgmma_is_worth(wgmma_class(sizes_of(region.contraction, values, shape))))
       reason = "too small a product";
     if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
     return reason == nullptr;
