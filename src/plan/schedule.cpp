@@ -147,6 +147,12 @@ void choose_engines(Program& program, const PlanOptions& options) {
     taken.engine = step.engine->name();
     taken.configuration = step.configuration;
     taken.version = step.engine->version();
+    if (taken.configuration.empty() && taken.version.empty()) {
+      // Its own choice, by name: an incomplete batch is to take the same.
+      const std::vector<std::string> names =
+          step.engine->configurations(step.region, program.values);
+      if (!names.empty()) taken.configuration = names.front();
+    }
     options.tuning->taken(advice[s].key, taken);
   }
 }

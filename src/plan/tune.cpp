@@ -8,9 +8,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <sstream>
+#include <utility>
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "plan/program.h"
 
@@ -112,6 +115,22 @@ bool competed(const TuneChoice& choice, std::string_view engine) {
   return false;
 }
 
+// A key taken apart.
+struct Key {
+  explicit Key(const std::string& key) {
+    constexpr std::string_view kWith = " with ";
+    const std::size_t end = key.rfind(kWith);
+    pattern = key.substr(0, end);
+    if (end == std::string::npos) return;
+    std::istringstream words(key.substr(end + kWith.size()));
+    std::string letter;
+    for (std::int64_t size = 0; words >> letter >> size;) sizes.push_back(size);
+  }
+
+  std::string pattern;
+  std::vector<std::int64_t> sizes;
+};
+
 // Offsets count by what they do to alignment.
 std::string view_text(const View& view, int rank, std::span<const Value> values) {
   std::string text = cat(values[static_cast<std::size_t>(view.value)].dtype, "{");
@@ -119,13 +138,59 @@ std::string view_text(const View& view, int rank, std::span<const Value> values)
   return cat(text, "}", view.offset % 16 == 0 ? "" : cat("+", view.offset % 16));
 }
 
+// A shape whose axes may have a letter instead of a number.
+struct LetteredShape {
+  Shape shape;
+  std::string letters = std::string(at(shape.rank()), ' ');
+
+  std::string text() const {
+    std::string out = "[";
+    for (std::size_t a = 0; a < letters.size(); ++a)
+      out += cat(a == 0 ? "" : ", ",
+                 letters[a] == ' ' ? cat(shape[static_cast<int>(a)]) : std::string(1, letters[a]));
+    return out + "]";
+  }
+};
+
+// The operands and the result of a contraction.
+struct LetteredShapes {
+  LetteredShape a, b, out;
+
+  explicit LetteredShapes(const Contraction& c) : a{c.a_shape}, b{c.b_shape}, out{c.out_shape} {
+    if (c.op == Op::Matmul) {
+      if (b.shape.rank() == out.shape.rank() && out.shape.rank() > 2 && b.shape[0] != 1)
+        b.letters.front() = 'm';
+      a.letters.front() = out.letters.front() = 'm';
+      a.letters.back() = b.letters[b.letters.size() - 2] = 'k';
+    } else {
+      a.letters.front() = 'n';
+      (c.op == Op::Conv2dWeightGrad ? b : out).letters.front() = 'n';
+    }
+  }
+  /// " with m 64 k 400"
+  std::string sizes() const {
+    std::string text = cat(" with ", std::string(1, a.letters.front()), " ", a.shape[0]);
+    if (a.letters.back() == 'k') text += cat(" k ", a.shape[a.shape.rank() - 1]);
+    return text;
+  }
+};
+
 // Values by order of first appearance: which of them are one matters, their numbers do not.
 class MapHash {
  public:
-  MapHash(const Region& region, const MapProgram& map, std::span<const Value> values)
+  /// Over the elements of `shape`.
+  MapHash(const Region& region, const MapProgram& map, const LetteredShape& shape,
+          std::span<const Value> values)
       : values_(values), rank_(map.space.rank()) {
     number(region.contraction.a.value), number(region.contraction.b.value);
-    for (const std::int64_t size : map.space) hash_.add(size);
+    // The last axes of both are the same, and the first one; axes between may be one in the map.
+    const int before = rank_ - shape.shape.rank(), first = std::max(before, 0);
+    for (int a = 0; a < rank_; ++a) {
+      const int axis = a == first ? 0 : a - before;
+      const bool same = a >= first && map.space[a] == shape.shape[axis];
+      const char letter = same ? shape.letters[at(axis)] : ' ';
+      hash_.add(letter == ' ' ? map.space[a] : -std::int64_t{letter});
+    }
     for (const MapInstr& i : map.instrs) add(i);
     for (const MapStore& s : map.stores) hash_.add(std::int64_t{s.source}), add(s.view);
     for (const MapReduce& r : map.reduces)
@@ -168,6 +233,28 @@ class MapHash {
 const TuneChoice* TuneTable::find(const std::string& key) const {
   const auto row = rows_.find(field(key));
   return row == rows_.end() ? nullptr : &row->second;
+}
+
+const TuneChoice* TuneTable::find_larger(const std::string& key) const {
+  const Key wanted(field(key));
+  const TuneChoice* nearest = nullptr;
+  std::int64_t least = 0;
+  for (auto row = rows_.lower_bound(wanted.pattern);
+       row != rows_.end() && row->first.starts_with(wanted.pattern); ++row) {
+    const Key other(row->first);
+    if (other.pattern != wanted.pattern || other.sizes.size() != wanted.sizes.size()) continue;
+    int different = 0;
+    std::int64_t larger = 0;
+    for (std::size_t k = 0; k < wanted.sizes.size(); ++k) {
+      if (other.sizes[k] == wanted.sizes[k]) continue;
+      ++different;
+      larger = other.sizes[k] - wanted.sizes[k];
+    }
+    if (different != 1 || larger < 0 || (nearest != nullptr && larger >= least)) continue;
+    nearest = &row->second;
+    least = larger;
+  }
+  return nearest;
 }
 
 void TuneTable::put(const std::string& key, TuneChoice choice) {
@@ -222,16 +309,17 @@ std::string tune_key(std::string_view card, const Region& region, std::span<cons
     key += cat("stride ", conv.stride_h, "x", conv.stride_w, " pad ", conv.pad_h, "x", conv.pad_w,
                " dilation ", conv.dil_h, "x", conv.dil_w, " groups ", conv.groups, " ");
   }
-  key += cat(c.a_shape, view_text(c.a, c.a_shape.rank(), values), " ", c.b_shape,
-             view_text(c.b, c.b_shape.rank(), values), " -> ", c.out_shape, c.dtype, " in ",
+  const LetteredShapes shapes(c);
+  key += cat(shapes.a.text(), view_text(c.a, c.a_shape.rank(), values), " ", shapes.b.text(),
+             view_text(c.b, c.b_shape.rank(), values), " -> ", shapes.out.text(), c.dtype, " in ",
              c.tf32 ? std::string("tf32") : cat(c.compute));
   if (c.out != kNoValue) key += " stored";
-  if (c.has_epilogue) key += cat(" then ", MapHash(region, region.map, values).hex());
-  for (const MapProgram* map : {&region.prologue_a, &region.prologue_b})
-    if (!map->instrs.empty())
-      key += cat(map == &region.prologue_a ? " a" : " b", " from ",
-                 MapHash(region, *map, values).hex());
-  return key;
+  if (c.has_epilogue) key += cat(" then ", MapHash(region, region.map, shapes.out, values).hex());
+  if (!region.prologue_a.instrs.empty())
+    key += cat(" a from ", MapHash(region, region.prologue_a, shapes.a, values).hex());
+  if (!region.prologue_b.instrs.empty())
+    key += cat(" b from ", MapHash(region, region.prologue_b, shapes.b, values).hex());
+  return key + shapes.sizes();
 }
 
 double multiply_adds(const Contraction& c) {

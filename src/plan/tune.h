@@ -36,6 +36,9 @@ class TuneTable {
  public:
   /// Null when there is none.
   const TuneChoice* find(const std::string& key) const;
+  /// Of the keys that differ in one size, which is larger there, the nearest one's; null when there
+  /// is none: what a whole batch took, for an incomplete one.
+  const TuneChoice* find_larger(const std::string& key) const;
   void put(const std::string& key, TuneChoice choice);
   /// Takes rows that it has not.
   void merge(const TuneTable& other);
@@ -54,7 +57,9 @@ class TuneTable {
 };
 
 /// The card, and all that decides how fast a contraction region runs on it: op, shapes, strides,
-/// dtypes, arithmetic and epilogue, but no names and no numbers of the epilogue.
+/// dtypes, arithmetic and epilogue, but no names and no numbers of the epilogue. Sizes that may
+/// grow with the batch (rows and inner sum of a product, images) are letters, whose values end the
+/// key: "… [m, k]float32{400,1} … with m 64 k 400".
 std::string tune_key(std::string_view card, const Region& region, std::span<const Value> values);
 
 /// Multiply-adds of a contraction.

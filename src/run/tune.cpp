@@ -88,6 +88,14 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
     for (auto record = stack.rbegin(); record != stack.rend(); ++record)
       if (const TuneChoice* row = (*record)->table_.find(key); row != nullptr && serves(*row))
         return {key, *row, "as before in this run", true};
+    for (auto record = stack.rbegin(); record != stack.rend(); ++record)
+      if (const TuneChoice* row = (*record)->table_.find_larger(key);
+          row != nullptr && serves(*row)) {
+        TuneChoice choice = *row;
+        // A library numbers its algorithms for every size anew.
+        if (!choice.version.empty()) choice.configuration.clear();
+        return {key, std::move(choice), "as for the whole batch", true};
+      }
   }
   if (mode_ == Tune::Off) return {key, std::nullopt, ""};
   const auto holds = [&](const TuneChoice& choice) {

@@ -162,7 +162,8 @@ TEST_CASE("tune: a key tells what decides the speed and nothing else") {
   Program p = product(3, 4, 5);
   const std::string key = key_of(p);
   CHECK(key ==
-        "card | matmul [3, 5]float32{5,1} [5, 4]float32{4,1} -> [3, 4]float32 in float32 stored");
+        "card | matmul [m, k]float32{5,1} [k, 4]float32{4,1} -> [m, 4]float32 in float32 stored "
+        "with m 3 k 5");
   const auto changed = [&](auto&& change) {
     Program q = product(3, 4, 5);
     change(q, q.steps[0].region.contraction);
@@ -197,6 +198,71 @@ TEST_CASE("tune: a key tells what decides the speed and nothing else") {
   };
   CHECK(epilogue(1, Op::Add) == epilogue(2, Op::Add));
   CHECK(epilogue(1, Op::Add) != epilogue(1, Op::Mul));
+}
+
+TEST_CASE("tune: in a key only the sizes at its end tell an incomplete batch from a whole one") {
+  const auto pattern = [](const std::string& key) { return key.substr(0, key.find(" with ")); };
+  // A product whose epilogue adds a row, over its elements.
+  const auto key = [](std::int64_t m, std::int64_t n) {
+    Program p = product(m, n, 5);
+    Region& r = p.steps[0].region;
+    r.contraction.has_epilogue = true;
+    r.map.space = {1, m, n};
+    MapInstr accumulator, row;
+    accumulator.code = MapCode::Accumulator;
+    row.code = MapCode::Load;
+    row.view.value = 1;
+    row.view.stride[2] = 1;
+    r.map.instrs = {accumulator, row};
+    return key_of(p);
+  };
+  CHECK(pattern(key(64, 10)) == pattern(key(32, 10)));
+  CHECK(pattern(key(64, 10)) != pattern(key(64, 12)));
+  CHECK(key(64, 10).ends_with(" with m 64 k 5"));
+
+  const auto convolution = [](Op op, Shape a, Shape b, Shape out, Shape space) {
+    Program p = product(1, 1, 1);
+    Region& r = p.steps[0].region;
+    Contraction& c = r.contraction;
+    c.op = op;
+    c.a_shape = a, c.b_shape = b, c.out_shape = out;
+    c.has_epilogue = true;
+    r.map.space = space;
+    return key_of(p);
+  };
+  const auto forward = [&](std::int64_t n) {  // rows and columns are one axis of the epilogue
+    return convolution(Op::Conv2d, {n, 3, 8, 8}, {6, 3, 3, 3}, {n, 6, 6, 6}, {n, 6, 36});
+  };
+  const auto gradient = [&](std::int64_t n) {
+    return convolution(Op::Conv2dWeightGrad, {n, 3, 8, 8}, {n, 6, 6, 6}, {6, 3, 3, 3}, {6, 27});
+  };
+  CHECK(pattern(forward(64)) == pattern(forward(32)));
+  CHECK(forward(32).ends_with(" with n 32"));
+  CHECK(pattern(gradient(64)) == pattern(gradient(32)));
+  CHECK(gradient(64).find("[n, 3, 8, 8]") != std::string::npos);
+  CHECK(gradient(64).find("-> [6, 3, 3, 3]") != std::string::npos);
+}
+
+TEST_CASE("tune: of rows that differ in one size the nearest larger one is found") {
+  TuneTable table;
+  const auto put = [&](const std::string& key) { table.put(key, choice(key, "")); };
+  for (const char* key : {"p with m 64 k 5", "p with m 128 k 5", "p with m 48 k 6", "p with n 64",
+                          "pq with m 40 k 5", "p"})
+    put(key);
+  const auto found = [&](const std::string& key) {
+    const TuneChoice* row = table.find_larger(key);
+    return row == nullptr ? std::string("none") : row->engine;
+  };
+  CHECK(found("p with m 32 k 5") == "p with m 64 k 5");
+  CHECK(found("p with m 65 k 5") == "p with m 128 k 5");
+  CHECK(found("p with m 64 k 5") == "p with m 128 k 5");
+  CHECK(found("p with m 128 k 5") == "none");
+  CHECK(found("p with m 48 k 5") == "p with m 48 k 6");
+  CHECK(found("p with m 32 k 4") == "none");
+  CHECK(found("p with n 63") == "p with n 64");
+  CHECK(found("p") == "none");
+  CHECK(found("q with m 32 k 5") == "none");
+  CHECK(TuneTable().find_larger("p with m 1 k 5") == nullptr);
 }
 
 TEST_CASE("tune: a table's text is read back as it was") {
@@ -398,6 +464,44 @@ TEST_CASE("tune: what a run recorded comes before what the disk says since") {
     CHECK(record.table().size() == 1);
   }
   CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
+}
+
+TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") {
+  World w;
+  w.good.number = w.other.number = "";
+  w.store.put(key_of(product(64, 4, 5)), [] {
+    TuneChoice c = choice("other", "c");
+    c.version = "";
+    return c;
+  }());
+  CHECK(w.plan(Tune::Read, product(32, 4, 5)) == "good, preference");
+  TuneTable kept;
+  {
+    const TuneRecord record;
+    CHECK(w.plan(Tune::Read, product(64, 4, 5)).starts_with("other c, tuned"));
+    CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other c, as for the whole batch"));
+    CHECK(w.plan(Tune::Off, product(31, 4, 5)).starts_with("other c, as for the whole batch"));
+    CHECK(w.plan(Tune::Read, product(128, 4, 5)) == "good, preference");
+    CHECK(w.plan(Tune::Read, product(32, 6, 5)) == "good, preference");
+    // Of a choice of its own the engine says the name, so that it can be taken again.
+    CHECK(w.plan(Tune::Read, product(100, 4, 5)).starts_with("good a, as for the whole batch"));
+    kept = record.table();
+  }
+  {
+    const TuneRecord resumed(std::move(kept));
+    CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other c, as before in this run"));
+    CHECK(w.plan(Tune::Read, product(16, 4, 5)).starts_with("other c, as for the whole batch"));
+  }
+  // A library's algorithms have other numbers for another size.
+  w.other.number = "2";
+  w.store.put(key_of(product(64, 4, 5)), [] {
+    TuneChoice c = choice("other", "c");
+    c.version = "2";
+    return c;
+  }());
+  const TuneRecord record;
+  CHECK(w.plan(Tune::Read, product(64, 4, 5)).starts_with("other c, tuned"));
+  CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other, as for the whole batch"));
 }
 
 TEST_CASE("tune: the tables that travel in the library are whole") {
