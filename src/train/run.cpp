@@ -1,5 +1,6 @@
 // Runs by folder: start, resume, and what a finished one is used for.
 #include <filesystem>
+#include <future>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -38,8 +39,11 @@ void plan_ahead(const Settings& settings, const DataSets& sets) {
 
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
-  ProcessSettings process(settings);
+  // A driver takes as long to start as data to be read. What is wrong with a device is said below.
+  const std::future<Device> starting =
+      std::async(std::launch::async, [&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings);
+  ProcessSettings process(settings);
   plan_ahead(settings, sets);
   Session session(settings, sets);
   TrainOptions o = session.options(dir, resume);
