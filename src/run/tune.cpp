@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,9 @@ namespace tenon {
 namespace {
 
 constexpr double kSecondsARegion = 0.5;
+// A library takes a tenth of a second or two to start, which so little a step does not make good in
+// 40,000 steps.
+constexpr double kMicrosecondsToStart = 4;
 
 struct Records {
   std::mutex mutex;
@@ -40,6 +45,55 @@ void report(const TuneProgress& progress) {
   Listener& l = listener();
   const std::lock_guard lock(l.mutex);
   if (l.function) l.function(progress);
+}
+
+// Who came second, when it is an engine of ours that serves.
+std::optional<TuneChoice> second_of(const TuneChoice& first, const Region& region,
+                                    std::span<const Value> values, const PlanOptions& options) {
+  TuneChoice second;
+  const std::size_t end = first.next.find(' ');
+  second.engine = first.next.substr(0, end);
+  if (end != std::string::npos) second.configuration = first.next.substr(end + 1);
+  second.microseconds = first.next_microseconds;
+  second.next = cat(first.engine, first.configuration.empty() ? "" : " ", first.configuration);
+  second.next_microseconds = first.microseconds;
+  second.rivals = first.rivals;
+  if (engine_of(second, options.engines, region, values) == nullptr) return std::nullopt;
+  return second;
+}
+
+// What a library's engine (one that has a version) does for the program.
+struct Use {
+  double gain = 0;  // microseconds over who came second
+  std::vector<std::size_t> steps;
+};
+
+void spare_libraries(std::vector<TuneAdvice>& advice, const Program& program,
+                     const PlanOptions& options) {
+  constexpr double kNeeded = std::numeric_limits<double>::infinity();
+  std::map<std::string, Use> uses;
+  std::vector<std::optional<TuneChoice>> seconds(advice.size());
+  for (std::size_t s = 0; s < advice.size(); ++s) {
+    const TuneAdvice& a = advice[s];
+    if (a.key.empty()) continue;
+    const Region& region = program.steps[s].region;
+    if (!a.choice) {
+      if (const Engine* engine = preferred(options.engines, region, program.values))
+        uses[engine->name()].gain = kNeeded;
+      continue;
+    }
+    if (a.choice->version.empty()) continue;
+    if (!a.repeats) seconds[s] = second_of(*a.choice, region, program.values, options);
+    Use& use = uses[a.choice->engine];
+    use.gain += seconds[s] ? a.choice->next_microseconds - a.choice->microseconds : kNeeded;
+    use.steps.push_back(s);
+  }
+  for (const auto& [engine, use] : uses)
+    if (use.gain < kMicrosecondsToStart)
+      for (const std::size_t s : use.steps) {
+        advice[s].choice = std::move(seconds[s]);
+        advice[s].source = "no library is started for this";
+      }
 }
 
 }  // namespace
@@ -124,11 +178,11 @@ std::vector<TuneAdvice> Tuner::advise(const Program& program, const PlanOptions&
     if (std::none_of(unknown.begin(), unknown.end(), same))
       unknown.push_back({&advice[s], &region, {}});
   }
-  if (unknown.empty()) return advice;
-  measure(unknown, program.values, options);
+  if (!unknown.empty()) measure(unknown, program.values, options);
   for (TuneAdvice& a : advice)  // regions alike
     for (const Unknown& u : unknown)
       if (a.key == u.advice->key) a = *u.advice;
+  spare_libraries(advice, program, options);
   return advice;
 }
 

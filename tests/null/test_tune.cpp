@@ -504,6 +504,46 @@ TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") 
   CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other, as for the whole batch"));
 }
 
+TEST_CASE("tune: no library is started for a program that gains little by it") {
+  World w;
+  w.good.number = "";
+  const auto put = [&](std::int64_t m, double us, double next_us, const std::string& next) {
+    TuneChoice c = choice("other", "c", us);
+    c.next = next, c.next_microseconds = next_us;
+    w.store.put(key_of(product(m, 4, 5)), c);
+  };
+  put(3, 5, 8, "good a");
+  CHECK(w.plan(Tune::Read) ==
+        "good a, no library is started for this: 8.0 us, next other c 5.0 us");
+  put(3, 5, 10, "good a");
+  CHECK(w.plan(Tune::Read) == "other c, tuned: 5.0 us, next good a 10.0 us");
+  put(3, 5, 8, "other b");
+  CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
+  put(3, 5, 8, "");
+  CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
+
+  // What several steps gain counts together; so does a step that needs the library anyway.
+  put(3, 5, 8, "good a");
+  const auto beside = [&](std::int64_t m) {
+    Program p = product(3, 4, 5), q = product(m, 4, 5);
+    p.steps.push_back(std::move(q.steps[0]));
+    return w.plan(Tune::Read, std::move(p));
+  };
+  put(6, 5, 8, "good a");
+  CHECK(beside(6).starts_with("other c, tuned"));
+  CHECK(beside(7).starts_with("good a, no library"));
+  w.good.wish = 0, w.other.wish = 1;
+  CHECK(beside(7).starts_with("other c, tuned"));
+
+  // A run that has used it goes on with it.
+  const TuneRecord record([&] {
+    TuneTable kept;
+    kept.put(key_of(product(3, 4, 5)), choice("other", "c"));
+    return kept;
+  }());
+  CHECK(w.plan(Tune::Read) == "other c, as before in this run: 1.0 us");
+}
+
 TEST_CASE("tune: the tables that travel in the library are whole") {
   for (const std::string_view text : cuda::measured_choices()) {
     int damaged = 0;
