@@ -109,6 +109,12 @@ std::shared_ptr<Buffer> Buffer::allocate(std::size_t bytes, Device device) {
   return buffer;
 }
 
+std::shared_ptr<Buffer> Buffer::none(Device device) {
+  std::shared_ptr<Buffer> buffer(new Buffer);
+  buffer->device_ = device;
+  return buffer;
+}
+
 std::shared_ptr<Buffer> Buffer::window(std::shared_ptr<Buffer> parent, std::size_t offset,
                                        std::size_t bytes) {
   if (offset > parent->bytes_ || bytes > parent->bytes_ - offset)

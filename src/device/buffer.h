@@ -17,6 +17,8 @@ class Buffer {
  public:
   /// Uninitialised memory. Throws MemoryError naming the size when the system refuses.
   static std::shared_ptr<Buffer> allocate(std::size_t bytes, Device device = {});
+  /// No memory at all, in the name of a device that need not have started.
+  static std::shared_ptr<Buffer> none(Device device);
   /// A window of `bytes` at `offset` inside `parent`, which it keeps alive.
   static std::shared_ptr<Buffer> window(std::shared_ptr<Buffer> parent, std::size_t offset,
                                         std::size_t bytes);
@@ -41,7 +43,7 @@ class Buffer {
   Buffer() = default;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
-  std::size_t reserved_ = 0;  // bytes taken from the pool; 0 for a window
+  std::size_t reserved_ = 0;  // bytes taken from the pool; 0 for a window and for none
   Device device_;
   std::shared_ptr<Buffer> parent_;
 };

@@ -15,7 +15,7 @@ ShapesOnly::~ShapesOnly() { t_shapes_only = before_; }
 bool ShapesOnly::is_on() noexcept { return t_shapes_only; }
 
 Tensor without_memory(const Shape& shape, DType dtype, Device device) {
-  return make_data(Buffer::allocate(0, device), shape, dtype);
+  return make_data(Buffer::none(device), shape, dtype);
 }
 
 }  // namespace tenon

@@ -10,7 +10,8 @@
 namespace tenon {
 
 /// While one lives, variables that this thread makes have a shape, a dtype and a device, but no
-/// memory: what they would hold is not computed, and setting their values does nothing.
+/// memory: what they would hold is not computed, and setting their values does nothing. Generators
+/// draw nothing and stay where they are, and no device is waited for.
 class ShapesOnly {
  public:
   ShapesOnly() noexcept;

@@ -61,7 +61,7 @@ void Tensor::check_dtype(DType wanted) const {
 Tensor variable(const Tensor& init, const std::string& var_name) {
   std::shared_ptr<Buffer> buffer;
   if (ShapesOnly::is_on()) {
-    buffer = Buffer::allocate(0, init.device());
+    buffer = Buffer::none(init.device());
   } else {
     const auto bytes = static_cast<std::size_t>(init.numel()) * item_size(init.dtype());
     const Tensor& value = init.eval();

@@ -18,6 +18,7 @@
 
 #include "base/str.h"
 #include "graph/random_trace.h"
+#include "graph/shapes_only.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -73,6 +74,7 @@ Tensor Generator::next(std::int64_t* offset) {
     return trace->leaf;
   }
   *offset = 0;
+  if (ShapesOnly::is_on()) return without_memory(Shape{2}, DType::Int64, default_device());
   const std::int64_t state[2] = {std::bit_cast<std::int64_t>(seed_),
                                  std::bit_cast<std::int64_t>(counter_)};
   ++counter_;

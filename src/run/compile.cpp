@@ -124,8 +124,9 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(std::vector<Input> signatur
   for (const Input& in : t->signature)
     stand_ins.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
-  t->random.leaf =
-      make_data(Buffer::allocate(2 * sizeof(std::int64_t), home), Shape{2}, DType::Int64);
+  t->random.leaf = ShapesOnly::is_on() ? without_memory(Shape{2}, DType::Int64, home)
+                                       : make_data(Buffer::allocate(2 * sizeof(std::int64_t), home),
+                                                   Shape{2}, DType::Int64);
   std::vector<Tensor> outputs;
   {
     RandomTraceGuard guard(&t->random);
@@ -160,6 +161,7 @@ std::unique_ptr<Trace> CompiledFunction::Impl::trace(std::vector<Input> signatur
     t->input_of_slot.push_back(input);
     t->leaves.emplace_back(leaf);
   }
+  if (ShapesOnly::is_on()) return t;
   t->arena = allocate_arena(p);
   if (device.kind == Device::Kind::Cuda) t->replay = cuda::make_replay(t->program);
   return t;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cuda/cuda.h"
+#include "graph/shapes_only.h"
 #include "run/settings.h"
 
 namespace tenon {
@@ -218,6 +219,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
 }
 
 void Tuner::taken(const std::string& key, const TuneChoice& choice) {
+  if (ShapesOnly::is_on()) return;  // planned, not run
   const std::lock_guard lock(records().mutex);
   if (records().stack.empty()) return;
   TuneTable& table = records().stack.back()->table_;

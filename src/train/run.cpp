@@ -1,10 +1,10 @@
 // Runs by folder: start, resume, and what a finished one is used for.
 #include <filesystem>
+#include <functional>
 #include <future>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
-#include <tenon/ops.h>
 #include <tenon/train.h>
 
 #include "base/str.h"
@@ -20,12 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The step of a run that is about to begin: its kernels are compiled while weights are drawn and
-// data goes to the card. What is wrong with it, the run itself will say.
+// Plans the step of a run that is about to begin: libraries are started and kernels compiled while
+// weights are drawn and data goes to the card. What is wrong with it, the run itself will say.
 void plan_ahead(const Settings& settings, const DataSets& sets) {
-  if (current_device().kind == Device::Kind::Cpu) return;
-  Generator& generator = Generator::global();
-  const std::uint64_t seed = generator.seed(), counter = generator.counter();
   try {
     const ShapesOnly shapes;
     const Session session(settings, sets);
@@ -34,7 +31,6 @@ void plan_ahead(const Settings& settings, const DataSets& sets) {
     step.plan(*session.train);
   } catch (const Error&) {
   }
-  generator.set_state(seed, counter);
 }
 
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
@@ -44,7 +40,10 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
       std::async(std::launch::async, [&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings);
   ProcessSettings process(settings);
-  plan_ahead(settings, sets);
+  std::future<void> planning;
+  // Measurements want the card for themselves.
+  if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write)
+    planning = std::async(std::launch::async, plan_ahead, std::cref(settings), std::cref(sets));
   Session session(settings, sets);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
