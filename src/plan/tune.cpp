@@ -243,16 +243,19 @@ const TuneChoice* TuneTable::find_larger(const std::string& key) const {
        row != rows_.end() && row->first.starts_with(wanted.pattern); ++row) {
     const Key other(row->first);
     if (other.pattern != wanted.pattern || other.sizes.size() != wanted.sizes.size()) continue;
-    int different = 0;
-    std::int64_t larger = 0;
+    int different = 0, smaller = 0;
+    std::int64_t more = 0;
     for (std::size_t k = 0; k < wanted.sizes.size(); ++k) {
       if (other.sizes[k] == wanted.sizes[k]) continue;
       ++different;
-      larger = other.sizes[k] - wanted.sizes[k];
+      if (other.sizes[k] < wanted.sizes[k])
+        ++smaller;
+      else
+        more = other.sizes[k] - wanted.sizes[k];
     }
-    if (different != 1 || larger < 0 || (nearest != nullptr && larger >= least)) continue;
+    if (different != 1 || smaller != 0 || (nearest != nullptr && more >= least)) continue;
     nearest = &row->second;
-    least = larger;
+    least = more;
   }
   return nearest;
 }

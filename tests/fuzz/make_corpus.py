@@ -60,7 +60,7 @@ def tune_row(*fields):
 def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "corpus"
     pictures = idx(8, [2, 2, 3], bytes(range(12)))
-    tuned = tune_row("NVIDIA H200 | matmul [3, 5]float32{5,1}", "native", "16x16x64-256/4", "", "12.300", "cublaslt 2", "14.000", "native, cublaslt 130002")
+    tuned = tune_row("NVIDIA H200 | matmul [m, k]float32{5,1} with m 3 k 5", "native", "16x16x64-256/4", "", "12.300", "cublaslt 2", "14.000", "native, cublaslt 130002")
     f32 = struct.pack("<6f", *range(6))
     plain = "{'descr': '<f4', 'fortran_order': %s, 'shape': (2, 3), }"
     corpora = {
@@ -76,7 +76,8 @@ def main():
                      "accent": b"\xcc\x9c#=", "table_line_break": b"[\nlr = 0.1\n"},
         "tune": {"one": b"tenon-tune 1\n" + tuned, "empty": b"tenon-tune 1\n", "torn": b"tenon-tune 1\n" + tuned + tuned[:40],
                  "numbers": b"tenon-tune 1\n" + tune_row("k", "e", "", "", "1e300", "", "nan", "") + tune_row("k", "e", "", "", "-1", "", "0x1p3", "")
-                 + tune_row("k", "e", "", "", "999999999.9999", "", "0.0004", ""), "control": b"tenon-tune 1\n" + tune_row("k\r\0", "e\x1f", "", "", "1", "", "2", "")},
+                 + tune_row("k", "e", "", "", "999999999.9999", "", "0.0004", ""), "control": b"tenon-tune 1\n" + tune_row("k\r\0", "e\x1f", "", "", "1", "", "2", ""),
+                 "key": b"m 128 k 5"},
         "npy": {"c": npy(plain % "False", f32), "f": npy(plain % "True", f32), "v2": npy(plain % "False", f32, 2), "v3": npy(plain % "False", f32, 3),
                 "big": npy("{'descr': '>i4', 'fortran_order': False, 'shape': (2,), }", bytes(8)),
                 "bool": npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", b"\0\1\2"),

@@ -1,11 +1,17 @@
 // Fuzzes the reader of tuned choices: what it takes is written and read again as the same table.
+// And keys of foreign rows, which are taken apart.
 #include <cstdlib>
+#include <string>
 
 #include "fuzz/fuzz.h"
 #include "plan/tune.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
+    tenon::TuneTable keys;
+    keys.put("p with " + std::string(bytes), {});
+    (void)keys.find_larger("p with m 64 k 5");
+    (void)keys.find_larger(std::string(bytes));
     int damaged = 0;
     const tenon::TuneTable table = tenon::TuneTable::parse(bytes, &damaged);
     const std::string text = table.text();

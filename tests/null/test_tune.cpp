@@ -246,8 +246,10 @@ TEST_CASE("tune: in a key only the sizes at its end tell an incomplete batch fro
 TEST_CASE("tune: of rows that differ in one size the nearest larger one is found") {
   TuneTable table;
   const auto put = [&](const std::string& key) { table.put(key, choice(key, "")); };
-  for (const char* key : {"p with m 64 k 5", "p with m 128 k 5", "p with m 48 k 6", "p with n 64",
-                          "pq with m 40 k 5", "p"})
+  for (const char* key :
+       {"p with m 64 k 5", "p with m 128 k 5", "p with m 48 k 6", "p with n 64", "pq with m 40 k 5",
+        "p", "r with m -9223372036854775808 k 5", "r with m 99999999999999999999 k 5",
+        "r with m 9223372036854775807 k 5", "r with", "r with m", "r with m 70"})
     put(key);
   const auto found = [&](const std::string& key) {
     const TuneChoice* row = table.find_larger(key);
@@ -260,6 +262,8 @@ TEST_CASE("tune: of rows that differ in one size the nearest larger one is found
   CHECK(found("p with m 48 k 5") == "p with m 48 k 6");
   CHECK(found("p with m 32 k 4") == "none");
   CHECK(found("p with n 63") == "p with n 64");
+  CHECK(found("r with m 64 k 5") == "r with m 9223372036854775807 k 5");
+  CHECK(found("r with m 64 k 6") == "none");
   CHECK(found("p") == "none");
   CHECK(found("q with m 32 k 5") == "none");
   CHECK(TuneTable().find_larger("p with m 1 k 5") == nullptr);
