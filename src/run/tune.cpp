@@ -86,7 +86,10 @@ void spare_libraries(std::vector<TuneAdvice>& advice, const Program& program,
     if (a.choice->version.empty()) continue;
     if (!a.repeats) seconds[s] = second_of(*a.choice, region, program.values, options);
     Use& use = uses[a.choice->engine];
-    use.gain += seconds[s] ? a.choice->next_microseconds - a.choice->microseconds : kNeeded;
+    if (seconds[s])
+      use.gain += a.choice->next_microseconds - a.choice->microseconds;
+    else
+      use.gain = kNeeded;
     use.steps.push_back(s);
   }
   for (const auto& [engine, use] : uses)
