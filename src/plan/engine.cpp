@@ -14,12 +14,25 @@ std::unique_ptr<Kernel> Engine::prepare_as(const std::string& configuration, con
   return prepare(region, values, threads);
 }
 
-bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
-          std::string* why) {
+namespace {
+
+bool takes_all(const Engine& engine, const Region& region, std::span<const Value> values,
+               std::string* why) {
   if (region.has_prologue() && !engine.takes_prologues(region, values, why)) return false;
   const bool reduces = region.kind == RegionKind::Contraction && !region.map.reduces.empty();
-  if (reduces && !engine.takes_reductions(region, values, why)) return false;
-  return engine.claims(region, values, why);
+  return !reduces || engine.takes_reductions(region, values, why);
+}
+
+}  // namespace
+
+bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
+          std::string* why) {
+  return takes_all(engine, region, values, why) && engine.claims(region, values, why);
+}
+
+bool can_run(const Engine& engine, const Region& region, std::span<const Value> values) {
+  std::string why;
+  return takes_all(engine, region, values, &why) && engine.is_able(region, values);
 }
 
 const Engine* preferred(std::span<const Engine* const> engines, const Region& region,

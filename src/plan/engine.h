@@ -41,6 +41,12 @@ class Engine {
   /// Whether it can run the region; if not, *why says so in a few words.
   virtual bool claims(const Region& region, std::span<const Value> values,
                       std::string* why) const = 0;
+  /// Whether it can run the region even where claims() says that others would be faster: an
+  /// incomplete batch takes what the whole one took. Pure, as claims().
+  virtual bool is_able(const Region& region, std::span<const Value> values) const {
+    std::string why;
+    return claims(region, values, &why);
+  }
   /// Among the engines that claim a region the one that expects most of itself there is chosen; of
   /// equal ones the first. Pure, as claims().
   virtual int preference(const Region&) const { return 0; }
@@ -97,6 +103,9 @@ class Engine {
 /// contraction's result that it has; if not, *why says so.
 bool runs(const Engine& engine, const Region& region, std::span<const Value> values,
           std::string* why);
+
+/// The same where a choice has been made already: whether it can.
+bool can_run(const Engine& engine, const Region& region, std::span<const Value> values);
 
 /// Of the engines that run the region the one that expects most of itself there, of equal ones the
 /// first: who runs it unless something else was measured to be faster. Null when none does.

@@ -346,11 +346,9 @@ double multiply_adds(const Contraction& c) {
 
 const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const> engines,
                         const Region& region, std::span<const Value> values) {
-  for (const Engine* engine : engines) {
-    std::string why;
-    if (choice.engine == engine->name() && runs(*engine, region, values, &why))
+  for (const Engine* engine : engines)
+    if (choice.engine == engine->name() && can_run(*engine, region, values))
       return choice.version == engine->version() ? engine : nullptr;
-  }
   return nullptr;
 }
 

@@ -84,7 +84,7 @@ class Tuning {
   virtual void taken(const std::string& key, const TuneChoice& choice) = 0;
 };
 
-/// The engine of that choice among these, when it still is what was timed and claims the region.
+/// The engine of that choice among these, when it still is what was timed and can run the region.
 const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const> engines,
                         const Region& region, std::span<const Value> values);
 /// Whether every engine that claims the region has competed.

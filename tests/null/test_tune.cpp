@@ -38,6 +38,7 @@ struct FakeEngine final : Engine {
   bool claims(const Region&, std::span<const Value>, std::string*) const override {
     return claiming;
   }
+  bool is_able(const Region&, std::span<const Value>) const override { return claiming || able; }
   int preference(const Region&) const override { return wish; }
   std::unique_ptr<Kernel> prepare(const Region&, std::span<const Value>, int) const override {
     return std::make_unique<Nothing>(title);
@@ -57,7 +58,7 @@ struct FakeEngine final : Engine {
   int wish;
   std::vector<std::string> ways;
   std::string number = "1";
-  bool claiming = true;
+  bool claiming = true, able = false;
 };
 
 /// Times by name, in turn for as many calls as there are, the last one for all others.
@@ -487,6 +488,12 @@ TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") 
     CHECK(w.plan(Tune::Off, product(31, 4, 5)).starts_with("other c, as for the whole batch"));
     CHECK(w.plan(Tune::Read, product(128, 4, 5)) == "good, preference");
     CHECK(w.plan(Tune::Read, product(32, 6, 5)) == "good, preference");
+    // Worth it or not, as long as the engine is able.
+    w.other.claiming = false, w.other.able = true;
+    CHECK(w.plan(Tune::Read, product(16, 4, 5)).starts_with("other c, as for the whole batch"));
+    w.other.able = false;
+    CHECK(w.plan(Tune::Read, product(15, 4, 5)) == "good, preference");
+    w.other.claiming = true;
     // Of a choice of its own the engine says the name, so that it can be taken again.
     CHECK(w.plan(Tune::Read, product(100, 4, 5)).starts_with("good a, as for the whole batch"));
     kept = record.table();
@@ -494,7 +501,7 @@ TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") 
   {
     const TuneRecord resumed(std::move(kept));
     CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other c, as before in this run"));
-    CHECK(w.plan(Tune::Read, product(16, 4, 5)).starts_with("other c, as for the whole batch"));
+    CHECK(w.plan(Tune::Read, product(20, 4, 5)).starts_with("other c, as for the whole batch"));
   }
   // A library's algorithms have other numbers for another size.
   w.other.number = "2";

@@ -254,6 +254,11 @@ class SimtEngine final : public Engine {
     return reason == nullptr;
   }
 
+  bool is_able(const Region& region, std::span<const Value> values) const override {
+    LtShape shape;
+    return refusal(region, values, shape, nullptr) == nullptr;
+  }
+
   bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
     return true;
   }

@@ -252,6 +252,11 @@ class WgmmaEngine final : public Engine {
     return reason == nullptr;
   }
 
+  bool is_able(const Region& region, std::span<const Value> values) const override {
+    LtShape shape;
+    return refusal(target_, region, values, shape, nullptr) == nullptr;
+  }
+
   bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
     return true;
   }
