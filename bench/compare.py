@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times Tenon and PyTorch in turn on this machine, prints a table, and writes bench/results/DATE-CPU.json.
+"""Times Tenon and PyTorch in turn on this machine, prints a table, and writes build/bench/CPU-steps.json.
 
     ./dev bench [OPTIONS]        builds the command, provides PyTorch, and runs this
     bench/compare.py --tenon build/bin/tenon [--only lenet5_b64,keras_cnn_b128,fcn_r] [--phase train,infer] [--precision fp32,bf16]
@@ -158,7 +158,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--budget", type=float, default=0.5, help="seconds of steps in each measurement")
     parser.add_argument("--realtime", action="store_true", help="run both sides before all other processes (needs root)")
-    parser.add_argument("--out", help="default: bench/results/DATE-CPU.json")
+    parser.add_argument("--out", help="default: build/bench/CPU-steps.json")
     options = parser.parse_args()
     if not os.access(options.tenon, os.X_OK):
         sys.exit(f"compare.py: {options.tenon} is not there: run ./dev build")
@@ -183,7 +183,7 @@ def main():
                   busy_before=round(busy, 3), realtime=options.realtime,
                   rounds=options.rounds, budget_s=options.budget, results=results)
     name = re.sub(r"[^A-Za-z0-9]+", "-", cpu_model()).strip("-").lower()
-    out = pathlib.Path(options.out) if options.out else ROOT / "bench" / "results" / f"{date:%Y-%m-%d}-{name}.json"
+    out = pathlib.Path(options.out) if options.out else ROOT / "build" / "bench" / f"{name}-steps.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"\nThe ratio is PyTorch's time over Tenon's. Written to {out}")
