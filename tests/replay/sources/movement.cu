@@ -1,0 +1,9 @@
+#include "cuda/kernels/movement.cuh"
+
+using namespace tenon::cuda;
+
+extern "C" __global__ void __launch_bounds__(256)
+tenon_gather(const GatherArgs a) {
+  tenon::cuda::await_kernels();
+  gather<Word16, long long, true, true, false>(a);
+}
