@@ -247,7 +247,8 @@ int start(const Options& options) {
   set_threads(settings.threads);
   if (!options.memory_limit.empty()) refuse_early(settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
-  const auto progress = share<Progress>(intro(settings, folder), settings.epochs, options.quiet);
+  const auto progress =
+      std::make_shared<Progress>(intro(settings, folder), settings.epochs, options.quiet);
   const train::TrainResult result =
       train::start_run(settings, folder, {{progress}, [] { return interrupted().load(); }});
   return finish(result, settings, progress->first_step_seconds());
@@ -282,7 +283,7 @@ int resume(const Options& options) {
   for (const KeyValue& each : overrides) apply(settings, {"--set", each});
   set_threads(settings.threads);
   const auto progress =
-      share<Progress>(intro(settings, options.resume), settings.epochs, options.quiet);
+      std::make_shared<Progress>(intro(settings, options.resume), settings.epochs, options.quiet);
   const train::TrainResult result = train::resume_run(
       options.resume, {{progress}, [] { return interrupted().load(); }}, overrides);
   return finish(result, settings, progress->first_step_seconds());

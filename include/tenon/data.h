@@ -6,11 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <tenon/pointer.h>
 #include <tenon/tensor.h>
 
 namespace tenon::data {
@@ -44,13 +44,13 @@ class TENON_API Dataset {
 
 /// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
 /// are classes; `classes` 0 counts them.
-TENON_API Shared<Dataset> from_tensors(const Tensor& input, const Tensor& target,
-                                       std::int64_t classes = 0);
+TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
+                                                std::int64_t classes = 0);
 /// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every
 /// machine. Drawn when first used.
-TENON_API Shared<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
+TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
 /// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder.
-TENON_API Shared<Dataset> open_idx(const std::string& folder, Split split);
+TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
 
 struct CsvOptions {
   int label_column = -1;   ///< counted from 0; negative from the end; used when label_name is ""
@@ -65,13 +65,14 @@ struct CsvOptions {
 };
 /// Rows of numbers with one label column. A first row that holds words is taken as the header; the
 /// label is then, unless told otherwise, the column named label, class, target or y.
-TENON_API Shared<Dataset> open_csv(const std::string& file, const CsvOptions& options = {});
+TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
+                                            const CsvOptions& options = {});
 
 /// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "mnist[:FOLDER]", "idx:FOLDER",
 /// "npy:INPUTS,TARGETS" or "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]".
 /// Without a test file of its own, a CSV or NumPy set keeps every tenth example for Split::Test.
 /// Throws ValueError for a name that is none of these, else what opening it throws.
-TENON_API Shared<Dataset> open_dataset(const std::string& spec, Split split);
+TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split);
 
 /// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
 /// folder.
@@ -109,7 +110,7 @@ struct Batch {
 class TENON_API Loader {
  public:
   /// Throws ValueError for an empty set or options outside their range.
-  Loader(Shared<const Dataset> dataset, const LoaderOptions& options = {});
+  Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -142,7 +143,7 @@ class TENON_API Loader {
 
  private:
   struct Impl;
-  Owned<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace tenon::data

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <tenon/pointer.h>
 #include <tenon/precision.h>
 #include <tenon/tensor.h>
 
@@ -27,7 +28,7 @@ struct TuneProgress {
   std::string what;
 };
 /// Called while Tune::Write measures; an empty function ends that. It must not evaluate anything.
-TENON_API void on_tune(Function<void(const TuneProgress&)> function);
+TENON_API void on_tune(std::function<void(const TuneProgress&)> function);
 
 /// Computes all of these in one program: loss, gradients and updates together share what they have
 /// in common, and assignments take effect.
@@ -54,8 +55,9 @@ struct StepTime {
 /// threads at once.
 class TENON_API CompiledFunction {
  public:
-  using Body = tenon::Function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+  using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
   CompiledFunction() = default;
+  /// Throws ValueError when `f` is empty.
   explicit CompiledFunction(Body f);
   /// The outputs hold their values until the next call with the same shapes.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
@@ -74,7 +76,7 @@ class TENON_API CompiledFunction {
 
  private:
   struct Impl;
-  Shared<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 TENON_API CompiledFunction compile(CompiledFunction::Body f);
 
@@ -95,10 +97,10 @@ class TENON_API Plan {
   std::string passes() const;   ///< passes with time and effect
 
   struct Impl;
-  explicit Plan(Shared<const Impl> impl);
+  explicit Plan(std::shared_ptr<const Impl> impl);
 
  private:
-  Shared<const Impl> impl_;
+  std::shared_ptr<const Impl> impl_;
 };
 /// Plans the evaluation of these tensors without running it.
 TENON_API Plan plan(std::span<const Tensor> tensors);

@@ -7,7 +7,9 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,7 +17,6 @@
 #include <vector>
 
 #include <tenon/ops.h>
-#include <tenon/pointer.h>
 #include <tenon/precision.h>
 #include <tenon/tensor.h>
 
@@ -99,7 +100,7 @@ class TENON_API Module {
   /// Registers a child and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
   template <class M>
   requires std::derived_from<M, Module> M child(const std::string& name, M module) {
-    add_child(name, share<M>(module));
+    add_child(name, std::make_shared<M>(module));
     return module;
   }
 
@@ -107,9 +108,9 @@ class TENON_API Module {
   friend class AnyModule;
   friend struct Walk;
   struct State;
-  void add_child(const std::string& name, Shared<const Module> module);
+  void add_child(const std::string& name, std::shared_ptr<const Module> module);
   void set_frozen(const std::string& path, bool frozen) const;
-  Shared<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 /// Any module, by value: what containers keep and models::create() returns.
@@ -119,8 +120,12 @@ class TENON_API AnyModule final : public Module {
   requires(std::derived_from<std::remove_cvref_t<M>, Module> &&
            !std::same_as<std::remove_cvref_t<M>, AnyModule>)
       AnyModule(M&& module)  // NOLINT: implicit by design
-      : AnyModule(Shared<const Module>(share<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
-  explicit AnyModule(Shared<const Module> module);
+      : AnyModule(std::shared_ptr<const Module>(
+            std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
+  /// Throws ValueError for a null pointer.
+  explicit AnyModule(std::shared_ptr<const Module> module);
+  AnyModule(const AnyModule&) = default;  // no move: what was moved from stays a module
+  AnyModule& operator=(const AnyModule&) = default;
   Tensor forward(const Tensor& x) const override { return module_->forward(x); }
   std::string describe() const override { return module_->describe(); }
   /// The module as an M, or nullptr when it is something else.
@@ -130,7 +135,7 @@ class TENON_API AnyModule final : public Module {
   }
 
  private:
-  Shared<const Module> module_;
+  std::shared_ptr<const Module> module_;
 };
 
 struct ModuleSummary {
@@ -154,8 +159,9 @@ struct ModuleSummary {
 /// input and its output.
 class TENON_API CallObserver {
  public:
-  using Callback = Function<void(const std::string& path, const Module& module, const Tensor& input,
-                                 const Tensor& output)>;
+  using Callback = std::function<void(const std::string& path, const Module& module,
+                                      const Tensor& input, const Tensor& output)>;
+  /// Throws ValueError when `f` is empty.
   explicit CallObserver(Callback f);
   ~CallObserver();
   CallObserver(const CallObserver&) = delete;
@@ -205,6 +211,8 @@ TENON_API Tensor by_name(const std::string& name, const Shape& shape,
 class TENON_API Sequential : public Module {
  public:
   Sequential() = default;
+  Sequential(const Sequential&) = default;  // no move: what was moved from stays a module
+  Sequential& operator=(const Sequential&) = default;
   explicit Sequential(const std::vector<AnyModule>& modules);
   template <class... M>
   requires(sizeof...(M) > 0 && (std::derived_from<std::remove_cvref_t<M>, Module> && ...) &&
@@ -220,13 +228,15 @@ class TENON_API Sequential : public Module {
   std::string describe() const override { return "Sequential"; }
 
  private:
-  Shared<std::vector<AnyModule>> modules_ = share<std::vector<AnyModule>>();
+  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
 };
 
 /// A list of modules that its owner calls; has no forward of its own.
 class TENON_API ModuleList : public Module {
  public:
   ModuleList() = default;
+  ModuleList(const ModuleList&) = default;  // no move: what was moved from stays a module
+  ModuleList& operator=(const ModuleList&) = default;
   explicit ModuleList(const std::vector<AnyModule>& modules);
   void append(const AnyModule& module);
   std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
@@ -236,7 +246,7 @@ class TENON_API ModuleList : public Module {
   std::string describe() const override { return "ModuleList"; }
 
  private:
-  Shared<std::vector<AnyModule>> modules_ = share<std::vector<AnyModule>>();
+  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
 };
 
 // ---- Layers
@@ -252,7 +262,7 @@ struct LinearOptions {
   bool bias = true;
   Generator* generator = nullptr;  ///< of the initial values
   /// Makes the initial weight out of its shape and the generator; empty: PyTorch's default.
-  Function<Tensor(const Shape&, Generator*)> weight_init{};
+  std::function<Tensor(const Shape&, Generator*)> weight_init{};
 };
 /// y = x · weightᵀ + bias; weight [out, in], bias [out].
 class TENON_API Linear : public Module {
@@ -379,7 +389,7 @@ TENON_API AnyModule activation(const std::string& name);
 
 // ---- Losses as objects: (output, target) to a scalar
 // ----------------------------------------------------------------------------
-using Loss = Function<Tensor(const Tensor& output, const Tensor& target)>;
+using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 struct CrossEntropyLoss {
   double label_smoothing = 0;
   Tensor operator()(const Tensor& logits, const Tensor& target) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -89,7 +90,7 @@ class TENON_API Optimizer {
   std::vector<std::string> names_;
   std::vector<Group> groups_;
   std::vector<std::size_t> group_of_;
-  std::vector<Owned<Slot>> slots_;
+  std::vector<std::unique_ptr<Slot>> slots_;
   Tensor step_;  // float64 scalar variable: 1 - beta^step needs the digits
   double base_lr_, lr_;
 };
@@ -171,8 +172,8 @@ struct OptimizerOptions {
 };
 /// "sgd", "adam", "adamw", "rmsprop". Throws ValueError for another name (with a near miss) or an
 /// option it does not have.
-TENON_API Owned<Optimizer> create(const std::string& name, Parameters parameters,
-                                  const OptimizerOptions& options = {});
+TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
+                                            const OptimizerOptions& options = {});
 TENON_API std::vector<std::string> names();
 
 // ---- Gradients
@@ -199,27 +200,28 @@ class TENON_API Schedule {
   virtual void load_state(const std::map<std::string, double>& state);
 };
 
-TENON_API Owned<Schedule> constant();
+TENON_API std::unique_ptr<Schedule> constant();
 /// × gamma every `every` steps.
-TENON_API Owned<Schedule> step(std::int64_t every, double gamma = 0.1);
-TENON_API Owned<Schedule> multistep(std::vector<std::int64_t> milestones, double gamma = 0.1);
+TENON_API std::unique_ptr<Schedule> step(std::int64_t every, double gamma = 0.1);
+TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
+                                              double gamma = 0.1);
 /// × gamma each `every` steps, smoothly.
-TENON_API Owned<Schedule> exponential(double gamma, std::int64_t every = 1);
+TENON_API std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every = 1);
 /// Half a cosine from 1 to `minimum` over `total` steps.
-TENON_API Owned<Schedule> cosine(std::int64_t total, double minimum = 0);
+TENON_API std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum = 0);
 /// A straight line from 1 to `minimum` over `total` steps.
-TENON_API Owned<Schedule> linear(std::int64_t total, double minimum = 0);
+TENON_API std::unique_ptr<Schedule> linear(std::int64_t total, double minimum = 0);
 /// Rises in a straight line over `steps` steps, then goes on with `after`, which starts at its own
 /// step 0.
-TENON_API Owned<Schedule> warmup(std::int64_t steps, Owned<Schedule> after);
+TENON_API std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after);
 /// × gamma when the figure has not improved by more than `threshold` (relative) for `patience`
 /// epochs.
-TENON_API Owned<Schedule> plateau(double gamma = 0.1, int patience = 10, double threshold = 1e-4,
-                                  double minimum = 0);
+TENON_API std::unique_ptr<Schedule> plateau(double gamma = 0.1, int patience = 10,
+                                            double threshold = 1e-4, double minimum = 0);
 /// From 1/div up to 1 (cosine) over the first `rise` of `total` steps, then down to
 /// 1/(div·final_div). The learning rate only: PyTorch's OneCycleLR with cycle_momentum = false.
-TENON_API Owned<Schedule> one_cycle(std::int64_t total, double rise = 0.3, double div = 25,
-                                    double final_div = 1e4);
+TENON_API std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise = 0.3,
+                                              double div = 25, double final_div = 1e4);
 
 /// Settings of a schedule chosen by name. Times are in epochs.
 struct ScheduleOptions {
@@ -233,7 +235,8 @@ struct ScheduleOptions {
 };
 /// "constant", "step", "multistep", "exponential", "cosine", "linear", "plateau", "one_cycle".
 /// Throws ValueError for another name.
-TENON_API Owned<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options);
+TENON_API std::unique_ptr<Schedule> create_schedule(const std::string& name,
+                                                    const ScheduleOptions& options);
 TENON_API std::vector<std::string> schedule_names();
 
 }  // namespace tenon::optim

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -106,10 +108,10 @@ struct TrainOptions {
   int keep_checkpoints = 2;
   std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
   double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
-  std::vector<Shared<Callback>> callbacks{};
+  std::vector<std::shared_ptr<Callback>> callbacks{};
   /// Asked after every step (on a card: every launch): when it says true, a checkpoint is written
   /// and fit() returns Interrupted.
-  Function<bool()> stop{};
+  std::function<bool()> stop{};
   /// When > 0: fit() stops so after this step of the run, as if `stop` had said so then. (On a card
   /// steps are queued ahead, and a callback hears of one when later ones have begun.)
   std::int64_t stop_after = 0;
@@ -121,6 +123,7 @@ struct TrainOptions {
 /// Trains a module on batches (input, target). The optimizer must outlive the trainer.
 class TENON_API Trainer {
  public:
+  /// Throws ValueError when the loss is empty, a callback null or an option out of its range.
   Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer, TrainOptions options = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -138,7 +141,7 @@ class TENON_API Trainer {
   struct Impl;
 
  private:
-  Owned<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// "conv1 (Conv2d(…)): output" of the first layer, in order of calls, whose output or parameter is
@@ -197,8 +200,8 @@ struct TENON_API Settings {
 };
 
 struct RunOptions {
-  std::vector<Shared<Callback>> callbacks{};
-  Function<bool()> stop{};
+  std::vector<std::shared_ptr<Callback>> callbacks{};
+  std::function<bool()> stop{};
 };
 
 /// Starts a run in a new or empty folder ("" : a run without a folder). Throws ValueError when the
@@ -225,7 +228,7 @@ class TENON_API TrainedModel {
   /// Metrics on the test part of a data source ("" : the run's own). `progress` gets (batch,
   /// batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
-                      const Function<void(std::int64_t, std::int64_t)>& progress = {}) const;
+                      const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
   /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1).
   Tensor predict(const Tensor& images) const;
 
@@ -254,6 +257,6 @@ struct VerifyReport {
 /// middle and resumed in a scratch folder; compares all weights and states bit by bit, and the
 /// first losses with the run's log.
 TENON_API VerifyReport verify_run(const std::string& dir, int steps = 40,
-                                  const Function<void(const std::string&)>& progress = {});
+                                  const std::function<void(const std::string&)>& progress = {});
 
 }  // namespace tenon::train

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -213,7 +214,7 @@ TensorDatasetParts parse_csv(std::string_view bytes, const std::string& name,
   return TableReader(bytes, name, options).read();
 }
 
-Shared<Dataset> open_csv(const std::string& file, const CsvOptions& options) {
+std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& options) {
   return make_tensor_dataset(parse_csv(io::read_file(file), file, options));
 }
 

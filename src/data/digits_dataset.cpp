@@ -74,12 +74,12 @@ class DigitsDataset final : public Dataset {
 
 }  // namespace
 
-Shared<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count) {
+std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count) {
   constexpr std::int64_t most = 100'000'000;
   if (count < 1 || count > most)
     throw ValueError(cat("drawn digits: the number ", count, " is outside 1 to ", most));
   try {
-    return share<DigitsDataset>(seed, count);
+    return std::make_shared<DigitsDataset>(seed, count);
   } catch (const std::bad_alloc&) {
     throw MemoryError(cat("drawn digits: ", count, " of them take ", count * kDigitPixels,
                           " bytes, which the system refuses: ask for fewer"));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -30,7 +31,8 @@ void check(const LoaderOptions& o) {
 }  // namespace
 
 struct Loader::Impl {
-  Impl(Shared<const Dataset> set, const LoaderOptions& o) : dataset(std::move(set)), options(o) {
+  Impl(std::shared_ptr<const Dataset> set, const LoaderOptions& o)
+      : dataset(std::move(set)), options(o) {
     if (!dataset) throw ValueError("Loader: there is no dataset");
     check(options);
     const std::int64_t size = dataset->size();
@@ -128,13 +130,13 @@ struct Loader::Impl {
     const int depth =
         static_cast<int>(std::min<std::int64_t>(std::max(options.prefetch, workers), batches));
     const auto n = static_cast<std::size_t>(batch);
-    prefetcher =
-        own<Prefetcher>(batches, workers, depth, input_bytes * n, target_bytes * n,
-                        [this, first, batch](std::int64_t number, void* input, void* target) {
-                          thread_local std::vector<std::uint8_t> room;  // each worker's own
-                          const std::int64_t at = first + number * batch;
-                          fill(at, std::min(batch, usable - at), input, target, room);
-                        });
+    prefetcher = std::make_unique<Prefetcher>(
+        batches, workers, depth, input_bytes * n, target_bytes * n,
+        [this, first, batch](std::int64_t number, void* input, void* target) {
+          thread_local std::vector<std::uint8_t> room;  // each worker's own
+          const std::int64_t at = first + number * batch;
+          fill(at, std::min(batch, usable - at), input, target, room);
+        });
   }
 
   void move_to(const LoaderState& to) {
@@ -143,7 +145,7 @@ struct Loader::Impl {
     state = to;
   }
 
-  Shared<const Dataset> dataset;
+  std::shared_ptr<const Dataset> dataset;
   LoaderOptions options;
   LoaderState state;
   std::int64_t usable = 0, input_numel = 0;
@@ -151,11 +153,11 @@ struct Loader::Impl {
   bool scaled = false;
   std::vector<std::int64_t> order;
   std::vector<std::uint8_t> scratch;
-  Owned<Prefetcher> prefetcher;  // last: its threads use what stands above
+  std::unique_ptr<Prefetcher> prefetcher;  // last: its threads use what stands above
 };
 
-Loader::Loader(Shared<const Dataset> dataset, const LoaderOptions& options)
-    : impl_(own<Impl>(std::move(dataset), options)) {}
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(dataset), options)) {}
 Loader::~Loader() = default;
 
 std::int64_t Loader::next(void* input, void* target) { return impl_->next(input, target); }

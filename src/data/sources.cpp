@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <memory>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -40,7 +41,8 @@ std::int64_t whole_number(const std::string& text, const std::string& spec) {
   return value;
 }
 
-Shared<Dataset> open_digits(const std::string& rest, const std::string& spec, Split split) {
+std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string& spec,
+                                     Split split) {
   std::int64_t train = kTrainDigits, test = kTestDigits, seed = 0;
   if (!rest.empty()) {
     const std::vector<std::string> parts = split_text(rest, ',');
@@ -64,7 +66,7 @@ std::string find_idx(const std::string& folder, const std::string& stem, const s
   return "";
 }
 
-Shared<Dataset> open_mnist(const std::string& rest, Split split) {
+std::shared_ptr<Dataset> open_mnist(const std::string& rest, Split split) {
   const std::string folder = rest.empty() ? default_data_dir() + "/mnist" : rest;
   if (rest.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
     throw IoError(cat("MNIST is not in ", folder,
@@ -72,7 +74,8 @@ Shared<Dataset> open_mnist(const std::string& rest, Split split) {
   return open_idx(folder, split);
 }
 
-Shared<Dataset> open_csv_spec(const std::string& rest, const std::string& spec, Split split) {
+std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
+                                       Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
   CsvOptions options;
   std::string test;
@@ -102,7 +105,8 @@ Shared<Dataset> open_csv_spec(const std::string& rest, const std::string& spec, 
   return make_tensor_dataset(parse_csv(io::read_file(test), test, options));
 }
 
-Shared<Dataset> open_npy_spec(const std::string& rest, const std::string& spec, Split split) {
+std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
+                                       Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
   if (parts.size() != 2)
     throw ValueError(cat("data '", spec, "': two files are needed: npy:INPUTS.npy,TARGETS.npy"));
@@ -130,7 +134,7 @@ std::string default_data_dir() {
   return home.empty() ? "tenon-data" : home + "/.cache/tenon";
 }
 
-Shared<Dataset> open_idx(const std::string& folder, Split split) {
+std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
   const std::string stem = split == Split::Train ? "train" : "t10k";
   const std::string images = find_idx(folder, stem + "-images", "idx3-ubyte");
   const std::string labels = find_idx(folder, stem + "-labels", "idx1-ubyte");
@@ -153,7 +157,7 @@ Shared<Dataset> open_idx(const std::string& folder, Split split) {
   return make_tensor_dataset(std::move(parts));
 }
 
-Shared<Dataset> open_dataset(const std::string& spec, Split split) {
+std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
   const std::size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include <tenon/error.h>
 
@@ -121,13 +122,13 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
   return Tensor::from(values, labels.shape());
 }
 
-Shared<Dataset> make_tensor_dataset(TensorDatasetParts parts) {
+std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts) {
   const Shape& input = parts.input.shape();
   const Shape& target = parts.target.shape();
   if (input.rank() < 1 || target.rank() < 1 || input[0] != target[0])
     throw ShapeError(cat(parts.description, ": inputs ", input, " and targets ", target,
                          " must agree in their first size, the number of examples"));
-  return share<TensorDataset>(std::move(parts));
+  return std::make_shared<TensorDataset>(std::move(parts));
 }
 
 TensorDatasetParts split_parts(const TensorDatasetParts& parts, Split split) {
@@ -140,7 +141,8 @@ TensorDatasetParts split_parts(const TensorDatasetParts& parts, Split split) {
   return out;
 }
 
-Shared<Dataset> from_tensors(const Tensor& input, const Tensor& target, std::int64_t classes) {
+std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
+                                      std::int64_t classes) {
   TensorDatasetParts parts{input, target, 0, {}, ""};
   if (input.rank() < 1)
     throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));

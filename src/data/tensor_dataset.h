@@ -1,6 +1,7 @@
 // A set whose examples lie in two tensors. What is read from files ends up here.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct TensorDatasetParts {
 };
 
 /// Checks that the parts belong together: throws ShapeError or ValueError naming the description.
-Shared<Dataset> make_tensor_dataset(TensorDatasetParts parts);
+std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts);
 
 /// Labels as int64 [N]. Throws when one is negative or not below `classes`; counts the classes when
 /// that is 0.

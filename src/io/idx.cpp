@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
-#include <tenon/pointer.h>
 
 #include "base/str.h"
 #include "graph/node.h"
@@ -66,7 +66,7 @@ std::string sizes_text(const std::vector<std::int64_t>& sizes) {
 }
 
 // `read` fills room with the next bytes of the file and returns how many there were.
-using NextBytes = Function<std::size_t(void* out, std::size_t room)>;
+using NextBytes = std::function<std::size_t(void* out, std::size_t room)>;
 
 Header read_header(const NextBytes& read, const std::string& name) {
   char magic[4] = {};

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <functional>
 
 #include <tenon/error.h>
 
@@ -70,7 +71,7 @@ std::vector<std::int64_t> sizes_of(const std::string& text) {
   return sizes;
 }
 
-using Draw = Function<Tensor(const Shape&, Generator*)>;
+using Draw = std::function<Tensor(const Shape&, Generator*)>;
 
 std::vector<AnyModule> perceptron(const std::vector<std::int64_t>& sizes,
                                   const std::string& activation, Generator* g,

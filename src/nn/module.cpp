@@ -4,6 +4,7 @@
 // A path is the names from the root joined with dots. The nodes of parameters carry their path as a
 // label, so that plans and errors can quote it; adding a child renews the labels below it.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 
@@ -48,7 +49,19 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-Module::Module() : state_(share<State>()) {}
+// Visits the states of a module and of all below, parents first, each state once.
+template <class F>
+void Walk::states(const Module& root, F&& visit) {
+  std::unordered_set<const void*> seen;
+  auto go = [&](auto&& self, const Module& module, const std::string& path) -> void {
+    if (!seen.insert(module.state_.get()).second) return;
+    visit(*module.state_, path);
+    for (const auto& [name, child] : module.state_->children) self(self, *child, join(path, name));
+  };
+  go(go, root, "");
+}
+
+Module::Module() : state_(std::make_shared<State>()) {}
 Module::~Module() = default;
 
 std::string Module::describe() const { return "Module"; }
@@ -67,6 +80,7 @@ Tensor Module::operator()(const Tensor& x) const {
 }
 
 CallObserver::CallObserver(Callback f) : function_(std::move(f)), previous_(t_observer) {
+  if (!function_) throw ValueError("CallObserver: it was given an empty function");
   t_observer = this;
 }
 CallObserver::~CallObserver() { t_observer = previous_; }
@@ -87,30 +101,23 @@ Tensor Module::buffer(const std::string& name, const Tensor& init) {
   return t;
 }
 
-void Module::add_child(const std::string& name, Shared<const Module> module) {
+void Module::add_child(const std::string& name, std::shared_ptr<const Module> module) {
   check_name(name);
   for (const auto& [other, unused] : state_->children)
     if (other == name) throw ValueError(cat("module: there are two children named '", name, "'"));
+  Walk::states(*module, [&](const State& below, const std::string&) {
+    if (&below == state_.get())
+      throw ValueError(cat("module: '", name, "' would make a module a part of itself"));
+  });
   module->state_->name = name;
   state_->children.emplace_back(name, std::move(module));
   for (const NamedTensor& p : named_parameters()) p.tensor.node()->label = intern_label(p.name);
   for (const NamedTensor& b : named_buffers()) b.tensor.node()->label = intern_label(b.name);
 }
 
-AnyModule::AnyModule(Shared<const Module> module) : module_(std::move(module)) {
+AnyModule::AnyModule(std::shared_ptr<const Module> module) : module_(std::move(module)) {
+  if (module_ == nullptr) throw ValueError("AnyModule: it was given a null pointer, no module");
   state_ = module_->state_;
-}
-
-// Visits the states of a module and of all below, parents first, each state once.
-template <class F>
-void Walk::states(const Module& root, F&& visit) {
-  std::unordered_set<const void*> seen;
-  auto go = [&](auto&& self, const Module& module, const std::string& path) -> void {
-    if (!seen.insert(module.state_.get()).second) return;
-    visit(*module.state_, path);
-    for (const auto& [name, child] : module.state_->children) self(self, *child, join(path, name));
-  };
-  go(go, root, "");
 }
 
 void Walk::entries(const Module& root, const Visitor& visit) {

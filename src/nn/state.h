@@ -1,6 +1,7 @@
 // What the handles of one module share. Only nn/ looks inside.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +22,7 @@ struct Module::State {
   bool training = true;
   std::optional<Precision> precision;  // of the products built in forward()
   std::vector<Entry> entries;
-  std::vector<std::pair<std::string, Shared<const Module>>> children;
+  std::vector<std::pair<std::string, std::shared_ptr<const Module>>> children;
 };
 
 }  // namespace tenon::nn

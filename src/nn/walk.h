@@ -12,7 +12,7 @@
 namespace tenon::nn {
 
 struct Walk {
-  using Visitor = Function<void(const std::string& path, Module::State::Entry& entry)>;
+  using Visitor = std::function<void(const std::string& path, Module::State::Entry& entry)>;
   /// Parameters and buffers, parents first, each tensor once (tied weights have the first path).
   static void entries(const Module& root, const Visitor& visit);
   template <class F>

@@ -1,5 +1,7 @@
 // What all optimizers share: groups, the learning rate, the step count, guarded assignments, state
 // by name.
+#include <memory>
+
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/grad.h>
@@ -71,7 +73,7 @@ Optimizer::~Optimizer() = default;
 void Optimizer::prepare(const Tensor&, const Tensor&) {}
 
 const std::vector<Tensor>* Optimizer::add_slot(const std::string& name) {
-  auto slot = own<Slot>();
+  auto slot = std::make_unique<Slot>();
   slot->name = name;
   for (std::size_t k = 0; k < parameters_.size(); ++k)
     slot->tensors.push_back(variable(zeros_like(parameters_[k]), cat(names_[k], ".", name)));

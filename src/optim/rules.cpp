@@ -1,4 +1,6 @@
 // The update rules, term by term those of torch.optim, and their choice by name.
+#include <memory>
+
 #include <tenon/error.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
@@ -150,15 +152,16 @@ void refuse(const std::string& optimizer, bool given, const char* option_name) {
   if (given) throw ValueError(cat(optimizer, " has no option '", option_name, "'"));
 }
 
-Owned<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
+std::unique_ptr<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
   refuse("sgd", o.beta1 || o.beta2, "beta");
   refuse("sgd", o.eps.has_value(), "eps");
   refuse("sgd", o.alpha.has_value(), "alpha");
   refuse("sgd", o.centered, "centered");
   const SgdOptions d;
-  return own<Sgd>(std::move(p), SgdOptions{o.lr.value_or(d.lr), o.momentum.value_or(d.momentum),
-                                           o.dampening.value_or(d.dampening),
-                                           o.weight_decay.value_or(d.weight_decay), o.nesterov});
+  return std::make_unique<Sgd>(std::move(p),
+                               SgdOptions{o.lr.value_or(d.lr), o.momentum.value_or(d.momentum),
+                                          o.dampening.value_or(d.dampening),
+                                          o.weight_decay.value_or(d.weight_decay), o.nesterov});
 }
 
 void refuse_for_adam(const std::string& name, const OptimizerOptions& o) {
@@ -169,34 +172,36 @@ void refuse_for_adam(const std::string& name, const OptimizerOptions& o) {
   refuse(name, o.centered, "centered");
 }
 
-Owned<Optimizer> make_adam(Parameters&& p, const OptimizerOptions& o) {
+std::unique_ptr<Optimizer> make_adam(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("adam", o);
   const AdamOptions d;
-  return own<Adam>(std::move(p), AdamOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1),
-                                             o.beta2.value_or(d.beta2), o.eps.value_or(d.eps),
-                                             o.weight_decay.value_or(d.weight_decay), false});
+  return std::make_unique<Adam>(
+      std::move(p),
+      AdamOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
+                  o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay), false});
 }
 
-Owned<Optimizer> make_adamw(Parameters&& p, const OptimizerOptions& o) {
+std::unique_ptr<Optimizer> make_adamw(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("adamw", o);
   const AdamWOptions d;
-  return own<AdamW>(std::move(p), AdamWOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1),
-                                               o.beta2.value_or(d.beta2), o.eps.value_or(d.eps),
-                                               o.weight_decay.value_or(d.weight_decay)});
+  return std::make_unique<AdamW>(
+      std::move(p),
+      AdamWOptions{o.lr.value_or(d.lr), o.beta1.value_or(d.beta1), o.beta2.value_or(d.beta2),
+                   o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay)});
 }
 
-Owned<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
+std::unique_ptr<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
   refuse("rmsprop", o.beta1 || o.beta2, "beta");
   refuse("rmsprop", o.dampening.has_value(), "dampening");
   refuse("rmsprop", o.nesterov, "nesterov");
   const RmsPropOptions d;
-  return own<RmsProp>(std::move(p),
-                      RmsPropOptions{o.lr.value_or(d.lr), o.alpha.value_or(d.alpha),
-                                     o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay),
-                                     o.momentum.value_or(d.momentum), o.centered});
+  return std::make_unique<RmsProp>(
+      std::move(p), RmsPropOptions{o.lr.value_or(d.lr), o.alpha.value_or(d.alpha),
+                                   o.eps.value_or(d.eps), o.weight_decay.value_or(d.weight_decay),
+                                   o.momentum.value_or(d.momentum), o.centered});
 }
 
-using MakeOptimizer = Owned<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
+using MakeOptimizer = std::unique_ptr<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
 constexpr std::pair<const char*, MakeOptimizer> kOptimizers[] = {
     {"sgd", make_sgd}, {"adam", make_adam}, {"adamw", make_adamw}, {"rmsprop", make_rmsprop}};
 
@@ -208,8 +213,8 @@ std::vector<std::string> names() {
   return out;
 }
 
-Owned<Optimizer> create(const std::string& name, Parameters parameters,
-                        const OptimizerOptions& options) {
+std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
+                                  const OptimizerOptions& options) {
   for (const auto& [known, make] : kOptimizers)
     if (name == known) return make(std::move(parameters), options);
   const std::vector<std::string> known = names();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numbers>
 
 #include <tenon/error.h>
@@ -98,7 +99,8 @@ class Linear : public Schedule {
 
 class Warmup : public Schedule {
  public:
-  Warmup(std::int64_t steps, Owned<Schedule> after) : steps_(steps), after_(std::move(after)) {}
+  Warmup(std::int64_t steps, std::unique_ptr<Schedule> after)
+      : steps_(steps), after_(std::move(after)) {}
   double factor(std::int64_t step) const override {
     if (step >= steps_) return after_->factor(step - steps_);
     return static_cast<double>(step + 1) / static_cast<double>(steps_ + 1) * after_->factor(0);
@@ -111,7 +113,7 @@ class Warmup : public Schedule {
 
  private:
   std::int64_t steps_;
-  Owned<Schedule> after_;
+  std::unique_ptr<Schedule> after_;
 };
 
 class Plateau : public Schedule {
@@ -171,47 +173,51 @@ Schedule::~Schedule() = default;
 void Schedule::observe(double) {}
 void Schedule::load_state(const std::map<std::string, double>&) {}
 
-Owned<Schedule> constant() { return own<Constant>(); }
+std::unique_ptr<Schedule> constant() { return std::make_unique<Constant>(); }
 
-Owned<Schedule> step(std::int64_t every, double gamma) {
+std::unique_ptr<Schedule> step(std::int64_t every, double gamma) {
   check(every > 0, cat("step: 'every' is ", every, ", must be at least 1"));
   check(gamma > 0, cat("step: gamma is ", gamma, ", must be above 0"));
-  return own<EverySteps>(every, gamma);
+  return std::make_unique<EverySteps>(every, gamma);
 }
 
-Owned<Schedule> multistep(std::vector<std::int64_t> milestones, double gamma) {
+std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones, double gamma) {
   check(std::is_sorted(milestones.begin(), milestones.end()),
         "multistep: the milestones must grow");
   check(gamma > 0, cat("multistep: gamma is ", gamma, ", must be above 0"));
-  return own<Steps>(std::move(milestones), gamma);
+  return std::make_unique<Steps>(std::move(milestones), gamma);
 }
 
-Owned<Schedule> exponential(double gamma, std::int64_t every) {
+std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every) {
   check(every > 0 && gamma > 0,
         cat("exponential: gamma ", gamma, " and every ", every, " must be above 0"));
-  return own<Exponential>(gamma, every);
+  return std::make_unique<Exponential>(gamma, every);
 }
 
-Owned<Schedule> cosine(std::int64_t total, double minimum) { return own<Cosine>(total, minimum); }
-Owned<Schedule> linear(std::int64_t total, double minimum) { return own<Linear>(total, minimum); }
+std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum) {
+  return std::make_unique<Cosine>(total, minimum);
+}
+std::unique_ptr<Schedule> linear(std::int64_t total, double minimum) {
+  return std::make_unique<Linear>(total, minimum);
+}
 
-Owned<Schedule> warmup(std::int64_t steps, Owned<Schedule> after) {
+std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after) {
   check(steps >= 0 && after != nullptr,
         "warmup: it needs a number of steps of at least 0 and a schedule to follow");
-  return own<Warmup>(steps, std::move(after));
+  return std::make_unique<Warmup>(steps, std::move(after));
 }
 
-Owned<Schedule> plateau(double gamma, int patience, double threshold, double minimum) {
+std::unique_ptr<Schedule> plateau(double gamma, int patience, double threshold, double minimum) {
   check(gamma > 0 && gamma < 1, cat("plateau: gamma is ", gamma, ", must lie between 0 and 1"));
   check(patience >= 0, cat("plateau: the patience is ", patience, ", must be at least 0"));
-  return own<Plateau>(gamma, patience, threshold, minimum);
+  return std::make_unique<Plateau>(gamma, patience, threshold, minimum);
 }
 
-Owned<Schedule> one_cycle(std::int64_t total, double rise, double div, double final_div) {
+std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise, double div, double final_div) {
   check(rise > 0 && rise < 1,
         cat("one_cycle: the share of the rise is ", rise, ", must lie between 0 and 1"));
   check(div >= 1 && final_div >= 1, "one_cycle: the divisors must be at least 1");
-  return own<OneCycle>(total, rise, div, final_div);
+  return std::make_unique<OneCycle>(total, rise, div, final_div);
 }
 
 namespace {
@@ -220,7 +226,7 @@ std::int64_t to_steps(double epochs, std::int64_t steps_per_epoch) {
   return std::llround(epochs * static_cast<double>(steps_per_epoch));
 }
 
-using MakeSchedule = Owned<Schedule> (*)(const ScheduleOptions& o, std::int64_t total);
+using MakeSchedule = std::unique_ptr<Schedule> (*)(const ScheduleOptions& o, std::int64_t total);
 constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
     {"constant", [](const ScheduleOptions&, std::int64_t) { return constant(); }},
     {"step",
@@ -254,7 +260,7 @@ std::vector<std::string> schedule_names() {
   return out;
 }
 
-Owned<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options) {
+std::unique_ptr<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options) {
   check(options.warmup >= 0, cat("warm-up is ", options.warmup, " epochs, must be at least 0"));
   for (const auto& [known, make] : kSchedules) {
     if (name != known) continue;

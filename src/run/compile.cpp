@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -298,7 +299,8 @@ double time_step(const Program& p, std::size_t s, std::byte* const* values, std:
 
 }  // namespace
 
-CompiledFunction::CompiledFunction(Body f) : impl_(share<Impl>()) {
+CompiledFunction::CompiledFunction(Body f) : impl_(std::make_shared<Impl>()) {
+  if (!f) throw ValueError("compile: it was given an empty function");
   impl_->function = std::move(f);
 }
 
@@ -365,7 +367,8 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
 }
 
 Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) {
-  auto impl = share<Plan::Impl>();
+  if (!impl_) throw ValueError("a compiled function was planned before it was given a function");
+  auto impl = std::make_shared<Plan::Impl>();
   impl->program = impl_->find_or_trace(inputs).program;
   return Plan(std::move(impl));
 }

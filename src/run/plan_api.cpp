@@ -1,4 +1,6 @@
 // What a plan tells about itself.
+#include <memory>
+
 #include "run/plan_api.h"
 
 #include "graph/node.h"
@@ -6,7 +8,7 @@
 
 namespace tenon {
 
-Plan::Plan(Shared<const Impl> impl) : impl_(std::move(impl)) {}
+Plan::Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 std::int64_t Plan::peak_bytes() const { return impl_->program->peak_bytes(); }
 std::int64_t Plan::arena_bytes() const { return impl_->program->arena_bytes; }
@@ -33,7 +35,7 @@ Plan plan(std::span<const Tensor> tensors) {
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
-  auto impl = share<Plan::Impl>();
+  auto impl = std::make_shared<Plan::Impl>();
   impl->program = plan_program(
       roots, leaves, current_settings(roots.empty() ? Device{} : roots[0].device()).options);
   return Plan(std::move(impl));

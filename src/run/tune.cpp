@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -35,7 +37,7 @@ Records& records() {
 
 struct Listener {
   std::mutex mutex;
-  Function<void(const TuneProgress&)> function;
+  std::function<void(const TuneProgress&)> function;
 };
 Listener& listener() {
   static Listener* const instance = new Listener;
@@ -102,7 +104,7 @@ void spare_libraries(std::vector<TuneAdvice>& advice, const Program& program,
 
 }  // namespace
 
-void on_tune(Function<void(const TuneProgress&)> function) {
+void on_tune(std::function<void(const TuneProgress&)> function) {
   Listener& l = listener();
   const std::lock_guard lock(l.mutex);
   l.function = std::move(function);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include <tenon/error.h>
 
@@ -11,7 +12,7 @@
 namespace tenon::train {
 
 Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
-                    const Function<void(std::int64_t, std::int64_t)>& progress) {
+                    const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const auto start = std::chrono::steady_clock::now();
   loader.set_epoch(loader.state().epoch);
   const std::int64_t count = classes ? loader.dataset().classes() : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include <tenon/data.h>
 #include <tenon/train.h>
@@ -13,6 +14,6 @@ namespace tenon::train {
 /// Loss, accuracy and confusion matrix over one epoch of the loader. `progress` gets (batch,
 /// batches) and may be empty.
 Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
-                    const Function<void(std::int64_t, std::int64_t)>& progress);
+                    const std::function<void(std::int64_t, std::int64_t)>& progress);
 
 }  // namespace tenon::train

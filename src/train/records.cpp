@@ -60,7 +60,7 @@ EpochReport epoch_from(const Json& json) {
 }
 
 void for_each_line(const std::string& text,
-                   const Function<void(const std::string&, const Json&)>& visit) {
+                   const std::function<void(const std::string&, const Json&)>& visit) {
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <memory>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -141,9 +142,9 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
 
 Evaluation TrainedModel::evaluate(
     const std::string& data, std::int64_t batch,
-    const Function<void(std::int64_t, std::int64_t)>& progress) const {
+    const std::function<void(std::int64_t, std::int64_t)>& progress) const {
   ProcessSettings process(settings_);
-  const Owned<data::Loader> loader = test_loader(
+  const std::unique_ptr<data::Loader> loader = test_loader(
       settings_, data::open_dataset(data.empty() ? settings_.data : data, data::Split::Test),
       batch);
   EvalStep step(net_, nn::CrossEntropyLoss());
@@ -161,7 +162,7 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   if (images.numel() / count != input.numel())
     throw ShapeError(cat("predict: model '", settings_.model, "' takes ", input, ", not ",
                          images.shape(), " / ", count));
-  const Owned<data::Loader> loader =
+  const std::unique_ptr<data::Loader> loader =
       test_loader(settings_, data::from_tensors(images, zeros({count}, DType::Int64)), count);
   data::Batch batch;
   loader->next(batch);

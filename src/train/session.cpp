@@ -2,6 +2,7 @@
 #include "train/session.h"
 
 #include <future>
+#include <memory>
 
 #include <tenon/error.h>
 
@@ -59,7 +60,7 @@ DataSets open_data(const Settings& settings) {
   const models::Info model = models::info(settings.model);
   // Beside each other: the first step waits for both, lest a run find out after an epoch that the
   // test set cannot be read.
-  std::future<Shared<data::Dataset>> test = std::async(std::launch::async, [&settings] {
+  std::future<std::shared_ptr<data::Dataset>> test = std::async(std::launch::async, [&settings] {
     return data::open_dataset(settings.data, data::Split::Test);
   });
   DataSets sets;
@@ -98,7 +99,7 @@ Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn:
   net = make_net(settings, settings.classes);
   loss = nn::CrossEntropyLoss{settings.label_smoothing};
   optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
-  train = own<data::Loader>(sets.train, loader_options(settings));
+  train = std::make_unique<data::Loader>(sets.train, loader_options(settings));
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
 }
 
@@ -151,12 +152,13 @@ std::vector<std::string> class_names_from(const std::string& text, std::int64_t 
   return names;
 }
 
-Owned<data::Loader> test_loader(const Settings& settings, Shared<const data::Dataset> set,
-                                std::int64_t batch) {
+std::unique_ptr<data::Loader> test_loader(const Settings& settings,
+                                          std::shared_ptr<const data::Dataset> set,
+                                          std::int64_t batch) {
   data::LoaderOptions o = loader_options(settings);
   o.batch = batch > 0 ? batch : kTestBatch;
   o.shuffle = o.drop_last = false;
-  return own<data::Loader>(std::move(set), o);
+  return std::make_unique<data::Loader>(std::move(set), o);
 }
 
 }  // namespace tenon::train

@@ -2,6 +2,7 @@
 // options.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <tenon/data.h>
@@ -27,7 +28,7 @@ class ProcessSettings {
 };
 
 struct DataSets {
-  Shared<const data::Dataset> train, test;
+  std::shared_ptr<const data::Dataset> train, test;
 };
 /// Throws ValueError when the data does not suit the model.
 DataSets open_data(const Settings& settings);
@@ -44,8 +45,8 @@ struct Session {
   Settings settings;
   nn::AnyModule net;
   nn::Loss loss;
-  Owned<optim::Optimizer> optimizer;
-  Owned<data::Loader> train, test;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<data::Loader> train, test;
 };
 
 /// Names of classes as a model file's metadata keeps them, a line each; numbers are not worth
@@ -56,7 +57,8 @@ std::string class_names_text(const data::Dataset& set);
 std::vector<std::string> class_names_from(const std::string& text, std::int64_t classes);
 
 /// A loader of test data: in order, scaled as the run scales.
-Owned<data::Loader> test_loader(const Settings& settings, Shared<const data::Dataset> set,
-                                std::int64_t batch);
+std::unique_ptr<data::Loader> test_loader(const Settings& settings,
+                                          std::shared_ptr<const data::Dataset> set,
+                                          std::int64_t batch);
 
 }  // namespace tenon::train

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <future>
 #include <limits>
+#include <memory>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -109,7 +110,7 @@ struct Trainer::Impl {
   bool stop_asked() const { return options.stop && options.stop(); }
   template <class F>
   void tell(F&& f) {
-    for (const Shared<Callback>& callback : options.callbacks) f(*callback);
+    for (const std::shared_ptr<Callback>& callback : options.callbacks) f(*callback);
   }
 
   nn::AnyModule net;
@@ -172,11 +173,11 @@ class Fit {
   const TrainOptions& o_;
   data::Loader& train_;
   data::Loader* test_;
-  Owned<optim::Schedule> schedule_;
-  Owned<RunFolder> folder_;
-  std::future<std::string> aside_;  // the checkpoint that another thread writes
-  Owned<TuneRecord> engines_;       // that the run uses
-  std::size_t engines_saved_ = 0;   // rows
+  std::unique_ptr<optim::Schedule> schedule_;
+  std::unique_ptr<RunFolder> folder_;
+  std::future<std::string> aside_;       // the checkpoint that another thread writes
+  std::unique_ptr<TuneRecord> engines_;  // that the run uses
+  std::size_t engines_saved_ = 0;        // rows
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
@@ -204,13 +205,13 @@ void Fit::prepare() {
   schedule.steps_per_epoch = p_.steps_per_epoch;
   schedule_ = optim::create_schedule(o_.schedule, schedule);
   if (o_.run_dir.empty()) return;
-  folder_ = own<RunFolder>(o_.run_dir, o_.resume);
+  folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
   result_.run_dir = folder_->path();
   if (o_.resume)
     if (std::optional<Checkpoint> checkpoint = load_latest_checkpoint(folder_->path()))
       restore(std::move(*checkpoint));
   // The same engines as before: another order of sums would give other bits.
-  engines_ = own<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
+  engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
   if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
   folder_->open_logs(p_);
@@ -596,7 +597,11 @@ Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
                          ", must be at least 1, or 0 for a choice by time"));
   if (options.resume && options.run_dir.empty())
     throw ValueError("Trainer: resume needs a run_dir");
-  impl_ = own<Impl>(std::move(net), std::move(loss), optimizer, std::move(options));
+  if (!loss)
+    throw ValueError("Trainer: the loss is an empty function: give it one, as nn::MSELoss()");
+  for (const std::shared_ptr<Callback>& callback : options.callbacks)
+    if (callback == nullptr) throw ValueError("Trainer: one of the callbacks is a null pointer");
+  impl_ = std::make_unique<Impl>(std::move(net), std::move(loss), optimizer, std::move(options));
 }
 
 Trainer::~Trainer() = default;

@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <memory>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -57,7 +59,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   ProcessSettings process(settings);
   Session session(settings, {sets.train, nullptr});
   TrainOptions options = session.options(c.dir, c.resume);
-  const auto watcher = share<Watcher>(c.steps, c.abandon);
+  const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);
   options.callbacks = {watcher};
   if (!c.abandon) options.stop_after = c.steps;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
@@ -135,7 +137,7 @@ class ScratchFolder {
 }  // namespace
 
 VerifyReport verify_run(const std::string& dir, int steps,
-                        const Function<void(const std::string&)>& progress) {
+                        const std::function<void(const std::string&)>& progress) {
   if (steps < 3)
     throw ValueError(cat("verify: ", steps, " steps are too few, at least 3 are needed"));
   Settings settings;

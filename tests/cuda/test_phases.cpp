@@ -282,7 +282,7 @@ struct Course {
   bool operator==(const Course&) const = default;
 };
 
-Shared<data::Dataset> points(bool broken) {
+std::shared_ptr<data::Dataset> points(bool broken) {
   manual_seed(3);
   std::vector<float> x = randn({48, 60}).eval().to_vector<float>();
   if (broken) x[7 * 60 + 3] = 3e38f;

@@ -1,6 +1,7 @@
 // A run that begins on a card, real or emulated: its kernels are asked for before there are
 // weights, and its first checkpoint is written while it trains.
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct Watch final : train::Callback {
 TEST_CASE("plan ahead: every kernel of the step is asked for twice, and compiled once") {
   if (!has_card()) return;
   const TestFolder folder;
-  const auto watch = share<Watch>();
+  const auto watch = std::make_shared<Watch>();
   const std::int64_t shared = cuda::jit_stats().from_memory;
   const std::size_t before = cuda::sources_for(0).size();
   train::start_run(small_run(), folder / "run", {{watch}, {}});
@@ -63,7 +64,7 @@ TEST_CASE("plan ahead: every kernel of the step is asked for twice, and compiled
 TEST_CASE("plan ahead: an incomplete batch asks for no kernel either") {
   if (!has_card()) return;
   const TestFolder folder;
-  const auto watch = share<Watch>();
+  const auto watch = std::make_shared<Watch>();
   train::Settings s = small_run();
   s.data = "digits:288,32";
   s.batch = 256;
@@ -76,7 +77,7 @@ TEST_CASE(
     "plan ahead: the weights are those that the seed draws, and the first checkpoint has them") {
   if (!has_card()) return;
   const TestFolder folder;
-  const auto watch = share<Watch>();
+  const auto watch = std::make_shared<Watch>();
   train::start_run(small_run(), folder / "run", {{watch}, {}});
   CHECK(watch->checkpoints == std::vector<std::string>{"step-00000000", "step-00000001",
                                                        "step-00000002", "step-00000003"});

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <memory>
 
 #include <doctest/doctest.h>
 #include <tenon/data.h>
@@ -20,7 +21,7 @@ using test::has_card;
 namespace {
 
 // Two clouds of points, told apart by a small network.
-Shared<data::Dataset> clouds() {
+std::shared_ptr<data::Dataset> clouds() {
   manual_seed(3);
   const Tensor labels = cast(arange(0, 48), DType::Int64);
   const Tensor side = remainder(labels, 2);
@@ -30,7 +31,7 @@ Shared<data::Dataset> clouds() {
 }
 
 train::TrainResult fit(const std::string& where, Precision precision, train::TrainOptions options,
-                       const Shared<data::Dataset>& set, StateDict* weights = nullptr,
+                       const std::shared_ptr<data::Dataset>& set, StateDict* weights = nullptr,
                        float loss_factor = 1) {
   set_device(where);
   set_precision(precision);
@@ -78,7 +79,7 @@ struct Folder {
 
 TEST_CASE("card training: the course of the CPU, at every precision") {
   if (!has_card()) return;
-  const Shared<data::Dataset> set = clouds();
+  const std::shared_ptr<data::Dataset> set = clouds();
   train::TrainOptions options;
   options.epochs = 3;
   options.keep_best = false;
@@ -102,7 +103,7 @@ TEST_CASE("card training: the course of the CPU, at every precision") {
 
 TEST_CASE("card training: begun on the CPU, ended on the card") {
   if (!has_card()) return;
-  const Shared<data::Dataset> set = clouds();
+  const std::shared_ptr<data::Dataset> set = clouds();
   const Folder folder;
   train::TrainOptions options;
   options.keep_best = false;
@@ -123,7 +124,7 @@ TEST_CASE("card training: a loss that is not finite stops the run and names the 
   std::vector<float> x(48 * 6, 0.5f);
   x[30 * 6 + 2] = std::numeric_limits<float>::quiet_NaN();
   const std::vector<std::int64_t> y(48, 1);
-  const Shared<data::Dataset> set =
+  const std::shared_ptr<data::Dataset> set =
       data::from_tensors(Tensor::from(x, {48, 6}), Tensor::from(y, {48}), 2);
   train::TrainOptions options;
   options.epochs = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -23,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kExamples = 58, kBatch = 8, kStepsPerEpoch = 8;  // the last batch has 2
 
-Shared<data::Dataset> examples(std::int64_t spoilt = -1) {
+std::shared_ptr<data::Dataset> examples(std::int64_t spoilt = -1) {
   manual_seed(3);
   const Tensor labels = remainder(cast(arange(0, kExamples), DType::Int64), 2);
   std::vector<float> x = (randn({kExamples, 6}) +
@@ -47,7 +48,7 @@ void append(std::vector<float>& to, const StateDict& state) {
 }
 
 /// Dropout, a schedule that changes at every step, clipping.
-Run fit(train::TrainOptions options, const Shared<data::Dataset>& set,
+Run fit(train::TrainOptions options, const std::shared_ptr<data::Dataset>& set,
         Precision arithmetic = Precision::Fp32, float loss_factor = 1) {
   set_device("cuda");
   set_precision(arithmetic);
@@ -117,7 +118,7 @@ std::string log_of(const std::string& dir) {
 
 TEST_CASE("card launches: the bits of single steps, with a schedule, dropout and clipping") {
   if (!has_card()) return;
-  const Shared<data::Dataset> set = examples();
+  const std::shared_ptr<data::Dataset> set = examples();
   const Run single = fit(options_for(1), set);
   CHECK(single.result.steps == 3 * kStepsPerEpoch);
   for (const int steps : {0, 2, 3, 5, 32}) {
@@ -128,7 +129,7 @@ TEST_CASE("card launches: the bits of single steps, with a schedule, dropout and
 
 TEST_CASE("card launches: float16 with its scale, and what the log says") {
   if (!has_card()) return;
-  const Shared<data::Dataset> set = examples();
+  const std::shared_ptr<data::Dataset> set = examples();
   for (const float factor : {1.0f, 100.0f}) {  // 100: gradients leave the range of float16
     CAPTURE(factor);
     const Folder folder;
@@ -146,7 +147,7 @@ TEST_CASE("card launches: float16 with its scale, and what the log says") {
 
 TEST_CASE("card launches: nothing follows a loss that is not finite") {
   if (!has_card()) return;
-  const Shared<data::Dataset> set = examples(29);
+  const std::shared_ptr<data::Dataset> set = examples(29);
   const Run single = fit(options_for(1), set), together = fit(options_for(4), set);
   CHECK(single.error.find("the input") != std::string::npos);
   check_same(single, together);
@@ -155,7 +156,7 @@ TEST_CASE("card launches: nothing follows a loss that is not finite") {
 
 TEST_CASE("card launches: a run stopped after a step, by request or between checkpoints, resumes") {
   if (!has_card()) return;
-  const Shared<data::Dataset> set = examples();
+  const std::shared_ptr<data::Dataset> set = examples();
   const Run whole = fit(options_for(1), set);
   for (const int stop_after : {1, 7, 11}) {
     CAPTURE(stop_after);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -135,13 +136,13 @@ PlanOptions card_options(std::vector<const Engine*>& engines) {
   return options;
 }
 
-Shared<data::Dataset> clouds() {
+std::shared_ptr<data::Dataset> clouds() {
   manual_seed(3);
   const Tensor labels = cast(arange(0, 32), DType::Int64);
   return data::from_tensors(randn({32, 6}).eval(), remainder(labels, 2).eval(), 2);
 }
 
-train::TrainResult fit(const Shared<data::Dataset>& set, train::TrainOptions options,
+train::TrainResult fit(const std::shared_ptr<data::Dataset>& set, train::TrainOptions options,
                        StateDict* weights) {
   manual_seed(1);
   nn::AnyModule net = nn::Sequential(nn::Linear(6, 9), nn::Tanh(), nn::Linear(9, 2));
@@ -269,7 +270,7 @@ TEST_CASE("tune on a card: every configuration that an engine offers is right") 
 
 TEST_CASE("tune on a card: a run that tunes keeps its choices, and goes on with them") {
   if (!DeviceCheck::can_run()) return;
-  const Shared<data::Dataset> set = clouds();
+  const std::shared_ptr<data::Dataset> set = clouds();
   const TestFolder folder;
   set_device("cuda");
   StateDict whole, parts, by_preference;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
@@ -98,7 +99,7 @@ TEST_CASE("order: every place is equally likely") {
 }
 
 TEST_CASE("loader: every example once an epoch, whatever the workers, batch after batch the same") {
-  const auto set = share<SlowSet>(103);
+  const auto set = std::make_shared<SlowSet>(103);
   Loader direct(set, with(10, 0));
   CHECK(direct.batches() == 11);
   std::vector<std::vector<std::int64_t>> expected;
@@ -120,7 +121,7 @@ TEST_CASE("loader: every example once an epoch, whatever the workers, batch afte
 }
 
 TEST_CASE("loader: drop_last, no shuffling, batches beyond the set") {
-  const auto set = share<SlowSet>(23);
+  const auto set = std::make_shared<SlowSet>(23);
   LoaderOptions options = with(5, 1);
   options.shuffle = false;
   options.drop_last = true;
@@ -138,7 +139,7 @@ TEST_CASE("loader: drop_last, no shuffling, batches beyond the set") {
 }
 
 TEST_CASE("loader: resumes exactly, at every batch of an epoch and at its end") {
-  const auto set = share<SlowSet>(37);
+  const auto set = std::make_shared<SlowSet>(37);
   for (int workers : {0, 2}) {
     Loader whole(set, with(8, 0));
     std::vector<std::int64_t> expected = epoch(whole);
@@ -166,7 +167,7 @@ TEST_CASE("loader: resumes exactly, at every batch of an epoch and at its end") 
 }
 
 TEST_CASE("loader: a state of other data is refused") {
-  Loader loader(share<SlowSet>(10), with(4, 0));
+  Loader loader(std::make_shared<SlowSet>(10), with(4, 0));
   CHECK_THROWS_AS(loader.set_state({0, 0, 11}), ValueError);
   CHECK_THROWS_AS(loader.set_state({0, -1, 0}), ValueError);
   CHECK_THROWS_AS(loader.set_state({0, 0, -1}), ValueError);
@@ -174,7 +175,7 @@ TEST_CASE("loader: a state of other data is refused") {
 
 TEST_CASE("loader: an error comes at its batch, and the batch can be tried again") {
   for (int workers : {0, 1, 3}) {
-    const auto set = share<SlowSet>(40, 17);
+    const auto set = std::make_shared<SlowSet>(40, 17);
     LoaderOptions options = with(5, workers);
     options.shuffle = false;
     Loader loader(set, options);
@@ -191,7 +192,7 @@ TEST_CASE("loader: an error comes at its batch, and the batch can be tried again
 }
 
 TEST_CASE("loader: may be left or moved at any moment") {
-  const auto set = share<SlowSet>(200);
+  const auto set = std::make_shared<SlowSet>(200);
   std::vector<float> input(4 * 4);
   std::vector<std::int64_t> target(4);
   for (int taken = 0; taken < 12; ++taken) {
@@ -228,13 +229,13 @@ TEST_CASE("loader: bytes become scaled floats, or stay bytes") {
 }
 
 TEST_CASE("loader: options outside their range, and no data") {
-  const auto set = share<SlowSet>(10);
+  const auto set = std::make_shared<SlowSet>(10);
   for (std::int64_t batch : {0, -1}) CHECK_THROWS_AS(Loader(set, with(batch, 0)), ValueError);
   CHECK_THROWS_AS(Loader(set, with(1, -1)), ValueError);
   LoaderOptions options;
   options.std = 0;
   CHECK_THROWS_AS(Loader(set, options), ValueError);
-  CHECK_THROWS_AS(Loader(share<SlowSet>(0), with(1, 0)), ValueError);
+  CHECK_THROWS_AS(Loader(std::make_shared<SlowSet>(0), with(1, 0)), ValueError);
   CHECK_THROWS_AS(Loader(nullptr, with(1, 0)), ValueError);
 }
 

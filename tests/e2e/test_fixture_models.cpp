@@ -1,4 +1,6 @@
 // The example networks against PyTorch: activations, gradients, ten steps of training, bfloat16.
+#include <memory>
+
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
@@ -33,14 +35,16 @@ Tensor thinned(const Tensor& t) {
   return t.numel() > 10000 ? slice(flat, 0, 0, t.numel(), 7) : flat;
 }
 
-Owned<optim::Optimizer> recipe(const std::string& name, const nn::Module& net) {
+std::unique_ptr<optim::Optimizer> recipe(const std::string& name, const nn::Module& net) {
   optim::RmsPropOptions rmsprop;
   rmsprop.lr = 3e-4;
-  if (name == "sgd") return own<optim::Sgd>(net, optim::SgdOptions{.lr = 0.05, .momentum = 0.9});
-  if (name == "adam") return own<optim::Adam>(net, optim::AdamOptions{.lr = 1e-3});
+  if (name == "sgd")
+    return std::make_unique<optim::Sgd>(net, optim::SgdOptions{.lr = 0.05, .momentum = 0.9});
+  if (name == "adam") return std::make_unique<optim::Adam>(net, optim::AdamOptions{.lr = 1e-3});
   if (name == "adamw")
-    return own<optim::AdamW>(net, optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.05});
-  return own<optim::RmsProp>(net, rmsprop);
+    return std::make_unique<optim::AdamW>(net,
+                                          optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.05});
+  return std::make_unique<optim::RmsProp>(net, rmsprop);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using fixtures::Tensors;
 namespace {
 
 using In = std::vector<Tensor>;
-using Function = Function<Tensor(const In&)>;
+using Function = std::function<Tensor(const In&)>;
 using Functions = std::map<std::string, Function>;
 
 Function unary(Tensor (*f)(const Tensor&)) {

@@ -12,11 +12,13 @@ using fixtures::distance;
 
 namespace {
 
-using Make = Function<Owned<optim::Optimizer>(const optim::Parameters&)>;
+using Make = std::function<std::unique_ptr<optim::Optimizer>(const optim::Parameters&)>;
 
 template <class O, class Options>
 Make make(const Options& options) {
-  return [options](const optim::Parameters& parameters) { return own<O>(parameters, options); };
+  return [options](const optim::Parameters& parameters) {
+    return std::make_unique<O>(parameters, options);
+  };
 }
 
 /// As OPTIMIZERS of make_fixtures.py.
@@ -86,7 +88,7 @@ TEST_CASE("fixtures: the common norm of gradients is clipped as in torch.nn.util
 
 TEST_CASE("fixtures: schedules follow torch.optim.lr_scheduler") {
   const auto stored = fixtures::load("optim").at("schedule");
-  std::map<std::string, Owned<optim::Schedule>> schedules;
+  std::map<std::string, std::unique_ptr<optim::Schedule>> schedules;
   schedules["step"] = optim::step(3, 0.5);
   schedules["multistep"] = optim::multistep({2, 5, 9}, 0.3);
   schedules["exponential"] = optim::exponential(0.8);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,7 @@ void expect(const std::string& what, long found, long allowed) {
 
 struct Training {
   nn::AnyModule net;
-  Owned<optim::Optimizer> optimizer;
+  std::unique_ptr<optim::Optimizer> optimizer;
   CompiledFunction step;
 
   explicit Training(const std::string& model, const std::string& rule)

@@ -64,6 +64,32 @@ TEST_CASE("nn: parameters have PyTorch's names, shapes and order") {
   CHECK_THROWS_AS(net[3], ValueError);
 }
 
+TEST_CASE("nn: what was moved from is still the same module") {
+  nn::Sequential net(nn::Linear(3, 2));
+  nn::ModuleList list({nn::Linear(3, 2)});
+  nn::AnyModule any = nn::ReLU();
+  const nn::Sequential other_net = std::move(net);
+  const nn::ModuleList other_list = std::move(list);
+  const nn::AnyModule other = std::move(any);
+  // NOLINTBEGIN(bugprone-use-after-move): what is tested
+  CHECK(net.size() == 1);
+  CHECK(net(ones({1, 3})).shape() == Shape{1, 2});
+  CHECK(list[0](ones({1, 3})).shape() == Shape{1, 2});
+  CHECK(any(full({1}, -1)).item() == 0);
+  // NOLINTEND(bugprone-use-after-move)
+}
+
+TEST_CASE("nn: null pointers, empty functions and circles are refused where they are taken") {
+  CHECK_THROWS_AS(nn::AnyModule(std::shared_ptr<const nn::Module>()), ValueError);
+  CHECK_THROWS_AS(nn::CallObserver(nn::CallObserver::Callback()), ValueError);
+  nn::Sequential a, b;
+  CHECK_THROWS_AS(a.append(a), ValueError);
+  b.append(a);
+  CHECK_THROWS_AS(a.append(b), ValueError);
+  CHECK(a.size() == 0);
+  CHECK(b(ones({1})).item() == 1);
+}
+
 TEST_CASE("nn: a copy is a handle to the same layer") {
   const nn::Linear layer(3, 2);
   const nn::Linear same = layer;

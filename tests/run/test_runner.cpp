@@ -130,6 +130,14 @@ TEST_CASE("run: a compiled function reads variables at each call and updates the
   CHECK(f.traced() == 1);
 }
 
+TEST_CASE("run: an empty function is not compiled, and what was not compiled is not run") {
+  CHECK_THROWS_AS(compile(nullptr), ValueError);
+  CompiledFunction nothing;
+  CHECK_THROWS_AS(nothing({}), ValueError);
+  CHECK_THROWS_AS(nothing.plan({}), ValueError);
+  CHECK_THROWS_AS(nothing.profile({}), ValueError);
+}
+
 TEST_CASE("run: nothing, scalars and empty tensors") {
   eval(std::vector<Tensor>{});
   CHECK(scalar(4).item() == 4);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -77,7 +78,7 @@ TEST_CASE("trainer: a run stopped inside an epoch and resumed ends with the same
     const TestFolder folder;
     {
       toy::Session first(3);
-      const auto stopper = share<StopAt>(stop_at);
+      const auto stopper = std::make_shared<StopAt>(stop_at);
       TrainOptions o = options(folder / "run");
       o.callbacks = {stopper};
       o.stop = [stopper] { return stopper->stop; };
@@ -155,7 +156,7 @@ TEST_CASE("trainer: a folder that holds a run, is in use or cannot be made is re
   };
   TrainOptions o = options(folder / "other");
   o.epochs = 1;
-  o.callbacks = {share<SecondRun>(folder / "other")};
+  o.callbacks = {std::make_shared<SecondRun>(folder / "other")};
   toy::Session().fit(o);
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("trainer: a damaged newest checkpoint is passed over, torn log lines a
   {
     toy::Session first(3);
     TrainOptions o = options(folder / "run");
-    const auto stopper = share<StopAt>(40);
+    const auto stopper = std::make_shared<StopAt>(40);
     o.callbacks = {stopper};
     o.stop = [stopper] { return stopper->stop; };
     first.fit(o);
@@ -213,7 +214,7 @@ TEST_CASE("trainer: early stopping, and the best weights are kept") {
     CAPTURE(on_disk);
     const TestFolder folder;
     toy::Session s(0, 16, 0.05);
-    const auto spoiler = share<Spoiler>(s.net);
+    const auto spoiler = std::make_shared<Spoiler>(s.net);
     TrainOptions o = options(on_disk ? folder / "run" : "");
     o.epochs = 40;
     o.schedule = "constant";
@@ -284,7 +285,7 @@ TEST_CASE(
     }
     std::int64_t planned = -1;
   };
-  const auto count = share<Count>();
+  const auto count = std::make_shared<Count>();
   o.callbacks = {count};
   s.fit(o);
   CHECK(count->planned == 0);
@@ -301,6 +302,9 @@ TEST_CASE("trainer: limits of steps, options outside their range") {
   CHECK_THROWS_AS(toy::Session().fit({.epochs = 0}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.schedule = "never"}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.resume = true}), ValueError);
+  CHECK_THROWS_AS(toy::Session().fit({.callbacks = {nullptr}}), ValueError);
+  const auto without_loss = [&] { train::Trainer(s.net, nn::Loss(), s.optimizer, options()); };
+  CHECK_THROWS_AS(without_loss(), ValueError);
 }
 
 TEST_CASE("steps in a launch: as many as fill four milliseconds, a power of two up to 32") {

@@ -15,7 +15,7 @@ namespace toy {
 
 using namespace tenon;
 
-inline Shared<data::Dataset> points(std::int64_t count, std::uint64_t seed) {
+inline std::shared_ptr<data::Dataset> points(std::int64_t count, std::uint64_t seed) {
   Generator g(seed);
   const Tensor x = rand({count, 2}, DType::Float32, &g) * 2 - 1;
   const Tensor quadrant =
