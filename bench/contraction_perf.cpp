@@ -15,8 +15,8 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/engines/contraction_engine.h"
-#include "cuda/engines/conv_engine.h"
+#include "cuda/engines/convolutions/conv_engine.h"
+#include "cuda/engines/products/native_engine.h"
 
 using namespace tenon;
 
@@ -213,7 +213,7 @@ std::vector<Candidate> candidates(const Problem& p, const cuda::Target& target) 
       continue;
     }
     if (one.name == "native") {
-      const auto form = cuda::contraction_form(p.region.contraction, p.values);
+      const auto form = cuda::contraction_form(p.region, p.values);
       const auto config = cuda::choose_config(p.region.contraction, form);
       one.name += " " + describe(config.tile, config.splits);
     }
@@ -226,7 +226,7 @@ std::vector<Candidate> candidates(const Problem& p, const cuda::Target& target) 
           {"  " + config_name(config), cuda::prepare_conv(p.region, p.values, target, config)});
     return all;
   }
-  const auto form = cuda::contraction_form(p.region.contraction, p.values);
+  const auto form = cuda::contraction_form(p.region, p.values);
   for (const cuda::GemmTile& tile : cuda::gemm_tiles(math_of(p.region.contraction))) {
     const std::int64_t tiles =
         ((form.problem.m + tile.m - 1) / tile.m) * ((form.problem.n + tile.n - 1) / tile.n);

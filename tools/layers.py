@@ -36,6 +36,19 @@ MATRIX = {
     "report": ["train:train/records.h", "io", "base"],
 }
 
+# Rooms inside a room: folder: the folders beside it that it may include. Files of the parent itself may include them all.
+INNER = {
+    "src/cuda/engines": {
+        "launch": [],  # what all launches share: words of texts and arguments, counters
+        "model": [],  # how long things take
+        "maps": ["launch", "model"],  # the printer of element-wise work, sweeps and epilogues
+        "opaque": ["launch"],  # pooling and movement
+        "products": ["maps", "launch", "model"],  # native, simt, wgmma
+        "convolutions": ["products", "maps", "launch", "model"],
+        "vendor": ["products", "maps", "launch", "model"],  # cuBLASLt, cuDNN
+    },
+}
+
 # Public headers whose room is not their own name. Every other include/tenon/X.h belongs to room X.
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "pointer": "base",
@@ -148,7 +161,9 @@ class Tree:
             if not target.startswith("include/") and other != room:
                 self.problems.append(f"{where}: {room} includes {included} of room '{other}';"
                                      " it may include public headers (<tenon/…>) only")
-        elif room != "umbrella" and other != room:
+        elif other == room:
+            self.check_inner(name, where, target)
+        elif room != "umbrella":
             self.room_edges.setdefault((room, other), where)
             allowed = MATRIX[room]
             if other not in allowed and f"{other}:{included}" not in allowed:
@@ -157,6 +172,19 @@ class Tree:
                                      " value from a room above")
         if name.startswith("include/") and not target.startswith("include/"):
             self.problems.append(f"{where}: a public header includes {included}, which is not installed")
+
+    def check_inner(self, name, where, target):
+        for folder, matrix in INNER.items():
+            if not name.startswith(folder + "/"):
+                continue
+            inner, other = (each.removeprefix(folder + "/").split("/")[0] for each in (name, target))
+            if "/" not in name.removeprefix(folder + "/") or not target.startswith(folder + "/") or inner == other:
+                continue  # the parent's own file, or another room's, or its own
+            if inner not in matrix:
+                self.problems.append(f"{where}: there is no room '{inner}' in {folder}; add it to INNER in tools/layers.py")
+            elif other not in matrix[inner]:
+                self.problems.append(f"{where}: room '{inner}' of {folder} may not include {target} of '{other}'"
+                                     f" (allowed: {', '.join(matrix[inner]) or 'nothing'})")
 
     def check_device(self, where, included, target):
         allowed = included in DEVICE_FOREIGN if target is None else any(target.startswith(each) for each in DEVICE_FOLDERS)
@@ -219,6 +247,12 @@ PLANTED = [
     ({"src/cuda/kernels/a.cuh": "#include <cstdint>\n"}, "device code may not include cstdint"),
     ({"src/cuda/kernels/a.cu": '#include "base/b.h"\n', "src/base/b.h": ""}, "device code may not include base/b.h"),
     ({"src/cuda/engines/a.cpp": '#include "cuda/kernels/b.cuh"\n#include <cudnn.h>\n', "src/cuda/kernels/b.cuh": ""}, None),
+    ({"src/cuda/engines/maps/a.cpp": '#include "cuda/engines/launch/b.h"\n', "src/cuda/engines/launch/b.h": "",
+      "src/cuda/engines/c.cpp": '#include "cuda/engines/maps/d.h"\n', "src/cuda/engines/maps/d.h": ""}, None),
+    ({"src/cuda/engines/launch/a.cpp": '#include "cuda/engines/maps/b.h"\n', "src/cuda/engines/maps/b.h": ""},
+     "room 'launch' of src/cuda/engines may not include"),
+    ({"src/cuda/engines/attic/a.cpp": '#include "cuda/engines/maps/b.h"\n', "src/cuda/engines/maps/b.h": ""},
+     "there is no room 'attic' in src/cuda/engines"),
     ({"src/cuda/a.cpp": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'cuda' may not include"),
     ({"src/run/a.cpp": "#include <cudnn.h>\n"}, "may be included in src/cuda only"),
     ({"src/cuda/device/a.h": "#include <cublasLt.h>\n"}, "slow to parse"),
@@ -244,6 +278,8 @@ def self_test():
             sys.exit(f"layers.py: the cycle in {cycle} was not found")
     law = Tree(pathlib.Path("."))
     law.check_cycles({room: [each.split(":")[0] for each in allowed] for room, allowed in MATRIX.items()}, "rooms")
+    for folder, matrix in INNER.items():
+        law.check_cycles(matrix, f"rooms in {folder}")
     if law.problems:
         sys.exit(f"layers.py: the matrix itself has a {law.problems[0]}")
     print(f"layers.py: {len(PLANTED)} planted trees judged rightly; the matrix has no cycle")

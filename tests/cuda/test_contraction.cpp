@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "../cpu/region_builders.h"
-#include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/products/native_engine.h"
 #include "device_check.h"
 
 using namespace tenon;

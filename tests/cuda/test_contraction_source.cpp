@@ -8,7 +8,7 @@
 
 #include "compiler.h"
 #include "cpu/region_check.h"
-#include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/products/native_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 

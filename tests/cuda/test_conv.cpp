@@ -9,7 +9,7 @@
 
 #include "../cpu/region_builders.h"
 #include "compiler.h"
-#include "cuda/engines/conv_engine.h"
+#include "cuda/engines/convolutions/conv_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/jit.h"
 #include "cuda/jit/nvrtc.h"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "../cpu/region_builders.h"
-#include "cuda/engines/map_engine.h"
+#include "cuda/engines/maps/map_engine.h"
 #include "device_check.h"
 
 using namespace tenon;

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "cuda/engines/map_engine.h"
+#include "cuda/engines/maps/map_engine.h"
 #include "device_check.h"
 
 using namespace tenon;

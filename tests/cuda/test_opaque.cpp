@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/engines/opaque_engine.h"
+#include "cuda/engines/opaque/opaque_engine.h"
 #include "device_check.h"
 
 using namespace tenon;

@@ -14,7 +14,7 @@
 #include "compiler.h"
 #include "cpu/region_builders.h"
 #include "cuda/cuda.h"
-#include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/products/native_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 #include "device_check.h"

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "../cpu/region_builders.h"
-#include "cuda/engines/contraction_engine.h"
-#include "cuda/engines/conv_config.h"
-#include "cuda/engines/conv_engine.h"
-#include "cuda/engines/simt_engine.h"
-#include "cuda/engines/wgmma_engine.h"
+#include "cuda/engines/convolutions/conv_config.h"
+#include "cuda/engines/convolutions/conv_engine.h"
+#include "cuda/engines/products/native_engine.h"
+#include "cuda/engines/products/simt_engine.h"
+#include "cuda/engines/products/wgmma_engine.h"
 #include "device_check.h"
 #include "plan/fuse.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "compiler.h"
-#include "cuda/engines/simt_engine.h"
+#include "cuda/engines/products/simt_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 #include "device_check.h"

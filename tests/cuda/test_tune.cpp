@@ -15,7 +15,7 @@
 
 #include "../cpu/region_builders.h"
 #include "../io/folder.h"
-#include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/products/native_engine.h"
 #include "device_check.h"
 #include "run/tune.h"
 

@@ -14,10 +14,11 @@
 #include <tenon/error.h>
 
 #include "../cpu/region_builders.h"
-#include "cuda/engines/cublaslt_engine.h"
-#include "cuda/engines/cublaslt_shape.h"
-#include "cuda/engines/cudnn_engine.h"
-#include "cuda/engines/vendor_parts.h"
+#include "cuda/engines/products/conversions.h"
+#include "cuda/engines/products/matrix_shape.h"
+#include "cuda/engines/vendor/cublaslt_engine.h"
+#include "cuda/engines/vendor/cudnn_engine.h"
+#include "cuda/engines/vendor/vendor_parts.h"
 #include "device_check.h"
 
 using namespace tenon;
@@ -82,10 +83,10 @@ void add_epilogue(DeviceCheck& t, const Shape& space) {
 // ---- Without a card ---------------------------------------------------------------------------
 
 TEST_CASE("vendor: cuBLASLt takes strides with one contiguous axis") {
-  cuda::LtShape s;
+  cuda::MatrixShape s;
   std::string why;
   DeviceCheck t = product(5, 6, 7);
-  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(cuda::matrix_shape(t.region.contraction, s, &why));
   CHECK(s.m == 5);
   CHECK(s.n == 6);
   CHECK(s.k == 7);
@@ -94,25 +95,25 @@ TEST_CASE("vendor: cuBLASLt takes strides with one contiguous axis") {
   CHECK(s.b.rows.outer_stride == 6);
 
   t.region.contraction.a = transposed({5, 7});
-  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(cuda::matrix_shape(t.region.contraction, s, &why));
   CHECK_FALSE(s.a.plain);
   CHECK(s.a.rows.inner == 5);
   CHECK(s.a.rows.outer_stride == 5);
 
   t.region.contraction.a.stride[0] = 2;
   t.region.contraction.a.stride[1] = 14;
-  CHECK_FALSE(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK_FALSE(cuda::matrix_shape(t.region.contraction, s, &why));
   CHECK(why == "an operand without a contiguous axis");
-  CHECK_FALSE(cuda::lt_shape(product(5, 6, 0).region.contraction, s, &why));
+  CHECK_FALSE(cuda::matrix_shape(product(5, 6, 0).region.contraction, s, &why));
   CHECK(why == "an empty product");
 }
 
 TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
-  cuda::LtShape s;
+  cuda::MatrixShape s;
   std::string why;
   const Shape a{2, 3, 4, 5}, b{2, 3, 5, 6}, out{2, 3, 4, 6};
   DeviceCheck t = contraction(Op::Matmul, a, natural(a), b, natural(b), out, kFp32);
-  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(cuda::matrix_shape(t.region.contraction, s, &why));
   CHECK(s.batch == 6);
   CHECK(s.a.rows.batch_stride == 20);
   CHECK(s.b.rows.batch_stride == 30);
@@ -120,13 +121,13 @@ TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
   View& right = t.region.contraction.b;  // the same matrix for all
   right.stride[0] = right.stride[1] = 0;
   s = {};
-  CHECK(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK(cuda::matrix_shape(t.region.contraction, s, &why));
   CHECK(s.batch == 1);
   CHECK(s.m == 24);
 
   right.stride[1] = 30;
   s = {};
-  CHECK_FALSE(cuda::lt_shape(t.region.contraction, s, &why));
+  CHECK_FALSE(cuda::matrix_shape(t.region.contraction, s, &why));
   CHECK(why == "several batch axes");
 }
 
@@ -237,19 +238,19 @@ TEST_CASE("vendor: an epilogue after the call") {
 
 TEST_CASE("vendor: operands converted before the call") {
   if (!DeviceCheck::can_run()) return;
-  const auto check = [](cuda::VendorRows rows, std::int64_t elements, DType from, DType to) {
+  const auto check = [](cuda::MatrixRows rows, std::int64_t elements, DType from, DType to) {
     DeviceCheck t;
     const ValueId x = t.leaf(from, {elements});
-    const cuda::VendorCast cast(cuda::target_of(0), rows, from, to);
+    const cuda::RowCast cast(cuda::target_of(0), rows, from, to);
     const auto item = static_cast<std::int64_t>(item_size(to));
     const ValueId y = t.output(to, {static_cast<std::int64_t>(cast.bytes()) / item});
     struct Run final : Kernel {
-      Run(const cuda::VendorCast& c, ValueId from_id, ValueId to_id)
+      Run(const cuda::RowCast& c, ValueId from_id, ValueId to_id)
           : cast(c), in(from_id), out(to_id) {}
       void run(const Binding& binding) const override {
         cast.run(binding.stream, binding.values[in], binding.values[out]);
       }
-      const cuda::VendorCast& cast;
+      const cuda::RowCast& cast;
       ValueId in, out;
     };
     const auto bytes = t.run_on_card(Run(cast, x, y))[0];
@@ -259,7 +260,7 @@ TEST_CASE("vendor: operands converted before the call") {
       return static_cast<float>(reinterpret_cast<const float16*>(memory)[i]);
     };
     int wrong = 0;
-    const cuda::VendorRows& to_rows = cast.result();
+    const cuda::MatrixRows& to_rows = cast.result();
     for (std::int64_t z = 0; z < rows.batch; ++z)
       for (std::int64_t o = 0; o < rows.outer; ++o)
         for (std::int64_t i = 0; i < rows.inner; ++i) {
@@ -285,22 +286,22 @@ TEST_CASE("vendor: operands converted before the call") {
 TEST_CASE("vendor: operands turned before the call") {
   if (!DeviceCheck::can_run()) return;
   bool tf32 = false;  // in turn with as it is
-  for (const cuda::VendorRows& rows : {cuda::VendorRows{0, 1, 1, 1, 0, 1},
+  for (const cuda::MatrixRows& rows : {cuda::MatrixRows{0, 1, 1, 1, 0, 1},
                                        {0, 1, 70, 132, 0, 132},
                                        {0, 1, 66, 132, 0, 132},
                                        {8, 1, 65, 64, 0, 68},
                                        {3, 1, 130, 67, 0, 71}}) {
     DeviceCheck t;
     const ValueId x = t.leaf(F, {rows.offset + rows.outer * rows.outer_stride});
-    const cuda::VendorTurn turn(cuda::target_of(0), rows, tf32 = !tf32);
+    const cuda::RowTurn turn(cuda::target_of(0), rows, tf32 = !tf32);
     const ValueId y = t.output(F, {static_cast<std::int64_t>(turn.bytes()) / 4});
     struct Run final : Kernel {
-      Run(const cuda::VendorTurn& c, ValueId from_id, ValueId to_id)
+      Run(const cuda::RowTurn& c, ValueId from_id, ValueId to_id)
           : turn(c), in(from_id), out(to_id) {}
       void run(const Binding& binding) const override {
         turn.run(binding.stream, binding.values[in], binding.values[out]);
       }
-      const cuda::VendorTurn& turn;
+      const cuda::RowTurn& turn;
       ValueId in, out;
     };
     const auto bytes = t.run_on_card(Run(turn, x, y))[0];

@@ -2,8 +2,8 @@
 // libraries' tables where they can be loaded.
 #include <doctest/doctest.h>
 
-#include "cuda/engines/cublaslt_api.h"
-#include "cuda/engines/cudnn_api.h"
+#include "cuda/engines/vendor/cublaslt_api.h"
+#include "cuda/engines/vendor/cudnn_api.h"
 
 namespace ours = tenon::cuda;
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "compiler.h"
-#include "cuda/engines/wgmma_config.h"
-#include "cuda/engines/wgmma_engine.h"
+#include "cuda/engines/products/wgmma_config.h"
+#include "cuda/engines/products/wgmma_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 #include "device_check.h"

@@ -28,7 +28,7 @@ def composite(name, family):
 
 def element_wise(name, family):
     return ("element-wise primitive", name, rf"\b{name}\b", LIBRARY,
-            [*LANGUAGE, f"src/ops/{family}.cpp", *CPU_TABLES, "src/cuda/engines/print_code.cpp"])
+            [*LANGUAGE, f"src/ops/{family}.cpp", *CPU_TABLES, "src/cuda/engines/maps/print_code.cpp"])
 
 
 def heavy(name, family, *engines):
@@ -50,9 +50,9 @@ CLAIMS = [
     element_wise("Log1p", "unary"),
     element_wise("Erf", "unary"),
     heavy("MaxPool2d", "pool", "src/cpu/engines/reference_opaque.cpp", "src/cpu/engines/reference_pool.cpp",
-          "src/cuda/engines/opaque_engine.cpp", "src/cuda/engines/opaque_pool.cpp"),
-    heavy("AvgPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque_pool.cpp"),
-    heavy("Pad", "movement", "src/cpu/engines/reference_opaque.cpp", "src/cuda/engines/opaque_movement.cpp"),
+          "src/cuda/engines/opaque/opaque_engine.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
+    heavy("AvgPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
+    heavy("Pad", "movement", "src/cpu/engines/reference_opaque.cpp", "src/cuda/engines/opaque/opaque_movement.cpp"),
     engine("contraction_engine"),
     engine("map_engine"),
     engine("opaque_engine"),

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../cpu/region_check.h"
-#include "cuda/engines/map_engine.h"
+#include "cuda/engines/maps/map_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
 

@@ -15,7 +15,7 @@
 
 #include "../io/folder.h"
 #include "cuda/cuda.h"
-#include "cuda/engines/contraction_engine.h"
+#include "cuda/engines/products/native_engine.h"
 #include "plan/schedule.h"
 #include "run/tune.h"
 

@@ -8,7 +8,7 @@
 #include "cuda/cuda.h"
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
-#include "cuda/engines/opaque_kernels.h"
+#include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {

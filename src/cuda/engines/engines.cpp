@@ -2,16 +2,16 @@
 #include <vector>
 
 #include "cuda/cuda.h"
-#include "cuda/engines/contraction_engine.h"
-#include "cuda/engines/conv_engine.h"
-#include "cuda/engines/cublaslt_engine.h"
-#include "cuda/engines/cudnn_engine.h"
-#include "cuda/engines/fill_engine.h"
-#include "cuda/engines/map_engine.h"
-#include "cuda/engines/opaque_engine.h"
-#include "cuda/engines/per_target.h"
-#include "cuda/engines/simt_engine.h"
-#include "cuda/engines/wgmma_engine.h"
+#include "cuda/engines/convolutions/conv_engine.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/maps/fill_engine.h"
+#include "cuda/engines/maps/map_engine.h"
+#include "cuda/engines/opaque/opaque_engine.h"
+#include "cuda/engines/products/native_engine.h"
+#include "cuda/engines/products/simt_engine.h"
+#include "cuda/engines/products/wgmma_engine.h"
+#include "cuda/engines/vendor/cublaslt_engine.h"
+#include "cuda/engines/vendor/cudnn_engine.h"
 
 namespace tenon::cuda {
 namespace {

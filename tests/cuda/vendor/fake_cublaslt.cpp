@@ -6,7 +6,7 @@
 // many algorithms as it is asked for.
 #include <cstring>
 
-#include "cuda/engines/cublaslt_api.h"
+#include "cuda/engines/vendor/cublaslt_api.h"
 #include "elements.h"
 
 #define TENON_EXPORT extern "C" __attribute__((visibility("default")))

@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "cuda/engines/cudnn_api.h"
+#include "cuda/engines/vendor/cudnn_api.h"
 #include "elements.h"
 
 #define TENON_EXPORT extern "C" __attribute__((visibility("default")))

@@ -1,0 +1,228 @@
+// A small model of a kernel's time, in cycles of one multiprocessor of 132, chooses tile and share.
+#include "cuda/engines/convolutions/conv_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/index.h"
+#include "base/str.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+// m, n, threads, thread_m, thread_n.
+constexpr ConvTile kPatchTiles[] = {
+    {16, 48, 256, 16, 48},  {16, 64, 256, 16, 32},  {16, 128, 256, 16, 32}, {32, 64, 256, 32, 32},
+    {32, 128, 256, 32, 32}, {32, 192, 256, 32, 48}, {32, 256, 256, 32, 32}, {64, 64, 256, 32, 32},
+    {64, 128, 256, 32, 32}, {16, 256, 256, 16, 32}, {32, 128, 512, 32, 32}, {64, 128, 512, 32, 32},
+    {32, 256, 512, 32, 32}, {32, 192, 512, 16, 48}, {16, 128, 512, 16, 32}, {16, 64, 512, 16, 32},
+};
+constexpr ConvTile kGradientTiles[] = {
+    {16, 64, 256, 16, 64},  {32, 32, 256, 32, 32},  {32, 96, 384, 32, 48},
+    {32, 144, 384, 32, 48}, {32, 288, 384, 32, 48}, {16, 224, 256, 16, 112},
+    {64, 144, 384, 32, 48}, {64, 64, 256, 32, 32},  {32, 224, 256, 32, 112},
+};
+
+constexpr double kStart = 1500;                   // a launch
+constexpr double kLatency = 700;                  // a round of loads
+constexpr double kBytes = 40;                     // a cycle, from the second-level cache
+constexpr std::int64_t kSharedBytes = 99 * 1024;  // of a block: what every card since 8.0 has
+constexpr std::int64_t kSharedOfAll = 220 * 1024;
+
+double real(std::int64_t x) { return static_cast<double>(x); }
+
+int groups_of(const ConvTile& t) {
+  return t.threads / (32 * (t.m / t.thread_m) * (t.n / t.thread_n));
+}
+std::int64_t sums_bytes(const ConvTile& t) { return 4ll * groups_of(t) * t.m * (t.n + 8); }
+
+std::int64_t patch_units(const ConvShape& s, const ConvConfig& c) {
+  return c.images * s.reach(s.rows, c.rows) * s.reach(s.columns, c.columns);
+}
+
+/// Cycles of one block: what it keeps a multiprocessor busy with, and what it waits for.
+struct Work {
+  double busy = 0, waits = 0;
+
+  /// `units` of shared memory filled, each from `elements` loads of one number.
+  void stage(double units, double elements, double threads) {
+    busy += units / 32 * (elements * 3 + 25) / 4 * 1.2 + units * elements * 4 / kBytes / 2;
+    waits += kLatency * std::ceil(units / threads / 4);
+  }
+  /// Slices of k of all warps.
+  void multiply(double slices, const ConvTile& t) {
+    const double warps = real(t.m) / t.thread_m * (real(t.n) / t.thread_n);
+    const double fragments = t.thread_m / 16.0 + t.thread_n / 16.0;
+    const double products = t.m / 16.0 * (t.n / 8.0);
+    busy += slices * std::max(products * 0.8, warps * fragments * 4);
+    waits += slices / groups_of(t) * 60;
+  }
+  void finish(double items, double bytes, double threads) {
+    busy += items / 32 * 40 / 4 + bytes / kBytes;
+    waits += kLatency * std::ceil(items / threads / 4) + kLatency / 2;
+  }
+  double of_all(double blocks, double resident) const {
+    const double share = std::max(1.0, blocks / kModelMultiprocessors);
+    return kStart + std::max(share * busy + waits, std::ceil(share / resident) * (waits + busy));
+  }
+};
+
+double resident_blocks(const ConvConfig& c) {
+  return real(std::max<std::int64_t>(
+      1, std::min<std::int64_t>({kSharedOfAll / (c.shared_bytes + 1024), 512 / c.tile.threads})));
+}
+
+// ---- Convolutions ------------------------------------------------------------------------------
+
+bool fits(const ConvShape& s, ConvConfig& c) {
+  const std::int64_t units = c.chunk * s.taps();
+  const std::int64_t table = (units + 4) / 4;
+  const std::int64_t staged =
+      table + patch_units(s, c) * conv_patch_pitch(c) + c.tile.m * conv_row_pitch(s, c);
+  c.shared_bytes = std::max(staged * 16, sums_bytes(c.tile));
+  return c.shared_bytes <= kSharedBytes;
+}
+
+double cycles(const ConvShape& s, const ConvConfig& c) {
+  const double chunks = real(divide_up(s.unit_groups(), c.chunk)), units = real(c.chunk * s.taps());
+  const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
+  Work work;
+  work.stage(c.tile.m * units, elements, c.tile.threads);
+  work.stage(real(patch_units(s, c) * c.chunk), elements, c.tile.threads);
+  work.multiply(std::ceil(units / 2), c.tile);
+  work.busy *= chunks;
+  work.waits *= chunks;
+  const double results = real(c.tile.m) * c.tile.n;
+  work.finish(results / c.store_vector, results * 4, c.tile.threads);
+  const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
+                             divide_up(s.columns.result, c.columns) *
+                             divide_up(power_above(s.images), c.images) * s.groups);
+  return work.of_all(blocks, resident_blocks(c));
+}
+
+void consider(const ConvShape& s, ConvConfig c, std::vector<ConvConfig>& all) {
+  for (c.chunk = s.unit_groups(); !fits(s, c); c.chunk = divide_up(c.chunk, 2))
+    if (c.chunk == 1) return;
+  const std::int64_t pixels = s.rows.result * s.columns.result;
+  const bool whole_rows = c.columns == s.columns.result;
+  c.store_vector = whole_rows && pixels % 4 == 0 && c.rows * c.columns % 4 == 0 ? 4 : 1;
+  c.cycles = cycles(s, c);
+  all.push_back(c);
+}
+
+std::vector<ConvConfig> patch_configs(const ConvShape& s, const ConvTile& tile) {
+  std::vector<ConvConfig> all;
+  ConvConfig c;
+  c.tile = tile;
+  c.columns = std::min<std::int64_t>(s.columns.result, tile.n);
+  for (c.rows = std::min(s.rows.result, tile.n / c.columns); c.rows >= 1; --c.rows) {
+    const bool whole = c.rows == s.rows.result && c.columns == s.columns.result;
+    const std::int64_t most =
+        whole ? std::min(power_above(s.images), tile.n / (c.rows * c.columns)) : 1;
+    for (c.images = 1; c.images <= most; ++c.images) consider(s, c, all);
+  }
+  return all;
+}
+
+// ---- Gradients with respect to filters ---------------------------------------------------------
+
+std::int64_t staged_pixels(const ConvShape& s, const ConvConfig& c) {
+  const std::int64_t slice = 2 * s.vector;
+  return divide_up(c.images * conv_slots(c), slice) * slice;
+}
+
+bool gradient_fits(const ConvShape& s, ConvConfig& c) {
+  const std::int64_t tables = c.tile.n / s.vector / 2 + staged_pixels(s, c) / 4;
+  const std::int64_t staged =
+      tables + patch_units(s, c) * conv_patch_pitch(c) + c.tile.m * conv_row_pitch(s, c);
+  c.shared_bytes = std::max(staged * 16, sums_bytes(c.tile));
+  return c.shared_bytes <= kSharedBytes;
+}
+
+double gradient_cycles(const ConvShape& s, const ConvConfig& c) {
+  const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
+  const double pixels = real(staged_pixels(s, c)),
+               turns = std::ceil(real(c.cells) / real(c.images));
+  Work work;
+  work.stage(real(patch_units(s, c) * c.chunk), elements, c.tile.threads);
+  work.stage(c.tile.m * pixels / 4, c.aligned == 1 ? 6 : 1.5, c.tile.threads);
+  work.multiply(pixels / (2 * s.vector), c.tile);
+  work.busy *= turns;
+  work.waits *= turns;
+  const double results = real(c.tile.m) * c.tile.n;
+  work.finish(results, results * 4, c.tile.threads);
+  const double splits =
+      std::ceil(real(power_above(s.images) * divide_up(s.rows.result, c.rows)) / real(c.cells));
+  const double tiles =
+      real(divide_up(s.filters, c.tile.m) * divide_up(s.unit_groups(), c.chunk) * s.groups);
+  const double sums = real(s.filters * s.groups * s.channels * s.rows.taps * s.columns.taps);
+  const double adding = kStart + 2 * kLatency + splits * sums * 4 / kBytes / kModelMultiprocessors;
+  return work.of_all(tiles * splits, resident_blocks(c)) + adding;
+}
+
+int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
+  for (const int n : {4, 2}) {
+    const std::int64_t parts[] = {c.rows * c.columns, s.rows.result * s.columns.result,
+                                  s.image_stride,     s.filter_stride,
+                                  s.other_offset,     s.other_step};
+    if (std::all_of(std::begin(parts), std::end(parts),
+                    [n](std::int64_t part) { return part % n == 0; }))
+      return n;
+  }
+  return 1;
+}
+
+std::vector<ConvConfig> gradient_configs(const ConvShape& s, const ConvTile& tile) {
+  std::vector<ConvConfig> all;
+  ConvConfig c;
+  c.tile = tile;
+  c.columns = s.columns.result;
+  c.chunk = std::min(s.unit_groups(), tile.n / (s.taps() * s.vector));
+  if (c.chunk == 0) return all;
+  c.chunk = divide_up(s.unit_groups(), divide_up(s.unit_groups(), c.chunk));  // even shares
+  for (std::int64_t bands = 1; bands <= s.rows.result; bands *= 2) {
+    c.rows = divide_up(s.rows.result, bands);
+    c.aligned = pixels_at_once(s, c);
+    for (c.cells = 1; c.cells <= power_above(s.images) * bands; c.cells *= 2)
+      for (c.images = 1; c.images <= std::min<std::int64_t>(c.cells, 32); c.images *= 2) {
+        if (!gradient_fits(s, c)) break;
+        c.cycles = gradient_cycles(s, c);
+        all.push_back(c);
+      }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const ConvTile> conv_tiles(bool filter_gradient) {
+  if (filter_gradient) return kGradientTiles;
+  return kPatchTiles;
+}
+
+std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config) {
+  const std::int64_t units = shape.filter_gradient ? staged_pixels(shape, config) / shape.vector
+                                                   : divide_up(config.chunk * shape.taps(), 2) * 2;
+  return units | 1;
+}
+
+std::vector<ConvConfig> conv_configs(const ConvShape& shape, std::size_t per_tile) {
+  const auto sooner = [](const ConvConfig& a, const ConvConfig& b) { return a.cycles < b.cycles; };
+  std::vector<ConvConfig> all;
+  for (const ConvTile& tile : conv_tiles(shape.filter_gradient)) {
+    auto some = shape.filter_gradient ? gradient_configs(shape, tile) : patch_configs(shape, tile);
+    std::stable_sort(some.begin(), some.end(), sooner);
+    some.resize(std::min(some.size(), per_tile));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  std::stable_sort(all.begin(), all.end(), sooner);
+  return all;
+}
+
+std::string config_name(const ConvConfig& c) {
+  return cat(c.tile.m, "x", c.tile.n, "-", c.tile.threads, " ", c.images, "x", c.rows, "x",
+             c.columns, " ", c.chunk, "/", c.cells);
+}
+
+}  // namespace tenon::cuda

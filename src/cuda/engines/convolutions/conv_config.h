@@ -1,0 +1,49 @@
+// Which part of the work a block of the convolution kernels has: tile, pixels, how many cells are
+// summed before partial results are added. By sizes alone, the number of images rounded up to a
+// power of two, so that another batch size rarely needs another text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/engines/convolutions/conv_shape.h"
+
+namespace tenon::cuda {
+
+/// A block of `threads` has m x n results, a warp thread_m x thread_n.
+struct ConvTile {
+  int m, n, threads, thread_m, thread_n;
+};
+
+struct ConvConfig {
+  ConvTile tile{};
+  // A block's pixels: images x rows x columns. Of a filter gradient: images counts cells at a time.
+  std::int64_t images = 1, rows = 1, columns = 1;
+  std::int64_t chunk = 1;  // groups of units that are staged at a time; of a gradient, of a block
+  std::int64_t cells = 1;  // of a block, of a filter gradient
+  int store_vector = 1;    // neighbours that the epilogue gets at once
+  int aligned = 1;         // pixels of the gradient that can be loaded at once
+  std::int64_t shared_bytes = 0;
+  double cycles = 0;  // expected
+};
+
+std::span<const ConvTile> conv_tiles(bool filter_gradient);
+
+/// The best by the model, best first: at most `per_tile` of each tile. Empty when none fits.
+std::vector<ConvConfig> conv_configs(const ConvShape& shape, std::size_t per_tile);
+/// "32x128-256 1x11x11 4": tile and threads, images x rows x columns, groups of units; "/2": cells.
+std::string config_name(const ConvConfig& config);
+
+/// Units from one row of the filters, or of the gradient, to the next: odd.
+std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config);
+/// Units from a position of a patch to the next: odd.
+inline std::int64_t conv_patch_pitch(const ConvConfig& config) { return config.chunk | 1; }
+/// Slots of a cell for its pixels, of a filter gradient.
+inline std::int64_t conv_slots(const ConvConfig& config) {
+  const std::int64_t item = config.aligned == 1 ? 2 : config.aligned;
+  return (config.rows * config.columns + item - 1) / item * item;
+}
+
+}  // namespace tenon::cuda

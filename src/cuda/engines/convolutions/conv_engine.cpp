@@ -1,0 +1,341 @@
+// From a convolution's region to launches of cuda/kernels/conv_*.cuh: texts, grids, arguments.
+#include "cuda/engines/convolutions/conv_engine.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/words.h"
+#include "cuda/engines/maps/print_code.h"
+#include "cuda/engines/maps/print_map.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+std::uint32_t blocks_of(std::int64_t i) { return static_cast<std::uint32_t>(i); }
+
+/// Beyond this much arithmetic the patches' latency is not what counts.
+constexpr double kMostFlops = 4e9;
+/// Of the compiler: these kernels take it longest.
+constexpr int kEffort = 3;
+
+/// What both kernels' texts have in common.
+std::string config_text(const ConvShape& s, const ConvConfig& c) {
+  constexpr const char* kMath[] = {"Math::Fp32", "Math::Tf32", "Math::Bf16", "Math::F16"};
+  const auto constant = [](const char* name, int value) {
+    return cat("  static constexpr int ", name, " = ", value, ";\n");
+  };
+  const ConvTile& t = c.tile;
+  return cat("\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr Math kMath = ",
+             kMath[static_cast<int>(s.math)],
+             ";\n  static constexpr Kind kPicture = ", stored_kind(s.picture_dtype),
+             ";\n  static constexpr bool kShifts = ", truth(s.shifts),
+             ", kWhole = ", truth(s.whole), ";\n", constant("kM", t.m), constant("kN", t.n),
+             constant("kThreads", t.threads), constant("kThreadM", t.thread_m),
+             constant("kThreadN", t.thread_n));
+}
+
+std::string bounds(const ConvTile& t) { return cat(t.threads, ", ", t.threads <= 256 ? 2 : 1); }
+
+Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& epilogue) {
+  return {"conv_patch",
+          cat("#include \"cuda/kernels/conv_patch.cuh\"\n", epilogue, config_text(s, c),
+              "  static constexpr Kind kFilters = ", stored_kind(s.other_dtype),
+              ";\n  static constexpr bool kRowsFirst = ", truth(s.rows_first),
+              ";\n  static constexpr int kStoreVector = ", c.store_vector,
+              ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
+              ")\nconv_patch(const ConvProblem p, const Epilogue epilogue) {\n  "
+              "TENON_DYNAMIC_SHARED(shared);\n  ConvBlock<Config, Epilogue>(p, epilogue, "
+              "shared).await_and_run();\n}\n"),
+          kEffort};
+}
+
+Source gradient_source(const ConvShape& s, const ConvConfig& c) {
+  return {"conv_gradient",
+          cat("#include \"cuda/kernels/conv_gradient.cuh\"\n", config_text(s, c),
+              "  static constexpr Kind kGradient = ", stored_kind(s.other_dtype),
+              ";\n  static constexpr int kAligned = ", c.aligned,
+              ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
+              ")\nconv_gradient(const ConvGradient p) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
+              "ConvGradientBlock<Config>(p, shared).await_and_run();\n}\n"),
+          kEffort + 1};
+}
+
+Source sum_source(int vector, const std::string& epilogue) {
+  return {"conv_sum",
+          cat("#include \"cuda/kernels/conv_sum.cuh\"\n", epilogue,
+              "\nusing namespace tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+              kFlatThreads, ")\nconv_sum(const ConvSum s, const Epilogue epilogue) {\n",
+              kAwaitKernels, "  __shared__ Floats<", vector, "> shared[", kFlatThreads,
+              "];\n  sum_partials<", vector, ", ", kFlatThreads, ">(s, epilogue, shared);\n}\n")};
+}
+
+/// What both kinds of convolution's steps bind.
+class ConvKernel : public Kernel {
+ public:
+  ConvKernel(const ConvShape& shape, const ConvConfig& config, EpilogueArguments epilogue,
+             std::string title)
+      : shape_(shape), config_(config), epilogue_(std::move(epilogue)), title_(std::move(title)) {}
+
+ protected:
+  const void* picture(const Binding& binding) const {
+    return address(binding, shape_.picture_value, shape_.picture_offset, shape_.picture_dtype);
+  }
+  const void* other(const Binding& binding) const {
+    return address(binding, shape_.other_value, shape_.other_offset, shape_.other_dtype);
+  }
+  std::vector<std::uint64_t> epilogue(const Binding& binding) const {
+    std::vector<std::uint64_t> words;
+    epilogue_.fill(words, binding);
+    return words;
+  }
+
+  ConvPatch patch() const {
+    ConvPatch patch;
+    patch.height = make_divisor(shape_.reach(shape_.rows, config_.rows));
+    patch.width = make_divisor(shape_.reach(shape_.columns, config_.columns));
+    patch.groups = make_divisor(config_.chunk);
+    patch.images = to_int(config_.images);
+    patch.pitch = to_int(conv_patch_pitch(config_));
+    return patch;
+  }
+  ConvTaps taps() const {
+    ConvTaps taps;
+    taps.count = make_divisor(shape_.taps());
+    taps.columns = make_divisor(shape_.shifts ? 1 : shape_.columns.taps);
+    taps.row_step = to_int(shape_.rows.dilation * shape_.reach(shape_.columns, config_.columns));
+    taps.column_step = to_int(shape_.columns.dilation);
+    return taps;
+  }
+
+  const ConvShape shape_;
+  const ConvConfig config_;
+  EpilogueArguments epilogue_;
+  const std::string title_;
+
+ private:
+  const void* address(const Binding& binding, ValueId value, std::int64_t offset,
+                      DType dtype) const {
+    const std::byte* base = binding.values[at(value)];
+    if (config_.aligned > 1 && reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
+      throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
+    return base + offset * static_cast<std::int64_t>(item_size(dtype));
+  }
+};
+
+class PatchKernel final : public ConvKernel {
+ public:
+  PatchKernel(const Region& region, const ConvShape& s, const ConvConfig& c, const Target& target,
+              PrintedEpilogue printed)
+      : ConvKernel(s, c, printed.arguments, region.title) {
+    ConvProblem& p = problem_;
+    p.picture = s.picture;
+    p.filters = s.weights;
+    p.patch = patch();
+    p.taps = taps();
+    p.rows = to_int(s.filters);
+    p.pitch = to_int(conv_row_pitch(s, c));
+    p.picture_step = to_int(s.picture_step);
+    p.filter_step = to_int(s.other_step);
+    ConvRegion& r = p.region;
+    const std::int64_t blocks_m = divide_up(s.filters, c.tile.m),
+                       bands = divide_up(s.rows.result, c.rows),
+                       strips = divide_up(s.columns.result, c.columns);
+    r.blocks_m = make_divisor(blocks_m);
+    r.bands = make_divisor(bands);
+    r.strips = make_divisor(strips);
+    r.pixels = make_divisor(c.rows * c.columns);
+    r.columns = make_divisor(c.columns);
+    r.images = to_int(c.images), r.rows = to_int(c.rows);
+    r.height = to_int(s.rows.result), r.width = to_int(s.columns.result);
+    r.step_rows = to_int(s.rows.step), r.step_columns = to_int(s.columns.step);
+    r.first_row = to_int(s.rows.first), r.first_column = to_int(s.columns.first);
+    grid_ = {blocks_of(blocks_m * bands * strips * divide_up(s.images, c.images)),
+             blocks_of(s.groups), 1};
+    kernel_ = compile(target, patch_source(s, c, printed.code));
+  }
+
+  std::string source() const override { return kernel_->source().text; }
+
+  void run(const Binding& binding) const override {
+    ConvProblem p = problem_;
+    p.picture.data = picture(binding);
+    p.filters.data = other(binding);
+    std::vector<std::uint64_t> words = epilogue(binding);
+    void* params[] = {&p, words.data()};
+    kernel_->launch(binding.stream, grid_, {blocks_of(config_.tile.threads), 1, 1},
+                    blocks_of(config_.shared_bytes), params);
+  }
+
+ private:
+  ConvProblem problem_;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+class GradientKernel final : public ConvKernel {
+ public:
+  GradientKernel(const Region& region, const ConvShape& s, const ConvConfig& c,
+                 const Target& target, PrintedEpilogue printed)
+      : ConvKernel(s, c, printed.arguments, region.title) {
+    describe(s, c);
+    const std::int64_t rows = s.filters * s.groups, columns = problem_.result_columns;
+    const int vector = columns % 4 == 0 ? 4 : 1;
+    sum_.items = to_int(rows * columns / vector);
+    sum_.columns = make_divisor(columns / vector);
+    sum_.splits = to_int(grid_.y);
+    while (sum_.runs < 16 && sum_.runs * 16 <= sum_.splits && sum_.items * sum_.runs < 65536)
+      sum_.runs *= 2;
+    sum_grid_.x = blocks_of(divide_up(sum_.items, kFlatThreads / sum_.runs));
+    workspace_bytes = at(sum_.splits * rows * columns) * sizeof(float);
+    epilogue_.reserve(sum_grid_.x, workspace_bytes);
+    kernel_ = compile(target, gradient_source(s, c));
+    adder_ = compile(target, sum_source(vector, printed.code));
+  }
+
+  std::string source() const override {
+    return cat(kernel_->source().text, kNextLaunch, adder_->source().text);
+  }
+
+  void run(const Binding& binding) const override {
+    ConvGradient p = problem_;
+    p.picture.data = picture(binding);
+    p.data = other(binding);
+    p.partials = reinterpret_cast<float*>(binding.workspace);
+    void* params[] = {&p};
+    kernel_->launch(binding.stream, grid_, {blocks_of(config_.tile.threads), 1, 1},
+                    blocks_of(config_.shared_bytes), params);
+    ConvSum sum = sum_;
+    sum.partials = p.partials;
+    std::vector<std::uint64_t> words = epilogue(binding);
+    void* sum_params[] = {&sum, words.data()};
+    adder_->launch(binding.stream, sum_grid_, {kFlatThreads, 1, 1}, 0, sum_params);
+  }
+
+ private:
+  void describe(const ConvShape& s, const ConvConfig& c) {
+    ConvGradient& p = problem_;
+    p.picture = s.picture;
+    p.patch = patch();
+    p.taps = taps();
+    p.image_stride = to_int(s.image_stride), p.filter_stride = to_int(s.filter_stride);
+    const std::int64_t blocks_m = divide_up(s.filters, c.tile.m),
+                       bands = divide_up(s.rows.result, c.rows);
+    p.blocks_m = make_divisor(blocks_m);
+    p.bands = make_divisor(bands);
+    p.slots = make_divisor(conv_slots(c));
+    p.columns = make_divisor(s.columns.result);
+    p.rows_of_band = to_int(c.rows), p.height = to_int(s.rows.result);
+    p.cells = to_int(c.cells), p.cells_in_all = to_int(s.images * bands);
+    p.pitch = to_int(conv_row_pitch(s, c));
+    p.step_rows = to_int(s.rows.step), p.step_columns = to_int(s.columns.step);
+    p.first_row = to_int(s.rows.first), p.first_column = to_int(s.columns.first);
+    p.filters = to_int(s.filters);
+    const std::int64_t taps = s.rows.taps * s.columns.taps;
+    p.group_columns = to_int(s.shifts ? taps : taps * s.vector);
+    p.tap_columns = to_int(s.shifts ? s.columns.taps : 1);
+    p.element_columns = to_int(s.shifts ? 1 : taps);
+    p.result_columns = to_int(s.channels * taps);
+    p.result_rows = to_int(s.filters * s.groups);
+    p.picture_step = to_int(s.picture_step), p.filter_step = to_int(s.other_step);
+    grid_ = {blocks_of(blocks_m * divide_up(s.unit_groups(), c.chunk)),
+             blocks_of(divide_up(p.cells_in_all, c.cells)), blocks_of(s.groups)};
+  }
+
+  ConvGradient problem_;
+  ConvSum sum_;
+  Grid grid_, sum_grid_;
+  std::shared_ptr<const CompiledKernel> kernel_, adder_;
+};
+
+/// Null, or why not.
+const char* conv_refusal(const Region& region, std::span<const Value> values) {
+  ConvShape shape;
+  if (const char* why = conv_shape(region, values, shape)) return why;
+  if (shape.flops() > kMostFlops) return "too large a convolution";
+  if (conv_configs(shape, 1).empty()) return "its patches do not fit on chip";
+  if (shape.images * shape.rows.result > 65535 || shape.groups > 65535) return "too many pieces";
+  return nullptr;
+}
+
+class ConvEngine final : public Engine {
+ public:
+  explicit ConvEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "conv"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = conv_refusal(region, values);
+    if (reason != nullptr && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  bool takes_reductions(const Region& region, std::span<const Value>,
+                        std::string* why) const override {
+    *why = "reduces gradients of filters only";
+    return region.contraction.op == Op::Conv2dWeightGrad;
+  }
+
+  int preference(const Region& region) const override {
+    return region.kind == RegionKind::Contraction && region.contraction.op != Op::Matmul ? 1 : 0;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int threads) const override {
+    return prepare_as({}, region, values, threads);
+  }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    std::vector<std::string> names;
+    for (const ConvConfig& config : configs_of(region, values, 2)) {
+      if (names.size() < kWorthTiming) names.push_back(config_name(config));
+    }
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    for (const ConvConfig& config : configs_of(region, values, configuration.empty() ? 1 : kAll))
+      if (configuration.empty() || config_name(config) == configuration)
+        return prepare_conv(region, values, target_, config);
+    throw NotSupported(
+        cat("the engine conv has no configuration ", configuration, " for ", region.title));
+  }
+
+ private:
+  static constexpr std::size_t kWorthTiming = 12, kAll = 1 << 20;
+
+  static std::vector<ConvConfig> configs_of(const Region& region, std::span<const Value> values,
+                                            std::size_t per_tile) {
+    ConvShape shape;
+    if (const char* why = conv_shape(region, values, shape))
+      throw InternalError(cat("conv: ", why));
+    return conv_configs(shape, per_tile);
+  }
+
+  const Target target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_conv(const Region& region, std::span<const Value> values,
+                                     const Target& target, const ConvConfig& config) {
+  ConvShape shape;
+  if (const char* reason = conv_shape(region, values, shape))
+    throw InternalError(cat("conv: ", reason));
+  PrintedEpilogue printed = print_epilogue(region, values, target);
+  if (shape.filter_gradient)
+    return std::make_unique<GradientKernel>(region, shape, config, target, std::move(printed));
+  return std::make_unique<PatchKernel>(region, shape, config, target, std::move(printed));
+}
+
+const Engine& conv_engine(const Target& target) { return per_target<ConvEngine>(target); }
+
+}  // namespace tenon::cuda

@@ -1,0 +1,59 @@
+// A convolution or one of its gradients as the kernels on patches see it (conv_args.cuh): geometry
+// as numbers, patterns as flags. No tiles, no text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cuda/engines/products/native_config.h"
+#include "cuda/kernels/conv_args.cuh"
+#include "plan/region.h"
+
+namespace tenon::cuda {
+
+/// What the kernels take as an int: sizes that ConvShape has checked.
+inline int to_int(std::int64_t i) { return static_cast<int>(i); }
+
+/// A window along one axis of the picture.
+struct ConvAxis {
+  std::int64_t picture = 0, result = 0, taps = 0;
+  std::int64_t step = 1, dilation = 1, first = 0;  // first: coordinate of result 0's tap 0
+};
+
+struct ConvShape {
+  GemmMath math = GemmMath::Bf16;
+  bool filter_gradient = false;
+  bool shifts = false;      // units hold the taps of a row
+  bool whole = false;       // no unit ends early
+  bool rows_first = false;  // filters: neighbouring filters are nearer than neighbouring groups
+  int vector = 8;           // elements of a unit
+  std::int64_t images = 0, groups = 1;  // of the convolution
+  std::int64_t filters = 0;             // rows of the result, of one group
+  std::int64_t channels = 0;            // of the picture, of one group
+  ConvAxis rows, columns;
+  // picture: the one that has patches. other: filters, or the gradient of the result.
+  ValueId picture_value = kNoValue, other_value = kNoValue;
+  DType picture_dtype = DType::Float32, other_dtype = DType::Float32;
+  std::int64_t picture_offset = 0, other_offset = 0;  // elements
+  ConvPicture picture;
+  ConvFilters weights;                               // not of filter gradients
+  std::int64_t image_stride = 0, filter_stride = 0;  // of the result's gradient
+  std::int64_t picture_step = 0, other_step = 0;     // from a group to the next
+
+  std::int64_t taps() const { return (shifts ? 1 : columns.taps) * rows.taps; }
+  std::int64_t unit_groups() const { return picture.groups; }
+  /// Positions that `pixels` results need along an axis.
+  std::int64_t reach(const ConvAxis& axis, std::int64_t pixels) const {
+    const bool inside = shifts && &axis == &columns;
+    return (pixels - 1) * axis.step + (inside ? 0 : (axis.taps - 1) * axis.dilation) + 1;
+  }
+  double flops() const {
+    return 2.0 * static_cast<double>(images * groups * filters * channels) *
+           static_cast<double>(rows.result * columns.result * rows.taps * columns.taps);
+  }
+};
+
+/// Null, or why these kernels do not take it.
+const char* conv_shape(const Region& region, std::span<const Value> values, ConvShape& shape);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,36 @@
+// The words of a launch, filled in for a run.
+#include "cuda/engines/launch/epilogue_arguments.h"
+
+#include "base/index.h"
+#include "cuda/engines/launch/tickets.h"
+
+namespace tenon::cuda {
+
+void ArgumentBlock::fill(std::vector<std::uint64_t>& out, const Binding& binding) const {
+  out.assign(words.begin(), words.end());
+  for (const auto& [word, value] : pointers)
+    out[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+  if (out.empty()) out.push_back(0);
+}
+
+EpilogueArguments::EpilogueArguments(ArgumentBlock block, std::size_t partial_bytes,
+                                     int partials_word, int arrival_word)
+    : block_(std::move(block)), partial_bytes_(partial_bytes), partials_word_(partials_word) {
+  static Tickets arrivals(kEpilogueArrivals);
+  block_.words[at(arrival_word)] = arrivals.take(1);
+}
+
+void EpilogueArguments::reserve(std::int64_t partials, std::size_t& workspace_bytes) {
+  constexpr std::int64_t kAlign = 256;
+  if (partial_bytes_ == 0) return;
+  offset_ = at(round_up(static_cast<std::int64_t>(workspace_bytes), kAlign));
+  workspace_bytes = offset_ + partial_bytes_ * at(partials);
+}
+
+void EpilogueArguments::fill(std::vector<std::uint64_t>& out, const Binding& binding) const {
+  block_.fill(out, binding);
+  if (partials_word_ >= 0)
+    out[at(partials_word_)] = reinterpret_cast<std::uintptr_t>(binding.workspace + offset_);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,162 @@
+// The engine and its kernels: launches that are prepared once and given addresses at each run.
+#include "cuda/engines/maps/map_engine.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/tickets.h"
+#include "cuda/engines/maps/map_kernel.h"
+#include "cuda/engines/maps/print_sweep.h"
+#include "cuda/engines/model/model.h"
+#include "cuda/jit/jit.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 16;  // of what wide accesses start from
+
+class MapKernel final : public Kernel {
+ public:
+  MapKernel(PrintedMap printed, std::size_t own_values, const Target& target)
+      : own_values_(own_values), temporaries_(std::move(printed.temporaries)) {
+    workspace_bytes = static_cast<std::size_t>(printed.workspace_bytes);
+    for (PrintedLaunch& launch : printed.launches) {
+      if (launch.tickets > 0) {
+        static Tickets tickets(kTickets);
+        const std::uint64_t first = tickets.take(launch.tickets);
+        for (const auto& [word, number] : launch.first_tickets)
+          launch.arguments.words[static_cast<std::size_t>(word)] =
+              first + static_cast<std::uint64_t>(number);
+      }
+      if (launch.arrival_word >= 0) {
+        static Tickets arrivals(kArrivals);
+        launch.arguments.words[static_cast<std::size_t>(launch.arrival_word)] = arrivals.take(1);
+      }
+      launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
+                           static_cast<std::uint32_t>(launch.threads),
+                           static_cast<std::uint32_t>(launch.blocks), launch.resident});
+    }
+  }
+
+  void run(const Binding& binding) const override {
+    for (const Launch& launch : launches_) {
+      thread_local std::vector<std::uint64_t>
+          words;  // keeps its memory: a settled step allocates none
+      words.assign(launch.arguments.words.begin(), launch.arguments.words.end());
+      for (const auto& [word, value] : launch.arguments.pointers)
+        words[static_cast<std::size_t>(word)] = address(binding, value);
+      void* params[] = {words.data()};
+      if (launch.resident)
+        launch.kernel->launch_resident(binding.stream, launch.blocks, launch.threads, params);
+      else
+        launch.kernel->launch(binding.stream, {launch.blocks, 1, 1}, {launch.threads, 1, 1}, 0,
+                              params);
+    }
+  }
+
+  std::string source() const override {
+    std::string text;
+    for (const Launch& launch : launches_)
+      text += cat(text.empty() ? "" : kNextLaunch, launch.kernel->source().text);
+    return text;
+  }
+
+ private:
+  struct Launch {
+    std::shared_ptr<const CompiledKernel> kernel;
+    ArgumentBlock arguments;
+    std::uint32_t threads, blocks;
+    bool resident;
+  };
+
+  std::uint64_t address(const Binding& binding, ValueId value) const {
+    const auto id = static_cast<std::size_t>(value);
+    const std::byte* at =
+        id < own_values_ ? binding.values[id] : binding.workspace + temporaries_[id - own_values_];
+    const auto number = reinterpret_cast<std::uint64_t>(at);
+    if (number % kAlignment != 0)
+      throw InternalError(
+          cat("value ", value, " starts at an address that is no multiple of ", kAlignment));
+    return number;
+  }
+
+  const std::size_t own_values_;
+  const std::vector<std::int64_t> temporaries_;
+  std::vector<Launch> launches_;
+};
+
+class MapEngine final : public Engine {
+ public:
+  explicit MapEngine(const Target& target) : target_(target) {}
+  const char* name() const override { return "generated"; }
+  bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
+    if (region.kind == RegionKind::Map || region.kind == RegionKind::Joined) return true;
+    *why = "not a map";
+    return false;
+  }
+  bool joins(const Region& region, std::span<const Value> values, std::string* why) const override {
+    return can_join(region, values, why);
+  }
+  double saves(std::span<const Region> parts, std::span<const Value> values,
+               std::string* why) const override {
+    const PhaseSizes sizes = sizes_of(parts, values, launch_words(target_));
+    double saved = (sizes.phases - 1) * kLaunchCycles;
+    if (sizes.by_all) saved -= kAgainCycles;
+    if (sizes.ends_last) saved -= kLastBlockCycles;
+    if (!sizes.wait_for_none) {
+      *why = "in one launch blocks would have to wait for one another";
+    } else if (!sizes.fits) {
+      *why = "together they take more arguments than a launch";
+    } else if (saved > 0) {
+      return saved / kCyclesAMicrosecond;
+    }
+    return 0;
+  }
+  /// An element-wise map's, or of one that only reduces; there is no model for reductions whose
+  /// results the elements need.
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    constexpr double kBytesACycle = 30 * 132;  // from the second-level cache
+    const MapProgram& map = region.map;
+    if (region.kind != RegionKind::Map) return 0;
+    const bool reduces = map.has_rows || !map.reduces.empty();
+    if (reduces && !only_reduces(map)) return 0;
+    double bytes = 0;
+    for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
+      for (const ValueId id : *list)
+        bytes += static_cast<double>(values[static_cast<std::size_t>(id)].bytes);
+    // What does not fit the cache beside other values comes from afar.
+    if (bytes > static_cast<double>(target_.l2_bytes)) bytes *= 2;
+    const double last = reduces ? kLastBlockCycles : 0;
+    return (kLaunchCycles + bytes / kBytesACycle + last) / kCyclesAMicrosecond;
+  }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    const std::size_t words = launch_words(target_);
+    PrintedMap printed = region.kind == RegionKind::Joined
+                             ? print_together(region.parts, values, words)
+                             : print_map(region, values, words);
+    return std::make_unique<MapKernel>(std::move(printed), values.size(), target_);
+  }
+
+ private:
+  static bool only_reduces(const MapProgram& map) {
+    return std::all_of(map.stores.begin(), map.stores.end(), [&map](const MapStore& store) {
+      return map.instrs[static_cast<std::size_t>(store.source)].code == MapCode::RowReduce;
+    });
+  }
+
+  const Target target_;
+};
+
+}  // namespace
+
+const Engine& map_engine(const Target& target) { return per_target<MapEngine>(target); }
+
+}  // namespace tenon::cuda

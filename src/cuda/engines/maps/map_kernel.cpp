@@ -1,0 +1,526 @@
+// Parts as text of whole kernels. Parts stand in namespaces of their own, part0, part1, …; their
+// arguments are members of one struct that the launch passes by value.
+#include "cuda/engines/maps/map_kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/maps/print_sweep.h"
+#include "plan/program.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose sweeps one block can do
+constexpr int kOneBlockThreads = 1024;
+constexpr int kJoinedThreads = 256;
+constexpr std::int64_t kLongestByAll = 4096;  // row that every block of a launch makes for itself
+constexpr std::size_t kPartWords = 125;       // of a part of a launch
+constexpr std::size_t kFewParts = 8;          // of one text: beyond, a block searches for its own
+
+/// "rows_max_sub_exp": what a profiler shows.
+std::string entry_name(const char* kind, const MapProgram& map) {
+  std::string name = kind;
+  Op last = Op::Data;
+  int shown = 0;
+  const auto add = [&](Op op) {
+    if (op == last || shown == 5) return;
+    name += cat('_', op_name(op));
+    last = op;
+    ++shown;
+  };
+  for (const MapInstr& instr : map.instrs)
+    if (instr.code == MapCode::Compute || instr.code == MapCode::RowReduce ||
+        instr.code == MapCode::Random)
+      add(instr.op);
+  for (const MapReduce& reduce : map.reduces) add(reduce.op);
+  return shown == 0 ? name + "_copy" : name;
+}
+
+const char* sweep_name(const Sweep& sweep) {
+  switch (sweep.kind) {
+    case SweepKind::Elements:
+      return "map";
+    case SweepKind::Rows:
+      return "rows";
+    case SweepKind::Columns:
+      break;
+  }
+  return "columns";
+}
+
+/// Include lines, each once.
+std::string includes_of(std::span<const Part> parts) {
+  std::set<std::string> lines;
+  for (const Part& part : parts) {
+    std::istringstream stream(part.includes);
+    for (std::string line; std::getline(stream, line);) lines.insert(line);
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+std::string in_namespace(const Part& part, std::size_t number) {
+  return cat("namespace part", number, " {\n\n", part.code, "\n}  // namespace part", number,
+             "\n\n");
+}
+
+void append(ArgumentBlock& to, const ArgumentBlock& from) {
+  const int first = static_cast<int>(to.words.size());
+  to.words.insert(to.words.end(), from.words.begin(), from.words.end());
+  for (const auto& [word, value] : from.pointers) to.pointers.emplace_back(first + word, value);
+}
+
+void check_size(const ArgumentBlock& arguments, std::size_t most, const std::string& title) {
+  if (arguments.words.size() > most)
+    throw NotSupported(cat("the fused region ", title, " takes ", arguments.words.size(),
+                           " arguments as one device kernel, more than ", most,
+                           ": switch the pass fuse off"));
+}
+
+std::string head(const std::string& entry, int threads, int resident) {
+  return cat("extern \"C\" __global__ void __launch_bounds__(", threads,
+             resident > 0 ? cat(", ", resident) : "", ") ", entry,
+             "(const __grid_constant__ tenon::cuda::Arguments a) {\n", kAwaitKernels);
+}
+
+/// Sweeps one after another, in one block where there are several.
+PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
+                        const std::string& title, std::size_t most_words) {
+  PrintedLaunch launch;
+  launch.source.entry = entry;
+  launch.threads = parts[0].threads;
+  launch.blocks = parts.size() == 1 ? parts[0].blocks : 1;
+  std::string code, members, calls;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    code += in_namespace(parts[k], k);
+    members += cat("  part", k, "::Arguments part", k, ";\n");
+    if (k != 0) calls += "  __syncthreads();\n";
+    calls += cat("  tenon::cuda::part", k, "::sweep(a.part", k, ", ",
+                 parts.size() == 1 ? "blockIdx.x, gridDim.x" : "0, 1", ");\n");
+    append(launch.arguments, parts[k].arguments);
+  }
+  if (parts.size() == 1 && parts[0].tickets > 0) {
+    launch.tickets = parts[0].tickets;
+    launch.first_tickets.push_back({parts[0].ticket_word, 0});
+  }
+  launch.source.text =
+      cat("// ", title, "\n", includes_of(parts), "\nnamespace tenon::cuda {\n\n", code,
+          "struct Arguments {\n", members, "};\n\n}  // namespace tenon::cuda\n\n",
+          head(entry, launch.threads, parts.size() == 1 ? parts[0].resident : 0), calls, "}\n");
+  check_size(launch.arguments, most_words, title);
+  return launch;
+}
+
+struct Titled {
+  Part part;
+  std::string title;
+};
+
+/// Parts side by side, each with a range of blocks; equal ones are one function.
+struct Side {
+  std::string code, members;
+  // With `start` 0: for one block, which returns when it had any; in phases all that a block has of
+  // every part, from number `block` on in steps of `step`.
+  std::string calls;
+  bool searches = false;  // in phases.cuh
+  std::vector<Part> functions;
+  std::int64_t blocks = 0;
+};
+
+std::string calls_in_phases(std::size_t g, std::size_t count) {
+  return cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
+             "; ++k) {\n    const unsigned end = start + min(static_cast<unsigned>(a.most", g,
+             "[k]), gridDim.x);\n#pragma unroll 1\n    for (; block < end; block += step)\n      "
+             "tenon::cuda::part",
+             g, "::sweep(a.part", g, "[k], block - start, end - start);\n    start = end;\n  }\n");
+}
+
+std::string calls_of_few(std::size_t g, std::size_t count) {
+  return cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
+             "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g,
+             "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g,
+             "::sweep(a.part", g,
+             "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
+}
+
+std::string calls_of_many(std::size_t g, std::size_t count) {
+  return cat("  if (blockIdx.x < static_cast<unsigned>(a.end", g, "[", count - 1,
+             "])) {\n    const int k = tenon::cuda::first_above(a.end", g, ", ", count,
+             ", blockIdx.x);\n    const unsigned end = static_cast<unsigned>(a.end", g,
+             "[k]);\n    if (k > 0) start = static_cast<unsigned>(a.end", g,
+             "[k - 1]);\n    return tenon::cuda::part", g, "::sweep(a.part", g,
+             "[k], blockIdx.x - start, end - start);\n  }\n  start = static_cast<unsigned>(a.end",
+             g, "[", count - 1, "]);\n");
+}
+
+/// Adds arguments and tickets to the launch. The functions are numbered from `first` on. Where few
+/// blocks stand for many (`phases`), a part has no more than there are, so that all of them have
+/// equal shares of a large one.
+Side side_by_side(std::span<const Titled> parts, std::size_t first, bool phases,
+                  PrintedLaunch& launch) {
+  struct Group {
+    const Titled* first;
+    std::vector<const Part*> members;
+  };
+  std::vector<Group> groups;
+  std::map<std::string, std::size_t> group_of;
+  for (const Titled& one : parts) {
+    const auto [found, fresh] = group_of.try_emplace(one.part.code, groups.size());
+    if (fresh) groups.push_back({&one, {}});
+    groups[found->second].members.push_back(&one.part);
+  }
+  Side side;
+  for (std::size_t k = 0; k < groups.size(); ++k) {
+    const std::size_t count = groups[k].members.size(), g = first + k;
+    side.code += cat("// ", groups[k].first->title, "\n", in_namespace(groups[k].first->part, g));
+    const std::string limit = cat(phases ? "most" : "end", g);
+    side.members += cat("  part", g, "::Arguments part", g, "[", count, "];\n  long long ", limit,
+                        "[", count, "];\n");
+    for (const Part* part : groups[k].members) {
+      if (part->tickets > 0)
+        launch.first_tickets.push_back(
+            {static_cast<int>(launch.arguments.words.size()) + part->ticket_word, launch.tickets});
+      launch.tickets += part->tickets;
+      append(launch.arguments, part->arguments);
+    }
+    for (const Part* part : groups[k].members) {
+      side.blocks += part->blocks;
+      launch.arguments.words.push_back(
+          static_cast<std::uint64_t>(phases ? part->blocks : side.blocks));
+    }
+    side.calls += phases               ? calls_in_phases(g, count)
+                  : count <= kFewParts ? calls_of_few(g, count)
+                                       : calls_of_many(g, count);
+    side.searches = side.searches || (!phases && count > kFewParts);
+    side.functions.push_back(groups[k].first->part);
+  }
+  return side;
+}
+
+int least_resident(std::span<const Part> parts) {
+  int resident = parts[0].resident;
+  for (const Part& part : parts) resident = std::min(resident, part.resident);
+  return resident;
+}
+
+/// Independent parts.
+PrintedLaunch launch_together(std::span<const Titled> parts) {
+  PrintedLaunch launch;
+  launch.threads = kJoinedThreads;
+  const Side side = side_by_side(parts, 0, false, launch);
+  launch.blocks = side.blocks;
+  launch.source.entry = cat("together_", side.functions.size());
+  launch.source.text =
+      cat("// Regions that do not depend on one another.\n", includes_of(side.functions),
+          side.searches ? "#include \"cuda/kernels/phases.cuh\"\n" : "",
+          "\nnamespace tenon::cuda {\n\n", side.code, "struct Arguments {\n", side.members,
+          "};\n\n}  // namespace tenon::cuda\n\n",
+          head(launch.source.entry, launch.threads, least_resident(side.functions)),
+          "  unsigned start = 0;\n", side.calls, "}\n");
+  return launch;
+}
+
+struct Phase {
+  std::vector<Titled> parts;
+  /// Whether it is one block's work.
+  bool alone() const { return parts.size() == 1 && parts[0].part.blocks == 1; }
+};
+
+/// Phases of one launch, in which no block waits for another: every block makes a row for itself
+/// (`by_all`), then comes the work of many blocks, then the last block to end does what is one
+/// block's work. Without work of many, it is all one block's.
+struct Phases {
+  std::vector<Phase> phases;  // those without parts that have something to do are left out
+  bool by_all = false;        // every block makes the first for itself
+
+  /// The phase that may be the work of many blocks.
+  std::size_t wide() const { return by_all ? 1 : 0; }
+  bool ends_last() const { return wide() + 1 < phases.size() && !phases[wide()].alone(); }
+  /// Whether no block needs to wait for another.
+  bool wait_for_none() const {
+    for (std::size_t p = wide() + 1; p < phases.size(); ++p)
+      if (!phases[p].alone()) return false;
+    return true;
+  }
+};
+
+class PhasePrinter {
+ public:
+  explicit PhasePrinter(const Phases& all) : all_(all), phases_(all.phases), wide_(all.wide()) {
+    launch_.threads = kJoinedThreads;
+    launch_.resident = all.by_all;
+  }
+
+  PrintedLaunch print() {
+    for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
+    const bool ends = all_.ends_last();
+    if (all_.by_all) {
+      print_call(0, "0", "1");
+      calls_ += "  __syncthreads();\n";
+    }
+    print_call(wide_, "blockIdx.x", "gridDim.x");
+    if (ends) {
+      launch_.arrival_word = static_cast<int>(launch_.arguments.words.size());
+      launch_.arguments.words.push_back(0);
+      members_ += "  long long arrival;\n";
+      calls_ += "  if (!tenon::cuda::ends_last(&tenon::cuda::arrivals[a.arrival])) return;\n";
+    }
+    for (std::size_t p = wide_ + 1; p < phases_.size(); ++p) {
+      if (!ends || p != wide_ + 1) calls_ += "  __syncthreads();\n";
+      print_call(p, "0", "1");
+    }
+    launch_.source.entry = cat("phases_", phases_.size());
+    launch_.source.effort = static_cast<int>(functions_.size()) / 2;
+    launch_.source.text =
+        cat("// Regions in phases.\n", includes_of(functions_),
+            "#include \"cuda/kernels/phases.cuh\"\n", "\nnamespace tenon::cuda {\n\n", code_,
+            "struct Arguments {\n", members_, "};\n\n",
+            ends ? cat("__device__ unsigned arrivals[", kArrivals, "];\n\n") : "", dispatch_,
+            "}  // namespace tenon::cuda\n\n",
+            head(launch_.source.entry, launch_.threads, least_resident(functions_)), calls_, "}\n");
+    return std::move(launch_);
+  }
+
+ private:
+  void add_functions(std::size_t p) {
+    const Side side = side_by_side(phases_[p].parts, functions_.size(), true, launch_);
+    code_ += side.code;
+    members_ += side.members;
+    functions_.insert(functions_.end(), side.functions.begin(), side.functions.end());
+    dispatch_ += cat("__device__ __forceinline__ void phase", p,
+                     "(const Arguments& a, unsigned block, unsigned step) {\n  unsigned start = "
+                     "0;\n",
+                     side.calls, "}\n\n");
+    if (p == wide_) launch_.blocks = side.blocks;
+  }
+
+  void print_call(std::size_t p, const char* first, const char* step) {
+    calls_ += cat("  tenon::cuda::phase", p, "(a, ", first, ", ", step, ");\n");
+  }
+
+  const Phases& all_;
+  const std::vector<Phase>& phases_;
+  const std::size_t wide_;
+  PrintedLaunch launch_;
+  std::vector<Part> functions_;
+  std::string code_, members_, dispatch_, calls_;
+};
+
+/// Leaves launches without blocks out.
+PrintedMap finished(std::vector<PrintedLaunch> launches) {
+  PrintedMap out;
+  for (PrintedLaunch& launch : launches)
+    if (launch.blocks > 0) out.launches.push_back(std::move(launch));
+  return out;
+}
+
+/// Adds the temporaries of a region to those of the map. Its arguments, which number them from the
+/// program's values on, get their places.
+void take_temporaries(PrintedMap& map, const Sweeps& sweeps, ArgumentBlock* arguments) {
+  const auto taken = static_cast<ValueId>(map.temporaries.size());
+  for (std::size_t v = sweeps.own_values; v < sweeps.values.size(); ++v)
+    map.temporaries.push_back(map.workspace_bytes + sweeps.values[v].offset);
+  map.workspace_bytes += sweeps.temporary_bytes;
+  if (arguments == nullptr) return;
+  for (auto& [word, value] : arguments->pointers)
+    if (value >= static_cast<ValueId>(sweeps.own_values)) value += taken;
+}
+
+}  // namespace
+
+PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words) {
+  Sweeps sweeps = cut_into_sweeps(region.map, values);
+  const bool one_block = sweeps.sweeps.size() > 1 && region.map.space.numel() <= kOneBlockElements;
+  PartOptions options;
+  if (one_block) options = {kOneBlockThreads, true};
+  std::vector<Part> parts;
+  std::vector<PrintedLaunch> launches;
+  for (const Sweep& sweep : sweeps.sweeps) {
+    parts.push_back(print_part(sweep, sweeps, options));
+    if (!one_block)
+      launches.push_back(launch_of({&parts.back(), 1}, entry_name(sweep_name(sweep), sweep.map),
+                                   region.title, most_words));
+  }
+  if (one_block)
+    launches.push_back(launch_of(parts, entry_name(sweep_name(sweeps.sweeps[0]), region.map),
+                                 region.title, most_words));
+  PrintedMap out = finished(std::move(launches));
+  take_temporaries(out, sweeps, nullptr);
+  return out;
+}
+
+bool can_join(const Region& region, std::span<const Value> values, std::string* why) {
+  *why = "not a map";
+  if (region.kind != RegionKind::Map) return false;
+  Sweeps sweeps = cut_into_sweeps(region.map, values);
+  *why = "takes several sweeps";
+  if (sweeps.sweeps.size() != 1) return false;
+  const Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
+  *why = "keeps long rows in wider blocks";
+  if (part.threads != kJoinedThreads) return false;
+  *why = "takes too many arguments";
+  return part.arguments.words.size() <= kPartWords;
+}
+
+namespace {
+
+std::vector<ValueId> written_by(std::span<const Region> regions) {
+  std::vector<ValueId> out;
+  for (const Region& region : regions) {
+    for (const MapStore& store : region.map.stores) out.push_back(store.view.value);
+    for (const MapReduce& reduce : region.map.reduces) out.push_back(reduce.value);
+  }
+  return out;
+}
+
+/// The one part of a region that can join; its temporaries are the map's.
+Part joined_part(const Region& region, std::span<const Value> values, const PartOptions& options,
+                 PrintedMap& out) {
+  std::string why;
+  if (!can_join(region, values, &why))
+    throw InternalError(cat(region.title, " cannot share a launch: it ", why));
+  Sweeps sweeps = cut_into_sweeps(region.map, values);
+  Part part = print_part(sweeps.sweeps[0], sweeps, options);
+  if (part.blocks > 0) take_temporaries(out, sweeps, &part.arguments);
+  return part;
+}
+
+bool is_one_of(ValueId value, std::span<const ValueId> values) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+/// Whether every block may make the row of the first phase for itself, at any time: what it comes
+/// to depends on nothing that the launch writes, and nothing else needs what becomes of its
+/// elements, which comes behind it.
+bool can_be_by_all(const Region& region, std::span<const Region> regions) {
+  const MapProgram& map = region.map;
+  if (!map.has_rows || !map.reduces.empty() || map.space.rank() != 1 ||
+      map.space.numel() > kLongestByAll)
+    return false;
+  const std::vector<int> depths = depths_of(map);
+  const int last = *std::max_element(depths.begin(), depths.end());
+  std::vector<ValueId> elements;
+  for (const MapStore& store : map.stores) {
+    const bool changes = loads(map, store.view.value);
+    if (map.instrs[at(store.source)].per_row) {
+      if (changes) return false;
+    } else {
+      if (!changes && depths[at(store.source)] != last) return false;
+      elements.push_back(store.view.value);
+    }
+  }
+  std::vector<char> counts(map.instrs.size(), 0);  // for what the row comes to
+  for (std::size_t i = map.instrs.size(); i-- > 0;) {
+    const MapInstr& instr = map.instrs[i];
+    if (instr.per_row || instr.code == MapCode::RowReduce) counts[i] = 1;
+    if (counts[i] == 0) continue;
+    if (instr.code == MapCode::Load && is_one_of(instr.view.value, elements)) return false;
+    for (const int arg : instr.args)
+      if (arg >= 0) counts[at(arg)] = 1;
+  }
+  for (const Region& other : regions) {
+    if (&other == &region) continue;
+    const std::vector<ValueId> written = written_by({&other, 1});
+    for (const MapInstr& instr : map.instrs)
+      if (instr.code == MapCode::Load && is_one_of(instr.view.value, written)) return false;
+    for (const ValueId value : elements)
+      if (loads(other.map, value) || is_one_of(value, written)) return false;
+  }
+  return true;
+}
+
+Phases phases_of(std::span<const Region> regions, std::span<const Value> values, PrintedMap& out) {
+  const std::vector<ValueId> written = written_by(regions);
+  std::map<int, Phase> by_number;
+  const Region* first = nullptr;
+  for (const Region& region : regions) {
+    Part part = joined_part(region, values, {kJoinedThreads, false, written}, out);
+    if (part.blocks == 0) continue;
+    if (first == nullptr || region.phase < first->phase) first = &region;
+    by_number[region.phase].parts.push_back({std::move(part), region.title});
+  }
+  Phases all;
+  for (auto& [number, phase] : by_number) all.phases.push_back(std::move(phase));
+  all.by_all = all.phases.size() > 1 && all.phases[0].alone() && !all.phases[1].alone() &&
+               can_be_by_all(*first, regions);
+  if (all.by_all)
+    all.phases[0].parts[0].part =
+        joined_part(*first, values, {kJoinedThreads, false, written, true}, out);
+  return all;
+}
+
+PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> values,
+                        std::size_t most_words) {
+  PrintedMap out;
+  const Phases all = phases_of(regions, values, out);
+  if (all.phases.empty()) return out;
+  if (!all.wait_for_none())
+    throw InternalError(cat(regions[0].title, " and others are no phases of one launch"));
+  out.launches.push_back(PhasePrinter(all).print());
+  check_size(out.launches[0].arguments, most_words, regions[0].title);
+  return out;
+}
+
+}  // namespace
+
+PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
+                          std::size_t most_words) {
+  if (regions.size() == 1) return print_map(regions[0], values, most_words);
+  if (std::any_of(regions.begin(), regions.end(),
+                  [&](const Region& region) { return region.phase != regions[0].phase; }))
+    return print_phases(regions, values, most_words);
+  PrintedMap out;
+  std::vector<Titled> parts;
+  std::vector<PrintedLaunch> launches;
+  std::size_t words = 0;
+  std::int64_t tickets = 0;
+  const auto flush = [&] {
+    if (!parts.empty()) launches.push_back(launch_together(parts));
+    parts.clear();
+    words = 0;
+    tickets = 0;
+  };
+  for (const Region& region : regions) {
+    Part part = joined_part(region, values, {kJoinedThreads, false}, out);
+    if (part.blocks == 0) continue;
+    const std::size_t more = part.arguments.words.size() + 1;
+    if (words + more > most_words || tickets + part.tickets > kTickets) flush();
+    words += more;
+    tickets += part.tickets;
+    parts.push_back({std::move(part), region.title});
+  }
+  flush();
+  out.launches = finished(std::move(launches)).launches;
+  return out;
+}
+
+PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values,
+                    std::size_t most_words) {
+  PrintedMap unused;
+  PhaseSizes sizes;
+  std::int64_t tickets = 0;
+  const Phases all = phases_of(regions, values, unused);
+  sizes.phases = static_cast<int>(all.phases.size());
+  sizes.by_all = all.by_all;
+  sizes.ends_last = all.ends_last();
+  sizes.wait_for_none = all.wait_for_none();
+  for (const Phase& phase : all.phases)
+    for (const Titled& one : phase.parts) {
+      sizes.words += one.part.arguments.words.size() + 1;
+      tickets += one.part.tickets;
+    }
+  sizes.words += 1;
+  sizes.fits = sizes.words <= most_words && tickets <= kTickets;
+  return sizes;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,69 @@
+// Whole kernels of map regions: parts put together as CUDA C++ text, and their launches. Nothing
+// here needs a card.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/engines/maps/map_sweeps.h"
+#include "cuda/engines/maps/print_map.h"
+#include "cuda/jit/jit.h"
+#include "plan/region.h"
+
+namespace tenon::cuda {
+
+/// One launch: the source, and what it is launched with. Values from `own_values` on are
+/// temporaries, at their Value::offset in the workspace.
+struct PrintedLaunch {
+  Source source;
+  ArgumentBlock arguments;
+  int threads = 256;
+  std::int64_t blocks = 1;
+  // Tickets that it counts in, and the words for the number of each part's first one.
+  std::int64_t tickets = 0;
+  bool resident = false;  // whether no more blocks are launched than the card holds at once
+  int arrival_word = -1;  // for the number of the counter of blocks that have ended, or -1
+  struct FirstTicket {
+    int word;
+    std::int64_t number;  // among the launch's
+  };
+  std::vector<FirstTicket> first_tickets;
+};
+
+struct PrintedMap {
+  std::vector<PrintedLaunch> launches;    // in order; none for a region without elements
+  std::vector<std::int64_t> temporaries;  // offsets in the workspace
+  std::int64_t workspace_bytes = 0;
+};
+
+/// Words of arguments that a launch on such a card may take.
+inline std::size_t launch_words(const Target& target) {
+  constexpr int kSpareBytes = 96;
+  return static_cast<std::size_t>(target.launch_bytes - kSpareBytes) / 8;
+}
+
+PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words);
+
+/// Whether the region may share a launch with others; if not, *why says so.
+bool can_join(const Region& region, std::span<const Value> values, std::string* why);
+/// Regions that can join, as one launch: side by side within a phase (Region::phase), of which each
+/// waits for the one before (PhaseSizes::wait_for_none). Without phases, as few launches as take
+/// all their arguments.
+PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
+                          std::size_t most_words);
+
+/// What regions in phases come to.
+struct PhaseSizes {
+  int phases = 0;             // with anything to do
+  bool by_all = false;        // every block makes the first phase, one row, for itself
+  bool ends_last = false;     // the last phase is one block's work: that of the last block to end
+  bool wait_for_none = true;  // whether one launch can do them, in which no block waits for another
+  std::size_t words = 0;      // of arguments
+  bool fits = true;           // whether one launch takes those
+};
+PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values,
+                    std::size_t most_words);
+
+}  // namespace tenon::cuda

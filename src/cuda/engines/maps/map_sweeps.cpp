@@ -1,0 +1,278 @@
+// Which sweeps a region takes. Few launches first, then few passes over memory: a value that a
+// region stores anyway is read back rather than made again.
+#include "cuda/engines/maps/map_sweeps.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/index.h"
+#include "cuda/engines/maps/map_layout.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::int64_t kAlign = 256;
+// One block a row leaves most of a card idle when there are few rows and they are long.
+constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 64;
+// Rows that are only reduced, whose results are stored as they are: one sweep either way.
+constexpr std::int64_t kLongSum = 1 << 13;
+
+}  // namespace
+
+ValueId add_temporary(Sweeps& sweeps, DType dtype, const Shape& shape) {
+  Value value;
+  value.dtype = dtype;
+  value.shape = shape;
+  value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(dtype));
+  value.offset = sweeps.temporary_bytes;
+  sweeps.temporary_bytes += (value.bytes + kAlign - 1) / kAlign * kAlign;
+  sweeps.values.push_back(value);
+  return static_cast<ValueId>(sweeps.values.size()) - 1;
+}
+
+namespace {
+
+class Cutter {
+ public:
+  Cutter(const MapProgram& map, std::span<const Value> values) : map_(map) {
+    out_.values.assign(values.begin(), values.end());
+    out_.own_values = values.size();
+  }
+
+  Sweeps cut() {
+    if (map_.has_rows) {
+      if (has_long_rows()) {
+        cut_rows_by_depth();
+      } else {
+        rows_then_columns();
+      }
+    } else {
+      columns(map_);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  ValueId temporary(DType dtype, const Shape& shape) { return add_temporary(out_, dtype, shape); }
+
+  void push(SweepKind kind, const MapProgram& map) {
+    Sweep sweep{kind, with_merged_axes(without_unused(map))};
+    // A sweep that no longer reduces rows is element-wise whatever its values once were.
+    if (kind == SweepKind::Rows && depth_of(sweep.map) == 0) {
+      sweep.kind = SweepKind::Elements;
+      sweep.map = with_merged_axes(without_rows(sweep.map));
+    }
+    out_.sweeps.push_back(std::move(sweep));
+  }
+
+  static int depth_of(const MapProgram& map) {
+    const std::vector<int> depths = depths_of(map);
+    return depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
+  }
+
+  /// Per-row values as ordinary ones that do not vary along the last axis. What is stored once a
+  /// row would be stored by every element of it; so rows of one element remain rows.
+  static MapProgram without_rows(MapProgram map) {
+    const int last = map.space.rank() - 1;
+    for (const MapStore& store : map.stores)
+      if (map.instrs[at(store.source)].per_row && map.space[last] != 1) return map;
+    for (const MapInstr& instr : map.instrs)
+      if (instr.per_row && instr.code == MapCode::Random && map.space[last] != 1) return map;
+    map.has_rows = false;
+    for (MapInstr& instr : map.instrs) {
+      if (instr.per_row && has_view(instr)) instr.view.stride[last] = 0;
+      instr.per_row = false;
+    }
+    return map;
+  }
+
+  bool has_long_rows() const {
+    const std::int64_t length = map_.space[map_.space.rank() - 1];
+    if (length < (only_sums() ? kLongSum : kLongRow) || map_.space.numel() / length > kFewRows)
+      return false;
+    return std::none_of(map_.instrs.begin(), map_.instrs.end(),
+                        [](const MapInstr& i) { return i.op == Op::ArgMax || i.op == Op::ArgMin; });
+  }
+
+  /// Whether results of rows, stored as they are, are all that the region makes.
+  bool only_sums() const {
+    return map_.reduces.empty() && depth_of(map_) == 1 &&
+           std::all_of(map_.stores.begin(), map_.stores.end(), [this](const MapStore& store) {
+             return map_.instrs[at(store.source)].code == MapCode::RowReduce &&
+                    is_stored_in_order(store);
+           });
+  }
+
+  /// Whether a store once a row is what a reduction over columns writes.
+  bool is_stored_in_order(const MapStore& store) const {
+    const MapInstr in_order = load_of(store.view.value, DType::Float32, row_bit(), true);
+    bool same = store.view.offset == 0;
+    for (int d = 0; d + 1 < map_.space.rank(); ++d)
+      same = same && (map_.space[d] == 1 || store.view.stride[d] == in_order.view.stride[d]);
+    return same;
+  }
+
+  /// A load of a contiguous value that holds one element for each set of coordinates of the axes
+  /// not in `reduced`.
+  MapInstr load_of(ValueId value, DType dtype, std::uint32_t reduced, bool per_row) const {
+    MapInstr load;
+    load.dtype = dtype;
+    load.per_row = per_row;
+    load.view.value = value;
+    std::int64_t stride = 1;
+    for (int d = map_.space.rank() - 1; d >= 0; --d) {
+      if ((reduced >> d & 1u) != 0) continue;
+      load.view.stride[d] = stride;
+      stride *= map_.space[d];
+    }
+    return load;
+  }
+
+  std::uint32_t row_bit() const { return 1u << (map_.space.rank() - 1); }
+
+  /// The value, stored by the region or else in a temporary, where a later sweep finds the result
+  /// of instruction i.
+  MapInstr kept(MapProgram& rows, int i) {
+    const MapInstr& instr = map_.instrs[at(i)];
+    const std::uint32_t reduced = instr.per_row ? row_bit() : 0;
+    for (const MapStore& store : map_.stores) {
+      const MapInstr load = load_of(store.view.value, instr.dtype, reduced, instr.per_row);
+      bool same = store.source == i && store.view.offset == 0;
+      for (int d = 0; d < map_.space.rank(); ++d)
+        same = same && (map_.space[d] == 1 || (reduced >> d & 1u) != 0 ||
+                        store.view.stride[d] == load.view.stride[d]);
+      if (same) return load;
+    }
+    Shape shape = map_.space;
+    if (instr.per_row) shape[shape.rank() - 1] = 1;
+    const MapInstr load =
+        load_of(temporary(instr.dtype, shape), instr.dtype, reduced, instr.per_row);
+    rows.stores.push_back({i, load.view});
+    return load;
+  }
+
+  /// Whether the instruction can be made again after the rows are done: from values that they leave
+  /// alone, without a row's reduction.
+  bool can_be_made_again(int i) const {
+    const MapInstr& instr = map_.instrs[at(i)];
+    if (instr.code == MapCode::RowReduce) return false;
+    if (instr.code == MapCode::Load && stores(map_, instr.view.value)) return false;
+    return std::all_of(std::begin(instr.args), std::end(instr.args),
+                       [&](int arg) { return arg < 0 || can_be_made_again(arg); });
+  }
+
+  void rows_then_columns() {
+    MapProgram rows = map_, after = map_;
+    rows.reduces.clear();
+    after.stores.clear();
+    std::set<int> done;
+    for (const MapReduce& reduce : map_.reduces)
+      if (!can_be_made_again(reduce.source) && done.insert(reduce.source).second)
+        after.instrs[at(reduce.source)] = kept(rows, reduce.source);
+    if (!rows.stores.empty()) push(SweepKind::Rows, rows);
+    if (!after.reduces.empty()) columns(everywhere(after));
+  }
+
+  /// No value is stored per row: rows may be forgotten.
+  static MapProgram everywhere(MapProgram map) {
+    map = without_unused(map);
+    const int last = map.space.rank() - 1;
+    map.has_rows = false;
+    for (MapInstr& instr : map.instrs) {
+      if (instr.per_row && has_view(instr)) instr.view.stride[last] = 0;
+      instr.per_row = false;
+    }
+    return map;
+  }
+
+  /// Reductions of one set of axes after another; the last sweep also stores.
+  void columns(const MapProgram& map) {
+    std::map<std::uint32_t, std::vector<MapReduce>> by_axes;
+    for (const MapReduce& reduce : map.reduces) by_axes[kept_axes(map, reduce)].push_back(reduce);
+    std::size_t left = by_axes.size();
+    for (const auto& [axes, reduces] : by_axes) {
+      MapProgram sweep = map;
+      sweep.reduces = reduces;
+      if (--left != 0) sweep.stores.clear();
+      push(SweepKind::Columns, sweep);
+    }
+    if (by_axes.empty()) push(SweepKind::Elements, map);
+  }
+
+  /// The mask without axes of size 1, which are in it or not without a difference.
+  static std::uint32_t kept_axes(const MapProgram& map, const MapReduce& reduce) {
+    std::uint32_t axes = 0;
+    for (int d = 0; d < map.space.rank(); ++d)
+      if (map.space[d] != 1 && (reduce.axes >> d & 1u) != 0) axes |= 1u << d;
+    return axes;
+  }
+
+  /// Few long rows: each depth of row reductions becomes a sweep that reduces the last axis with
+  /// many blocks to a row, and later sweeps load the results.
+  void cut_rows_by_depth() {
+    if (only_sums()) return store_sums();
+    const std::vector<int> depths = depths_of(map_);
+    const int deepest = depth_of(map_);
+    MapProgram current = map_;
+    for (int depth = 1; depth <= deepest; ++depth) {
+      MapProgram sweep = current;
+      sweep.stores.clear();
+      sweep.reduces.clear();
+      for (std::size_t i = 0; i < map_.instrs.size(); ++i) {
+        const MapInstr& instr = map_.instrs[i];
+        if (instr.code != MapCode::RowReduce || depths[i] != depth) continue;
+        Shape shape = map_.space;
+        shape[shape.rank() - 1] = 1;
+        const ValueId value = temporary(instr.dtype, shape);
+        sweep.reduces.push_back({instr.args[0], instr.op, row_bit(), value});
+        current.instrs[i] = load_of(value, instr.dtype, row_bit(), true);
+      }
+      push(SweepKind::Columns, everywhere(sweep));
+    }
+    store_rows_and_elements(current);
+  }
+
+  void store_sums() {
+    MapProgram sweep = map_;
+    sweep.stores.clear();
+    for (const MapStore& store : map_.stores) {
+      const MapInstr& sum = map_.instrs[at(store.source)];
+      sweep.reduces.push_back({sum.args[0], sum.op, row_bit(), store.view.value});
+    }
+    push(SweepKind::Columns, everywhere(sweep));
+  }
+
+  /// Stores and column reductions of a program that reduces rows no more.
+  void store_rows_and_elements(const MapProgram& map) {
+    MapProgram of_rows = map, of_elements = map;
+    const auto once_a_row = [&](const MapStore& store) {
+      return map.instrs[at(store.source)].per_row;
+    };
+    std::erase_if(of_rows.stores, [&](const MapStore& store) { return !once_a_row(store); });
+    std::erase_if(of_elements.stores, once_a_row);
+    of_rows.reduces.clear();
+    if (!of_elements.stores.empty() || !of_elements.reduces.empty())
+      columns(everywhere(of_elements));
+    if (of_rows.stores.empty()) return;
+    // Over the rows alone.
+    of_rows = without_unused(of_rows);
+    of_rows.space[of_rows.space.rank() - 1] = 1;
+    of_rows.has_rows = false;
+    for (MapInstr& instr : of_rows.instrs) instr.per_row = false;
+    push(SweepKind::Elements, of_rows);
+  }
+
+  const MapProgram map_;
+  Sweeps out_;
+};
+
+}  // namespace
+
+Sweeps cut_into_sweeps(const MapProgram& map, std::span<const Value> values) {
+  return Cutter(map, values).cut();
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,333 @@
+// Names of types and functions, casts, and words of arguments.
+#include "cuda/engines/maps/print_code.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+bool is_predicate(Op op) {
+  return (op >= Op::Eq && op <= Op::LogicalXor) || op == Op::LogicalNot || op == Op::IsNan ||
+         op == Op::IsInf;
+}
+
+/// Whether a result of the op is a number of its dtype because its arguments are.
+bool keeps_range(Op op) {
+  return is_predicate(op) || op == Op::Where || op == Op::Maximum || op == Op::Minimum ||
+         op == Op::Relu || op == Op::StopGradient;
+}
+
+const char* infix(Op op) {
+  switch (op) {
+    case Op::Add:
+      return " + ";
+    case Op::Sub:
+      return " - ";
+    case Op::Mul:
+      return " * ";
+    case Op::Div:
+      return " / ";
+    default:
+      return nullptr;
+  }
+}
+
+/// Names of src/scalar.
+const char* function_name(Op op) {
+  switch (op) {
+    case Op::Neg:
+      return "neg";
+    case Op::Abs:
+      return "abs";
+    case Op::Sign:
+      return "sign";
+    case Op::Exp:
+      return "exp";
+    case Op::Expm1:
+      return "expm1";
+    case Op::Log:
+      return "log";
+    case Op::Log1p:
+      return "log1p";
+    case Op::Sqrt:
+      return "sqrt";
+    case Op::Rsqrt:
+      return "rsqrt";
+    case Op::Reciprocal:
+      return "reciprocal";
+    case Op::Square:
+      return "square";
+    case Op::Sin:
+      return "sin";
+    case Op::Cos:
+      return "cos";
+    case Op::Tanh:
+      return "tanh";
+    case Op::Sigmoid:
+      return "sigmoid";
+    case Op::Relu:
+      return "relu";
+    case Op::Erf:
+      return "erf";
+    case Op::Floor:
+      return "floor";
+    case Op::Ceil:
+      return "ceil";
+    case Op::Round:
+      return "round";
+    case Op::Trunc:
+      return "trunc";
+    case Op::LogicalNot:
+      return "logical_not";
+    case Op::IsNan:
+      return "is_nan";
+    case Op::IsInf:
+      return "is_inf";
+    case Op::Add:
+      return "add";
+    case Op::Sub:
+      return "sub";
+    case Op::Mul:
+      return "mul";
+    case Op::Div:
+      return "div";
+    case Op::Pow:
+      return "pow";
+    case Op::Maximum:
+      return "maximum";
+    case Op::Minimum:
+      return "minimum";
+    case Op::Remainder:
+      return "remainder";
+    case Op::Eq:
+      return "eq";
+    case Op::Ne:
+      return "ne";
+    case Op::Lt:
+      return "lt";
+    case Op::Le:
+      return "le";
+    case Op::Gt:
+      return "gt";
+    case Op::Ge:
+      return "ge";
+    case Op::LogicalAnd:
+      return "logical_and";
+    case Op::LogicalOr:
+      return "logical_or";
+    case Op::LogicalXor:
+      return "logical_xor";
+    default:
+      throw InternalError(cat("op ", static_cast<int>(op), " has no scalar function"));
+  }
+}
+
+/// Rounding functions are the identity on integers.
+bool is_rounding(Op op) { return op >= Op::Floor && op <= Op::Trunc; }
+
+std::string rounded(const std::string& expression, DType dtype) {
+  return needs_rounding(dtype) ? cat("rounded<", memory_type(dtype), ">(", expression, ")")
+                               : expression;
+}
+
+}  // namespace
+
+const char* compute_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      return "float";
+    case DType::Float64:
+      return "double";
+    case DType::Int64:
+      return "long long";
+    default:
+      return "int";
+  }
+}
+
+const char* stored_kind(DType dtype) {
+  return dtype == DType::BFloat16  ? "Kind::BFloat16"
+         : dtype == DType::Float16 ? "Kind::Float16"
+                                   : "Kind::Float32";
+}
+
+const char* memory_type(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return "bool";
+    case DType::UInt8:
+      return "unsigned char";
+    case DType::Int8:
+      return "signed char";
+    case DType::Int32:
+      return "int";
+    case DType::Int64:
+      return "long long";
+    case DType::Float16:
+      return "F16";
+    case DType::BFloat16:
+      return "BF16";
+    case DType::Float32:
+      return "float";
+    default:
+      return "double";
+  }
+}
+
+std::string zero_of(DType dtype) {
+  const std::string type = compute_type(dtype);
+  if (type == "float") return "0.0f";
+  if (type == "double") return "0.0";
+  return type == "int" ? "0" : "0ll";
+}
+
+bool needs_rounding(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::BFloat16 || dtype == DType::UInt8 ||
+         dtype == DType::Int8;
+}
+
+std::string print_compute(const MapInstr& instr, std::span<const std::string> args,
+                          std::span<const DType> from) {
+  if (instr.op == Op::Cast) return print_cast(args[0], from[0], instr.dtype);
+  if (instr.op == Op::Where) return cat(args[0], " != 0 ? ", args[1], " : ", args[2]);
+  if (instr.op == Op::StopGradient || (is_rounding(instr.op) && !is_floating(from[0])))
+    return args[0];
+  std::string text;
+  if (const char* sign = infix(instr.op); sign != nullptr && is_floating(from[0])) {
+    text = cat(args[0], sign, args[1]);
+  } else {
+    text = cat("scalar::", function_name(instr.op), "(", args[0]);
+    if (args.size() > 1) text += cat(", ", args[1]);
+    text += ')';
+  }
+  if (is_bool(instr.dtype) && !is_predicate(instr.op)) return cat("scalar::ne(", text, ", 0)");
+  return keeps_range(instr.op) ? text : rounded(text, instr.dtype);
+}
+
+std::string print_cast(const std::string& expression, DType from, DType to) {
+  if (from == to) return expression;
+  const std::string source = compute_type(from), target = compute_type(to);
+  if (is_bool(to)) return cat("static_cast<int>(", expression, " != ", zero_of(from), ")");
+  std::string text = expression;
+  if (is_floating(from) && !is_floating(to)) {
+    text = cat("scalar::to_int64(", text, ")");
+    if (target != "long long") text = cat("static_cast<", target, ">(", text, ")");
+  } else if (source != target) {
+    text = cat("static_cast<", target, ">(", text, ")");
+  }
+  return is_bool(from) ? text : rounded(text, to);
+}
+
+const char* scalar_header(Op op) {
+  switch (op) {
+    case Op::Exp:
+    case Op::Expm1:
+    case Op::Tanh:
+    case Op::Sigmoid:
+      return "scalar/exp.h";
+    case Op::Erf:
+      return "scalar/erf.h";
+    case Op::Log:
+    case Op::Log1p:
+      return "scalar/log.h";
+    case Op::Pow:
+      return "scalar/pow.h";
+    case Op::Sin:
+    case Op::Cos:
+      return "scalar/trig.h";
+    default:
+      return nullptr;
+  }
+}
+
+double element_work(Op op) {
+  if (scalar_header(op) != nullptr) return 30;  // a series of its own
+  switch (op) {
+    case Op::Div:
+    case Op::Reciprocal:
+    case Op::Sqrt:
+    case Op::Rsqrt:
+    case Op::Remainder:
+      return 10;
+    default:
+      return 1.5;
+  }
+}
+
+std::uint64_t number_word(DType dtype, double number) {
+  const auto small = [](auto value) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    return word;
+  };
+  std::int64_t whole = 0;
+  if (number >= 0x1p63) {
+    whole = std::numeric_limits<std::int64_t>::max();
+  } else if (number < -0x1p63) {
+    whole = std::numeric_limits<std::int64_t>::min();
+  } else if (!std::isnan(number)) {
+    whole = static_cast<std::int64_t>(number);
+  }
+  const auto single = static_cast<float>(number);
+  switch (dtype) {
+    case DType::Bool:
+      return small(std::int32_t{number != 0});
+    case DType::UInt8:
+      return small(std::int32_t{static_cast<std::uint8_t>(whole)});
+    case DType::Int8:
+      return small(std::int32_t{static_cast<std::int8_t>(whole)});
+    case DType::Int32:
+      return small(static_cast<std::int32_t>(whole));
+    case DType::Int64:
+      return small(whole);
+    case DType::Float16:
+      return small(static_cast<float>(float16(single)));
+    case DType::BFloat16:
+      return small(static_cast<float>(bfloat16(single)));
+    case DType::Float32:
+      return small(single);
+    default:
+      return small(number);
+  }
+}
+
+std::uint64_t divider_word(std::int64_t divisor) {
+  const auto d = static_cast<std::uint64_t>(divisor);
+  const auto shift = static_cast<std::uint64_t>(std::bit_width(d - 1));
+  const std::uint64_t multiplier = ((((std::uint64_t{1} << shift) - d) << 32) / d) + 1;
+  return multiplier | shift << 32;
+}
+
+void Arguments::word(const std::string& type, const std::string& name, std::uint64_t value) {
+  if (!names_.insert(name).second) return;
+  members_ += cat("  ", type, " ", name, ";\n");
+  block_.words.push_back(value);
+}
+
+void Arguments::pointer(const std::string& type, const std::string& name, ValueId value) {
+  if (names_.count(name) != 0) return;
+  block_.pointers.emplace_back(static_cast<int>(block_.words.size()), value);
+  word(type, name, 0);
+}
+
+void CodeWriter::line(const std::string& text) {
+  const bool closes = !text.empty() && text[0] == '}';
+  if (closes) --depth_;
+  const bool flat = text.empty() || text[0] == '#';
+  if (!flat) text_.append(at(2 * depth_), ' ');
+  text_ += text;
+  text_ += '\n';
+  if (!text.empty() && text.back() == '{') ++depth_;
+}
+
+}  // namespace tenon::cuda

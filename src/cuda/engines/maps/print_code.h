@@ -1,0 +1,76 @@
+// The vocabulary of printed CUDA C++: types of elements, functions of ops, and the arguments that a
+// kernel takes as 8-byte words.
+//
+// What is printed depends on patterns only. Sizes, strides and numbers become arguments.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/index.h"
+#include "cuda/engines/maps/print_map.h"
+
+namespace tenon::cuda {
+
+/// The type of an element in registers ("float") and in memory ("BF16").
+const char* compute_type(DType dtype);
+const char* memory_type(DType dtype);
+/// "Kind::BFloat16": what a contraction\'s operand is in memory, for gemm_stage.cuh and
+/// conv_patch.cuh.
+const char* stored_kind(DType dtype);
+/// "0.0f" and its like.
+std::string zero_of(DType dtype);
+/// Whether a register's number may be one that memory of this dtype cannot hold.
+bool needs_rounding(DType dtype);
+
+/// An expression for a Compute instruction; `args` are expressions of its arguments, whose dtypes
+/// are `from`. The result is rounded or wrapped to the instruction's dtype.
+std::string print_compute(const MapInstr& instr, std::span<const std::string> args,
+                          std::span<const DType> from);
+/// `expression` of one dtype converted to another, as Op::Cast does.
+std::string print_cast(const std::string& expression, DType from, DType to);
+/// Headers of src/scalar that the op's function needs, beyond those of cuda/kernels/map.cuh.
+const char* scalar_header(Op op);
+/// Instructions of an element-wise op for an element, roughly.
+double element_work(Op op);
+/// The word that holds a Number: its value as the dtype's compute type.
+std::uint64_t number_word(DType dtype, double number);
+/// Multiplier and shift of kernels/map.cuh's Divider; 1 <= divisor < 2^31.
+std::uint64_t divider_word(std::int64_t divisor);
+
+/// Members of an argument struct, and their words.
+class Arguments {
+ public:
+  /// Adds a member of an 8-byte type, named once; a name that is there already is not added again.
+  void word(const std::string& type, const std::string& name, std::uint64_t value);
+  void number(const std::string& name, std::int64_t value) {
+    word("long long", name, static_cast<std::uint64_t>(value));
+  }
+  void pointer(const std::string& type, const std::string& name, ValueId value);
+  /// One line a member.
+  std::string members() const { return members_; }
+  const ArgumentBlock& block() const { return block_; }
+
+ private:
+  std::set<std::string> names_;
+  std::string members_;
+  ArgumentBlock block_;
+};
+
+/// Lines of printed code, indented by braces.
+class CodeWriter {
+ public:
+  explicit CodeWriter(int depth = 0) : depth_(depth) {}
+  void line(const std::string& text);
+  void raw(const std::string& text) { text_ += text; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  int depth_ = 0;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,379 @@
+// Sweeps that reduce one set of axes. A block has a tile of results and a chunk of what is reduced
+// into each; chunks are as long as sizes say, never as the card does. Their partial results go
+// through the workspace, and the last block of a tile combines them in order.
+//
+// `across`: the last axis is kept, neighbouring threads have neighbouring results and walk down the
+// reduced axes. Else it is reduced, and neighbouring threads walk along it. Bound: bandwidth; so
+// the loads of several steps of a thread are under way together, whether or not it takes them all.
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/str.h"
+#include "cuda/engines/maps/print_reduction.h"
+#include "cuda/engines/maps/print_sweep.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::int64_t kMostColumnBlocks = 1024;
+constexpr int kMostUnrolled = 8;            // steps of a thread whose loads go together
+constexpr std::int64_t kRegisters = 32;     // for what these loads bring
+constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
+constexpr std::int64_t kWideAcross = 512;   // fewer results: rather more threads than wide accesses
+
+class ColumnsPrinter {
+ public:
+  ColumnsPrinter(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options)
+      : map_(sweep.map),
+        sweeps_(sweeps),
+        options_(options),
+        index_(fits_int(map_) ? "int" : "long long"),
+        kept_(axes_where(map_, axes(), false)),
+        reduced_(axes_where(map_, axes(), true)),
+        kept_size_(size_of(map_, kept_)),
+        reduced_size_(size_of(map_, reduced_)),
+        across_((axes() >> (map_.space.rank() - 1) & 1u) == 0),
+        wide_(vector_width(map_, sweeps.values, true)),
+        printer_(map_, sweeps.values, coordinates_of(map_), arguments_, "a.", "Index"),
+        elements_(printer_, map_) {
+    for (const MapReduce& reduce : map_.reduces)
+      reductions_.push_back(
+          {reduce.op, map_.instrs[at(reduce.source)].dtype, sweeps.values[at(reduce.value)].dtype});
+    if (across_) limit_width();
+    printer_.limit_alignment(wide_);
+    choose_tile();
+    choose_unrolled();
+    choose_chunks();
+    if (!options.one_block) printer_.allow_constant_loads(options.written);
+  }
+
+  Part print() {
+    printer_.set_numbers();
+    const std::string hold = print_hold(), body = print_body(), sweep = print_sweep();
+    Part part;
+    part.threads = options_.threads;
+    part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
+    part.code = cat("constexpr int kThreads = ", options_.threads, ", kKept = ", tile_,
+                    ", kReduced = ", options_.threads / tile_, ";\nusing Index = ", index_,
+                    ";\n__device__ unsigned tickets[", kTickets, "];\n\nstruct Arguments {\n",
+                    arguments_.members(), "};\n\n", hold, "\n", body, "\n", sweep);
+    part.resident = resident();
+    part.arguments = arguments_.block();
+    part.blocks = tiles_ * chunks_;
+    if (chunks_ > 1) part.tickets = tiles_;
+    part.ticket_word = ticket_word_;
+    return part;
+  }
+
+ private:
+  std::uint32_t axes() const { return map_.reduces[0].axes; }
+  int kept_wide() const { return across_ ? wide_ : 1; }
+  int reduced_wide() const { return across_ ? 1 : wide_; }
+  /// Results of a block, as a constant of the printed code.
+  std::string line() const { return wide_ > 1 && across_ ? cat("kKept * ", wide_) : "kKept"; }
+
+  void limit_width() {
+    if (kept_size_ < kWideAcross) wide_ = 1;
+    std::map<std::string, std::int64_t> bytes;
+    for (const Reduction& r : reductions_)
+      bytes[cat(r.function(), r.type())] =
+          static_cast<std::int64_t>(item_size(r.gathered())) * (r.is_arg() ? 2 : 1);
+    std::int64_t together = 0;
+    for (const auto& [kind, size] : bytes) together += size;
+    while (wide_ > 1 && together * wide_ * options_.threads > kExchanged) wide_ /= 2;
+  }
+
+  void choose_tile() {
+    const auto pow2 = [](std::int64_t n) {
+      return static_cast<int>(
+          std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
+    };
+    if (across_) {
+      tile_ = pow2(std::min<std::int64_t>(kept_size_ / wide_, 32));
+    } else {
+      const int lanes =
+          pow2(std::min<std::int64_t>(divide_up(reduced_size_, wide_), options_.threads));
+      // Lanes of one warp, or the whole block where these would take many steps.
+      tile_ = lanes > 4 * 32 ? 1 : options_.threads / std::min(lanes, 32);
+    }
+    tiles_ = divide_up(kept_size_, std::int64_t{tile_} * kept_wide());
+  }
+
+  void choose_unrolled() {
+    std::int64_t registers = 0;
+    for (const MapInstr& instr : map_.instrs)
+      if (instr.code == MapCode::Load)
+        registers += divide_up(wide_ * static_cast<std::int64_t>(
+                                           item_size(sweeps_.values[at(instr.view.value)].dtype)),
+                               4);
+    unrolled_ = kMostUnrolled;
+    while (unrolled_ > 1 && unrolled_ * registers > kRegisters) unrolled_ /= 2;
+  }
+
+  /// Of a thread, were there one chunk; each takes so many elements of the reduced axes.
+  std::int64_t step() const { return std::int64_t{options_.threads / tile_} * reduced_wide(); }
+  std::int64_t steps() const { return divide_up(reduced_size_, step()); }
+
+  /// Held loads and sums fit in the registers of four blocks of 256 threads, unless there is much
+  /// else to compute.
+  int resident() const {
+    std::size_t sums = 0;
+    for (const Reduction& r : reductions_)
+      sums += item_size(r.gathered()) / 4 * (r.is_arg() ? 2 : 1);
+    const bool fits = sums * at(kept_wide()) <= 16 && map_.instrs.size() <= 16;
+    return fits && options_.threads == 256 ? 4 : 0;
+  }
+
+  void choose_chunks() {
+    const std::int64_t fewest = std::max(unrolled_, 4);
+    std::int64_t of_chunk = fewest;
+    while (tiles_ * divide_up(steps(), of_chunk) > kMostColumnBlocks && of_chunk < steps())
+      of_chunk *= 2;
+    // A second round of combining is not worth while for a little work.
+    const bool one = options_.one_block || tiles_ > kMostColumnBlocks / 2 || steps() <= 2 * fewest;
+    chunks_ = one ? 1 : std::max<std::int64_t>(divide_up(steps(), of_chunk), 1);
+    chunk_ = one ? std::max<std::int64_t>(reduced_size_, 1) : of_chunk * step();
+  }
+
+  /// Parameters of a function for N neighbours.
+  std::string coordinates() const {
+    std::string text = "const Arguments& a";
+    for (int d = 0; d < map_.space.rank(); ++d) text += cat(", Index c", d);
+    return text;
+  }
+
+  /// What the N neighbours read.
+  std::string print_hold() {
+    CodeWriter members, loads(1), out;
+    members.line("template <int N>");
+    members.line("struct Held {");
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
+      if (map_.instrs[at(i)].code == MapCode::Load) printer_.hold_row(members, loads, i);
+    members.line("};");
+    out.line("template <int N>");
+    out.line(cat("__device__ __forceinline__ Held<N> hold(", coordinates(), ") {"));
+    out.line("Held<N> held;");
+    return cat(members.text(), out.text(), loads.text(), "  return held;\n}\n");
+  }
+
+  /// What they add to the results, and what they store; nothing where they only stand in for others
+  /// outside.
+  std::string print_body() {
+    CodeWriter out;
+    std::string gathered_arguments;
+    if (elements_.uses_position()) gathered_arguments += ", long long position";
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      gathered_arguments += cat(", ", reductions_[r].type(), " (&g", r, ")[kResults]");
+    out.line("template <int N, int kResults>");
+    out.line(cat("__device__ __forceinline__ void elements(", coordinates(),
+                 ", const Held<N>& held, bool inside", gathered_arguments, ") {"));
+    elements_.prepare(out, "position");
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      out.line(cat(printer_.type(map_.stores[s].source), " y", s, "[N];"));
+    out.line("#pragma unroll");
+    out.line("for (int i = 0; i < N; ++i) {");
+    elements_.inside(out);
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      out.line(cat("y", s, "[i] = ", printer_.get(map_.stores[s].source), ";"));
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      out.line(cat("if (inside) g", r, "[i % kResults] = ", reductions_[r].function(),
+                   "::combine(g", r, "[i % kResults], ",
+                   reductions_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
+    out.line("}");
+    if (!map_.stores.empty()) {
+      out.line("if (inside) {");
+      for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);
+      out.line("}");
+    }
+    out.line("}");
+    return out.text();
+  }
+
+  /// Every thread's part becomes the tile's results: `name`0, `name`1, … of the threads that lead.
+  void print_combine(CodeWriter& out, const std::string& name) {
+    const int lanes = options_.threads / tile_;
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      const std::string op = reductions_[r].function();
+      std::string call;
+      if (across_) {
+        call = cat("reduce_columns<", op, ", kThreads, kKept>(g", r, ")");
+      } else if (lanes <= 32) {
+        call = cat("reduce_lanes<", op, ", kReduced>(g", r, "[0])");
+      } else {
+        call = cat("reduce_block<", op, ", kThreads>(g", r, "[0])");
+      }
+      out.line(cat("const ", reductions_[r].type(), " ", name, r, " = ", call, ";"));
+    }
+  }
+
+  void print_save(CodeWriter& out, const std::string& name) {
+    out.line("if (leads) {");
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      out.line(cat("save(", printer_.pointer(map_.reduces[r].value), " + place, ",
+                   reductions_[r].result(cat(name, r)), ");"));
+    out.line("}");
+  }
+
+  std::string partial(std::size_t r) {
+    const std::string name = cat("partial", r);
+    if (chunks_ > 1) {
+      const ValueId value =
+          add_temporary(sweeps_, reductions_[r].gathered(), {chunks_ * kept_size_});
+      arguments_.pointer(cat(reductions_[r].type(), "*"), name, value);
+    } else {
+      arguments_.word(cat(reductions_[r].type(), "*"), name, 0);
+    }
+    return "a." + name;
+  }
+
+  void print_neutral(CodeWriter& out, bool declare) {
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      if (declare) out.line(cat(reductions_[r].type(), " g", r, "[", kept_wide(), "];"));
+      out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r,
+                   "[v] = ", reductions_[r].neutral(), ";"));
+    }
+  }
+
+  void print_chunks(CodeWriter& out) {
+    out.line("if (Index(a.chunks) == 1) {");
+    print_save(out, "sum");
+    out.line("} else {");
+    out.line("if (leads) {");
+    std::vector<std::string> partials;
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      partials.push_back(partial(r));
+      out.line(cat(partials[r], "[part * kept + place] = sum", r, ";"));
+    }
+    out.line("}");
+    out.line(
+        "if (is_last_block(&tickets[Index(a.first_ticket) + column], "
+        "static_cast<unsigned>(a.chunks))) {");
+    print_neutral(out, false);
+    out.line("if (active) {");
+    out.line("#pragma unroll 4");
+    out.line("for (Index p = lane; p < Index(a.chunks); p += kReduced) {");
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      const std::string line = cat("Packed<", reductions_[r].type(), ", ", kept_wide(), ">");
+      out.line(cat("const auto part", r, " = *reinterpret_cast<const ", line, "*>(", partials[r],
+                   " + p * kept + k);"));
+      out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r, "[v] = ",
+                   reductions_[r].function(), "::combine(g", r, "[v], part", r, ".element[v]);"));
+    }
+    out.line("}");
+    out.line("}");
+    print_combine(out, "total");
+    print_save(out, "total");
+    out.line("}");
+    out.line("}");
+  }
+
+  std::string print_sweep() {
+    CodeWriter out;
+    arguments_.number("kept", kept_size_);
+    arguments_.number("reduced", reduced_size_);
+    arguments_.number("tiles", tiles_);
+    arguments_.word("Divider", "by_tiles",
+                    tiles_ > 0 && tiles_ >> 31 == 0 ? divider_word(tiles_) : 0);
+    arguments_.number("chunk", chunk_);
+    arguments_.number("chunks", chunks_);
+    ticket_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.number("first_ticket", 0);
+    out.line(
+        "__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned "
+        "blocks) {");
+    out.line("const Index kept = Index(a.kept), thread = Index(threadIdx.x);");
+    out.line(across_ ? "const Index result = thread % kKept, lane = thread / kKept;"
+                     : "const Index result = thread / kReduced, lane = thread % kReduced;");
+    out.line("for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);");
+    out.line("     tile += Index(blocks)) {");
+    out.line("const Index part = quotient(tile, a.by_tiles, a.tiles);");
+    out.line("const Index column = tile - part * Index(a.tiles);");
+    const std::string wide = kept_wide() > 1 ? cat(" * ", kept_wide()) : "";
+    out.line(cat("const Index k_step = column * kKept + result, k = k_step", wide, ";"));
+    out.line("const bool active = k < kept;");
+    // The result that the thread has after combining, and whether it alone has it.
+    if (across_) {
+      out.line(cat("const Index place = column * (", line(), ") + thread;"));
+      out.line(cat("const bool leads = thread < ", line(), " && place < kept;"));
+    } else {
+      out.line("const Index place = k;");
+      out.line("const bool leads = active && lane == 0;");
+    }
+    print_neutral(out, true);
+    out.line("if (active) {");
+    print_coordinates(out, arguments_, map_, "k_step", kept_, kept_wide());
+    const std::string step = reduced_wide() > 1 ? cat(" / ", reduced_wide()) : "";
+    out.line(cat("const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);"));
+    out.line(
+        cat("const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced))", step, ";"));
+    print_steps(out, cat("start", step));
+    out.line("}");
+    print_combine(out, "sum");
+    print_chunks(out);
+    out.line("}");
+    out.line("}");
+    return out.text();
+  }
+
+  /// Of a thread: the loads of several steps, then their arithmetic. The compiler keeps them apart
+  /// because of the condition on each step.
+  void print_steps(CodeWriter& out, const std::string& start) {
+    std::string arguments = "a", gathered_arguments;
+    for (int d = 0; d < map_.space.rank(); ++d) arguments += cat(", c", d);
+    if (elements_.uses_position()) gathered_arguments += cat(", ", print_position());
+    for (std::size_t r = 0; r < reductions_.size(); ++r) gathered_arguments += cat(", g", r);
+    const auto each_step = [&](const std::string& statement) {
+      out.line("#pragma unroll");
+      out.line(cat("for (int u = 0; u < ", unrolled_, "; ++u) {"));
+      out.line("const Index at = first + u * kReduced, r = at < end ? at : end - 1;");
+      print_coordinates(out, arguments_, map_, "r", reduced_, reduced_wide());
+      out.line(statement);
+      out.line("}");
+    };
+    out.line(cat("for (Index first = ", start, " + lane; first < end; first += kReduced * ",
+                 unrolled_, ") {"));
+    out.line(cat("Held<", wide_, "> held[", unrolled_, "];"));
+    each_step(cat("held[u] = hold<", wide_, ">(", arguments, ");"));
+    each_step(cat("elements<", wide_, ", ", kept_wide(), ">(", arguments, ", held[u], at < end",
+                  gathered_arguments, ");"));
+    out.line("}");
+  }
+
+  /// The row-major position of coordinates.
+  std::string print_position() {
+    std::string text = "static_cast<long long>(c0)";
+    for (int d = 1; d < map_.space.rank(); ++d) {
+      arguments_.number(cat("extent", d), map_.space[d]);
+      const char *open = d > 1 ? "(" : "", *close = d > 1 ? ")" : "";
+      text = cat(open, text, close, " * a.extent", d, " + c", d);
+    }
+    return text;
+  }
+
+  const MapProgram& map_;
+  Sweeps& sweeps_;
+  const PartOptions options_;
+  const std::string index_;
+  const std::vector<int> kept_, reduced_;
+  const std::int64_t kept_size_, reduced_size_;
+  const bool across_;
+  int wide_;
+  int tile_ = 1;  // results of a block, in steps of kept_wide()
+  int unrolled_ = 1;
+  std::int64_t tiles_ = 1, chunk_ = 1, chunks_ = 1;
+  int ticket_word_ = 0;
+  Arguments arguments_;
+  InstrPrinter printer_;
+  ElementPrinter elements_;
+  std::vector<Reduction> reductions_;
+};
+
+}  // namespace
+
+Part print_columns(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options) {
+  return ColumnsPrinter(sweep, sweeps, options).print();
+}
+
+}  // namespace tenon::cuda

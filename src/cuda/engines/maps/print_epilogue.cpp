@@ -1,0 +1,282 @@
+// The epilogue of a contraction as a device struct: one function for an element, one for neighbours
+// in a row, and what a thread gathers on the way where the whole result is reduced.
+#include <algorithm>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/engines/maps/print_instrs.h"
+#include "cuda/engines/maps/print_reduction.h"
+#include "plan/fuse.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::size_t kSumBytes = 8;  // of one gathered number
+constexpr char kDevice[] = "__device__ __forceinline__ ";
+
+/// What the result alone would be as a map program: one store of the accumulator.
+MapProgram with_result(const Region& region, std::span<const Value> values) {
+  MapProgram map = region.contraction.has_epilogue ? region.map : MapProgram();
+  if (map.has_rows) throw InternalError(cat(region.title, ": an epilogue has no rows"));
+  if (!region.contraction.has_epilogue)
+    map.space = epilogue_space(region.contraction.op, region.contraction.out_shape);
+  if (map.space.rank() != 3)
+    throw InternalError(
+        cat(region.title, ": an epilogue's space is [batch, rows, columns], not ", map.space));
+  const ValueId out = region.contraction.out;
+  if (out == kNoValue) return map;
+  MapInstr result;
+  result.code = MapCode::Accumulator;
+  result.dtype = values[at(out)].dtype;
+  map.instrs.push_back(result);
+  MapStore store;
+  store.source = static_cast<int>(map.instrs.size()) - 1;
+  store.view.value = out;
+  store.view.stride[2] = 1;
+  store.view.stride[1] = map.space[2];
+  store.view.stride[0] = map.space[1] * map.space[2];
+  map.stores.push_back(store);
+  return map;
+}
+
+class EpiloguePrinter {
+ public:
+  EpiloguePrinter(const Region& region, std::span<const Value> values)
+      : map_(with_result(region, values)),
+        accumulator_(
+            is_floating(region.contraction.dtype)
+                ? (region.contraction.dtype == DType::Float64 ? DType::Float64 : DType::Float32)
+                : DType::Int64),
+        printer_(map_, values,
+                 {{map_.space[0], map_.space[1], map_.space[2]}, {"batch", "row", "column"}},
+                 arguments_, "", "long long") {
+    printer_.set_numbers();
+    for (const MapReduce& reduce : map_.reduces) {
+      for (int d = 0; d < map_.space.rank(); ++d)
+        if (map_.space[d] != 1 && (reduce.axes >> d & 1u) == 0)
+          throw InternalError(
+              cat(region.title, ": an epilogue reduces its whole space or nothing"));
+      sums_.push_back(
+          {reduce.op, map_.instrs[at(reduce.source)].dtype, values[at(reduce.value)].dtype});
+    }
+    uses_position_ = std::any_of(map_.instrs.begin(), map_.instrs.end(),
+                                 [](const MapInstr& i) { return i.code == MapCode::Random; });
+  }
+
+  PrintedEpilogue print(const std::string& title) {
+    // One element and several take the same members: printed first, they name them.
+    const std::string one = print_store(), held = print_hold(),
+                      several = cat(held, "\n", print_finish(), "\n", print_store_row());
+    const std::string end = sums_.empty() ? std::string() : cat("\n", print_end());
+    const char* include = sums_.empty() ? "" : "#include \"cuda/kernels/epilogue_sums.cuh\"\n";
+    const std::string arrivals =
+        sums_.empty() ? std::string()
+                      : cat("__device__ unsigned epilogue_arrivals[", kEpilogueArrivals, "];\n\n");
+    PrintedEpilogue printed;
+    printed.code = cat(printer_.includes(), include, "namespace tenon::cuda {\n\n", arrivals, "// ",
+                       title, "\nstruct Epilogue {\n", print_sums(), arguments_.members(), "\n",
+                       one, "\n", several, end, "};\n\n}  // namespace tenon::cuda\n");
+    if (sums_.empty())
+      printed.arguments = EpilogueArguments(arguments_.block());
+    else
+      printed.arguments = {arguments_.block(), sums_.size() * kSumBytes, partials_word_,
+                           arrival_word_};
+    return printed;
+  }
+
+ private:
+  std::string position(const std::string& step) {
+    arguments_.number("rows", map_.space[1]);
+    arguments_.number("columns", map_.space[2]);
+    return cat("(batch * rows + row) * columns + column", step);
+  }
+
+  /// Statements for one element; `lane` is "" or the number of the neighbour.
+  void compute(CodeWriter& out, const std::string& lane) {
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
+      const MapInstr& instr = map_.instrs[at(i)];
+      const std::string result = InstrPrinter::name('t', i), type = printer_.type(i);
+      std::string text;
+      switch (instr.code) {
+        case MapCode::Accumulator:
+          text =
+              print_cast(lane.empty() ? "acc" : cat("acc[", lane, "]"), accumulator_, instr.dtype);
+          break;
+        case MapCode::Affine:
+          text = printer_.affine(instr, lane);
+          break;
+        case MapCode::Random:
+          text = printer_.random_element(i, cat("random_row<1>(r", i, ", position)"), "0");
+          break;
+        case MapCode::Compute:
+          out.line(printer_.compute(i));
+          continue;
+        case MapCode::RowReduce:
+          throw InternalError("an epilogue has no rows");
+        default:
+          continue;
+      }
+      out.line(cat("const ", type, " ", result, " = ", text, ";"));
+      printer_.set(i, result);
+    }
+  }
+
+  void random_draws(CodeWriter& out) {
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
+      if (map_.instrs[at(i)].code == MapCode::Random) out.line(printer_.random_draw(i));
+  }
+
+  std::string print_store() {
+    CodeWriter out(1);
+    out.line(
+        cat("__device__ __forceinline__ void store(long long batch, long long row, "
+            "long long column, ",
+            compute_type(accumulator_), " acc, Sums& sums) const {"));
+    random_draws(out);
+    if (uses_position_) out.line(cat("const long long position = ", position(""), ";"));
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
+      const MapInstr& instr = map_.instrs[at(i)];
+      if (instr.code != MapCode::Load) continue;
+      const std::string x = InstrPrinter::name('x', i);
+      out.line(cat("const ", printer_.type(i), " ", x, " = load(",
+                   printer_.address(instr.view, true), ");"));
+      printer_.set(i, x);
+    }
+    compute(out, "");
+    for (const MapStore& store : map_.stores)
+      out.line(
+          cat("save(", printer_.address(store.view, true), ", ", printer_.get(store.source), ");"));
+    gather(out);
+    out.line("}");
+    return out.text();
+  }
+
+  /// The type of what a thread gathers.
+  std::string print_sums() const {
+    if (sums_.empty())
+      return cat("  struct Sums {};\n  static constexpr bool kSums = false;\n  static ", kDevice,
+                 "Sums no_sums() { return {}; }\n");
+    CodeWriter out(1);
+    std::string neutral;
+    out.line("struct Sums {");
+    for (std::size_t r = 0; r < sums_.size(); ++r) {
+      out.line(cat("alignas(", kSumBytes, ") ", sums_[r].type(), " s", r, ";"));
+      neutral += cat(r == 0 ? "" : ", ", sums_[r].neutral());
+    }
+    out.line(cat(kDevice, "void add(const Sums& other) {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("s", r, " = ", sums_[r].function(), "::combine(s", r, ", other.s", r, ");"));
+    out.line("}");
+    out.line(cat(kDevice, "void over_lanes() {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("s", r, " = reduce_lanes<", sums_[r].function(), ", 32>(s", r, ");"));
+    out.line("}");
+    out.line("};");
+    out.line("static constexpr bool kSums = true;");
+    out.line(cat("static ", kDevice, "Sums no_sums() { return {", neutral, "}; }"));
+    return out.text();
+  }
+
+  void gather(CodeWriter& out) {
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("sums.s", r, " = ", sums_[r].function(), "::combine(sums.s", r, ", ",
+                   sums_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
+  }
+
+  /// What becomes of it.
+  std::string print_end() {
+    CodeWriter out(1);
+    out.line(cat(kDevice, "unsigned* arrived() const { return &epilogue_arrivals[arrival]; }"));
+    out.line(cat(kDevice, "void save_sums(const Sums& sums) const {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("save(", printer_.pointer(map_.reduces[r].value), ", ",
+                   sums_[r].result(cat("sums.s", r)), ");"));
+    out.line("}");
+    out.line("template <int kThreads>");
+    out.line(cat(kDevice, "void end_block(const Sums& gathered) const {"));
+    out.line("tenon::cuda::end_block<kThreads>(*this, gathered);");
+    out.line("}");
+    out.line("template <int kThreads, class Sync>");
+    out.line(cat(kDevice,
+                 "void combine_partials(int thread, unsigned blocks, unsigned count, const Sync& "
+                 "sync) const {"));
+    out.line("tenon::cuda::combine_partials<kThreads>(*this, thread, blocks, count, sync);");
+    out.line("}");
+    partials_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.word("Sums*", "partials", 0);
+    arrival_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.number("arrival", 0);
+    return out.text();
+  }
+
+  /// What the region reads at N neighbours: members of a struct, so that a kernel can have the
+  /// loads of several elements under way before it stores any.
+  std::string print_hold() {
+    CodeWriter members(1), loads(2);
+    members.line("template <int N>");
+    members.line("struct Held {");
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
+      if (map_.instrs[at(i)].code == MapCode::Load) printer_.hold_row(members, loads, i);
+    members.line("};");
+    CodeWriter out(1);
+    out.line("template <int N>");
+    out.line(
+        "__device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) "
+        "const {");
+    out.line("Held<N> held;");
+    return cat(members.text(), out.text(), loads.text(), "    return held;\n  }\n");
+  }
+
+  std::string print_finish() {
+    CodeWriter out(1);
+    out.line("template <int N>");
+    out.line(
+        cat("__device__ __forceinline__ void finish(long long batch, long long row, "
+            "long long column, const ",
+            compute_type(accumulator_), " (&acc)[N], const Held<N>& held, Sums& sums) const {"));
+    random_draws(out);
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      out.line(cat(printer_.type(map_.stores[s].source), " ",
+                   InstrPrinter::name('y', static_cast<int>(s)), "[N];"));
+    out.line("#pragma unroll");
+    out.line("for (int i = 0; i < N; ++i) {");
+    if (uses_position_) out.line(cat("const long long position = ", position(" + i"), ";"));
+    compute(out, "i");
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      out.line(cat(InstrPrinter::name('y', static_cast<int>(s)),
+                   "[i] = ", printer_.get(map_.stores[s].source), ";"));
+    gather(out);
+    out.line("}");
+    for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);
+    out.line("}");
+    return out.text();
+  }
+
+  std::string print_store_row() const {
+    return cat(
+        "  template <int N>\n  __device__ __forceinline__ void store_row(long long batch, long "
+        "long "
+        "row, long long column, const ",
+        compute_type(accumulator_),
+        " (&acc)[N], Sums& sums) const {\n    finish(batch, row, column, acc, hold<N>(batch, row, "
+        "column), sums);\n  }\n");
+  }
+
+  const MapProgram map_;
+  const DType accumulator_;
+  Arguments arguments_;
+  InstrPrinter printer_;
+  bool uses_position_ = false;
+  std::vector<Reduction> sums_;
+  int partials_word_ = -1, arrival_word_ = -1;
+};
+
+}  // namespace
+
+PrintedEpilogue print_epilogue(const Region& region, std::span<const Value> values, const Target&) {
+  return EpiloguePrinter(region, values).print(region.title);
+}
+
+}  // namespace tenon::cuda

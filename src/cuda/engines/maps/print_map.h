@@ -1,0 +1,48 @@
+// Printing map programs as CUDA C++: whole kernels for map regions, and the epilogue of a
+// contraction as a device struct.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cuda/engines/launch/epilogue_arguments.h"
+#include "cuda/target.h"
+#include "plan/region.h"
+
+namespace tenon::cuda {
+
+/// The epilogue of a contraction: region.map over [batch, rows, columns] when the contraction has
+/// one, and the plain store of its result when region.contraction.out is wanted.
+///
+/// `code`, whose #include lines stand first, defines `struct tenon::cuda::Epilogue` (nothing but
+/// 8-byte members, in the order of `arguments`) with
+///   struct Sums;  // what a thread gathers where the whole result is reduced; no_sums() to begin
+///   with
+///   __device__ void store(long long batch, long long row, long long column, float acc,
+///                         Sums& sums) const;
+///   template <int N>  // N in {2, 4, 8}: neighbours in a row, all inside, column a multiple of N
+///   __device__ void store_row(long long batch, long long row, long long column,
+///                             const float (&acc)[N], Sums& sums) const;
+///   template <int N> struct Held;
+///   template <int N>  // N in {1, 2, 4, 8}
+///   __device__ Held<N> hold(long long batch, long long row, long long column) const;
+///   template <int N>
+///   __device__ void finish(long long batch, long long row, long long column,
+///                          const float (&acc)[N], const Held<N>& held, Sums& sums) const;
+/// hold() loads what the region reads there, finish() computes, stores and gathers every result;
+/// the other two do both. Those on rows use wide accesses where strides and alignment allow. Output
+/// dtypes other than float32 are converted.
+/// With kSums, all that the threads gathered must come to
+///   template <int kThreads>  // of a block of so many, of which each leaves one partial result
+///   __device__ void end_block(const Sums& gathered) const;
+/// or to partials[] and combine_partials() (kernels/epilogue_sums.cuh).
+/// `acc` is double when region.contraction.dtype is Float64, long long when that is an integer.
+/// Base addresses of values are 16-byte aligned.
+struct PrintedEpilogue {
+  std::string code;
+  EpilogueArguments arguments;
+};
+PrintedEpilogue print_epilogue(const Region& region, std::span<const Value> values,
+                               const Target& target);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,65 @@
+// Reductions as text; what they mean on the device is in kernels/map_reduce.cuh.
+#include "cuda/engines/maps/print_reduction.h"
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::cuda {
+
+DType Reduction::gathered() const {
+  if (!is_floating(from)) return DType::Int64;
+  const bool wide = from == DType::Float64 || (to == DType::Float64 && !is_arg());
+  return wide ? DType::Float64 : DType::Float32;
+}
+
+std::string Reduction::type() const {
+  const std::string number = compute_type(gathered());
+  return is_arg() ? cat("Placed<", number, ">") : number;
+}
+
+std::string Reduction::function() const {
+  switch (op) {
+    case Op::Sum:
+      return "SumOf";
+    case Op::Prod:
+      return "ProdOf";
+    case Op::Max:
+      return "MaxOf";
+    case Op::Min:
+      return "MinOf";
+    case Op::ArgMax:
+      return "ArgMaxOf";
+    case Op::ArgMin:
+      return "ArgMinOf";
+    default:
+      throw InternalError(cat("op ", static_cast<int>(op), " is no reduction"));
+  }
+}
+
+std::string Reduction::neutral() const {
+  const DType type = gathered();
+  const bool largest = op == Op::Max || op == Op::ArgMax;
+  std::string number = op == Op::Prod ? "1" : "0";
+  if (op != Op::Sum && op != Op::Prod) {
+    const char* bits = largest ? "0xff800000u" : "0x7f800000u";
+    number = is_floating(type) ? cat("scalar::float_of(", bits, ")")
+             : largest         ? "(-0x7fffffffffffffffll - 1)"
+                               : "0x7fffffffffffffffll";
+  }
+  return is_arg() ? cat("{", number, ", kNoPlace}") : number;
+}
+
+std::string Reduction::element(const std::string& expression, const std::string& place) const {
+  const std::string number = print_cast(expression, from, gathered());
+  return is_arg() ? cat(this->type(), "{", number, ", ", place, "}") : number;
+}
+
+std::string Reduction::result(const std::string& x) const {
+  if (is_arg()) return print_cast(cat("place_of(", x, ")"), DType::Int64, to);
+  return needs_rounding(to) && gathered() == DType::Float32
+             ? cat("rounded<", memory_type(to), ">(", x, ")")
+             : print_cast(x, gathered(), to);
+}
+
+}  // namespace tenon::cuda

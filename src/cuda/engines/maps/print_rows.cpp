@@ -1,0 +1,432 @@
+// Sweeps with rows: reductions along the last axis whose results the same sweep uses. A row belongs
+// to some lanes of a warp or to a block.
+//
+// Pass p computes what waits for p reductions of the row. Short rows stay in registers from pass to
+// pass; long ones are loaded and computed again, each value in the pass that needs it.
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "base/str.h"
+#include "cuda/engines/maps/print_reduction.h"
+#include "cuda/engines/maps/print_sweep.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr std::int64_t kMostRowBlocks = 4096;
+constexpr std::int64_t kWarpRow = 1024;  // longest row of a warp
+constexpr int kWidestBlock = 1024;
+
+/// Elements that a thread may keep, over all values, by the threads of its row: in the widest
+/// blocks it has 64 registers.
+constexpr std::int64_t most_kept(std::int64_t lanes) {
+  return lanes > 512 ? 28 : (lanes > 32 ? 56 : 72);
+}
+
+class RowsPrinter {
+ public:
+  RowsPrinter(const Sweep& sweep, std::span<const Value> values, const PartOptions& options)
+      : map_(sweep.map),
+        values_(values),
+        options_(options),
+        index_(fits_int(map_) ? "int" : "long long"),
+        length_(map_.space[map_.space.rank() - 1]),
+        levels_(levels_of(map_)),
+        depths_(depths_of(map_)),
+        wide_(vector_width(map_, values, true)),
+        printer_(map_, values, coordinates(), arguments_, "a.", "Index") {
+    passes_ = 1 + *std::max_element(depths_.begin(), depths_.end());
+    rows_ = length_ == 0 ? size_of(map_, outer_axes()) : map_.space.numel() / length_;
+    for (int i = 0; i < count(); ++i)
+      if (instr(i).code == MapCode::RowReduce)
+        reductions_.push_back({instr(i).op, instr(instr(i).args[0]).dtype, instr(i).dtype});
+      else
+        reductions_.push_back({});
+    for (const MapInstr& one : map_.instrs)
+      uses_random_ = uses_random_ || one.code == MapCode::Random;
+    printer_.limit_alignment(wide_);
+    choose_kept();
+    choose_lanes();
+    if (!keeps_) kept_.assign(map_.instrs.size(), false);
+    if (!options.one_block) printer_.allow_constant_loads(options.written);
+  }
+
+  Part print() {
+    printer_.set_numbers();
+    const std::string sweep = print_sweep();
+    Part part;
+    part.threads = threads_;
+    part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
+    part.code = cat("constexpr int kThreads = ", threads_, ", kLanes = ", lanes_, ", N = ", wide_,
+                    keeps_ ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
+                    ";\n\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
+    part.arguments = arguments_.block();
+    part.blocks = std::min(divide_up(rows_, threads_ / lanes_), kMostRowBlocks);
+    return part;
+  }
+
+ private:
+  int count() const { return static_cast<int>(map_.instrs.size()); }
+  const MapInstr& instr(int i) const { return map_.instrs[at(i)]; }
+  Level level(int i) const { return levels_[at(i)]; }
+  bool varies(int i) const { return level(i) == Level::Element; }
+  std::vector<int> outer_axes() const {
+    std::vector<int> axes;
+    for (int d = 0; d + 1 < map_.space.rank(); ++d) axes.push_back(d);
+    return axes;
+  }
+  Coordinates coordinates() const {
+    Coordinates out = coordinates_of(map_);
+    out.names.back() = "j";
+    return out;
+  }
+
+  /// One step of arithmetic: making it again costs less than a register for each element.
+  bool is_cheap(int i) const {
+    const Op op = instr(i).op;
+    if (instr(i).code == MapCode::Affine) return true;
+    if (instr(i).code != MapCode::Compute) return false;
+    return op == Op::Neg || op == Op::Abs || op == Op::Sign || op == Op::Square || op == Op::Relu ||
+           (op >= Op::Floor && op <= Op::StopGradient) || op == Op::Add || op == Op::Sub ||
+           op == Op::Mul || (op >= Op::Maximum && op <= Op::Where && op != Op::Remainder);
+  }
+  bool crosses(int i) const {
+    for (int u = 0; u < count(); ++u)
+      for (const int arg : instr(u).args)
+        if (arg == i && pass_of_use(u) > depths_[at(i)]) return true;
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      if (map_.stores[s].source == i && store_pass(s) > depths_[at(i)]) return true;
+    return false;
+  }
+  /// What must be kept so that instruction i can be made in a later pass than its own.
+  void find_leaves(int i, std::set<int>& leaves) const {
+    if (!varies(i)) return;
+    if (kept_[at(i)] || !is_cheap(i)) {
+      leaves.insert(i);
+      return;
+    }
+    for (const int arg : instr(i).args)
+      if (arg >= 0) find_leaves(arg, leaves);
+  }
+  /// Elements that later passes need stay in registers: they themselves, or the one value that they
+  /// are cheaply made of.
+  void choose_kept() {
+    kept_.assign(map_.instrs.size(), false);
+    for (int i = 0; i < count(); ++i) {
+      if (!varies(i) || !crosses(i)) continue;
+      std::set<int> leaves;
+      find_leaves(i, leaves);
+      const bool there =
+          std::all_of(leaves.begin(), leaves.end(), [this](int leaf) { return kept_[at(leaf)]; });
+      if (there || leaves.size() <= 1) {
+        for (const int leaf : leaves) kept_[at(leaf)] = true;
+      } else {
+        kept_[at(i)] = true;
+      }
+    }
+  }
+  /// The pass in which an instruction reads its arguments.
+  int pass_of_use(int i) const {
+    return instr(i).code == MapCode::RowReduce ? depths_[at(i)] - 1 : depths_[at(i)];
+  }
+  int store_pass(std::size_t s) const {
+    const MapStore& store = map_.stores[s];
+    return loads(map_, store.view.value) ? passes_ - 1 : depths_[at(store.source)];
+  }
+  bool once_a_row(std::size_t s) const { return instr(map_.stores[s].source).per_row; }
+
+  void choose_lanes() {
+    std::int64_t loaded = 0;
+    for (int i = 0; i < count(); ++i) loaded += varies(i) && instr(i).code == MapCode::Load ? 1 : 0;
+    const std::int64_t arrays =
+        std::max<std::int64_t>(loaded, std::count(kept_.begin(), kept_.end(), true));
+    const auto pow2 = [](std::int64_t n) {
+      return static_cast<std::int64_t>(
+          std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
+    };
+    const std::int64_t units = divide_up(length_, wide_);
+    const auto keepable = [&](std::int64_t lanes) {
+      return divide_up(units, lanes) * wide_ * std::max<std::int64_t>(arrays, 1) <=
+             most_kept(lanes);
+    };
+    threads_ = options_.threads;
+    lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
+    // The only row is a whole block's, however short: its length may well be the batch.
+    if (map_.space.rank() == 1 || length_ > kWarpRow || !keepable(lanes_)) {
+      // The smallest block that keeps a row in registers; else one that walks along it.
+      while (!options_.one_block && threads_ < kWidestBlock && !keepable(threads_)) threads_ *= 2;
+      lanes_ = threads_;
+    }
+    keeps_ = keepable(lanes_);
+    steps_ = static_cast<int>(std::max<std::int64_t>(divide_up(units, lanes_), 1));
+  }
+
+  // ---- Statements
+
+  std::string inside() const {
+    std::string text = lanes_ == threads_ ? "" : "active";
+    if (keeps_) text += cat(text.empty() ? "" : " && ", "j < length");
+    return text;
+  }
+  std::string kept_row(char kind, int i) const { return cat(kind, i, keeps_ ? "[s]" : ""); }
+  std::string kept_element(char kind, int i) const { return kept_row(kind, i) + "[i]"; }
+
+  void declare(CodeWriter& out, char kind, int i) {
+    out.line(cat(printer_.type(i), " ", kind, i, keeps_ ? "[kSteps]" : "", "[N];"));
+  }
+
+  void load_elements(CodeWriter& out, int i) {
+    const View& view = instr(i).view;
+    const std::string address = printer_.address(view, true), x = kept_row('x', i);
+    if (printer_.inner_step(view) == InnerStep::One) {
+      out.line(cat(printer_.load_function(view), "_row<", printer_.alignment(view), ">(", x, ", ",
+                   address, ");"));
+    } else {
+      out.line("#pragma unroll");
+      out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = ", printer_.load_function(view), "(",
+                   address, " + i * ", printer_.inner_stride(view), ");"));
+    }
+    printer_.set(i, kept_element('x', i));
+  }
+
+  void open_steps(CodeWriter& out, const std::string& guard) {
+    if (keeps_) {
+      out.line("#pragma unroll");
+      out.line("for (int s = 0; s < kSteps; ++s) {");
+      out.line("const Index j = (s * kLanes + lane) * N;");
+      out.line(cat("if (", guard, ") {"));
+    } else {
+      out.line("#pragma unroll 4");
+      out.line("for (Index j = lane * N; j < length; j += kLanes * N) {");
+      if (!guard.empty()) out.line(cat("if (", guard, ") {"));
+    }
+  }
+  void close_steps(CodeWriter& out, const std::string& guard) {
+    if (keeps_ || !guard.empty()) out.line("}");
+    out.line("}");
+  }
+
+  /// A value that is the same for the whole row; loads of rows that there are not are left out.
+  void print_row_value(CodeWriter& out, int i) {
+    if (level(i) == Level::Element || printer_.is_set(i)) return;
+    const std::string type = printer_.type(i);
+    switch (instr(i).code) {
+      case MapCode::Load:
+        out.line(cat("const ", type, " x", i, " = ",
+                     lanes_ == threads_ ? "" : "!active ? " + zero_of(instr(i).dtype) + " : ",
+                     "load(", printer_.address(instr(i).view, true), ");"));
+        return printer_.set(i, cat("x", i));
+      case MapCode::Affine:
+        out.line(cat("const ", type, " t", i, " = ", printer_.affine(instr(i), ""), ";"));
+        return printer_.set(i, cat("t", i));
+      case MapCode::Random:
+        out.line(printer_.random_draw(i));
+        out.line(cat("const ", type, " t", i, " = ",
+                     printer_.random_element(
+                         i, cat("random_row<1>(r", i, ", static_cast<long long>(row))"), "0"),
+                     ";"));
+        return printer_.set(i, cat("t", i));
+      case MapCode::Compute:
+        return out.line(printer_.compute(i));
+      default:
+        return;
+    }
+  }
+
+  /// The elements' values that pass p computes or loads: all that its reductions, its stores and
+  /// what it keeps are made of, but for what earlier passes kept.
+  std::vector<bool> needed_in(int p) const {
+    std::vector<bool> needed(map_.instrs.size());
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      if (store_pass(s) == p && !once_a_row(s)) needed[at(map_.stores[s].source)] = true;
+    for (int i = 0; i < count(); ++i) {
+      if (instr(i).code == MapCode::RowReduce && depths_[at(i)] - 1 == p)
+        needed[at(instr(i).args[0])] = true;
+      if (kept_[at(i)] && depths_[at(i)] == p) needed[at(i)] = true;
+    }
+    for (int i = count() - 1; i >= 0; --i) {
+      if (!varies(i) || (kept_[at(i)] && depths_[at(i)] < p)) needed[at(i)] = false;
+      if (!needed[at(i)]) continue;
+      for (const int arg : instr(i).args)
+        if (arg >= 0) needed[at(arg)] = true;
+    }
+    return needed;
+  }
+
+  void print_element(CodeWriter& out, int i) {
+    std::string text;
+    switch (instr(i).code) {
+      case MapCode::Affine:
+        text = printer_.affine(instr(i), "i");
+        break;
+      case MapCode::Random:
+        text = printer_.random_element(i, cat("q", i), "i");
+        break;
+      case MapCode::Compute:
+        out.line(printer_.compute(i));
+        text = "";
+        break;
+      default:
+        return;
+    }
+    const std::string result = cat("t", i);
+    if (!text.empty()) out.line(cat("const ", printer_.type(i), " ", result, " = ", text, ";"));
+    printer_.set(i, result);
+    if (kept_[at(i)]) out.line(cat("k", i, "[s][i] = ", result, ";"));
+  }
+
+  void print_pass(CodeWriter& out, int p) {
+    const std::vector<bool> needed = needed_in(p);
+    std::vector<int> reduced;
+    bool any = false, any_load = false;
+    for (int i = 0; i < count(); ++i) {
+      if (instr(i).code == MapCode::RowReduce && depths_[at(i)] - 1 == p) reduced.push_back(i);
+      any = any || needed[at(i)];
+      any_load = any_load || (needed[at(i)] && instr(i).code == MapCode::Load);
+    }
+    bool any_store = false;
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      any_store = any_store || (store_pass(s) == p && !once_a_row(s));
+    for (const int i : reduced)
+      out.line(cat(reductions_[at(i)].type(), " g", i, " = ", reductions_[at(i)].neutral(), ";"));
+    const bool by_first = options_.by_all && any_store;
+    if (by_first) out.line("if (blockIdx.x == 0) {");
+    if (any || any_store || !reduced.empty()) print_elements_of(out, p, needed, reduced, any_load);
+    if (by_first) out.line("}");
+    for (const int i : reduced) print_reduced(out, i);
+  }
+
+  void print_elements_of(CodeWriter& out, int p, const std::vector<bool>& needed,
+                         const std::vector<int>& reduced, bool any_load) {
+    for (int i = 0; keeps_ && i < count(); ++i) {
+      if (!needed[at(i)]) continue;
+      if (instr(i).code == MapCode::Load) declare(out, 'x', i);
+      if (instr(i).code != MapCode::Load && kept_[at(i)]) declare(out, 'k', i);
+    }
+    for (int i = 0; i < count(); ++i)
+      if (needed[at(i)] && instr(i).code == MapCode::Random) out.line(printer_.random_draw(i));
+    if (keeps_ && any_load) {  // all loads are under way before the first result is waited for
+      open_steps(out, inside());
+      for (int i = 0; i < count(); ++i)
+        if (needed[at(i)] && instr(i).code == MapCode::Load) load_elements(out, i);
+      close_steps(out, inside());
+    }
+    open_steps(out, inside());
+    for (int i = 0; i < count(); ++i) {
+      if (!needed[at(i)]) continue;
+      if (!keeps_ && instr(i).code == MapCode::Load) {
+        declare(out, 'x', i);
+        load_elements(out, i);
+      }
+      if (instr(i).code == MapCode::Random)
+        out.line(cat("const RandomRow<N> q", i, " = random_row<N>(r", i,
+                     ", static_cast<long long>(row) * a.length + j);"));
+    }
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      if (store_pass(s) == p && !once_a_row(s))
+        out.line(cat(printer_.type(map_.stores[s].source), " y", s, "[N];"));
+    out.line("#pragma unroll");
+    out.line("for (int i = 0; i < N; ++i) {");
+    for (int i = 0; i < count(); ++i)
+      if (needed[at(i)]) print_element(out, i);
+    for (const int i : reduced) {
+      const Reduction& r = reductions_[at(i)];
+      out.line(cat("g", i, " = ", r.function(), "::combine(g", i, ", ",
+                   r.element(printer_.get(instr(i).args[0]), "static_cast<long long>(j + i)"),
+                   ");"));
+    }
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      if (store_pass(s) == p && !once_a_row(s))
+        out.line(cat("y", s, "[i] = ", printer_.get(map_.stores[s].source), ";"));
+    out.line("}");
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      if (store_pass(s) == p && !once_a_row(s)) printer_.save_row(out, s);
+    close_steps(out, inside());
+    // From now on an element is what was kept of it.
+    for (int i = 0; keeps_ && i < count(); ++i)
+      if (needed[at(i)] && instr(i).code != MapCode::Load && kept_[at(i)])
+        printer_.set(i, kept_element('k', i));
+  }
+
+  void print_reduced(CodeWriter& out, int i) {
+    const Reduction& r = reductions_[at(i)];
+    out.line(cat("g", i, " = ",
+                 lanes_ == threads_ ? cat("reduce_block<", r.function(), ", kThreads>")
+                                    : cat("reduce_lanes<", r.function(), ", kLanes>"),
+                 "(g", i, ");"));
+    out.line(cat("const ", printer_.type(i), " t", i, " = ", r.result(cat("g", i)), ";"));
+    printer_.set(i, cat("t", i));
+  }
+
+  void print_row_stores(CodeWriter& out) {
+    bool any = false, overwrites = false;
+    for (std::size_t s = 0; s < map_.stores.size(); ++s) {
+      any = any || once_a_row(s);
+      overwrites = overwrites || (once_a_row(s) && loads(map_, map_.stores[s].view.value));
+    }
+    if (!any) return;
+    // All lanes have read the row's values by then.
+    if (overwrites) out.line(lanes_ == threads_ ? "__syncthreads();" : "__syncwarp();");
+    out.line(lanes_ == threads_ ? "if (lane == 0) {" : "if (active && lane == 0) {");
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      if (once_a_row(s))
+        out.line(cat("save(", printer_.address(map_.stores[s].view, false), ", ",
+                     printer_.get(map_.stores[s].source), ");"));
+    out.line("}");
+  }
+
+  std::string print_sweep() {
+    CodeWriter out;
+    arguments_.number("rows", rows_);
+    arguments_.number("length", length_);
+    out.line(
+        "__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned "
+        "blocks) {");
+    out.line("const Index rows = Index(a.rows), length = Index(a.length);");
+    out.line("const Index lane = Index(threadIdx.x) % kLanes;");
+    out.line("for (Index first = Index(block) * (kThreads / kLanes); first < rows;");
+    out.line("     first += Index(blocks) * (kThreads / kLanes)) {");
+    const std::vector<int> outer = outer_axes();
+    const bool alone = lanes_ == threads_;
+    if (!alone || !outer.empty() || uses_random_)
+      out.line(alone ? "const Index row = first;"
+                     : "const Index row = first + Index(threadIdx.x) / kLanes;");
+    if (!alone) out.line("const bool active = row < rows;");
+    if (!outer.empty()) print_coordinates(out, arguments_, map_, "row", outer, 1);
+    for (int p = 0; p < passes_; ++p) {
+      for (int i = 0; i < count(); ++i)
+        if (depths_[at(i)] == p) print_row_value(out, i);
+      print_pass(out, p);
+    }
+    print_row_stores(out);
+    out.line("}");
+    out.line("}");
+    return out.text();
+  }
+
+  const MapProgram& map_;
+  std::span<const Value> values_;
+  const PartOptions options_;
+  const std::string index_;
+  const std::int64_t length_;
+  std::int64_t rows_ = 0;
+  const std::vector<Level> levels_;
+  const std::vector<int> depths_;
+  int passes_ = 1;
+  int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
+  bool keeps_ = true, uses_random_ = false;
+  std::vector<bool> kept_;  // in registers, from the pass that makes it on
+  Arguments arguments_;
+  InstrPrinter printer_;
+  std::vector<Reduction> reductions_;
+};
+
+}  // namespace
+
+Part print_rows(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options) {
+  return RowsPrinter(sweep, sweeps.values, options).print();
+}
+
+}  // namespace tenon::cuda

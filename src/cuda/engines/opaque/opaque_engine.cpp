@@ -1,0 +1,62 @@
+// What the opaque engine claims, and which family of kernels takes it.
+#include "cuda/engines/opaque/opaque_engine.h"
+
+#include <array>
+#include <vector>
+
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/opaque/opaque_kernels.h"
+#include "graph/node.h"
+
+namespace tenon::cuda {
+namespace {
+
+bool is_pool(Op op) { return op >= Op::MaxPool2d && op <= Op::AvgPool2dGrad; }
+bool is_movement(Op op) { return op >= Op::Concat && op <= Op::ScatterAdd; }
+bool is_softmax(Op op) { return op == Op::Softmax || op == Op::LogSoftmax; }
+
+class OpaqueEngine final : public Engine {
+ public:
+  explicit OpaqueEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "opaque"; }
+  const Target& target() const { return target_; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = refusal(region, values);
+    if (reason != nullptr && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    const OpaqueCall call{target_, region.opaque, values};
+    if (is_pool(region.opaque.op)) return prepare_pool(call);
+    return is_movement(region.opaque.op) ? prepare_movement(call) : prepare_softmax(call);
+  }
+
+ private:
+  static const char* refusal(const Region& region, std::span<const Value> values) {
+    if (region.kind != RegionKind::Opaque) return "it is no opaque region";
+    const Opaque& o = region.opaque;
+    const DType dtype = values[static_cast<std::size_t>(o.out)].dtype;
+    if (is_movement(o.op))
+      return o.op == Op::ScatterAdd && is_bool(dtype) ? "sums of truth values" : nullptr;
+    if (!is_pool(o.op) && !is_softmax(o.op)) return "neither pooling, movement nor softmax";
+    if (!is_floating(dtype)) return "pooling and softmax of whole numbers";
+    if (is_pool(o.op))
+      for (const Shape& shape : o.shapes)
+        if (shape.rank() == 4 && needs_wide(shape[2] * shape[3]))
+          return "images of 2^30 pixels and more";
+    return nullptr;
+  }
+
+  Target target_;
+};
+
+}  // namespace
+
+const Engine& opaque_engine(const Target& target) { return per_target<OpaqueEngine>(target); }
+
+}  // namespace tenon::cuda

@@ -1,0 +1,74 @@
+// Parts of the opaque engine: from an opaque region to a launch of a kernel out of cuda/kernels.
+//
+// The text of a kernel is its header and a wrapper that names element type, geometry and pattern;
+// sizes are in the arguments, which are a struct that the header shares with the host.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/str.h"
+#include "cuda/engines/launch/words.h"
+#include "cuda/jit/jit.h"
+#include "cuda/target.h"
+#include "plan/engine.h"
+
+namespace tenon::cuda {
+
+/// Values of one op, as it sees them.
+struct OpaqueCall {
+  const Target& target;
+  const Opaque& op;
+  std::span<const Value> values;
+
+  DType dtype(std::size_t k) const { return values[static_cast<std::size_t>(op.inputs[k])].dtype; }
+  const Value& out() const { return values[static_cast<std::size_t>(op.out)]; }
+};
+
+std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call);
+std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call);
+std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
+
+/// One launch with a struct of arguments that begins with the addresses of inputs and output.
+template <class Args>
+class OpaqueKernel final : public Kernel {
+ public:
+  OpaqueKernel(const OpaqueCall& call, const Args& args, Grid grid)
+      : args_(args), grid_(grid), inputs_(call.op.inputs), out_(call.op.out) {}
+
+  /// Compiles `body`, a call that takes `a`, with a header of cuda/kernels.
+  void compile_body(const Target& target, const std::string& entry, const char* header,
+                    const char* args_name, const std::string& body) {
+    kernel_ = compile(
+        target, {entry, cat("#include \"cuda/kernels/", header,
+                            "\"\n\nusing namespace tenon::cuda;\n\nextern \"C\" __global__ void "
+                            "__launch_bounds__(",
+                            kFlatThreads, ")\n", entry, "(const ", args_name, " a) {\n",
+                            kAwaitKernels, "  ", body, ";\n}\n")});
+  }
+
+  void run(const Binding& binding) const override {
+    if (kernel_ == nullptr) return;  // an empty result
+    Args args = args_;
+    for (std::size_t k = 0; k < inputs_.size(); ++k)
+      args.in[k] = binding.values[static_cast<std::size_t>(inputs_[k])];
+    args.out = binding.values[static_cast<std::size_t>(out_)];
+    void* params[] = {&args};
+    kernel_->launch(binding.stream, grid_, {kFlatThreads, 1, 1}, 0, params);
+  }
+
+  std::string source() const override {
+    return kernel_ == nullptr ? std::string() : kernel_->source().text;
+  }
+
+ private:
+  const Args args_;
+  const Grid grid_;
+  const std::vector<ValueId> inputs_;
+  const ValueId out_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,192 @@
+// Movement and softmax: patterns to text, sizes to arguments.
+#include <limits>
+
+#include "base/axes.h"
+#include "cuda/engines/opaque/opaque_kernels.h"
+#include "cuda/kernels/movement_args.cuh"
+
+namespace tenon::cuda {
+
+namespace {
+
+std::int64_t item_of(DType dtype) { return static_cast<std::int64_t>(item_size(dtype)); }
+
+/// The widest word that divides so many bytes.
+std::int64_t word_of(std::int64_t bytes) {
+  std::int64_t word = 16;
+  while (bytes % word != 0) word /= 2;
+  return word;
+}
+const char* word_name(std::int64_t word) {
+  return word == 16  ? "Word16"
+         : word == 8 ? "unsigned long long"
+         : word == 4 ? "unsigned"
+         : word == 2 ? "unsigned short"
+                     : "unsigned char";
+}
+
+std::unique_ptr<Kernel> concat(const OpaqueCall& call) {
+  const int axis = static_cast<int>(call.op.attrs.i[0]);
+  const Shape& out = call.out().shape;
+  const std::int64_t outer = outer_count(out, axis);
+  const std::int64_t unit = inner_count(out, axis) * item_of(call.out().dtype);
+  std::int64_t together = 16 * unit, longest = 0, before = 0;
+  for (const Shape& shape : call.op.shapes)
+    together |= shape[axis] * unit;  // the lowest bit set bounds the word
+  const std::int64_t word = word_of(together);
+  ConcatArgs args;
+  args.outer = outer;
+  args.pitch = out[axis] * unit / word;
+  for (std::size_t k = 0; k < call.op.shapes.size(); ++k) {
+    const std::int64_t run = call.op.shapes[k][axis] * unit / word;
+    args.run[k] = run;
+    args.before[k] = before;
+    before += run;
+    longest = std::max(longest, outer * run);
+  }
+  auto kernel = std::make_unique<OpaqueKernel<ConcatArgs>>(
+      call, args, grid_over(longest, static_cast<std::uint32_t>(call.op.shapes.size())));
+  if (longest > 0)
+    kernel->compile_body(
+        call.target, "tenon_concat", "movement.cuh", "ConcatArgs",
+        cat("concat<", word_name(word), ", ", truth(needs_wide(outer * args.pitch)), ">(a)"));
+  return kernel;
+}
+
+/// Axes from the outside in; one that is not padded joins the padded one before it, whose margins
+/// grow by its size.
+struct PadAxes {
+  int rank = 0;
+  std::int64_t in[kPadAxes], out[kPadAxes], before[kPadAxes];
+
+  void add(std::int64_t in_size, std::int64_t out_size, std::int64_t margin) {
+    if (rank > 0 && in_size == out_size && margin == 0) {
+      in[rank - 1] *= in_size;
+      out[rank - 1] *= in_size;
+      before[rank - 1] *= in_size;
+      return;
+    }
+    in[rank] = in_size, out[rank] = out_size, before[rank] = margin;
+    ++rank;
+  }
+};
+
+std::unique_ptr<Kernel> pad(const OpaqueCall& call) {
+  const Shape &in = call.op.shapes[0], &out = call.out().shape;
+  const std::int64_t item = item_of(call.out().dtype);
+  PadAxes axes;
+  for (int d = 0; d < out.rank(); ++d) axes.add(in[d], out[d], call.op.attrs.i[2 * d]);
+  if (axes.rank == 0) axes.add(1, 1, 0);
+  const int last = axes.rank - 1;
+  const std::int64_t word = word_of((axes.in[last] | axes.out[last] | axes.before[last]) * item);
+  for (std::int64_t* sizes : {axes.in, axes.out, axes.before})
+    sizes[last] = sizes[last] * item / word;
+  PadArgs args;
+  args.count = out.numel() * item / word;
+  args.fill = repeated_bits(call.out().dtype, call.op.attrs.f);
+  std::int64_t stride = 1;
+  for (int d = last; d >= 0; --d) {
+    args.size[d] = make_divisor(axes.out[d]);
+    args.before[d] = axes.before[d];
+    args.in_size[d] = axes.in[d];
+    args.in_stride[d] = stride;
+    stride *= axes.in[d];
+  }
+  auto kernel = std::make_unique<OpaqueKernel<PadArgs>>(call, args, grid_over(args.count));
+  if (args.count > 0)
+    kernel->compile_body(
+        call.target, "tenon_pad", "movement.cuh", "PadArgs",
+        cat("pad<", word_name(word), ", ", axes.rank, ", ", truth(needs_wide(args.count)), ">(a)"));
+  return kernel;
+}
+
+const char* index_name(DType dtype) { return dtype == DType::Int64 ? "long long" : "int"; }
+
+/// An index of rank 1 holds for all of a row (and of the outer axes); otherwise it has an element
+/// for each of the result.
+bool is_vector(const Opaque& op) { return op.shapes[1].rank() == 1; }
+
+std::unique_ptr<Kernel> gather(const OpaqueCall& call) {
+  const int axis = static_cast<int>(call.op.attrs.i[0]);
+  const Shape& out = call.out().shape;
+  const std::int64_t item = item_of(call.out().dtype), inner = inner_count(out, axis);
+  const bool shared = is_vector(call.op), rows = shared || inner == 1;
+  const std::int64_t word = rows ? word_of(inner * item) : item;
+  GatherArgs args;
+  args.count = out.numel() * item / word;
+  args.inner = make_divisor(inner * item / word);
+  args.indices = make_divisor(out[axis]);
+  args.size = call.op.shapes[0][axis];
+  args.fill = is_floating(call.out().dtype)
+                  ? repeated_bits(call.out().dtype, std::numeric_limits<double>::quiet_NaN())
+                  : 0;
+  auto kernel = std::make_unique<OpaqueKernel<GatherArgs>>(call, args, grid_over(args.count));
+  if (args.count > 0)
+    kernel->compile_body(
+        call.target, "tenon_gather", "movement.cuh", "GatherArgs",
+        cat("gather<", word_name(word), ", ", index_name(call.dtype(1)), ", ", truth(rows), ", ",
+            truth(shared), ", ", truth(needs_wide(args.count)), ">(a)"));
+  return kernel;
+}
+
+std::int64_t blocks_of(std::int64_t size, std::int64_t tile) { return (size + tile - 1) / tile; }
+
+std::unique_ptr<Kernel> scatter_add(const OpaqueCall& call) {
+  constexpr std::int64_t kTile = 4096, kBlocks = 256;
+  const int axis = static_cast<int>(call.op.attrs.i[0]);
+  const Shape &out = call.out().shape, &updates = call.op.shapes[2];
+  const std::int64_t outer = outer_count(out, axis);
+  ScatterArgs args;
+  args.size = out[axis], args.indices = updates[axis], args.inner = inner_count(out, axis);
+  const bool shared = is_vector(call.op), rows = shared || args.inner == 1;
+  args.index_pitch = shared ? 0 : args.indices;
+  args.columns = std::clamp<std::int64_t>(args.inner, 1, kFlatThreads);
+  const std::int64_t column_tiles = blocks_of(args.inner, args.columns);
+  // As many rows as fit, unless that leaves too few blocks to fill a card.
+  const std::int64_t even = blocks_of(args.size * outer * column_tiles, kBlocks);
+  const std::int64_t fitting = std::min(kTile / args.columns, args.size);
+  args.rows = std::max<std::int64_t>(1, std::min(fitting, even));
+  args.rows_per_thread = blocks_of(args.rows, kFlatThreads / args.columns);
+  const std::int64_t row_tiles = blocks_of(args.size, args.rows);
+  args.row_tiles = make_divisor(row_tiles);
+  args.column_tiles = make_divisor(column_tiles);
+  const Grid grid{static_cast<std::uint32_t>(outer * row_tiles * column_tiles), 1, 1};
+  auto kernel = std::make_unique<OpaqueKernel<ScatterArgs>>(call, args, grid);
+  if (out.numel() > 0)
+    kernel->compile_body(
+        call.target, "tenon_scatter_add", "movement.cuh", "ScatterArgs",
+        cat(rows ? "scatter_rows<" : "scatter_elements<", element_name(call.out().dtype), ", ",
+            index_name(call.dtype(1)), ">(a)"));
+  return kernel;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call) {
+  switch (call.op.op) {
+    case Op::Concat:
+      return concat(call);
+    case Op::Pad:
+      return pad(call);
+    case Op::Gather:
+      return gather(call);
+    default:
+      return scatter_add(call);
+  }
+}
+
+std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call) {
+  const Shape& shape = call.out().shape;
+  SoftmaxArgs args;
+  args.length = shape[shape.rank() - 1];
+  const std::int64_t rows = args.length == 0 ? 0 : shape.numel() / args.length;
+  const Grid grid{static_cast<std::uint32_t>(rows), 1, 1};
+  auto kernel = std::make_unique<OpaqueKernel<SoftmaxArgs>>(call, args, grid);
+  if (rows > 0)
+    kernel->compile_body(call.target, "tenon_softmax", "softmax.cuh", "SoftmaxArgs",
+                         cat("softmax<", element_name(call.out().dtype), ", ",
+                             truth(call.op.op == Op::LogSoftmax), ">(a)"));
+  return kernel;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,104 @@
+// Pooling: geometry to text, sizes to arguments.
+#include <numeric>
+
+#include "cuda/engines/opaque/opaque_kernels.h"
+#include "cuda/kernels/pool_args.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+bool spreads(Op op) { return op == Op::MaxPool2dGrad || op == Op::AvgPool2dGrad; }
+
+/// Whether every window lies inside an array of that size.
+bool inside(std::int64_t size, std::int64_t windows, std::int64_t kernel, std::int64_t stride,
+            std::int64_t pad, std::int64_t dil) {
+  return pad == 0 && (windows - 1) * stride + (kernel - 1) * dil < size;
+}
+
+bool all_inside(const PoolAttrs& v, const PoolArgs& args) {
+  return inside(args.height, args.windows_h, v.kernel_h, v.stride_h, v.pad_h, v.dil_h) &&
+         inside(args.width, args.windows_w, v.kernel_w, v.stride_w, v.pad_w, v.dil_w);
+}
+
+/// Whether no element is in two windows, and a thread's cell is small.
+bool is_disjoint(const PoolAttrs& v, const PoolArgs& args) {
+  return all_inside(v, args) && (v.kernel_h - 1) * v.dil_h < v.stride_h &&
+         (v.kernel_w - 1) * v.dil_w < v.stride_w && v.stride_h * v.stride_w <= 16;
+}
+
+std::string window_type(const PoolAttrs& v, const PoolArgs& args) {
+  return cat("Window<", v.kernel_h, ", ", v.kernel_w, ", ", v.stride_h, ", ", v.stride_w, ", ",
+             v.pad_h, ", ", v.pad_w, ", ", v.dil_h, ", ", v.dil_w, ", ",
+             truth(v.count_include_pad != 0), ", ", truth(all_inside(v, args)), ">");
+}
+
+/// How many planes a block stages at a time: a multiple of 16 bytes; 0 when they are too large.
+int planes_of_block(const PoolArgs& args, DType dtype) {
+  const std::int64_t plane = args.height * args.width;
+  const std::int64_t least =
+      16 / std::gcd(std::int64_t{16}, plane * static_cast<std::int64_t>(item_size(dtype)));
+  return static_cast<int>(kPoolStaged / (least * plane) * least);
+}
+
+struct Name {
+  const char *function, *more;
+};
+
+Name name_of(Op op) {
+  switch (op) {
+    case Op::MaxPool2d:
+      return {"max_pool", ", 0"};
+    case Op::MaxPool2dGather:
+      return {"max_pool", ", 1"};
+    case Op::MaxPool2dGrad:
+      return {"max_pool_grad", ""};
+    case Op::AvgPool2d:
+      return {"avg_pool", ""};
+    default:
+      return {"avg_pool_grad", ""};
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
+  const Op op = call.op.op;
+  const PoolAttrs v = PoolAttrs::from(call.op.attrs);
+  const Shape& out = call.out().shape;
+  const Shape& large = spreads(op) ? out : call.op.shapes[0];
+  const Shape& small = op == Op::MaxPool2dGrad   ? call.op.shapes[1]
+                       : op == Op::AvgPool2dGrad ? call.op.shapes[0]
+                                                 : out;
+  PoolArgs args;
+  args.height = large[2], args.width = large[3];
+  args.windows_h = small[2], args.windows_w = small[3];
+  const bool by_window = spreads(op) && is_disjoint(v, args);
+  const Shape& threads = by_window ? small : out;
+  args.count = threads.numel();
+  args.rows = make_divisor(threads[2]);
+  args.columns = make_divisor(threads[3]);
+  args.planes = large[0] * large[1];
+  const bool pairs = v.stride_w == 2 && args.width % 2 == 0;
+  if (by_window && op == Op::MaxPool2dGrad && !pairs && args.count > 0)
+    args.planes_of_block = planes_of_block(args, call.out().dtype);
+  const bool staged = args.planes_of_block > 0;
+  const Grid grid = staged ? grid_over((args.planes + args.planes_of_block - 1) /
+                                       args.planes_of_block * kFlatThreads)
+                           : grid_over(args.count);
+  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid);
+  if (args.count == 0) return kernel;
+  const bool wide = needs_wide(args.count);
+  Name name = name_of(op);
+  if (by_window) {
+    name = {op == Op::MaxPool2dGrad ? "max_pool_grad_disjoint" : "avg_pool_grad_disjoint",
+            pairs ? ", true" : ", false"};
+  }
+  if (staged) name = {"max_pool_grad_staged", ""};
+  kernel->compile_body(
+      call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
+      cat(name.function, "<", element_name(call.out().dtype), ", ", window_type(v, args),
+          staged ? "" : cat(", ", truth(wide)), name.more, ">(a)"));
+  return kernel;
+}
+
+}  // namespace tenon::cuda

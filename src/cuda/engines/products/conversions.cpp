@@ -1,0 +1,75 @@
+// Launches of kernels/vendor.cuh over an operand.
+#include "cuda/engines/products/conversions.h"
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/launch/words.h"
+
+namespace tenon::cuda {
+
+std::string flat_entry(const char* name, const std::string& parameters, const std::string& call) {
+  return cat("extern \"C\" __global__ void __launch_bounds__(", kFlatThreads, ")\n", name, "(",
+             parameters, ") {\n", kAwaitKernels, "  ", call, ";\n}\n");
+}
+
+RowCast::RowCast(const Target& target, const MatrixRows& rows, DType from, DType to)
+    : result_(rows) {
+  const std::int64_t groups = (rows.inner + kCastWidth - 1) / kCastWidth;
+  const auto item = static_cast<std::int64_t>(item_size(from));
+  const std::int64_t batch = rows.batch_stride == 0 ? 1 : rows.batch;
+  result_.offset = 0;
+  result_.outer_stride = groups * kCastWidth;
+  result_.batch_stride = batch == 1 ? 0 : rows.outer * result_.outer_stride;
+  bytes_ = conversion_room(at(batch * rows.outer * result_.outer_stride) * item_size(to));
+  in_offset_bytes_ = rows.offset * item;
+  args_.count = batch * rows.outer * groups;
+  args_.groups = make_divisor(groups);
+  args_.outers = make_divisor(rows.outer);
+  args_.inner = rows.inner;
+  args_.in_outer = rows.outer_stride, args_.in_batch = rows.batch_stride;
+  args_.out_outer = result_.outer_stride, args_.out_batch = result_.batch_stride;
+  grid_ = grid_over(args_.count);
+  const bool aligned = rows.inner % kCastWidth == 0 && in_offset_bytes_ % 16 == 0 &&
+                       rows.outer_stride * item % 16 == 0 && rows.batch_stride * item % 16 == 0;
+  kernel_ = compile(
+      target,
+      {"tenon_cast", cat(kConversionHeader,
+                         flat_entry("tenon_cast", "const CastArgs a",
+                                    cat("cast_rows<", element_name(from), ", ", element_name(to),
+                                        ", ", truth(aligned), ", ",
+                                        truth(needs_wide(args_.count * kCastWidth)), ">(a)")))});
+}
+
+void RowCast::run(void* stream, const std::byte* in, std::byte* out) const {
+  CastArgs args = args_;
+  args.in = in + in_offset_bytes_;
+  args.out = out;
+  void* params[] = {&args};
+  kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
+}
+
+RowTurn::RowTurn(const Target& target, const MatrixRows& rows, bool tf32) : offset_(rows.offset) {
+  result_.outer = rows.inner, result_.inner = rows.outer;
+  result_.outer_stride = (rows.outer + 7) / 8 * 8;
+  bytes_ = conversion_room(at(result_.outer * result_.outer_stride) * sizeof(float));
+  args_.rows = rows.outer, args_.columns = rows.inner;
+  args_.in_pitch = rows.outer_stride, args_.out_pitch = result_.outer_stride;
+  const std::int64_t across = divide_up(rows.inner, kTurnSide);
+  args_.tiles = make_divisor(across);
+  grid_ = {static_cast<std::uint32_t>(across * divide_up(rows.outer, kTurnSide)), 1, 1};
+  const bool aligned = rows.inner % 4 == 0 && rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
+  kernel_ = compile(
+      target, {"tenon_turn", cat(kConversionHeader, flat_entry("tenon_turn", "const TurnArgs a",
+                                                               cat("turn_rows<", truth(aligned),
+                                                                   ", ", truth(tf32), ">(a)")))});
+}
+
+void RowTurn::run(void* stream, const std::byte* in, std::byte* out) const {
+  TurnArgs args = args_;
+  args.in = reinterpret_cast<const float*>(in) + offset_;
+  args.out = reinterpret_cast<float*>(out);
+  void* params[] = {&args};
+  kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
+}
+
+}  // namespace tenon::cuda

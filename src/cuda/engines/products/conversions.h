@@ -1,0 +1,68 @@
+// Operands converted or turned into the workspace before a product that takes them in one way only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cuda/engines/products/matrix_shape.h"
+#include "cuda/jit/jit.h"
+#include "cuda/kernels/vendor_args.cuh"
+#include "cuda/target.h"
+
+namespace tenon::cuda {
+
+/// Workspace is handed out in pieces of this alignment; its own start may have a lower one.
+inline constexpr std::size_t kConversionAlignment = 256;
+inline std::size_t conversion_room(std::size_t bytes) {
+  return (bytes + kConversionAlignment - 1) / kConversionAlignment * kConversionAlignment;
+}
+inline std::byte* aligned_workspace(std::byte* workspace) {
+  const auto start = reinterpret_cast<std::uintptr_t>(workspace);
+  return workspace + (conversion_room(start) - start);
+}
+
+/// The header of the kernels here, and a kernel `name` of kFlatThreads threads that is one call.
+inline constexpr char kConversionHeader[] =
+    "#include \"cuda/kernels/vendor.cuh\"\n\nusing namespace tenon::cuda;\n\n";
+std::string flat_entry(const char* name, const std::string& parameters, const std::string& call);
+
+/// A conversion of rows to a 16-bit type, into rows whose pitch is a multiple of 8 elements.
+class RowCast {
+ public:
+  RowCast(const Target& target, const MatrixRows& rows, DType from, DType to);
+  /// Where the converted rows lie: offset 0, strides of their own.
+  const MatrixRows& result() const { return result_; }
+  std::size_t bytes() const { return bytes_; }
+  void run(void* stream, const std::byte* in, std::byte* out) const;
+  const std::string& source() const { return kernel_->source().text; }
+
+ private:
+  CastArgs args_;
+  MatrixRows result_;
+  std::int64_t in_offset_bytes_ = 0;
+  std::size_t bytes_ = 0;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+/// A float32 matrix with its other axis contiguous, rounded to tf32 or as it is; rows whose pitch
+/// is a multiple of 8 elements, zero up to it.
+class RowTurn {
+ public:
+  RowTurn(const Target& target, const MatrixRows& rows, bool tf32);
+  const MatrixRows& result() const { return result_; }
+  std::size_t bytes() const { return bytes_; }
+  void run(void* stream, const std::byte* in, std::byte* out) const;
+  const std::string& source() const { return kernel_->source().text; }
+
+ private:
+  TurnArgs args_;
+  MatrixRows result_;
+  std::int64_t offset_ = 0;
+  std::size_t bytes_ = 0;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,310 @@
+// A small model of a kernel's time, in cycles of one multiprocessor of 132, chooses among a few
+// tiles and numbers of splits.
+#include "cuda/engines/products/native_config.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/maps/print_code.h"
+#include "cuda/engines/model/model.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+// m, n, k, threads, stages, thread_m, thread_n. Groups of threads that share a tile's k: threads /
+// (m / thread_m * n / thread_n), or warps likewise.
+// clang-format off
+constexpr GemmTile kFmaTiles[] = {
+    {16, 16, 64, 256, 3, 4, 4},   {16, 64, 32, 256, 4, 4, 4},  {64, 16, 32, 256, 4, 4, 4},
+    {32, 32, 32, 256, 4, 4, 4},   {8, 128, 32, 256, 3, 4, 4},  {32, 64, 32, 256, 3, 4, 4},
+    {32, 16, 64, 256, 3, 4, 4},   {32, 128, 16, 256, 3, 4, 4},
+    {64, 64, 16, 128, 4, 8, 4},   {64, 128, 16, 256, 3, 8, 4},
+};
+constexpr GemmTile kTf32Tiles[] = {
+    {16, 16, 64, 256, 3, 16, 16}, {16, 32, 64, 256, 3, 16, 32},  {32, 32, 32, 128, 4, 32, 32},
+    {16, 64, 32, 256, 4, 16, 32}, {64, 16, 32, 256, 4, 32, 16},  {32, 64, 32, 256, 4, 32, 32},
+    {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 3, 32, 32}, {64, 128, 32, 256, 3, 32, 32},
+    {32, 16, 64, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32}, {128, 128, 32, 256, 3, 64, 32},
+};
+constexpr GemmTile kShortTiles[] = {
+    {16, 16, 128, 256, 3, 16, 16}, {16, 32, 128, 256, 3, 16, 32}, {32, 32, 64, 128, 4, 32, 32},
+    {16, 64, 64, 256, 3, 16, 32},  {64, 16, 64, 256, 3, 32, 16},  {32, 64, 64, 256, 3, 32, 32},
+    {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 4, 32, 32},  {64, 128, 32, 256, 3, 32, 32},
+    {32, 16, 128, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32},
+    {128, 64, 32, 128, 3, 64, 32}, {64, 128, 32, 128, 3, 64, 32},
+    {64, 256, 32, 256, 3, 32, 64}, {128, 128, 32, 256, 4, 64, 32},
+};
+// clang-format on
+
+constexpr int kMaxSplits = 128;
+constexpr std::int64_t kMaxSplitTiles = 1024;
+
+/// The next of 2, 3, 4, 6, 8, 12, …
+std::int64_t more_splits(std::int64_t s) {
+  const std::int64_t power = power_above(s + 1);
+  return power >= 4 && s < power / 4 * 3 ? power / 4 * 3 : power;
+}
+
+GemmMath math_of(const Contraction& c, const ContractionForm& form) {
+  if (c.compute == DType::BFloat16) return GemmMath::Bf16;
+  if (c.compute == DType::Float16) return GemmMath::F16;
+  // Products of two 16-bit numbers are exact in float32 on tensor cores too.
+  const bool alike = form.a.element == form.b.element;
+  if (alike && form.a.element == DType::BFloat16) return GemmMath::Bf16;
+  if (alike && form.a.element == DType::Float16) return GemmMath::F16;
+  return c.tf32 ? GemmMath::Tf32 : GemmMath::Fp32;
+}
+
+/// 16-bit operands stay what they are where the tensor cores take them so; float32 ones always, and
+/// are converted on their way to the registers. What a prologue computes is rounded at once.
+DType stored_dtype(GemmMath math, const OperandForm& o) {
+  if (o.prologue == nullptr && o.dtype == DType::Float32) return o.dtype;
+  if (math == GemmMath::Bf16) return DType::BFloat16;
+  if (math == GemmMath::F16) return DType::Float16;
+  return DType::Float32;
+}
+
+/// As in Pad of gemm.cuh.
+int padding(GemmMath math, DType stored, bool along_k) {
+  if (stored != DType::Float32) return 8;
+  if (math == GemmMath::Fp32) return 4;
+  return (math != GemmMath::Tf32) == along_k ? 8 : 4;
+}
+
+int side_bytes(const GemmConfig& config, const OperandForm& o, DType stored, int outer) {
+  const int line = o.along_k ? config.tile.k : outer, lines = o.along_k ? outer : config.tile.k;
+  return lines * (line + padding(config.math, stored, o.along_k)) *
+         static_cast<int>(item_size(stored));
+}
+
+int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
+  const GemmTile& t = config.tile;
+  // A Place of gemm_stage.cuh: offset, two words, offsets in the prologue's layouts.
+  const auto table = [&](const OperandForm& o, int outer) {
+    const int item = form.wide ? 8 : 4, layouts = static_cast<int>(o.layouts.size());
+    const int place = static_cast<int>(round_up(item * (1 + layouts) + 8, 16));
+    if (o.along_k) return o.outer_digits > 1 ? outer * place : 0;
+    return o.inner_digits > 1 ? 2 * t.k * place : 0;
+  };
+  const int lanes = config.math == GemmMath::Fp32 ? 1 : 32;
+  const int groups = t.threads / (lanes * (t.m / t.thread_m) * (t.n / t.thread_n));
+  const int stage = side_bytes(config, form.a, config.stored_a, t.m) +
+                    side_bytes(config, form.b, config.stored_b, t.n);
+  return table(form.a, t.m) + table(form.b, t.n) +
+         std::max(stage * t.stages, groups * t.m * (t.n + 8) * 4);
+}
+
+/// Instructions of a prologue for an element, without those that load what it starts from.
+double prologue_work(const OperandForm& o) {
+  double work = 0;
+  for (const MapInstr& instr : o.prologue->instrs) {
+    if (instr.code == MapCode::Load) work += 3;
+    if (instr.code == MapCode::Random) work += o.vector == 1 ? 90 : 30;
+    if (instr.code == MapCode::Compute) work += element_work(instr.op);
+  }
+  return work + 2 * static_cast<double>(o.layouts.size());
+}
+
+class Model {
+ public:
+  /// The sizes of filters are as they are; what grows with the batch is rounded up.
+  Model(Op op, const ContractionForm& form, const GemmConfig& base)
+      : form_(form),
+        base_(base),
+        m_(op == Op::Matmul ? power_above(form.problem.m) : form.problem.m),
+        n_(op == Op::Conv2dWeightGrad || op == Op::Matmul ? form.problem.n
+                                                          : power_above(form.problem.n)),
+        k_(op == Op::Conv2d || op == Op::Conv2dInputGrad
+               ? form.problem.k
+               : power_above(std::max<long long>(form.problem.k, 1))),
+        batch_(power_above(form.batch)),
+        exact_(op == Op::Matmul) {}
+
+  std::int64_t tiles(const GemmTile& t) const {
+    return divide_up(m_, t.m) * divide_up(n_, t.n) * batch_;
+  }
+
+  double cycles(const GemmConfig& config) const {
+    const GemmTile& t = config.tile;
+    const std::int64_t steps = divide_up(divide_up(k_, config.splits), t.k);
+    // Of a convolution half a block more than the even share: its pixels were rounded up, so how
+    // the last wave fills is not known.
+    const double even = static_cast<double>(tiles(t) * config.splits) / kModelMultiprocessors;
+    const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
+    // Blocks that a multiprocessor runs at a time fill one another's waiting.
+    const int room =
+        std::min(kSharedBytes / config.shared_bytes, (t.m * t.n >= 8192 ? 512 : 1024) / t.threads);
+    const double resident = std::min(std::max(1.0, static_cast<double>(room)), share);
+    const double waves = exact_ ? std::ceil(share / resident) : share / resident;
+    const double slots = instructions(t), warps = t.threads / 32.0;
+    const double step =
+        std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
+                  resident * bytes(t) / kBytes, slots * kAlone, kLatency / (t.stages - 1)});
+    const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
+    double out = std::ceil(results / 4) * kLatency + resident * warps / 4 * results * 30;
+    double total = kStart + waves * (static_cast<double>(steps) * step + kLatency + out);
+    if (config.splits > 1) {
+      const double partials = 8.0 * static_cast<double>(m_ * n_ * batch_) * config.splits;
+      total += 4 * kLatency + std::ceil(results / 4) * config.splits / 10.0 * kLatency +
+               partials / kBytes / kModelMultiprocessors;
+    }
+    return total;
+  }
+
+ private:
+  static constexpr int kSharedBytes = 220 * 1024;
+  static constexpr double kStart = kLaunchCycles, kLatency = 700;  // a launch; a load from far
+  static constexpr double kBytes = 30;               // a cycle, from the second-level cache
+  static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
+
+  /// Instructions of a thread for one stage, the tensor cores' aside.
+  double instructions(const GemmTile& t) const {
+    return 40 + staging(form_.a, base_.stored_a, t.m, t) +
+           staging(form_.b, base_.stored_b, t.n, t) + arithmetic(t);
+  }
+  double arithmetic(const GemmTile& t) const {
+    if (base_.math == GemmMath::Fp32) {
+      const double slices =
+          static_cast<double>(t.m) * t.n * t.k / t.thread_m / t.thread_n / 4 / t.threads;
+      return slices * (4 * t.thread_m * t.thread_n + 2 * (t.thread_m + t.thread_n));
+    }
+    const bool tf32 = base_.math == GemmMath::Tf32;
+    const double slices = static_cast<double>(t.m) * t.n * t.k / t.thread_m / t.thread_n /
+                          (tf32 ? 8 : 16) / (t.threads / 32.0);
+    const auto fragments = [tf32](DType stored, int outer) {
+      return stored == DType::Float32 ? outer / (tf32 ? 2.0 : 1.3) : outer / 16.0;
+    };
+    return slices * (fragments(base_.stored_a, t.thread_m) + fragments(base_.stored_b, t.thread_n) +
+                     t.thread_m * t.thread_n / 128.0);
+  }
+  /// Of the operands, for one stage.
+  double bytes(const GemmTile& t) const {
+    return t.k * (t.m * static_cast<double>(item_size(form_.a.dtype)) +
+                  t.n * static_cast<double>(item_size(form_.b.dtype)));
+  }
+  /// Cycles of the tensor cores of a multiprocessor.
+  double tensor(const GemmTile& t) const {
+    if (base_.math == GemmMath::Fp32) return 0;
+    return static_cast<double>(t.m) * t.n * t.k / (base_.math == GemmMath::Tf32 ? 700 : 1400);
+  }
+  static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
+    const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
+    const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
+    // Whoever reads along k takes its k apart once a stage; short lines have been slow on H200.
+    const double apart = o.along_k && o.inner_digits > 1 ? 128.0 * 32 / t.k : 0;
+    double instructions = (through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0);
+    if (o.prologue != nullptr)  // single elements wait for their addresses anyway
+      instructions = o.vector == 1 ? 9 + prologue_work(o) : 10 + o.vector * (2 + prologue_work(o));
+    return copies * instructions + apart;
+  }
+
+  const ContractionForm& form_;
+  const GemmConfig& base_;
+  const std::int64_t m_, n_, k_, batch_;
+  const bool exact_;
+};
+
+}  // namespace
+
+std::span<const GemmTile> gemm_tiles(GemmMath math) {
+  if (math == GemmMath::Fp32) return kFmaTiles;
+  if (math == GemmMath::Tf32) return kTf32Tiles;
+  return kShortTiles;
+}
+
+GemmConfig config_with(const Contraction& c, const ContractionForm& form, const GemmTile& tile,
+                       int splits) {
+  GemmConfig config;
+  config.math = math_of(c, form);
+  config.stored_a = stored_dtype(config.math, form.a);
+  config.stored_b = stored_dtype(config.math, form.b);
+  config.tile = tile;
+  // What a prologue computes waits in registers for one stage: more would stand empty.
+  if (form.a.prologue != nullptr || form.b.prologue != nullptr) config.tile.stages = 2;
+  config.splits = splits;
+  config.swizzle = tile.m * tile.n >= 64 * 64;
+  config.shared_bytes = shared_bytes(config, form);
+  return config;
+}
+
+std::int64_t power_above(std::int64_t x) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
+}
+
+double expected_microseconds(const Contraction& c, const ContractionForm& form) {
+  const GemmConfig config = choose_config(c, form);
+  return Model(c.op, form, config).cycles(config) / kCyclesAMicrosecond;
+}
+
+GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {
+  const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
+  const Model model(c.op, form, base);
+  double best = std::numeric_limits<double>::infinity();
+  const GemmTile* tile = nullptr;
+  int splits = 1;
+  for (const GemmTile& t : gemm_tiles(base.math))
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
+      if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
+      const double cycles = model.cycles(config_with(c, form, t, static_cast<int>(s)));
+      if (cycles >= best) continue;
+      best = cycles;
+      tile = &t;
+      splits = static_cast<int>(s);
+    }
+  return config_with(c, form, *tile, splits);
+}
+
+std::vector<GemmConfig> promising_configs(const Contraction& c, const ContractionForm& form) {
+  constexpr std::size_t kTiles = 6;
+  const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
+  const Model model(c.op, form, base);
+  using Estimate = std::pair<double, GemmConfig>;
+  const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
+  std::vector<std::vector<Estimate>> tiles;  // of each the best number of splits and its neighbours
+  for (const GemmTile& t : gemm_tiles(base.math)) {
+    std::vector<Estimate> all;
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
+      if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
+      const GemmConfig config = config_with(c, form, t, static_cast<int>(s));
+      all.emplace_back(model.cycles(config), config);
+    }
+    const auto best = std::min_element(all.begin(), all.end(), sooner);
+    std::vector<Estimate> near{*best};
+    if (best != all.begin()) near.push_back(*(best - 1));
+    if (best + 1 != all.end()) near.push_back(*(best + 1));
+    tiles.push_back(std::move(near));
+  }
+  std::stable_sort(tiles.begin(), tiles.end(),
+                   [&](const auto& a, const auto& b) { return sooner(a[0], b[0]); });
+  if (tiles.size() > kTiles) tiles.resize(kTiles);
+  std::vector<GemmConfig> configs;
+  for (std::size_t rank = 0; rank < 3; ++rank)  // every tile once before its other splits
+    for (const auto& near : tiles)
+      if (rank < near.size()) configs.push_back(near[rank].second);
+  return configs;
+}
+
+std::string config_name(const GemmConfig& config) {
+  const GemmTile& t = config.tile;
+  return cat(t.m, "x", t.n, "x", t.k, "-", t.threads, "/", config.splits);
+}
+
+GemmConfig config_named(const Contraction& c, const ContractionForm& form,
+                        const std::string& name) {
+  for (const GemmTile& t : gemm_tiles(config_with(c, form, kFmaTiles[0], 1).math))
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
+      GemmConfig config = config_with(c, form, t, static_cast<int>(s));
+      if (config_name(config) == name) return config;
+    }
+  throw NotSupported(cat("native has no configuration '", name, "'"));
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,55 @@
+// Which tile, how many blocks: the choice that a contraction's text and grid depend on. By sizes
+// alone, those that grow with the batch rounded up to powers of two, so that results do not depend
+// on the card and another batch size rarely needs another text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cuda/engines/products/form.h"
+
+namespace tenon::cuda {
+
+enum class GemmMath : std::uint8_t { Fp32, Tf32, Bf16, F16 };
+
+/// A block of `threads` computes m x n results, k deep a stage; thread_m x thread_n is the tile of
+/// a thread (Fp32) or of a warp.
+struct GemmTile {
+  int m, n, k, threads, stages, thread_m, thread_n;
+};
+
+struct GemmConfig {
+  GemmMath math = GemmMath::Fp32;
+  DType stored_a = DType::Float32, stored_b = DType::Float32;  // in shared memory
+  GemmTile tile{};
+  int splits = 1;        // wanted; 1: the text has no splitting
+  bool swizzle = false;  // blocks in an order that shares operands in the second-level cache
+  int shared_bytes = 0;
+};
+
+/// What the model that chooses expects of its choice.
+double expected_microseconds(const Contraction& c, const ContractionForm& form);
+GemmConfig choose_config(const Contraction& c, const ContractionForm& form);
+
+/// What is worth timing, the most promising first: the best tiles by the model, each with the
+/// numbers of splits around the best.
+std::vector<GemmConfig> promising_configs(const Contraction& c, const ContractionForm& form);
+/// "64x64x32-256/4": m, n, k, threads, splits.
+std::string config_name(const GemmConfig& config);
+/// The configuration of that name. Throws NotSupported when there is none.
+GemmConfig config_named(const Contraction& c, const ContractionForm& form, const std::string& name);
+
+/// All tiles that choose_config may take for this arithmetic: for tests.
+std::span<const GemmTile> gemm_tiles(GemmMath math);
+/// A configuration with this tile and number of splits: for tests and measurements.
+GemmConfig config_with(const Contraction& c, const ContractionForm& form, const GemmTile& tile,
+                       int splits);
+
+/// Multiprocessors of the model by which tiles are chosen, not of the card: choices must not depend
+/// on it.
+constexpr int kModelMultiprocessors = 132;
+/// The least power of two that is not below x.
+std::int64_t power_above(std::int64_t x);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,32 @@
+// The prologue of a contraction's operand as a device struct, which the native kernels' loaders
+// apply to what they load.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cuda/engines/maps/print_map.h"
+#include "cuda/engines/products/form.h"
+
+namespace tenon::cuda {
+
+/// `code`, whose #include lines stand first, defines `struct tenon::cuda::NAME` (nothing but 8-byte
+/// members, in the order of `arguments`) with
+///   Memory: the operand's elements; Result: what they become, in registers; kLayouts, and
+///   GemmLayout layouts[kLayouts] when there are any;
+///   template <int N> struct Held;
+///   template <int N, class Offset>  // N: 1 or the operand's vector
+///   __device__ Held<N> hold(long long own, const Offset* more) const;
+///   template <int N>
+///   __device__ void apply(const Memory (&x)[N], const Held<N>& held, Result (&y)[N]) const;
+/// hold() loads and draws what the prologue needs beside the N neighbours x; `own` is where the
+/// first of them lies from GemmOperand::data, more[j] where it lies in layout j, in elements.
+struct PrintedPrologue {
+  std::string code;
+  ArgumentBlock arguments;
+};
+/// `own`, `shape`: the operand's view and axes in the region.
+PrintedPrologue print_prologue(const std::string& name, const OperandForm& operand, const View& own,
+                               const Shape& shape, std::span<const Value> values);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,110 @@
+// Rules fitted to what an H200 measured. They depend on sizes only, never on the card at hand, so
+// that the bits of a result do not either.
+#include "cuda/engines/products/wgmma_config.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/model/model.h"
+#include "cuda/kernels/gemm_wgmma_args.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// Every block has a part of the sums, and a cluster at most eight blocks.
+bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
+  return config.splits >= 1 && config.splits * config.cluster <= 8 &&
+         config.splits <= wgmma_steps(s);
+}
+
+/// As many as have room side by side: clusters lie in one group of multiprocessors, and the groups
+/// are not all equal, so that of 132 multiprocessors 30 clusters of four or 15 of eight are found.
+int splits_for(const WgmmaSizes& s, const WgmmaConfig& config) {
+  const std::int64_t tiles = wgmma_tiles(s, config), steps = wgmma_steps(s);
+  const int room = tiles <= 12 ? 8 : tiles <= 28 ? 4 : tiles <= 66 ? 2 : 1;
+  int splits = 1;
+  while (splits < room && steps >= 8 * splits) splits *= 2;
+  return splits;
+}
+
+}  // namespace
+
+WgmmaSizes wgmma_class(const WgmmaSizes& sizes) {
+  WgmmaSizes s = sizes;
+  s.m = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(s.m)));
+  s.k = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(s.k)));
+  return s;
+}
+
+std::int64_t wgmma_steps(const WgmmaSizes& s) { return divide_up(s.k * s.item, kWgmmaLine); }
+
+std::int64_t wgmma_tiles(const WgmmaSizes& s, const WgmmaConfig& config) {
+  return divide_up(s.m, config.rows * config.cluster) * divide_up(s.n, kWgmmaColumns);
+}
+
+int wgmma_stages(const WgmmaConfig& config, bool turns) {
+  if (config.rows == 128) return 5;
+  return turns ? 6 : 8;
+}
+
+double wgmma_microseconds(const WgmmaSizes& s) {
+  constexpr double kBytes = 3.5e6;  // a microsecond
+  const double flops_a_microsecond = s.item == 2 ? 650e6 : 320e6;
+  const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n),
+             k = static_cast<double>(s.k);
+  const double arithmetic = 2 * m * n * k / flops_a_microsecond,
+               memory = (m * n * 4 + (m + n) * k * s.item) / kBytes;
+  return std::max(arithmetic, memory) + kLaunchCycles / kCyclesAMicrosecond;
+}
+
+WgmmaConfig choose_wgmma(const WgmmaSizes& sizes) {
+  const WgmmaSizes s = wgmma_class(sizes);
+  WgmmaConfig config;
+  config.rows = s.m <= 64 ? 64 : 128;
+  config.splits = splits_for(s, config);
+  config.cluster = s.m > 128 && config.splits == 1 ? 2 : 1;
+  return config;
+}
+
+std::vector<WgmmaConfig> wgmma_configs(const WgmmaSizes& s) {
+  const WgmmaConfig chosen = choose_wgmma(s);
+  std::vector<WgmmaConfig> all = {chosen};
+  const auto add = [&](WgmmaConfig other) {
+    if (is_possible(s, other) && std::find(all.begin(), all.end(), other) == all.end())
+      all.push_back(other);
+  };
+  add({chosen.rows, s.m > 128 ? 3 - chosen.cluster : 1, 1});
+  add({chosen.rows, 1, 2 * chosen.splits});
+  add({chosen.rows, 1, chosen.splits / 2});
+  add({64, 1, 1});
+  return all;
+}
+
+std::string wgmma_config_name(const WgmmaConfig& c) {
+  return cat(c.rows, "-", c.cluster, "/", c.splits);
+}
+
+WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name) {
+  WgmmaConfig c;
+  for (c.rows = 64; c.rows <= 128; c.rows += 64)
+    for (c.cluster = 1; c.cluster <= 2; ++c.cluster)
+      for (c.splits = 1; is_possible(sizes, c); ++c.splits)
+        if (wgmma_config_name(c) == name) return c;
+  throw NotSupported(cat("wgmma has no configuration '", name, "' for this product"));
+}
+
+bool wgmma_is_worth(const WgmmaSizes& s) {
+  const std::int64_t work = s.m * s.n * s.k;
+  if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= 256 && work >= std::int64_t{1} << 27)
+    return true;
+  // Operands turned cost as much as a sweep over the result that cuBLASLt needs.
+  if (s.casts && s.item == 4 && (s.m + s.n) * s.k > 2 * s.m * s.n) return false;
+  const std::int64_t tiles = divide_up(s.m, 128) * divide_up(s.n, kWgmmaColumns);
+  return std::min({s.m, s.n, s.k}) >= 256 && tiles >= 48 && work >= std::int64_t{1} << 30;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,320 @@
+// From a region to launches of cuda/kernels/gemm_wgmma.cuh: operands brought into rows that the
+// copy engine can read, tensor maps of them, and the kernel with the epilogue.
+//
+// Tensor maps hold addresses, so they are made at each run (a microsecond); a captured program
+// keeps them.
+#include "cuda/engines/products/wgmma_engine.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/device/driver.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/words.h"
+#include "cuda/engines/maps/print_map.h"
+#include "cuda/engines/products/conversions.h"
+#include "cuda/engines/products/matrix_shape.h"
+#include "cuda/engines/products/wgmma_config.h"
+#include "cuda/kernels/gemm_wgmma_args.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
+
+/// What both operands are multiplied as; Float32 stands for tf32.
+DType operand_dtype(const Contraction& c, std::span<const Value> values) {
+  if (is_short(c.compute)) return c.compute;
+  const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
+  // Products of two 16-bit numbers are exact in the sums' float32.
+  return a == b && is_short(a) && c.compute == DType::Float32 ? a : DType::Float32;
+}
+
+/// tf32 is read where it stands if k is contiguous, lines and start at multiples of 16 bytes.
+bool is_in_place(const MatrixOperand& operand, bool inner_is_k) {
+  return inner_is_k && operand.rows.offset % 4 == 0 && operand.rows.outer_stride % 4 == 0;
+}
+
+const char* refusal(const Target& target, const Region& region, std::span<const Value> values,
+                    MatrixShape& shape, std::string* why) {
+  if (target.arch != 90) return "no Hopper card";
+  if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
+    return "it is no matrix product";
+  const Contraction& c = region.contraction;
+  const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
+  for (const DType dtype : {c.dtype, a, b})
+    if (dtype != DType::Float32 && !is_short(dtype)) return "neither float32 nor a 16-bit type";
+  const bool tf32 = !is_short(operand_dtype(c, values));
+  if (tf32 && !c.tf32) return "it does not compute in a 16-bit type or tf32";
+  if (tf32 && (is_short(a) || is_short(b))) return "tf32 of a 16-bit operand";
+  if (!matrix_shape(c, shape, why)) return "";
+  if (shape.batch != 1) return "several matrices on the right";
+  if (tf32 && is_in_place(shape.a, shape.a.plain) != is_in_place(shape.b, !shape.b.plain))
+    return "tf32 operands of which only one is contiguous along the inner sum";
+  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
+  return nullptr;
+}
+
+WgmmaSizes sizes_of(const Contraction& c, std::span<const Value> values, const MatrixShape& shape) {
+  const DType wanted = operand_dtype(c, values);
+  std::int64_t casts = 0;
+  const bool tf32 = wanted == DType::Float32;
+  if (tf32 ? !is_in_place(shape.a, shape.a.plain) : values[at(c.a.value)].dtype != wanted)
+    casts += shape.m * shape.k;
+  if (tf32 ? !is_in_place(shape.b, !shape.b.plain) : values[at(c.b.value)].dtype != wanted)
+    casts += shape.n * shape.k;
+  return {shape.m, shape.n, shape.k, static_cast<int>(item_size(wanted)),
+          casts * 8 > (shape.m + shape.n) * shape.k};
+}
+
+/// An operand as the copy engine reads it: rows of the contiguous axis, boxes of 128 bytes of each.
+class Side {
+ public:
+  Side(const Target& target, const View& view, MatrixOperand operand, DType stored, DType wanted,
+       bool inner_is_k, int box_rows)
+      : value_(view.value), across_(!inner_is_k), item_(item_size(wanted)) {
+    MatrixRows& rows = operand.rows;
+    const auto step = static_cast<std::int64_t>(16 / item_);
+    const bool aligned = rows.offset % step == 0 && rows.outer_stride % step == 0;
+    if (across_ && wanted == DType::Float32) {
+      turn_.emplace(target, rows, true);
+      rows = turn_->result();
+      across_ = false;
+    } else if (stored != wanted || !aligned) {
+      cast_.emplace(target, rows, stored, wanted);
+      rows = cast_->result();
+    }
+    box_rows_ = across_ ? 64 : box_rows;
+    offset_bytes_ = at(rows.offset) * item_;
+    extents_[0] = at(rows.inner), extents_[1] = at(rows.outer);
+    pitch_ = at(rows.outer_stride) * item_;
+  }
+
+  bool across() const { return across_; }
+  std::size_t workspace_bytes() const {
+    return turn_ ? turn_->bytes() : cast_ ? cast_->bytes() : 0;
+  }
+  std::string source() const {
+    return turn_ ? turn_->source() : cast_ ? cast_->source() : std::string();
+  }
+
+  /// Queues the conversion when there is one, into the workspace at `place`, which moves on.
+  TensorMap bind(const Binding& binding, std::byte*& place) const {
+    std::byte* memory = binding.values[at(value_)];
+    const std::byte* from = memory;
+    if (workspace_bytes() > 0) memory = place;
+    if (turn_) turn_->run(binding.stream, from, memory);
+    if (cast_) cast_->run(binding.stream, from, memory);
+    place += workspace_bytes();
+    return map(memory + offset_bytes_);
+  }
+
+ private:
+  TensorMap map(std::byte* memory) const {
+    // CU_TENSOR_MAP_DATA_TYPE_UINT16 and …_UINT32: only bits are moved. No interleaving; 128-byte
+    // swizzle; promotion to 256 bytes in the second-level cache; zeros outside.
+    constexpr int kUint16 = 1, kUint32 = 2, kNone = 0, kSwizzle128 = 3, kPromote256 = 3;
+    const unsigned box[] = {static_cast<unsigned>(kWgmmaLine / item_),
+                            static_cast<unsigned>(box_rows_)};
+    const unsigned steps[] = {1, 1};
+    TensorMap out;
+    check(driver().cuTensorMapEncodeTiled(&out, item_ == 2 ? kUint16 : kUint32, 2, memory, extents_,
+                                          &pitch_, box, steps, kNone, kSwizzle128, kPromote256,
+                                          kNone),
+          "describing a matrix of ", extents_[1], " rows of ", extents_[0], " elements");
+    return out;
+  }
+
+  ValueId value_;
+  bool across_;
+  std::size_t item_;
+  int box_rows_ = 0;
+  std::optional<RowCast> cast_;
+  std::optional<RowTurn> turn_;  // tf32 is multiplied along lines only
+  std::size_t offset_bytes_ = 0;
+  std::uint64_t extents_[2] = {}, pitch_ = 0;
+};
+
+class WgmmaKernel final : public Kernel {
+ public:
+  WgmmaKernel(const Target& target, const Region& region, std::span<const Value> values,
+              const MatrixShape& shape, const WgmmaConfig& config)
+      : config_(config),
+        a_(side(target, region, values, shape.a, region.contraction.a, shape.a.plain, config.rows)),
+        b_(side(target, region, values, shape.b, region.contraction.b, !shape.b.plain,
+                kWgmmaColumns / config.cluster)) {
+    const Contraction& c = region.contraction;
+    problem_.m = shape.m, problem_.n = shape.n;
+    const std::int64_t batch_rows = c.a_shape[c.a_shape.rank() - 2];
+    problem_.batch_rows = make_divisor(batch_rows);
+    batches_ = batch_rows != shape.m;
+    const WgmmaSizes sizes = sizes_of(c, values, shape);
+    problem_.steps = static_cast<int>(wgmma_steps(sizes));
+    problem_.rows = static_cast<int>(divide_up(shape.m, config.rows * config.cluster));
+    problem_.columns = static_cast<int>(divide_up(shape.n, kWgmmaColumns));
+    problem_.band = 8;
+    const int tiles = problem_.rows * problem_.columns, blocks = config.cluster * config.splits;
+    const int room = config.splits > 1 ? tiles : target.multiprocessors / blocks;
+    grid_.x = static_cast<std::uint32_t>(std::min(tiles, room) * blocks);
+    turns_ = config.splits == 1 && wgmma_tiles(wgmma_class(sizes), config) > room;
+    stages_ = wgmma_stages(config, turns_);
+    PrintedEpilogue printed = print_epilogue(region, values, target);
+    arguments_ = std::move(printed.arguments);
+    kernel_ = compile(target, text(shape, operand_dtype(c, values), printed.code));
+    workspace_bytes = a_.workspace_bytes() + b_.workspace_bytes();
+    if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
+    // A warp's rows of a tile, or a warp of a block that shares its tile's sums, leave one each.
+    arguments_.reserve(config.splits > 1 ? std::int64_t{8} * grid_.x
+                                         : std::int64_t{tiles} * config.cluster * config.rows / 16,
+                       workspace_bytes);
+  }
+
+  void run(const Binding& binding) const override {
+    thread_local std::vector<std::uint64_t>
+        words;  // keeps its memory: a settled step allocates none
+    arguments_.fill(words, binding);
+    std::byte* place = aligned_workspace(binding.workspace);
+    WgmmaProblem problem = problem_;
+    problem.a = a_.bind(binding, place);
+    problem.b = b_.bind(binding, place);
+    void* params[] = {&problem, words.data()};
+    const int shared_bytes = wgmma_shared_bytes(config_.rows, stages_, turns_);
+    kernel_->launch(binding.stream, grid_, {kWgmmaThreads, 1, 1},
+                    static_cast<std::uint32_t>(shared_bytes), params);
+  }
+
+  std::string source() const override {
+    return cat(a_.source(), b_.source(), kernel_->source().text);
+  }
+
+ private:
+  static Side side(const Target& target, const Region& region, std::span<const Value> values,
+                   const MatrixOperand& operand, const View& view, bool inner_is_k, int box_rows) {
+    return {target,
+            view,
+            operand,
+            values[at(view.value)].dtype,
+            operand_dtype(region.contraction, values),
+            inner_is_k,
+            box_rows};
+  }
+
+  Source text(const MatrixShape& shape, DType operands, const std::string& epilogue) const {
+    return {
+        "gemm_wgmma",
+        cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
+            "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kRows = ",
+            config_.rows, ", kStages = ", stages_, ", kCluster = ", config_.cluster,
+            ", kSplits = ", config_.splits, ", kStoreVector = ", shape.n % 4 == 0 ? 4 : 1,
+            ";\n  static constexpr bool kTurns = ", truth(turns_),
+            ", kAcrossA = ", truth(a_.across()), ", kAcrossB = ", truth(b_.across()),
+            ", kBatches = ", truth(batches_), ";\n  static constexpr WgmmaType kType = WgmmaType::",
+            operands == DType::Float32   ? "Tf32"
+            : operands == DType::Float16 ? "F16"
+                                         : "Bf16",
+            ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", kWgmmaThreads,
+            ", 1) __cluster_dims__(", config_.cluster * config_.splits,
+            ", 1, 1)\ngemm_wgmma(const __grid_constant__ WgmmaProblem p, const "
+            "__grid_constant__ Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
+            "WgmmaBlock<Config, Epilogue> block(p, epilogue, shared);\n  block.set_up();\n",
+            kAwaitKernels, "  block.run();\n}\n"),
+        3 + static_cast<int>(epilogue.size() / 1000)};
+  }
+
+  const WgmmaConfig config_;
+  bool turns_ = false, batches_ = false;
+  int stages_ = 0;
+  const Side a_, b_;
+  WgmmaProblem problem_;
+  Grid grid_;
+  EpilogueArguments arguments_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+class WgmmaEngine final : public Engine {
+ public:
+  explicit WgmmaEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "wgmma"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    MatrixShape shape;
+    const char* reason = refusal(target_, region, values, shape, why);
+    if (reason == nullptr &&
+        !wgmma_is_worth(wgmma_class(sizes_of(region.contraction, values, shape))))
+      reason = "too small a product";
+    if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  bool is_able(const Region& region, std::span<const Value> values) const override {
+    MatrixShape shape;
+    return refusal(target_, region, values, shape, nullptr) == nullptr;
+  }
+
+  bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
+    return true;
+  }
+
+  // Measured on an H200: cuBLASLt's own loop is up to a fifth faster, less than what a pass of its
+  // own over the product costs; so this one is for epilogues that cuBLASLt does not fuse.
+  int preference(const Region& region) const override {
+    return region.kind == RegionKind::Contraction && region.contraction.has_epilogue ? 2 : 0;
+  }
+
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    MatrixShape shape;
+    if (refusal(target_, region, values, shape, nullptr) != nullptr) return 0;
+    // By class: an incomplete batch is planned as a whole one is.
+    return wgmma_microseconds(wgmma_class(sizes_of(region.contraction, values, shape)));
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return prepare_wgmma(region, values, target_, {});
+  }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    MatrixShape shape;
+    std::vector<std::string> names;
+    if (refusal(target_, region, values, shape, nullptr) == nullptr)
+      for (const WgmmaConfig& config : wgmma_configs(sizes_of(region.contraction, values, shape)))
+        names.push_back(wgmma_config_name(config));
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    return prepare_wgmma(region, values, target_, configuration);
+  }
+
+ private:
+  const Target target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Value> values,
+                                      const Target& target, const std::string& configuration) {
+  MatrixShape shape;
+  std::string why;
+  if (const char* reason = refusal(target, region, values, shape, &why))
+    throw InternalError(cat("wgmma: ", reason[0] != '\0' ? reason : why.c_str()));
+  const WgmmaSizes sizes = sizes_of(region.contraction, values, shape);
+  return std::make_unique<WgmmaKernel>(
+      target, region, values, shape,
+      configuration.empty() ? choose_wgmma(sizes) : wgmma_config_named(sizes, configuration));
+}
+
+bool has_tensor_maps() { return loaded_driver().table.cuTensorMapEncodeTiled != nullptr; }
+
+const Engine& wgmma_engine(const Target& target) { return per_target<WgmmaEngine>(target); }
+
+}  // namespace tenon::cuda

@@ -1,0 +1,329 @@
+// Matrix products by cuBLASLt. Row-major results are column-major ones transposed: the library is
+// asked for out' = b' a'.
+//
+// The algorithm is one of the heuristics' among those that repeat bit for bit: no split of the
+// inner sum, or one whose parts are added in order in a step of their own. Configurations are their
+// ranks.
+#include "cuda/engines/vendor/cublaslt_engine.h"
+
+#include <algorithm>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/products/conversions.h"
+#include "cuda/engines/products/matrix_shape.h"
+#include "cuda/engines/vendor/cublaslt_api.h"
+#include "cuda/engines/vendor/vendor_parts.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr std::uint64_t kMostWorkspace = std::uint64_t{32} << 20;
+constexpr int kAlgorithms = 8;  // how many of the heuristics' proposals are worth timing
+
+int data_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return CUDA_R_16F;
+    case DType::BFloat16:
+      return CUDA_R_16BF;
+    case DType::Float64:
+      return CUDA_R_64F;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+/// The largest power of two up to 16 that divides every address of the rows, in bytes.
+std::uint32_t alignment_of(const MatrixRows& rows, DType dtype) {
+  const auto item = static_cast<std::int64_t>(item_size(dtype));
+  std::int64_t bits = 16 | rows.offset * item;
+  return static_cast<std::uint32_t>(bits & -bits);
+}
+
+/// One call of the library, described and decided once.
+class LtCall {
+ public:
+  LtCall(const Target& target, const Contraction& c, const MatrixShape& shape, DType operands,
+         DType result, const SimpleEpilogue* epilogue, int rank)
+      : ordinal_(target.ordinal), is_double_(operands == DType::Float64) {
+    const CublasLt& lt = cublaslt();
+    const cublasLtHandle_t handle = cublaslt_handle(ordinal_);
+    const int compute = is_double_                             ? CUBLAS_COMPUTE_64F
+                        : c.tf32 && operands == DType::Float32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                               : CUBLAS_COMPUTE_32F;
+    check_cublaslt(lt.cublasLtMatmulDescInit_internal(&operation_, sizeof operation_, compute,
+                                                      is_double_ ? CUDA_R_64F : CUDA_R_32F),
+                   "describing a product");
+    layout(a_, shape.b, operands, CUBLASLT_MATMUL_DESC_TRANSA);
+    layout(b_, shape.a, operands, CUBLASLT_MATMUL_DESC_TRANSB);
+    MatrixRows out;
+    out.batch = shape.batch, out.outer = shape.m, out.inner = shape.n;
+    out.outer_stride = shape.n, out.batch_stride = shape.m * shape.n;
+    layout(out_, {out, true}, result, -1);
+    if (epilogue != nullptr) set_epilogue(*epilogue);
+    decide(handle, alignment_of(shape.b.rows, operands), alignment_of(shape.a.rows, operands),
+           rank);
+  }
+
+  std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
+
+  void run(void* stream, const void* a, const void* b, void* out, const void* bias,
+           void* workspace) const {
+    const CublasLt& lt = cublaslt();
+    const double one = 1, zero = 0;
+    const float one_f = 1, zero_f = 0;
+    cublasLtMatmulDescOpaque_t operation = operation_;
+    if (bias != nullptr) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    const void* alpha = is_double_ ? static_cast<const void*>(&one) : &one_f;
+    const void* beta = is_double_ ? static_cast<const void*>(&zero) : &zero_f;
+    check_cublaslt(lt.cublasLtMatmul(cublaslt_handle(ordinal_), &operation, alpha, b, &a_, a, &b_,
+                                     beta, out, &out_, out, &out_, &chosen_.algo, workspace,
+                                     chosen_.workspaceSize, stream),
+                   "multiplying matrices");
+  }
+
+ private:
+  template <class T>
+  static void set(cublasLtMatmulDescOpaque_t& operation, int attribute, const T& value) {
+    check_cublaslt(
+        cublaslt().cublasLtMatmulDescSetAttribute(&operation, attribute, &value, sizeof value),
+        "describing a product");
+  }
+
+  /// Column-major, so the contiguous axis comes first; `transpose` is the attribute that says
+  /// whether the library reads the operand the other way.
+  void layout(cublasLtMatrixLayoutOpaque_t& matrix, const MatrixOperand& operand, DType dtype,
+              int transpose) {
+    const CublasLt& lt = cublaslt();
+    const MatrixRows& rows = operand.rows;
+    check_cublaslt(
+        lt.cublasLtMatrixLayoutInit_internal(&matrix, sizeof matrix, data_type(dtype),
+                                             at(rows.inner), at(rows.outer), rows.outer_stride),
+        "describing a matrix");
+    if (rows.batch > 1) {
+      const auto count = static_cast<std::int32_t>(rows.batch);
+      check_cublaslt(lt.cublasLtMatrixLayoutSetAttribute(
+                         &matrix, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                     "describing a batch");
+      check_cublaslt(
+          lt.cublasLtMatrixLayoutSetAttribute(&matrix, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                              &rows.batch_stride, sizeof rows.batch_stride),
+          "describing a batch");
+    }
+    if (transpose < 0) return;
+    const std::int32_t operation = operand.plain ? CUBLAS_OP_N : CUBLAS_OP_T;
+    set(operation_, transpose, operation);
+  }
+
+  void set_epilogue(const SimpleEpilogue& e) {
+    const bool bias = e.bias != kNoValue;
+    const cublasLtEpilogue_t both = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    const cublasLtEpilogue_t linear = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, e.relu ? both : linear);
+    // The heuristics look at its alignment only.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): never read
+    const void* aligned = reinterpret_cast<const void*>(kConversionAlignment);
+    if (bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  }
+
+  void decide(cublasLtHandle_t handle, std::uint32_t alignment_a, std::uint32_t alignment_b,
+              int rank) {
+    const CublasLt& lt = cublaslt();
+    cublasLtMatmulPreferenceOpaque_t preference;
+    check_cublaslt(lt.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference),
+                   "asking for an algorithm");
+    const auto prefer = [&](int attribute, auto value) {
+      check_cublaslt(
+          lt.cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
+          "asking for an algorithm");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_a);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_b);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{16});
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{16});
+    int found = 0;
+    cublasLtMatmulHeuristicResult_t proposals[kAlgorithms] = {};
+    const cublasStatus_t status = lt.cublasLtMatmulAlgoGetHeuristic(
+        handle, &operation_, &a_, &b_, &out_, &out_, &preference, rank + 1, proposals, &found);
+    if (status != CUBLAS_STATUS_SUCCESS || found <= rank)
+      throw NotSupported(cat("cuBLASLt has ", found,
+                             " deterministic algorithms for this product (status ", status, ")"));
+    chosen_ = proposals[rank];
+  }
+
+  int ordinal_;
+  bool is_double_;
+  cublasLtMatmulDescOpaque_t operation_ = {};
+  cublasLtMatrixLayoutOpaque_t a_ = {}, b_ = {}, out_ = {};
+  cublasLtMatmulHeuristicResult_t chosen_ = {};
+};
+
+class LtKernel final : public Kernel {
+ public:
+  LtKernel(const Target& target, const Region& region, std::span<const Value> values,
+           MatrixShape shape, int rank)
+      : c_(region.contraction),
+        offset_a_(bytes_of(c_.a, values)),
+        offset_b_(bytes_of(c_.b, values)) {
+    convert(target, values, c_.a, shape.a.rows, cast_a_);
+    convert(target, values, c_.b, shape.b.rows, cast_b_);
+    const std::optional<SimpleEpilogue> simple = fused(region, values);
+    DType result = c_.dtype;
+    if (simple) {
+      out_ = simple->out;
+      bias_ = simple->bias;
+      bias_offset_ = at(simple->bias_offset) * sizeof(float);
+    } else if (c_.has_epilogue) {
+      if (vendor_is_short(result)) result = DType::Float32;
+      epilogue_.emplace(target, region, values, region.map.space);
+      product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(result));
+    } else {
+      out_ = c_.out;
+    }
+    call_.emplace(target, c_, shape, c_.compute, result, simple ? &*simple : nullptr, rank);
+    workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + product_bytes_ +
+                      conversion_room(call_->workspace_bytes());
+    if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
+  }
+
+  void run(const Binding& binding) const override {
+    std::byte* place = aligned_workspace(binding.workspace);
+    const std::byte* a = operand(binding, c_.a, offset_a_, cast_a_, place);
+    const std::byte* b = operand(binding, c_.b, offset_b_, cast_b_, place);
+    std::byte* out = place;
+    if (out_ != kNoValue) {
+      out = binding.values[at(out_)];
+    } else {
+      place += product_bytes_;
+    }
+    const std::byte* bias = bias_ == kNoValue ? nullptr : binding.values[at(bias_)] + bias_offset_;
+    call_->run(binding.stream, a, b, out, bias, place);
+    if (epilogue_) epilogue_->run(binding, out);
+  }
+
+  std::string source() const override {
+    std::string text;
+    for (const auto* cast : {&cast_a_, &cast_b_})
+      if (*cast) text += (*cast)->source();
+    return epilogue_ ? text + epilogue_->source() : text;
+  }
+
+ private:
+  static std::size_t bytes_of(const View& view, std::span<const Value> values) {
+    return at(view.offset) * item_size(values[at(view.value)].dtype);
+  }
+  static std::size_t cast_bytes(const std::optional<RowCast>& cast) {
+    return cast ? cast->bytes() : 0;
+  }
+
+  void convert(const Target& target, std::span<const Value> values, const View& view,
+               MatrixRows& rows, std::optional<RowCast>& cast) const {
+    const DType from = values[at(view.value)].dtype;
+    if (from == c_.compute) return;
+    cast.emplace(target, rows, from, c_.compute);
+    rows = cast->result();
+  }
+
+  static std::optional<SimpleEpilogue> fused(const Region& region, std::span<const Value> values) {
+    std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
+    const bool fits = simple && (simple->bias == kNoValue ||
+                                 (simple->bias_axis == 2 && simple->bias_offset % 4 == 0));
+    return fits ? simple : std::nullopt;
+  }
+
+  static const std::byte* operand(const Binding& binding, const View& view, std::size_t offset,
+                                  const std::optional<RowCast>& cast, std::byte*& place) {
+    const std::byte* memory = binding.values[at(view.value)];
+    if (!cast) return memory + offset;
+    std::byte* converted = place;
+    cast->run(binding.stream, memory, converted);
+    place += cast->bytes();
+    return converted;
+  }
+
+  const Contraction c_;
+  const std::size_t offset_a_, offset_b_;
+  std::optional<RowCast> cast_a_, cast_b_;
+  std::optional<VendorEpilogue> epilogue_;
+  std::optional<LtCall> call_;
+  ValueId out_ = kNoValue, bias_ = kNoValue;
+  std::size_t bias_offset_ = 0, product_bytes_ = 0;
+};
+
+class LtEngine final : public Engine {
+ public:
+  explicit LtEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "cublaslt"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = refusal(region, values);
+    if (reason != nullptr) {
+      if (why != nullptr) *why = reason;
+      return false;
+    }
+    MatrixShape shape;
+    return matrix_shape(region.contraction, shape, why);
+  }
+
+  // Measured on an H200: below these sizes launches and epilogues of its own cost more than its
+  // faster inner loop gains.
+  int preference(const Region& region) const override {
+    MatrixShape shape;
+    if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul ||
+        !matrix_shape(region.contraction, shape, nullptr))
+      return 0;
+    return std::min({shape.m, shape.n, shape.k}) >= 256 ? 1 : -1;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int threads) const override {
+    return prepare_as({}, region, values, threads);
+  }
+
+  std::vector<std::string> configurations(const Region&, std::span<const Value>) const override {
+    std::vector<std::string> names;
+    names.reserve(kAlgorithms);
+    for (int rank = 0; rank < kAlgorithms; ++rank) names.push_back(std::to_string(rank));
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    int rank = 0;
+    while (rank < kAlgorithms && !configuration.empty() && configuration != std::to_string(rank))
+      ++rank;
+    if (rank == kAlgorithms)
+      throw NotSupported(cat("cublaslt has no configuration '", configuration, "'"));
+    MatrixShape shape;
+    std::string why;
+    if (!matrix_shape(region.contraction, shape, &why)) throw InternalError(cat("cublaslt: ", why));
+    return std::make_unique<LtKernel>(target_, region, values, shape, rank);
+  }
+
+  std::string version() const override { return std::to_string(cublaslt().cublasLtGetVersion()); }
+
+ private:
+  const char* refusal(const Region& region, std::span<const Value> values) const {
+    if (!target_.cublaslt) return "cuBLASLt was not found";
+    if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
+      return "it is no matrix product";
+    return vendor_refusal(region.contraction, values);
+  }
+
+  const Target target_;
+};
+
+}  // namespace
+
+const Engine& cublaslt_engine(const Target& target) { return per_target<LtEngine>(target); }
+
+}  // namespace tenon::cuda

@@ -1,0 +1,232 @@
+// Convolutions by cuDNN: operands converted before it where they are asked for in 16 bits, bias and
+// ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
+// plans, "fused-N" where it does the epilogue too.
+#include "cuda/engines/vendor/cudnn_engine.h"
+
+#include <optional>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/products/conversions.h"
+#include "cuda/engines/vendor/cudnn_graph.h"
+#include "cuda/engines/vendor/vendor_parts.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
+constexpr const char* kFused = "fused-";
+
+/// Which plan, and whether the library is to do the epilogue; fused where it can when not said.
+struct Way {
+  std::optional<bool> fused;
+  int rank = 0;
+};
+
+Way way_named(const std::string& configuration) {
+  if (configuration.empty()) return {};
+  for (int rank = 0; rank < kPlans; ++rank) {
+    if (configuration == std::to_string(rank)) return {false, rank};
+    if (configuration == kFused + std::to_string(rank)) return {true, rank};
+  }
+  throw NotSupported(cat("cudnn has no configuration '", configuration, "'"));
+}
+
+/// The epilogue, where it is one that the library may fuse.
+std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Value> values) {
+  if (region.contraction.op != Op::Conv2d) return std::nullopt;
+  std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
+  if (simple && simple->bias != kNoValue &&
+      (simple->bias_axis != 1 || simple->bias_offset % 4 != 0))
+    return std::nullopt;
+  return simple;
+}
+
+CudnnConvolution convolution_of(const Contraction& c) {
+  CudnnConvolution v;
+  v.op = c.op;
+  v.attrs = ConvAttrs::from(c.attrs);
+  v.operands = c.compute;
+  v.result = c.dtype;
+  v.tf32 = c.tf32;
+  if (c.op == Op::Conv2d) {
+    v.x = c.a_shape, v.w = c.b_shape, v.y = c.out_shape;
+  } else if (c.op == Op::Conv2dInputGrad) {
+    v.y = c.a_shape, v.w = c.b_shape, v.x = c.out_shape;
+  } else {
+    v.x = c.a_shape, v.y = c.b_shape, v.w = c.out_shape;
+  }
+  return v;
+}
+
+/// One of the two operands: where it lies, and its conversion.
+class Operand {
+ public:
+  Operand(const Target& target, const View& view, const Shape& shape, DType wanted,
+          std::span<const Value> values)
+      : value_(view.value) {
+    const DType dtype = values[at(view.value)].dtype;
+    offset_ = at(view.offset) * item_size(dtype);
+    if (dtype == wanted) return;
+    MatrixRows rows;
+    rows.offset = view.offset;
+    rows.inner = rows.outer_stride = shape.numel();
+    cast_.emplace(target, rows, dtype, wanted);
+  }
+  std::size_t bytes() const { return cast_ ? cast_->bytes() : 0; }
+  /// `place` moves past what the conversion takes.
+  const std::byte* run(const Binding& binding, std::byte*& place) const {
+    const std::byte* memory = binding.values[at(value_)];
+    if (!cast_) return memory + offset_;
+    std::byte* converted = place;
+    cast_->run(binding.stream, memory, converted);
+    place += cast_->bytes();
+    return converted;
+  }
+  std::string source() const { return cast_ ? cast_->source() : std::string(); }
+
+ private:
+  ValueId value_;
+  std::size_t offset_ = 0;
+  std::optional<RowCast> cast_;
+};
+
+class CudnnKernel final : public Kernel {
+ public:
+  CudnnKernel(const Target& target, const Region& region, std::span<const Value> values,
+              const Way& way)
+      : c_(region.contraction),
+        a_(target, c_.a, c_.a_shape, c_.compute, values),
+        b_(target, c_.b, c_.b_shape, c_.compute, values) {
+    if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way.rank);
+    workspace_bytes =
+        a_.bytes() + b_.bytes() + product_bytes_ + conversion_room(plan_->workspace_bytes());
+    if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
+  }
+
+  void run(const Binding& binding) const override {
+    std::byte* place = aligned_workspace(binding.workspace);
+    const std::byte* a = a_.run(binding, place);
+    const std::byte* b = b_.run(binding, place);
+    std::byte* out = place;
+    if (out_ != kNoValue) {
+      out = binding.values[at(out_)];
+    } else {
+      place += product_bytes_;
+    }
+    const std::byte* bias = bias_ == kNoValue ? nullptr : binding.values[at(bias_)] + bias_offset_;
+    const std::byte* x = c_.op == Op::Conv2dInputGrad ? out : a;
+    const std::byte* w = c_.op == Op::Conv2dWeightGrad ? out : b;
+    const std::byte* y = c_.op == Op::Conv2d ? out : c_.op == Op::Conv2dInputGrad ? a : b;
+    plan_->run(binding.stream, x, w, y, bias, place);
+    if (epilogue_) epilogue_->run(binding, out);
+  }
+
+  std::string source() const override {
+    return a_.source() + b_.source() + (epilogue_ ? epilogue_->source() : std::string());
+  }
+
+ private:
+  bool plan_fused(const Target& target, const Region& region, std::span<const Value> values,
+                  const Way& way) {
+    if (!way.fused.value_or(true)) return false;
+    const std::optional<SimpleEpilogue> simple = fusible(region, values);
+    if (!simple && way.fused) throw NotSupported("cuDNN does not do this epilogue");
+    if (!simple) return false;
+    CudnnConvolution v = convolution_of(c_);
+    v.bias = simple->bias != kNoValue;
+    v.relu = simple->relu;
+    try {
+      plan_.emplace(target, v, way.rank);
+    } catch (const NotSupported&) {
+      if (way.fused) throw;
+      return false;  // the library fuses only some shapes and types
+    }
+    out_ = simple->out;
+    bias_ = simple->bias;
+    bias_offset_ = at(simple->bias_offset) * sizeof(float);
+    return true;
+  }
+
+  void plan_plain(const Target& target, const Region& region, std::span<const Value> values,
+                  int rank) {
+    CudnnConvolution v = convolution_of(c_);
+    if (c_.has_epilogue) {
+      if (vendor_is_short(v.result)) v.result = DType::Float32;
+      epilogue_.emplace(target, region, values, region.map.space);
+      product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(v.result));
+    } else {
+      out_ = c_.out;
+    }
+    plan_.emplace(target, v, rank);
+  }
+
+  const Contraction c_;
+  const Operand a_, b_;
+  std::optional<CudnnPlan> plan_;
+  std::optional<VendorEpilogue> epilogue_;
+  ValueId out_ = kNoValue, bias_ = kNoValue;
+  std::size_t bias_offset_ = 0, product_bytes_ = 0;
+};
+
+class CudnnEngine final : public Engine {
+ public:
+  explicit CudnnEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "cudnn"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = refusal(region, values);
+    if (reason != nullptr && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int threads) const override {
+    return prepare_as({}, region, values, threads);
+  }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    const bool fuses = fusible(region, values).has_value();
+    std::vector<std::string> names;
+    for (int rank = 0; rank < kPlans; ++rank) {
+      if (fuses) names.push_back(kFused + std::to_string(rank));
+      names.push_back(std::to_string(rank));
+    }
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    return std::make_unique<CudnnKernel>(target_, region, values, way_named(configuration));
+  }
+
+  std::string version() const override { return std::to_string(cudnn().cudnnGetVersion()); }
+
+ private:
+  const char* refusal(const Region& region, std::span<const Value> values) const {
+    if (!target_.cudnn) return "cuDNN was not found";
+    const Contraction& c = region.contraction;
+    if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
+    if (const char* reason = vendor_refusal(c, values); reason != nullptr) return reason;
+    for (const View* view : {&c.a, &c.b})
+      if (at(view->offset) * item_size(values[at(view->value)].dtype) % 16 != 0)
+        return "an operand that is not aligned to 16 bytes";
+    if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
+      return "an empty convolution";
+    return nullptr;
+  }
+
+  const Target target_;
+};
+
+}  // namespace
+
+const Engine& cudnn_engine(const Target& target) { return per_target<CudnnEngine>(target); }
+
+}  // namespace tenon::cuda

@@ -1,0 +1,348 @@
+// Building cuDNN's operation graph, asking its heuristics, running a plan.
+#include "cuda/engines/vendor/cudnn_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "cuda/device/card.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr std::int64_t kMostPlanWorkspace = std::int64_t{64} << 20;
+
+// Names of the tensors in a plan.
+enum Uid : std::int64_t { kX = 1, kW, kY, kBias, kProduct, kBiased };
+
+/// A card's handle; its stream is set at each launch, so launches take turns.
+struct CardHandle {
+  std::mutex mutex;
+  cudnnHandle_t handle = nullptr;
+};
+
+CardHandle& card_handle(int ordinal) {
+  static std::mutex mutex;
+  static std::map<int, CardHandle> handles;
+  context_of(ordinal);
+  const std::lock_guard lock(mutex);
+  CardHandle& card = handles[ordinal];
+  if (card.handle == nullptr) check_cudnn(cudnn().cudnnCreate(&card.handle), "creating its handle");
+  return card;
+}
+
+int cudnn_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return CUDNN_DATA_HALF;
+    case DType::BFloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::Float64:
+      return CUDNN_DATA_DOUBLE;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+
+CudnnDescriptor tensor(const Shape& shape, DType dtype, Uid uid, bool is_virtual) {
+  CudnnDescriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  std::int64_t sizes[4], strides[4], step = 1;
+  const std::int64_t id = uid, alignment = 16;
+  for (int a = 3; a >= 0; --a) {
+    sizes[a] = shape[a];
+    strides[a] = step;
+    step *= shape[a];
+  }
+  d.set_int(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(dtype));
+  d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes);
+  d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
+  d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+  d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+  d.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+  check_cudnn(d.finalize(), "describing a tensor");
+  return d;
+}
+
+/// Type of sums, and of what is computed beside them.
+DType sums_of(const CudnnConvolution& c) {
+  return c.operands == DType::Float64 ? DType::Float64 : DType::Float32;
+}
+
+CudnnDescriptor geometry(const CudnnConvolution& c) {
+  CudnnDescriptor d(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  const std::int64_t spatial = 2;
+  const std::int64_t dilations[] = {c.attrs.dil_h, c.attrs.dil_w};
+  const std::int64_t strides[] = {c.attrs.stride_h, c.attrs.stride_w};
+  const std::int64_t padding[] = {c.attrs.pad_h, c.attrs.pad_w};
+  d.set_int(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(sums_of(c)));
+  d.set_int(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
+  d.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &spatial);
+  d.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilations);
+  d.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, strides);
+  d.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, padding);
+  d.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, padding);
+  check_cudnn(d.finalize(), "describing a convolution");
+  return d;
+}
+
+/// What the three operations call their parts.
+struct Names {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t alpha, beta, geometry, x, w, y;
+};
+
+Names names_of(Op op) {
+  if (op == Op::Conv2d)
+    return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+  if (op == Op::Conv2dInputGrad)
+    return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+}
+
+/// The operations of one graph and the tensors between them, which must outlive it.
+class Operations {
+ public:
+  explicit Operations(const CudnnConvolution& c) {
+    const bool more = c.bias || c.relu;
+    const auto dtype = [&](Op result_of) { return c.op == result_of ? c.result : c.operands; };
+    // Weight gradients write w, input gradients x, forward y.
+    const CudnnDescriptor& x = keep(tensor(c.x, dtype(Op::Conv2dInputGrad), kX, false));
+    const CudnnDescriptor& w = keep(tensor(c.w, dtype(Op::Conv2dWeightGrad), kW, false));
+    const CudnnDescriptor& y = keep(tensor(c.y, dtype(Op::Conv2d), kY, false));
+    const CudnnDescriptor& product = more ? keep(tensor(c.y, DType::Float32, kProduct, true)) : y;
+    convolve(c, x, w, product);
+    if (c.bias) {
+      const CudnnDescriptor& bias = keep(tensor({1, c.y[1], 1, 1}, DType::Float32, kBias, false));
+      const CudnnDescriptor& sum = c.relu ? keep(tensor(c.y, DType::Float32, kBiased, true)) : y;
+      pointwise(CUDNN_POINTWISE_ADD, product, &bias, sum);
+      if (c.relu) pointwise(CUDNN_POINTWISE_RELU_FWD, sum, nullptr, y);
+    } else if (c.relu) {
+      pointwise(CUDNN_POINTWISE_RELU_FWD, product, nullptr, y);
+    }
+  }
+
+  const std::vector<cudnnBackendDescriptor_t>& list() const { return operations_; }
+
+ private:
+  const CudnnDescriptor& keep(CudnnDescriptor d) {
+    kept_.push_back(std::make_unique<CudnnDescriptor>(std::move(d)));
+    return *kept_.back();
+  }
+
+  void convolve(const CudnnConvolution& c, const CudnnDescriptor& x, const CudnnDescriptor& w,
+                const CudnnDescriptor& y) {
+    const Names n = names_of(c.op);
+    CudnnDescriptor d(n.type);
+    const double one = 1, zero = 0;
+    const float one_f = 1, zero_f = 0;
+    const bool wide = sums_of(c) == DType::Float64;
+    const auto number = wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
+    d.set(n.alpha, number, 1, wide ? static_cast<const void*>(&one) : &one_f);
+    d.set(n.beta, number, 1, wide ? static_cast<const void*>(&zero) : &zero_f);
+    d.set_descriptor(n.geometry, keep(geometry(c)));
+    d.set_descriptor(n.x, x);
+    d.set_descriptor(n.w, w);
+    d.set_descriptor(n.y, y);
+    check_operation(d.finalize());
+    operations_.push_back(keep(std::move(d)).get());
+  }
+
+  void pointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& x, const CudnnDescriptor* b,
+                 const CudnnDescriptor& y) {
+    CudnnDescriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    function.set_int(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
+    function.set_int(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+    check_cudnn(function.finalize(), "describing a function");
+    CudnnDescriptor d(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    d.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, keep(std::move(function)));
+    d.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+    if (b != nullptr) d.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+    d.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+    check_operation(d.finalize());
+    operations_.push_back(keep(std::move(d)).get());
+  }
+
+  static void check_operation(cudnnStatus_t status) {
+    if (status != CUDNN_STATUS_SUCCESS)
+      throw NotSupported(
+          cat("cuDNN does not know this convolution: ", cudnn().cudnnGetErrorString(status)));
+  }
+
+  std::vector<std::unique_ptr<CudnnDescriptor>> kept_;
+  std::vector<cudnnBackendDescriptor_t> operations_;
+};
+
+/// Engine configurations, the fastest first by the library's estimate.
+std::vector<CudnnDescriptor> proposals(const CudnnDescriptor& graph, cudnnBackendHeurMode_t mode) {
+  const Cudnn& dnn = cudnn();
+  CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  heuristics.set_int(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  std::vector<CudnnDescriptor> configs;
+  std::int64_t count = 0;
+  if (heuristics.finalize() != CUDNN_STATUS_SUCCESS ||
+      dnn.cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
+                                   nullptr) != CUDNN_STATUS_SUCCESS)
+    return configs;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (std::int64_t k = 0; k < count; ++k)
+    raw.push_back(configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
+  std::int64_t got = 0;
+  if (dnn.cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &got,
+                                   raw.data()) != CUDNN_STATUS_SUCCESS)
+    got = 0;
+  while (static_cast<std::int64_t>(configs.size()) > got) configs.pop_back();
+  return configs;
+}
+
+std::vector<int> notes_of(const CudnnDescriptor& engine, cudnnBackendAttributeName_t name,
+                          cudnnBackendAttributeType_t type) {
+  std::int64_t count = 0;
+  int notes[32] = {};
+  if (cudnn().cudnnBackendGetAttribute(engine.get(), name, type, 32, &count, notes) !=
+      CUDNN_STATUS_SUCCESS)
+    count = 0;
+  return {notes, notes + std::clamp<std::int64_t>(count, 0, 32)};
+}
+
+/// Whether an engine with these notes keeps the promises: the same bits every time, operands at
+/// their precision, float32 sums.
+bool is_faithful(const std::vector<int>& notes, const CudnnConvolution& c) {
+  const bool exact = c.operands == DType::Float32 && !c.tf32;
+  return std::none_of(notes.begin(), notes.end(), [&](int note) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        return true;
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        return exact;
+      default:
+        return false;
+    }
+  });
+}
+
+}  // namespace
+
+CudnnDescriptor::CudnnDescriptor(cudnnBackendDescriptorType_t type) {
+  check_cudnn(cudnn().cudnnBackendCreateDescriptor(type, &descriptor_), "creating a descriptor");
+}
+
+CudnnDescriptor::~CudnnDescriptor() {
+  if (descriptor_ != nullptr) cudnn().cudnnBackendDestroyDescriptor(descriptor_);
+}
+
+void CudnnDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                          std::int64_t count, const void* values) {
+  check_cudnn(cudnn().cudnnBackendSetAttribute(descriptor_, name, type, count, values),
+              cat("setting attribute ", static_cast<int>(name)));
+}
+
+void CudnnDescriptor::set_descriptor(cudnnBackendAttributeName_t name,
+                                     const CudnnDescriptor& value) {
+  const cudnnBackendDescriptor_t raw = value.get();
+  set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+}
+
+cudnnStatus_t CudnnDescriptor::finalize() { return cudnn().cudnnBackendFinalize(descriptor_); }
+
+CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, int rank)
+    : ordinal_(target.ordinal), bias_(convolution.bias) {
+  CardHandle& card = card_handle(ordinal_);
+  const std::lock_guard lock(card.mutex);
+  const auto operations = std::make_shared<const Operations>(convolution);
+  operations_ = operations;
+  graph_ = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  CudnnDescriptor& graph = *graph_;
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &card.handle);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            static_cast<std::int64_t>(operations->list().size()), operations->list().data());
+  // Engines that compile their kernels at run time are slow to start: where there is no other.
+  int found = 0;
+  if (graph.finalize() == CUDNN_STATUS_SUCCESS)
+    for (const bool compile : {false, true})
+      for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
+        for (CudnnDescriptor& config : proposals(graph, mode))
+          if (!(compile && found > 0) && take(config, convolution, compile) && found++ == rank)
+            return;
+  throw NotSupported("cuDNN has no deterministic plan (or none of this rank) for this convolution");
+}
+
+bool CudnnPlan::take(CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile) {
+  const Cudnn& dnn = cudnn();
+  const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = engine.get();
+  std::int64_t count = 0;
+  if (dnn.cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                   &raw) != CUDNN_STATUS_SUCCESS)
+    return false;
+  if (!is_faithful(notes_of(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE),
+                   convolution))
+    return false;
+  const std::vector<int> behaviour =
+      notes_of(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
+  if (compile != (std::find(behaviour.begin(), behaviour.end(),
+                            CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviour.end()))
+    return false;
+  auto plan = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  const cudnnHandle_t handle = card_handle(ordinal_).handle;
+  plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  plan->set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  std::int64_t bytes = 0;
+  if (plan->finalize() != CUDNN_STATUS_SUCCESS ||
+      dnn.cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                   CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS ||
+      bytes > kMostPlanWorkspace)
+    return false;
+  config_ = std::make_unique<CudnnDescriptor>(std::move(config));
+  plan_ = std::move(plan);
+  workspace_bytes_ = static_cast<std::size_t>(bytes);
+  return true;
+}
+
+void CudnnPlan::run(void* stream, const void* x, const void* w, const void* y, const void* bias,
+                    void* workspace) const {
+  const Cudnn& dnn = cudnn();
+  const std::int64_t ids[] = {kX, kW, kY, kBias};
+  const void* addresses[] = {x, w, y, bias};
+  const std::int64_t count = bias_ ? 4 : 3;
+  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, addresses);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  check_cudnn(pack.finalize(), "binding tensors");
+  CardHandle& card = card_handle(ordinal_);
+  const std::lock_guard lock(card.mutex);
+  check_cudnn(dnn.cudnnSetStream(card.handle, stream), "choosing a stream");
+  check_cudnn(dnn.cudnnBackendExecute(card.handle, plan_->get(), pack.get()),
+              "running a convolution");
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,74 @@
+// A convolution, or one of its gradients, as an execution plan of cuDNN.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tenon/dtype.h>
+#include <tenon/shape.h>
+
+#include "cuda/engines/vendor/cudnn_api.h"
+#include "cuda/target.h"
+#include "graph/attrs.h"
+#include "graph/op.h"
+
+namespace tenon::cuda {
+
+/// y[N, K, P, Q] of x[N, C, H, W] and w[K, C/g, R, S], all contiguous: forward computes y, the
+/// gradients x or w from the other two.
+struct CudnnConvolution {
+  Op op = Op::Conv2d;
+  ConvAttrs attrs;
+  Shape x, w, y;
+  DType operands = DType::Float32, result = DType::Float32;
+  bool tf32 = false;
+  bool bias = false, relu = false;  // forward only: bias[K], float32
+};
+
+/// A descriptor of the library, owned.
+class CudnnDescriptor {
+ public:
+  explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
+  CudnnDescriptor(CudnnDescriptor&& other) noexcept : descriptor_(other.descriptor_) {
+    other.descriptor_ = nullptr;
+  }
+  CudnnDescriptor(const CudnnDescriptor&) = delete;
+  CudnnDescriptor& operator=(const CudnnDescriptor&) = delete;
+  CudnnDescriptor& operator=(CudnnDescriptor&&) = delete;
+  ~CudnnDescriptor();
+
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+           const void* values);
+  void set_int(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int value) {
+    set(name, type, 1, &value);
+  }
+  void set_descriptor(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);
+  cudnnStatus_t finalize();
+
+ private:
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+};
+
+/// A plan that the heuristics propose, among those that repeat bit for bit, keep the precision
+/// asked for and need no more than 64 MiB.
+class CudnnPlan {
+ public:
+  /// The one of this rank. Throws NotSupported when there is none.
+  CudnnPlan(const Target& target, const CudnnConvolution& convolution, int rank);
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  void run(void* stream, const void* x, const void* w, const void* y, const void* bias,
+           void* workspace) const;
+
+ private:
+  bool take(CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile);
+
+  int ordinal_;
+  bool bias_;
+  std::shared_ptr<const void> operations_;  // what the plan was made of, as long as it lives
+  std::unique_ptr<CudnnDescriptor> graph_, config_, plan_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,54 @@
+// What the engines of vendor libraries share: an epilogue applied to a result of theirs by a kernel
+// of our own, or fused by the library.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/engines/maps/print_map.h"
+#include "cuda/jit/jit.h"
+#include "cuda/kernels/vendor_args.cuh"
+#include "plan/engine.h"
+
+namespace tenon::cuda {
+
+inline bool vendor_is_short(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::BFloat16;
+}
+/// Why the libraries do not take a contraction's dtypes, or null: they multiply floating numbers of
+/// one type, give results of that type or float32, and we convert to 16 bits only.
+const char* vendor_refusal(const Contraction& c, std::span<const Value> values);
+
+/// A contraction's epilogue over its finished result.
+class VendorEpilogue {
+ public:
+  /// `space` is [batch, rows, columns]; the result is float32, or float64 when that is the region's
+  /// dtype.
+  VendorEpilogue(const Target& target, const Region& region, std::span<const Value> values,
+                 const Shape& space);
+  void run(const Binding& binding, const std::byte* product) const;
+  const std::string& source() const { return kernel_->source().text; }
+
+ private:
+  ProductArgs args_;
+  EpilogueArguments arguments_;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+/// An epilogue that vendor libraries fuse: result + bias, then max(., 0), either of them, into one
+/// contiguous value of the accumulator's dtype.
+struct SimpleEpilogue {
+  bool relu = false;
+  ValueId bias = kNoValue;  // float32
+  std::int64_t bias_offset = 0;
+  int bias_axis = -1;  // of [batch, rows, columns]
+  ValueId out = kNoValue;
+};
+std::optional<SimpleEpilogue> simple_epilogue(const Region& region, std::span<const Value> values);
+
+}  // namespace tenon::cuda
