@@ -147,27 +147,28 @@ std::string run_row(const std::string& name, const std::string& phase, const std
   const double planned =
       static_cast<double>(step.function.plan(step.inputs).peak_bytes()) / 1048576;
   const SystemInfo info = system_info();
-  Json json(false);
-  json.open_object()
-      .member("workload", name)
-      .member("phase", phase)
-      .member("precision", precision)
-      .member("mode", "tenon");
-  json.member("batch", wanted.batch)
-      .member("ms", rounded(timing.median_ms, 4))
-      .member("ms_min", rounded(timing.least_ms, 4));
-  json.member("items_per_s",
-              rounded(static_cast<double>(wanted.batch) / timing.median_ms * 1e3, 1));
-  json.member("peak_mb", rounded(peak_mib(), 1))
-      .member("setup_s", rounded(setup, 4))
-      .member("planned_mb", rounded(planned, 1));
-  json.member("device", current_device().str());
-  if (phase == "train" && options.clip_norm > 0) json.member("clip_norm", options.clip_norm);
-  if (!options.without.empty()) json.member("without", join(options.without, ","));
-  if (on_card)
-    json.member("steps_per_launch", timing.steps_per_launch).member("tune", options.tune);
-  json.member("cpu", info.cpu).member("isa", info.isa).member("threads", threads()).close_object();
-  return json.text();
+  Json json{{"workload", name},
+            {"phase", phase},
+            {"precision", precision},
+            {"mode", "tenon"},
+            {"batch", wanted.batch},
+            {"ms", rounded(timing.median_ms, 4)},
+            {"ms_min", rounded(timing.least_ms, 4)},
+            {"items_per_s", rounded(static_cast<double>(wanted.batch) / timing.median_ms * 1e3, 1)},
+            {"peak_mb", rounded(peak_mib(), 1)},
+            {"setup_s", rounded(setup, 4)},
+            {"planned_mb", rounded(planned, 1)},
+            {"device", current_device().str()}};
+  if (phase == "train" && options.clip_norm > 0) json["clip_norm"] = options.clip_norm;
+  if (!options.without.empty()) json["without"] = join(options.without, ",");
+  if (on_card) {
+    json["steps_per_launch"] = timing.steps_per_launch;
+    json["tune"] = options.tune;
+  }
+  json["cpu"] = info.cpu;
+  json["isa"] = info.isa;
+  json["threads"] = threads();
+  return json_text(json);
 }
 
 int run(const Options& options) {

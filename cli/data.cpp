@@ -158,34 +158,24 @@ void print_split(const char* title, const data::Dataset& set) {
   fmt::print("{}", wrap("of class " + join(parts, ", "), stdout_terminal().width, 7));
 }
 
-void json_split(Json& json, const char* title, const data::Dataset& set) {
+Json json_of(const data::Dataset& set) {
   const Statistics s = statistics(set);
-  json.key(title)
-      .open_object()
-      .member("describe", set.describe())
-      .member("size", set.size())
-      .member("dtype", name(set.input_dtype()));
-  json.key("input").open_array();
-  for (const std::int64_t size : set.input_shape()) json.value(size);
-  json.close_array()
-      .member("classes", set.classes())
-      .member("mean", s.mean)
-      .member("std", s.deviation)
-      .key("counts")
-      .open_array();
-  for (const std::int64_t count : s.counts) json.value(count);
-  json.close_array().close_object();
+  const Shape input = set.input_shape();
+  return {{"describe", set.describe()},
+          {"size", set.size()},
+          {"dtype", name(set.input_dtype())},
+          {"input", std::vector<std::int64_t>(input.begin(), input.end())},
+          {"classes", set.classes()},
+          {"mean", s.mean},
+          {"std", s.deviation},
+          {"counts", s.counts}};
 }
 
 int info(const InfoOptions& options) {
   const auto train = data::open_dataset(options.spec, data::Split::Train),
              test = data::open_dataset(options.spec, data::Split::Test);
   if (options.json) {
-    Json json;
-    json.open_object();
-    json_split(json, "train", *train);
-    json_split(json, "test", *test);
-    fmt::print("{}\n", json.close_object().text());
+    print(Json{{"train", json_of(*train)}, {"test", json_of(*test)}}, 2);
     return kOk;
   }
   print_split("train", *train);

@@ -73,36 +73,35 @@ void print_cards(bool measured) {
                                         : fmt::format("compiled ahead: {}", cuda.built_in));
 }
 
-void json_cards(Json& json, bool measured) {
+Json json_of_cards(bool measured) {
   const CudaInfo cuda = cuda_info();
-  json.key("cuda").open_object().member("why_none", cuda.why_none).key("cards").open_array();
+  Json cards = Json::array(), libraries = Json::array();
   for (std::size_t k = 0; k < cuda.cards.size(); ++k) {
     const CardInfo& card = cuda.cards[k];
-    json.open_object()
-        .member("device", card.device)
-        .member("name", card.name)
-        .member("capability", card.capability)
-        .member("multiprocessors", card.multiprocessors)
-        .member("memory_total", card.memory_total)
-        .member("memory_free", card.memory_free);
+    Json row{{"device", card.device},
+             {"name", card.name},
+             {"capability", card.capability},
+             {"multiprocessors", card.multiprocessors},
+             {"memory_total", card.memory_total},
+             {"memory_free", card.memory_free}};
     if (measured) {
       const CardSpeed speed = measure_card(static_cast<int>(k));
-      json.member("fp32_tflops", speed.fp32_flops * 1e-12)
-          .member("tf32_tflops", speed.tf32_flops * 1e-12)
-          .member("bf16_tflops", speed.bf16_flops * 1e-12)
-          .member("copy_gb_per_s", speed.copy_bytes * 1e-9);
+      row["fp32_tflops"] = speed.fp32_flops * 1e-12;
+      row["tf32_tflops"] = speed.tf32_flops * 1e-12;
+      row["bf16_tflops"] = speed.bf16_flops * 1e-12;
+      row["copy_gb_per_s"] = speed.copy_bytes * 1e-9;
     }
-    json.close_object();
+    cards.push_back(std::move(row));
   }
-  json.close_array().key("libraries").open_array();
   for (const CudaLibrary& library : cuda.libraries)
-    json.open_object()
-        .member("name", library.name)
-        .member("found", library.found)
-        .member("path", library.path)
-        .member("version", library.version)
-        .close_object();
-  json.close_array().member("built_in", cuda.built_in).close_object();
+    libraries.push_back({{"name", library.name},
+                         {"found", library.found},
+                         {"path", library.path},
+                         {"version", library.version}});
+  return {{"why_none", cuda.why_none},
+          {"cards", cards},
+          {"libraries", libraries},
+          {"built_in", cuda.built_in}};
 }
 
 void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
@@ -139,27 +138,27 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
 }
 
 void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
-  Json json;
-  json.open_object()
-      .member("version", info.version)
-      .member("build", info.build)
-      .member("cpu", info.cpu);
-  json.key("features").open_array();
-  for (const std::string& feature : info.features) json.value(feature);
-  json.close_array().member("isa", info.isa).member("isa_available", info.isa_available);
-  json.member("cpus", info.cpus).member("cpus_allowed", info.cpus_allowed).member("threads", used);
-  json.member("memory_total", info.memory_total).member("memory_available", info.memory_available);
+  Json json{{"version", info.version},
+            {"build", info.build},
+            {"cpu", info.cpu},
+            {"features", info.features},
+            {"isa", info.isa},
+            {"isa_available", info.isa_available},
+            {"cpus", info.cpus},
+            {"cpus_allowed", info.cpus_allowed},
+            {"threads", used},
+            {"memory_total", info.memory_total},
+            {"memory_available", info.memory_available}};
   if (speed != nullptr) {
-    json.member("fp32_gflops", speed->fp32_flops * 1e-9)
-        .member("bf16_gflops", speed->bf16_flops * 1e-9);
-    json.member("copy_gb_per_s", speed->copy_bytes * 1e-9);
+    json["fp32_gflops"] = speed->fp32_flops * 1e-9;
+    json["bf16_gflops"] = speed->bf16_flops * 1e-9;
+    json["copy_gb_per_s"] = speed->copy_bytes * 1e-9;
   }
-  json_cards(json, speed != nullptr);
-  json.member("cache_folder", cache_folder());
-  json.key("data").open_object();
-  for (const FoundData& data : look_for_data()) json.member(data.name, data.present);
-  json.close_object().close_object();
-  fmt::print("{}\n", json.text());
+  json["cuda"] = json_of_cards(speed != nullptr);
+  json["cache_folder"] = cache_folder();
+  json["data"] = Json::object();
+  for (const FoundData& data : look_for_data()) json["data"][data.name] = data.present;
+  print(json, 2);
 }
 
 int run(const Options& options) {

@@ -125,35 +125,31 @@ void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
 void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
                 const Names& names, const std::string& data) {
   const metrics::ConfusionMatrix& matrix = evaluation.confusion;
-  Json json(false);
-  json.open_object()
-      .member("model", model.settings().model)
-      .member("file", model.file())
-      .member("data", data);
-  json.member("items", evaluation.items)
-      .member("loss", evaluation.loss)
-      .member("accuracy", evaluation.accuracy);
-  json.member("top3_accuracy", evaluation.top3_accuracy)
-      .member("macro_precision", matrix.macro_precision());
-  json.member("macro_recall", matrix.macro_recall()).member("macro_f1", matrix.macro_f1());
-  json.member("seconds", evaluation.seconds).member("items_per_s", evaluation.items_per_s);
-  json.key("classes").open_array();
+  Json classes = Json::array(), confusion = Json::array();
   for (int c = 0; c < matrix.classes(); ++c) {
-    json.open_object()
-        .member("class", c)
-        .member("name", names[static_cast<std::size_t>(c)])
-        .member("precision", matrix.precision(c))
-        .member("recall", matrix.recall(c));
-    json.member("f1", matrix.f1(c)).member("support", matrix.support(c)).close_object();
+    classes.push_back({{"class", c},
+                       {"name", names[static_cast<std::size_t>(c)]},
+                       {"precision", matrix.precision(c)},
+                       {"recall", matrix.recall(c)},
+                       {"f1", matrix.f1(c)},
+                       {"support", matrix.support(c)}});
+    confusion.push_back(Json::array());
+    for (int j = 0; j < matrix.classes(); ++j) confusion.back().push_back(matrix.count(c, j));
   }
-  json.close_array().key("confusion").open_array();
-  for (int i = 0; i < matrix.classes(); ++i) {
-    json.open_array();
-    for (int j = 0; j < matrix.classes(); ++j) json.value(matrix.count(i, j));
-    json.close_array();
-  }
-  json.close_array().close_object();
-  fmt::print("{}\n", json.text());
+  print(Json{{"model", model.settings().model},
+             {"file", model.file()},
+             {"data", data},
+             {"items", evaluation.items},
+             {"loss", evaluation.loss},
+             {"accuracy", evaluation.accuracy},
+             {"top3_accuracy", evaluation.top3_accuracy},
+             {"macro_precision", matrix.macro_precision()},
+             {"macro_recall", matrix.macro_recall()},
+             {"macro_f1", matrix.macro_f1()},
+             {"seconds", evaluation.seconds},
+             {"items_per_s", evaluation.items_per_s},
+             {"classes", classes},
+             {"confusion", confusion}});
 }
 
 int run(const Options& options) {

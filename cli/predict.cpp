@@ -202,19 +202,20 @@ void print_sample(const Sample& sample, const std::vector<float>& probabilities,
   fmt::print("\n");
 }
 
-void json_sample(Json& json, const Sample& sample, const std::vector<float>& probabilities,
-                 const std::vector<std::string>& names) {
+Json json_of(const Sample& sample, const std::vector<float>& probabilities,
+             const std::vector<std::string>& names) {
   const int best = ranking(probabilities)[0];
-  json.open_object()
-      .member("name", sample.name)
-      .member("class", best)
-      .member("class_name", name_of(names, best))
-      .member("probability", static_cast<double>(probabilities[static_cast<std::size_t>(best)]));
-  if (sample.label >= 0) json.member("label", sample.label).member("right", sample.label == best);
-  if (!sample.glyph.how.empty()) json.member("prepared", sample.glyph.how);
-  json.key("probabilities").open_array();
-  for (const float p : probabilities) json.value(static_cast<double>(p));
-  json.close_array().close_object();
+  Json json{{"name", sample.name},
+            {"class", best},
+            {"class_name", name_of(names, best)},
+            {"probability", probabilities[static_cast<std::size_t>(best)]}};
+  if (sample.label >= 0) {
+    json["label"] = sample.label;
+    json["right"] = sample.label == best;
+  }
+  if (!sample.glyph.how.empty()) json["prepared"] = sample.glyph.how;
+  json["probabilities"] = probabilities;
+  return json;
 }
 
 void check(const Options& options) {
@@ -233,15 +234,14 @@ int run(const Options& options) {
   set_tuning(options.tune);
   const train::TrainedModel model = train::TrainedModel::open(options.run);
   set_precision(precision_from_name(model.settings().precision));
-  Json json(false);
-  json.open_array();
+  Json json = Json::array();
   std::int64_t labelled = 0, right = 0;
   const auto show = [&](const Sample& sample) {
     const std::vector<float> probabilities = model.predict(sample.input).to_vector<float>();
     labelled += sample.label >= 0;
     right += sample.label >= 0 && sample.label == ranking(probabilities)[0];
     if (options.json)
-      json_sample(json, sample, probabilities, model.class_names());
+      json.push_back(json_of(sample, probabilities, model.class_names()));
     else
       print_sample(sample, probabilities, model.class_names(), options);
   };
@@ -255,7 +255,7 @@ int run(const Options& options) {
   }
   if (!options.data.empty())
     for (const Sample& sample : samples_of_data(options)) show(sample);
-  if (options.json) fmt::print("{}\n", json.close_array().text());
+  if (options.json) print(json);
   if (labelled > 0 && !options.json) fmt::print("{} of {} right\n", right, labelled);
   return code;
 }

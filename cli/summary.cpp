@@ -94,31 +94,26 @@ void print_text(const nn::ModuleSummary& summary, const Memory& memory, const Op
 
 void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Options& options,
                 const std::string& model) {
-  const auto shape = [](Json& json, const Shape& sizes) {
-    json.open_array();
-    for (const std::int64_t size : sizes) json.value(size);
-    json.close_array();
+  const auto sizes = [](const Shape& shape) {
+    return std::vector<std::int64_t>(shape.begin(), shape.end());
   };
-  Json json(false);
-  json.open_object().member("model", model).member("batch", *options.batch).key("input");
-  shape(json, summary.input);
-  json.key("output");
-  shape(json, summary.output);
-  json.member("parameters", summary.parameters).member("trainable", summary.trainable);
-  json.member("multiply_adds_per_sample", summary.multiply_adds / *options.batch);
-  json.member("train_bytes", memory.train)
-      .member("infer_bytes", memory.infer)
-      .key("layers")
-      .open_array();
-  for (const auto& row : summary.rows) {
-    json.open_object().member("path", row.path).member("kind", row.kind).key("output");
-    shape(json, row.output);
-    json.member("parameters", row.parameters)
-        .member("multiply_adds", row.multiply_adds)
-        .close_object();
-  }
-  json.close_array().close_object();
-  fmt::print("{}\n", json.text());
+  Json layers = Json::array();
+  for (const auto& row : summary.rows)
+    layers.push_back({{"path", row.path},
+                      {"kind", row.kind},
+                      {"output", sizes(row.output)},
+                      {"parameters", row.parameters},
+                      {"multiply_adds", row.multiply_adds}});
+  print(Json{{"model", model},
+             {"batch", *options.batch},
+             {"input", sizes(summary.input)},
+             {"output", sizes(summary.output)},
+             {"parameters", summary.parameters},
+             {"trainable", summary.trainable},
+             {"multiply_adds_per_sample", summary.multiply_adds / *options.batch},
+             {"train_bytes", memory.train},
+             {"infer_bytes", memory.infer},
+             {"layers", layers}});
 }
 
 int run(Options options) {

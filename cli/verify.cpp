@@ -36,16 +36,10 @@ void print_text(const train::VerifyReport& report, const std::string& name) {
 }
 
 void print_json(const train::VerifyReport& report) {
-  Json json;
-  json.open_object().member("passed", report.passed()).key("checks").open_array();
+  Json checks = Json::array();
   for (const train::VerifyCheck& check : report.checks)
-    json.open_object()
-        .member("name", check.name)
-        .member("passed", check.passed)
-        .member("detail", check.detail)
-        .close_object();
-  json.close_array().close_object();
-  fmt::print("{}\n", json.text());
+    checks.push_back({{"name", check.name}, {"passed", check.passed}, {"detail", check.detail}});
+  print(Json{{"passed", report.passed()}, {"checks", checks}}, 2);
 }
 
 int run(const Options& options) {
