@@ -4,9 +4,7 @@
 // U+FFFD.
 #pragma once
 
-#include <fmt/core.h>
-
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace tenon::cli {
@@ -14,11 +12,7 @@ namespace tenon::cli {
 using Json = nlohmann::ordered_json;
 
 /// With `indent` 0 or more one value a line, otherwise all on one line.
-inline std::string json_text(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-inline void print(const Json& json, int indent = -1) {
-  fmt::print("{}\n", json_text(json, indent));
-}
+std::string json_text(const Json& json, int indent = -1);
+void print(const Json& json, int indent = -1);
 
 }  // namespace tenon::cli

@@ -3,6 +3,7 @@
 #include <tenon/train.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "data_paths.h"
