@@ -51,7 +51,6 @@ bool wants_files(const Command& command) {
 }
 
 // ---- bash
-// -----------------------------------------------------------------------------------------------------------
 
 std::string bash_value(const Option& option) {
   if (!option.choices.empty())
@@ -95,7 +94,6 @@ void bash(const std::vector<Command>& commands) {
 }
 
 // ---- zsh
-// ------------------------------------------------------------------------------------------------------------
 
 std::string zsh_quoted(const std::string& text) {
   std::string out;
@@ -160,7 +158,6 @@ void zsh(const std::vector<Command>& commands) {
 }
 
 // ---- fish
-// -----------------------------------------------------------------------------------------------------------
 
 std::string fish_quoted(const std::string& text) {
   std::string out;

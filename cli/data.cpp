@@ -18,7 +18,6 @@ namespace tenon::cli {
 namespace {
 
 // ---- sheet
-// ----------------------------------------------------------------------------------------------------------
 
 struct SheetOptions {
   std::string spec, file;
@@ -94,7 +93,6 @@ int sheet(const SheetOptions& options) {
 }
 
 // ---- info
-// -----------------------------------------------------------------------------------------------------------
 
 struct InfoOptions {
   std::string spec;
@@ -143,7 +141,8 @@ Statistics statistics(const data::Dataset& set) {
 
 void print_split(const char* title, const data::Dataset& set) {
   const Statistics s = statistics(set);
-  fmt::print("{}  {}\n", stdout_terminal().paint(Ink::Bold, pad_right(title, 5)), set.describe());
+  fmt::print("{}  {}\n", stdout_terminal().paint(TextStyle::Bold, pad_right(title, 5)),
+             set.describe());
   fmt::print("       {} examples, input {} {}", thousands(set.size()), set.input_shape().str(),
              name(set.input_dtype()));
   if (set.classes() > 0) fmt::print(", {} classes", set.classes());
@@ -185,7 +184,6 @@ int info(const InfoOptions& options) {
 }
 
 // ---- tables
-// ---------------------------------------------------------------------------------------------------------
 
 void add_spec(Command& command, std::string& spec) {
   command.positional(spec, "SPEC", kDataSpecHelp).suggestions = {"digits", "mnist"};

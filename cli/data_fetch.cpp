@@ -155,8 +155,9 @@ int fetch(const FetchOptions& options) {
                bytes_text(static_cast<std::int64_t>(fs::file_size(target))));
   }
   const std::string spec = options.dir.empty() ? "mnist" : "mnist:" + options.dir;
-  fmt::print("\nNext\n  {}\n", stdout_terminal().paint(
-                                   Ink::Green, fmt::format("tenon train lenet5 --data {}", spec)));
+  fmt::print(
+      "\nNext\n  {}\n",
+      stdout_terminal().paint(TextStyle::Green, fmt::format("tenon train lenet5 --data {}", spec)));
   return kOk;
 }
 

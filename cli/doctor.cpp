@@ -50,7 +50,7 @@ std::vector<std::string> advice(const SystemInfo& info, int used) {
 void print_cards(bool measured) {
   const Terminal& terminal = stdout_terminal();
   const auto line = [&](const std::string& name, const std::string& text) {
-    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 14)), text);
+    fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 14)), text);
   };
   const CudaInfo cuda = cuda_info();
   if (!cuda.why_none.empty()) line("cuda", fmt::format("none: {}", cuda.why_none));
@@ -108,7 +108,7 @@ Json json_of_cards(bool measured) {
 void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   const Terminal& terminal = stdout_terminal();
   const auto line = [&](const char* name, const std::string& text) {
-    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 14)), text);
+    fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 14)), text);
   };
   line("tenon", fmt::format("{} ({})", info.version, info.build));
   line("processor", info.cpu);
@@ -135,7 +135,7 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
              ? data.place
              : fmt::format("not found in {}; 'tenon data fetch mnist' gets it", data.place));
   for (const std::string& text : advice(info, used))
-    fmt::print("{} {}\n", terminal.paint(Ink::Yellow, "note:"), text);
+    fmt::print("{} {}\n", terminal.paint(TextStyle::Yellow, "note:"), text);
 }
 
 void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {

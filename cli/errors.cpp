@@ -52,7 +52,7 @@ void show_notes() {
   set_log_sink([](LogLevel level, std::string_view message, void*) {
     if (level != LogLevel::Warning) return;
     clear_status_line();
-    fmt::print(stderr, "{} {}\n", stderr_terminal().paint(Ink::Yellow, "note:"), message);
+    fmt::print(stderr, "{} {}\n", stderr_terminal().paint(TextStyle::Yellow, "note:"), message);
   });
 }
 
@@ -63,9 +63,9 @@ int report(const std::exception& error) {
   clear_status_line();
   std::fflush(stdout);
   const char* text = is<std::bad_alloc>(error) ? "out of memory" : error.what();
-  fmt::print(stderr, "{} {}\n", terminal.paint(Ink::Red, "error:"), text);
+  fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Red, "error:"), text);
   if (known.hint[0] != '\0')
-    fmt::print(stderr, "{} {}\n", terminal.paint(Ink::Cyan, "hint:"), known.hint);
+    fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Cyan, "hint:"), known.hint);
   return known.code;
 }
 

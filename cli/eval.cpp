@@ -31,11 +31,11 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
                    const std::string& data) {
   const Terminal& terminal = stdout_terminal();
   const auto fact = [&](const char* name, const std::string& text) {
-    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 15)), text);
+    fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 15)), text);
   };
   fact("model", fmt::format("{} ({})", model.settings().model, model.file()));
   fact("data", fmt::format("{}, {} test samples", data, thousands(evaluation.items)));
-  fact("accuracy", terminal.paint(Ink::Bold, percent(evaluation.accuracy)));
+  fact("accuracy", terminal.paint(TextStyle::Bold, percent(evaluation.accuracy)));
   fact("top-3 accuracy", percent(evaluation.top3_accuracy));
   fact("macro F1", percent(evaluation.confusion.macro_f1()));
   fact("loss", fmt::format("{:.4f}", evaluation.loss));
@@ -54,8 +54,8 @@ void print_classes(const metrics::ConfusionMatrix& matrix, const Names& names) {
   const Terminal& terminal = stdout_terminal();
   const int width = widest(names, 5);
   fmt::print("\n{}\n",
-             terminal.paint(Ink::Bold, pad_left("class", width) +
-                                           "  precision     recall         F1   samples"));
+             terminal.paint(TextStyle::Bold, pad_left("class", width) +
+                                                 "  precision     recall         F1   samples"));
   for (int c = 0; c < matrix.classes(); ++c)
     fmt::print("{}  {:>9}  {:>9}  {:>9}  {:>8}\n",
                pad_left(names[static_cast<std::size_t>(c)], width), percent(matrix.precision(c)),
@@ -76,22 +76,22 @@ void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
                matrix.classes());
     return;
   }
-  fmt::print(
-      "\n{}\n",
-      terminal.paint(Ink::Bold, "confusion: rows are true classes, columns what was predicted"));
+  fmt::print("\n{}\n",
+             terminal.paint(TextStyle::Bold,
+                            "confusion: rows are true classes, columns what was predicted"));
   std::string head = pad_left("", left + 1);
   for (const std::string& name : names) head += pad_left(name, width);
-  fmt::print("{}\n", terminal.paint(Ink::Cyan, head));
+  fmt::print("{}\n", terminal.paint(TextStyle::Cyan, head));
   for (int i = 0; i < matrix.classes(); ++i) {
     std::string line =
-        terminal.paint(Ink::Cyan, pad_left(names[static_cast<std::size_t>(i)], left)) + " ";
+        terminal.paint(TextStyle::Cyan, pad_left(names[static_cast<std::size_t>(i)], left)) + " ";
     for (int j = 0; j < matrix.classes(); ++j) {
       const std::int64_t count = matrix.count(i, j);
       const double share = static_cast<double>(count) /
                            static_cast<double>(std::max<std::int64_t>(1, matrix.support(i)));
       const std::string cell = pad_left(count == 0 ? "." : std::to_string(count), width - 1) + " ";
       // The square root spreads the small shares, where the errors are.
-      line += count == 0 ? terminal.paint(Ink::Dim, cell)
+      line += count == 0 ? terminal.paint(TextStyle::Dim, cell)
                          : terminal.shade(0.12 + 0.88 * std::sqrt(std::min(1.0, share)), cell);
     }
     fmt::print("{}\n", line);

@@ -13,7 +13,7 @@ constexpr int kMostLeft = 26;
 int page_width() { return std::min(stdout_terminal().width, 100); }
 
 void heading(const std::string& text) {
-  fmt::print("\n{}\n", stdout_terminal().paint(Ink::Bold, text));
+  fmt::print("\n{}\n", stdout_terminal().paint(TextStyle::Bold, text));
 }
 
 // Two columns: what is typed, and what it does.
@@ -21,10 +21,10 @@ void row(const std::string& left, const std::string& right, int left_width) {
   const Terminal& terminal = stdout_terminal();
   const std::string body = wrap(right, page_width(), left_width + 4);
   if (columns(left) > left_width || body.empty()) {
-    fmt::print("  {}\n{}", terminal.paint(Ink::Cyan, left), body);
+    fmt::print("  {}\n{}", terminal.paint(TextStyle::Cyan, left), body);
   } else {
     const std::string gap(static_cast<std::size_t>(left_width - columns(left) + 2), ' ');
-    fmt::print("  {}{}{}", terminal.paint(Ink::Cyan, left), gap,
+    fmt::print("  {}{}{}", terminal.paint(TextStyle::Cyan, left), gap,
                body.substr(static_cast<std::size_t>(left_width) + 4));
   }
 }
@@ -76,7 +76,7 @@ std::string usage_line(const Command& command, const std::string& path) {
 
 void print_help(const Command& command, const std::string& path) {
   const Terminal& terminal = stdout_terminal();
-  fmt::print("{}: {}\n", terminal.paint(Ink::Bold, path), command.summary);
+  fmt::print("{}: {}\n", terminal.paint(TextStyle::Bold, path), command.summary);
   heading("Usage");
   fmt::print("  {}\n\n{}", usage_line(command, path), wrap(command.about, page_width(), 0));
   if (!command.children.empty()) {
@@ -92,14 +92,14 @@ void print_help(const Command& command, const std::string& path) {
   print_options(command);
   if (!command.examples.empty()) heading("Examples");
   for (const Example& example : command.examples)
-    fmt::print("  {}\n{}", terminal.paint(Ink::Green, example.line),
+    fmt::print("  {}\n{}", terminal.paint(TextStyle::Green, example.line),
                wrap(example.what, page_width(), 6));
 }
 
 void print_overview(const std::vector<Command>& commands) {
   const Terminal& terminal = stdout_terminal();
   fmt::print("{}: trains and runs deep networks on this machine's processor\n",
-             terminal.paint(Ink::Bold, "tenon"));
+             terminal.paint(TextStyle::Bold, "tenon"));
   heading("Usage");
   fmt::print("  tenon COMMAND [options]\n");
   heading("Commands");

@@ -30,7 +30,7 @@ void print_head(const Plan& plan, const Options& options) {
   const Terminal& terminal = stdout_terminal();
   fmt::print("{}\n",
              terminal.paint(
-                 Ink::Bold,
+                 TextStyle::Bold,
                  fmt::format("{} {} batch {} {}: {} nodes, {} steps, arena {}, leaves {}, peak {}, "
                              "planned in {:.1f} ms",
                              options.model, options.phase, *options.batch, options.precision,

@@ -144,7 +144,7 @@ std::string class_bar(double share) {
   std::string text;
   for (int i = 0; i < 24; ++i)
     text += i < full ? (terminal.utf8 ? "█" : "#") : (terminal.utf8 ? " " : ".");
-  return terminal.paint(Ink::Green, text);
+  return terminal.paint(TextStyle::Green, text);
 }
 
 std::string name_of(const std::vector<std::string>& names, std::int64_t number) {
@@ -158,14 +158,14 @@ std::vector<std::string> verdict(const Sample& sample, const std::vector<float>&
   const Terminal& terminal = stdout_terminal();
   const std::vector<int> order = ranking(probabilities);
   const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
-  std::vector<std::string> lines = {terminal.paint(Ink::Bold, sample.name)};
+  std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, sample.name)};
   std::string said = fmt::format("class {}, {}", name_of(names, order[0]), percent(sure));
   if (sample.label >= 0)
     said += sample.label == order[0]
-                ? terminal.paint(Ink::Green, "  right")
-                : terminal.paint(Ink::Red,
+                ? terminal.paint(TextStyle::Green, "  right")
+                : terminal.paint(TextStyle::Red,
                                  fmt::format("  wrong: it is {}", name_of(names, sample.label)));
-  if (sure < 0.6) said += terminal.paint(Ink::Yellow, "  (unsure)");
+  if (sure < 0.6) said += terminal.paint(TextStyle::Yellow, "  (unsure)");
   lines.push_back(said);
   lines.emplace_back();
   const std::size_t shown = std::min(order.size(), static_cast<std::size_t>(top));
@@ -182,7 +182,8 @@ std::vector<std::string> verdict(const Sample& sample, const std::vector<float>&
     const std::string how =
         wrap(sample.glyph.how, std::max(30, terminal.width - sample.glyph.width - 3), 0);
     for (std::size_t start = 0; start < how.size(); start = how.find('\n', start) + 1)
-      lines.push_back(terminal.paint(Ink::Dim, how.substr(start, how.find('\n', start) - start)));
+      lines.push_back(
+          terminal.paint(TextStyle::Dim, how.substr(start, how.find('\n', start) - start)));
   }
   return lines;
 }

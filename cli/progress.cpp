@@ -48,10 +48,11 @@ void Progress::on_epoch(const train::EpochReport& report) {
                                  pad_left(std::to_string(report.epoch), columns(total)), total,
                                  report.train_loss, percent(report.train_accuracy));
   if (report.test_accuracy)
-    line += fmt::format("  test {}", terminal.paint(Ink::Bold, percent(*report.test_accuracy)));
+    line +=
+        fmt::format("  test {}", terminal.paint(TextStyle::Bold, percent(*report.test_accuracy)));
   line += fmt::format("  lr {:.2g}  {} items/s  {}", report.lr, rate(report.items_per_s),
                       duration_text(report.seconds));
-  if (report.best) line += terminal.paint(Ink::Green, "  best");
+  if (report.best) line += terminal.paint(TextStyle::Green, "  best");
   fmt::print("{}\n", line);
   std::fflush(stdout);
 }
@@ -89,7 +90,7 @@ std::string bar_text(double done, int width) {
   std::string left, right;
   for (int i = 0; i < width; ++i)
     (i < full ? left : right) += terminal.utf8 ? "━" : (i < full ? "#" : "-");
-  return terminal.paint(Ink::Green, left) + terminal.paint(Ink::Dim, right);
+  return terminal.paint(TextStyle::Green, left) + terminal.paint(TextStyle::Dim, right);
 }
 
 std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }

@@ -52,11 +52,11 @@ void print_layers(const nn::ModuleSummary& summary) {
     kind = std::max(kind, std::min(columns(row.kind), 52));
     shape = std::max(shape, columns(row.output.str()));
   }
-  fmt::print(
-      "{}\n",
-      terminal.paint(Ink::Bold, fmt::format("{}  {}  {}  {:>12}  {:>15}", pad_right("layer", path),
-                                            pad_right("kind", kind), pad_right("output", shape),
-                                            "parameters", "multiply-adds")));
+  fmt::print("{}\n",
+             terminal.paint(TextStyle::Bold,
+                            fmt::format("{}  {}  {}  {:>12}  {:>15}", pad_right("layer", path),
+                                        pad_right("kind", kind), pad_right("output", shape),
+                                        "parameters", "multiply-adds")));
   for (const auto& row : summary.rows)
     fmt::print("{}  {}  {}  {:>12}  {:>15}\n", pad_right(row.path, path),
                pad_right(shorten(row.kind, kind), kind), pad_right(row.output.str(), shape),
@@ -68,9 +68,9 @@ void print_text(const nn::ModuleSummary& summary, const Memory& memory, const Op
                 const std::string& model) {
   const Terminal& terminal = stdout_terminal();
   const auto fact = [&](const char* name, const std::string& text) {
-    fmt::print("{} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 14)), text);
+    fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 14)), text);
   };
-  fmt::print("{}  {} -> {}\n\n", terminal.paint(Ink::Bold, model), summary.input.str(),
+  fmt::print("{}  {} -> {}\n\n", terminal.paint(TextStyle::Bold, model), summary.input.str(),
              summary.output.str());
   print_layers(summary);
   fmt::print("\n");

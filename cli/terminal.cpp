@@ -44,10 +44,10 @@ bool status_shown = false;
 
 }  // namespace
 
-std::string Terminal::paint(Ink ink, std::string_view text) const {
+std::string Terminal::paint(TextStyle style, std::string_view text) const {
   static constexpr const char* kCodes[] = {"0", "1", "2", "1;31", "32", "33", "34", "36"};
-  if (!color || ink == Ink::Plain) return std::string(text);
-  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<int>(ink)], text);
+  if (!color || style == TextStyle::Plain) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<int>(style)], text);
 }
 
 std::string Terminal::shade(double level, std::string_view text) const {

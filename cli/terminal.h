@@ -12,7 +12,7 @@
 
 namespace tenon::cli {
 
-enum class Ink { Plain, Bold, Dim, Red, Green, Yellow, Blue, Cyan };
+enum class TextStyle { Plain, Bold, Dim, Red, Green, Yellow, Blue, Cyan };
 
 struct Terminal {
   bool interactive = false;  ///< a terminal that understands ANSI sequences
@@ -21,7 +21,7 @@ struct Terminal {
   int width = 80;
 
   /// The text in this ink; unchanged when colours are off.
-  std::string paint(Ink ink, std::string_view text) const;
+  std::string paint(TextStyle style, std::string_view text) const;
   /// The text on a background shade of grey, 0 (black) to 1 (white).
   std::string shade(double level, std::string_view text) const;
 };
@@ -35,7 +35,6 @@ void status_line(const std::string& text);
 void clear_status_line();
 
 // ---- Words and numbers
-// ------------------------------------------------------------------------------------------------
 std::string join(const std::vector<std::string>& parts, const std::string& between);
 /// "61,706"
 std::string thousands(std::int64_t value);

@@ -150,8 +150,8 @@ std::string intro(const train::Settings& settings, const std::string& folder) {
   const std::string momentum =
       settings.optimizer == "sgd" ? fmt::format(", momentum {:g}", settings.momentum) : "";
   return fmt::format("{}  {} parameters, input {}\n",
-                     stdout_terminal().paint(Ink::Bold, settings.model), thousands(info.parameters),
-                     info.input.str()) +
+                     stdout_terminal().paint(TextStyle::Bold, settings.model),
+                     thousands(info.parameters), info.input.str()) +
          fmt::format(
              "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {} on {}, {} "
              "thread{}, "
@@ -186,16 +186,16 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
   }
   int left = 0;
   for (const auto& [command, what] : lines) left = std::max(left, columns(command));
-  fmt::print("\n{}\n", terminal.paint(Ink::Bold, "Next"));
+  fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, "Next"));
   for (const auto& [command, what] : lines)
-    fmt::print("  {}  {}\n", terminal.paint(Ink::Green, pad_right(command, left)), what);
+    fmt::print("  {}  {}\n", terminal.paint(TextStyle::Green, pad_right(command, left)), what);
 }
 
 void print_summary(const train::TrainResult& result, const train::Settings& settings,
                    double first_step) {
   const Terminal& terminal = stdout_terminal();
   const auto fact = [&](const char* name, const std::string& text) {
-    fmt::print("  {} {}\n", terminal.paint(Ink::Cyan, pad_right(name, 11)), text);
+    fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 11)), text);
   };
   const bool early = result.reason == train::StopReason::EarlyStop;
   std::string head = fmt::format("{} after {} steps in {}", early ? "Stopped early" : "Done",
@@ -203,7 +203,7 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
   if (result.best)
     head +=
         fmt::format(", best test accuracy {} (epoch {})", percent(*result.best), result.best_epoch);
-  fmt::print("\n{}\n", terminal.paint(Ink::Bold, head));
+  fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, head));
   const models::Info info = models::info(settings.model);
   fact("parameters",
        fmt::format("{} ({})", thousands(info.parameters), bytes_text(4 * info.parameters)));

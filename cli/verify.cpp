@@ -23,17 +23,17 @@ struct Options {
 void print_text(const train::VerifyReport& report, const std::string& name) {
   const Terminal& terminal = stdout_terminal();
   for (const train::VerifyCheck& check : report.checks) {
-    fmt::print(
-        "{}  {}\n",
-        check.passed ? terminal.paint(Ink::Green, "ok    ") : terminal.paint(Ink::Red, "DIFFER"),
-        check.name);
+    fmt::print("{}  {}\n",
+               check.passed ? terminal.paint(TextStyle::Green, "ok    ")
+                            : terminal.paint(TextStyle::Red, "DIFFER"),
+               check.name);
     if (!check.detail.empty()) fmt::print("{}", wrap(check.detail, terminal.width, 8));
   }
   fmt::print(
       "\n{}\n",
-      terminal.paint(Ink::Bold, report.passed()
-                                    ? fmt::format("every bit of {} agrees", name)
-                                    : fmt::format("{} could not be repeated bit for bit", name)));
+      terminal.paint(TextStyle::Bold,
+                     report.passed() ? fmt::format("every bit of {} agrees", name)
+                                     : fmt::format("{} could not be repeated bit for bit", name)));
 }
 
 void print_json(const train::VerifyReport& report) {

@@ -174,7 +174,6 @@ class TENON_API CallObserver {
 };
 
 // ---- Initialisers: tensors drawn from a generator (the process's when none is given)
-// ------------------------------------------
 namespace init {
 enum class FanMode { In, Out };
 /// Inputs and outputs of one unit of a weight [out, in, kernel…]. Throws ShapeError below rank 2.
@@ -206,7 +205,6 @@ TENON_API Tensor by_name(const std::string& name, const Shape& shape,
 }  // namespace init
 
 // ---- Containers
-// ---------------------------------------------------------------------------------------------------------------
 /// Modules one after another, named "0", "1", …
 class TENON_API Sequential : public Module {
  public:
@@ -250,7 +248,6 @@ class TENON_API ModuleList : public Module {
 };
 
 // ---- Layers
-// -------------------------------------------------------------------------------------------------------------------
 /// Height and width; one number means both.
 struct Pair {
   std::int64_t h, w;
@@ -388,7 +385,6 @@ TENON_ACTIVATION(LogSoftmax, int, axis, -1, log_softmax(x, value_));
 TENON_API AnyModule activation(const std::string& name);
 
 // ---- Losses as objects: (output, target) to a scalar
-// ----------------------------------------------------------------------------
 using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 struct CrossEntropyLoss {
   double label_smoothing = 0;

@@ -33,7 +33,6 @@ struct Scalar {
 };
 
 // ---- Making tensors
-// -------------------------------------------------------------------------------------------------------
 TENON_API Tensor full(const Shape& shape, Scalar value, DType dtype = DType::Float32);
 TENON_API Tensor zeros(const Shape& shape, DType dtype = DType::Float32);
 TENON_API Tensor ones(const Shape& shape, DType dtype = DType::Float32);
@@ -48,7 +47,6 @@ TENON_API Tensor to(const Tensor& x, Device device);
 TENON_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, DType dtype = DType::Int64);
 
 // ---- Random numbers (Philox4x32-10; the same on every machine and device)
-// ---------------------------------------------------
 /// The source of random tensors: a seed and a counter that each draw advances. Checkpoints keep
 /// both.
 class TENON_API Generator {
@@ -86,7 +84,6 @@ TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
                          Generator* generator = nullptr);
 
 // ---- Element by element, one tensor
-// -----------------------------------------------------------------------------------------
 // Floating results: integer and bool inputs are converted to float32 first (not for neg, abs, sign,
 // square, floor…trunc, relu).
 #define TENON_UNARY(name) TENON_API Tensor name(const Tensor& x)
@@ -140,7 +137,6 @@ TENON_API Tensor cast(const Tensor& x, DType dtype);
 TENON_API Tensor detach(const Tensor& x);
 
 // ---- Element by element, two tensors or a tensor and a number
-// ---------------------------------------------------------------
 #define TENON_BINARY(name)                                 \
   TENON_API Tensor name(const Tensor& a, const Tensor& b); \
   TENON_API Tensor name(const Tensor& a, Scalar b);        \
@@ -187,7 +183,6 @@ TENON_OPERATOR(/, div)
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 
 // ---- Reductions: over the given axes (all when empty); keepdim leaves them with size 1
-// ----------------------------------------
 /// Integers and bool add up in int64.
 TENON_API Tensor sum(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
 TENON_API Tensor prod(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
@@ -210,7 +205,6 @@ TENON_API Tensor softmax(const Tensor& x, int axis = -1);
 TENON_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
 // ---- Shape
-// ------------------------------------------------------------------------------------------------------------------
 /// One size may be -1: it is worked out.
 TENON_API Tensor reshape(const Tensor& x, const Ints& sizes);
 TENON_API Tensor flatten(const Tensor& x, int start_axis = 0, int end_axis = -1);
@@ -244,7 +238,6 @@ TENON_API Tensor index_select(const Tensor& x, int axis, const Tensor& index);
 TENON_API Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype = DType::Int64);
 
 // ---- Contractions
-// -------------------------------------------------------------------------------------------------------------
 /// Matrix product with PyTorch's rules: vectors are promoted, batch axes broadcast.
 TENON_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x [.., in] · weightᵀ [out, in] + bias [out]; the bias may be undefined.
@@ -259,7 +252,6 @@ TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const Conv2dOptions& options = {});
 
 // ---- Pooling: x [N, C, H, W]
-// ----------------------------------------------------------------------------------------------------
 struct Pool2dOptions {
   std::pair<std::int64_t, std::int64_t> kernel{2, 2};
   std::pair<std::int64_t, std::int64_t> stride{0, 0};  ///< 0: the kernel's size
@@ -273,7 +265,6 @@ TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 
 // ---- Losses
-// -------------------------------------------------------------------------------------------------------------------
 enum class Reduction { None, Mean, Sum };
 /// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with
 /// probabilities of the logits' shape. An index that is no class makes the loss NaN.
@@ -293,7 +284,6 @@ TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Ten
                                                   Reduction reduction = Reduction::Mean);
 
 // ---- Effects
-// ------------------------------------------------------------------------------------------------------------------
 /// When evaluated, `target` (a variable) holds `value` afterwards; yields the value. Shapes and
 /// dtypes must agree.
 TENON_API Tensor assign(const Tensor& target, const Tensor& value);

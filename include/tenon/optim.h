@@ -177,7 +177,6 @@ TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters 
 TENON_API std::vector<std::string> names();
 
 // ---- Gradients
-// ----------------------------------------------------------------------------------------------------------------
 struct ClippedGrads {
   std::vector<Tensor> grads;
   Tensor norm;  ///< of all gradients together, before clipping
@@ -188,7 +187,6 @@ TENON_API ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double m
 TENON_API std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit);
 
 // ---- Schedules: the learning rate as a factor of the base rate
-// ----------------------------------------------------------------
 class TENON_API Schedule {
  public:
   virtual ~Schedule();

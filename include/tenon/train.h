@@ -28,7 +28,6 @@ class Loader;
 namespace tenon::train {
 
 // ---- What happens during training
-// ---------------------------------------------------------------------------------------------
 
 struct StepReport {
   int epoch = 0;          ///< from 1
@@ -148,7 +147,7 @@ class TENON_API Trainer {
 /// not finite; "" when all are.
 TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& input);
 
-// ---- Runs: everything about one training in a folder --------------------------------------------
+// ---- Runs: everything about one training in a folder
 
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {

@@ -15,6 +15,7 @@ RULES = [
     ("random", "src", set(), r"\bstd::(random_device|mt19937|rand|default_random_engine)\b|\bsrand\s*\(",
      "use base/philox.h: the same numbers on every machine"),
     ("fast-math", "", set(), r"-ffast-math|-Ofast", "results follow IEEE 754"),
+    ("banner", "", set(), r"^\s*//[ -]*-{8,}\s*$", "a heading is one line that fits"),
     ("unfinished", "", {"tests/guards/rules.py"}, r"\b(TODO|FIXME|XXX)\b", "finish it, or write an issue"),
 ]
 FOLDERS = ["include", "src", "cli", "examples", "python", "tests", "cmake", "tools", "bench"]
@@ -41,7 +42,7 @@ def main():
         for number, line in enumerate(lines, 1):
             code = line.split("//")[0] if path.suffix in CODE else line
             for what, folder, exempt, pattern, reason in RULES:
-                text = line if what == "unfinished" else code
+                text = line if what in ("unfinished", "banner") else code
                 if name.startswith(folder) and name not in exempt and name != "tests/guards/rules.py" \
                         and re.search(pattern, text):
                     problems.append(f"{name}:{number}: {what}: {reason}")
