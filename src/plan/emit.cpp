@@ -294,7 +294,7 @@ class Emitter {
       if (group.kind == RegionKind::Map || r.contraction.has_epilogue)
         r.map = MapBuilder(g_, f_, group, value_of_).take();
     }
-    touch(r);
+    list_values(r, r.reads, r.writes);
     r.title = title(group);
     std::string separator;
     for (const std::string& note : group.notes) {
@@ -324,25 +324,6 @@ class Emitter {
     c.out_shape = lead.shape;
     c.out = value_of_[group.contraction];
     c.has_epilogue = group.items.size() > 1;
-  }
-
-  static void once(std::vector<ValueId>& list, ValueId id) {
-    if (id != kNoValue && std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
-  }
-
-  static void touch(Region& r) {
-    for (const MapInstr& instr : r.map.instrs) once(r.reads, instr.view.value);
-    for (const MapStore& s : r.map.stores) once(r.writes, s.view.value);
-    for (const MapReduce& reduce : r.map.reduces) once(r.writes, reduce.value);
-    if (r.kind == RegionKind::Contraction) {
-      once(r.reads, r.contraction.a.value);
-      once(r.reads, r.contraction.b.value);
-      once(r.writes, r.contraction.out);
-    }
-    if (r.kind == RegionKind::Opaque) {
-      for (ValueId id : r.opaque.inputs) once(r.reads, id);
-      once(r.writes, r.opaque.out);
-    }
   }
 
   std::string title(const Group& group) const {

@@ -15,6 +15,7 @@
 #include "plan/prologue.h"
 #include "plan/reductions.h"
 #include "plan/schedule.h"
+#include "plan/verify.h"
 
 namespace tenon {
 namespace {
@@ -55,7 +56,8 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"plan_memory", true,
      "after the order gives lifetimes; the arena's size is the peak, known before anything runs"},
     {"verify_program", true,
-     "last: every value written before it is read, no two live values on one place"},
+     "last: regions are whole, every value written before it is read, none lost, no two live "
+     "values on one place"},
 };
 
 using Clock = std::chrono::steady_clock;

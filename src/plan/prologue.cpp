@@ -60,18 +60,31 @@ class Coordinates {
   std::int64_t first_[kMaxRank] = {}, each_[kMaxRank][kMaxRank] = {};
 };
 
-/// A region's map as a prologue of an operand. Sets what the operand starts from.
-/// Null, or why not.
+/// Puts `later`, an operand's prologue, behind `first`, which makes what that starts from.
+void append(MapProgram& first, const MapProgram& later) {
+  std::vector<int> place(later.instrs.size(), static_cast<int>(first.instrs.size()) - 1);
+  for (std::size_t k = 0; k < later.instrs.size(); ++k) {
+    MapInstr instr = later.instrs[k];
+    if (instr.code == MapCode::Accumulator) continue;  // the last instruction of `first`
+    for (int& arg : instr.args)
+      if (arg >= 0) arg = place[at(arg)];
+    place[k] = static_cast<int>(first.instrs.size());
+    first.instrs.push_back(instr);
+  }
+}
+
+/// Puts a region's map in front of an operand, and of the prologue that this may have already. Sets
+/// what the operand starts from. Null, or why not.
 const char* compose(const MapProgram& map, const Shape& shape, std::span<const Value> values,
                     View& operand, MapProgram& prologue) {
   Coordinates coordinates;
   if (map.space.numel() == 0 || !coordinates.find(map.space, operand, shape))
     return "is read in an order that its own axes do not have";
-  prologue = MapProgram();
-  prologue.space = shape;
-  prologue.instrs.assign(map.instrs.begin(), map.instrs.begin() + map.stores[0].source + 1);
+  MapProgram made;
+  made.space = shape;
+  made.instrs.assign(map.instrs.begin(), map.instrs.begin() + map.stores[0].source + 1);
   MapInstr* main = nullptr;  // the load that the operand's loader does: the largest value's
-  for (MapInstr& instr : prologue.instrs) {
+  for (MapInstr& instr : made.instrs) {
     if (instr.code == MapCode::Affine) return "counts coordinates";
     if (instr.code == MapCode::Random) {
       const ValueId state = instr.view.value;
@@ -87,25 +100,14 @@ const char* compose(const MapProgram& map, const Shape& shape, std::span<const V
   operand = main->view;
   main->code = MapCode::Accumulator;
   main->view = View();
+  append(made, prologue);
+  prologue = std::move(made);
   return nullptr;
 }
 
 bool reads(const MapProgram& map, ValueId id) {
   return std::any_of(map.instrs.begin(), map.instrs.end(),
                      [id](const MapInstr& instr) { return instr.view.value == id; });
-}
-
-void fill_reads(Region& region) {
-  region.reads.clear();
-  const auto add = [&region](ValueId id) {
-    if (id != kNoValue &&
-        std::find(region.reads.begin(), region.reads.end(), id) == region.reads.end())
-      region.reads.push_back(id);
-  };
-  for (const MapProgram* map : {&region.map, &region.prologue_a, &region.prologue_b})
-    for (const MapInstr& instr : map->instrs) add(instr.view.value);
-  add(region.contraction.a.value);
-  add(region.contraction.b.value);
 }
 
 std::string tenths_text(double us) {
@@ -194,7 +196,7 @@ class Attacher {
       if (why == nullptr && r.contraction.b.value == made)
         why = compose(map, r.contraction.b_shape, p_.values, r.contraction.b, r.prologue_b);
       if (why != nullptr) return why;
-      fill_reads(r);
+      list_values(r, r.reads, r.writes);
       r.title = cat(region(s).title, " into ", r.title);
     }
     return makes_circle(s, changes) ? "would make steps wait for each other in a circle" : "";

@@ -146,6 +146,9 @@ struct Region {
   bool has_prologue() const { return !prologue_a.instrs.empty() || !prologue_b.instrs.empty(); }
 };
 
+/// What a map, a contraction or an opaque region reads and writes by its instructions, each once.
+void list_values(const Region& region, std::vector<ValueId>& reads, std::vector<ValueId>& writes);
+
 /// The type of an operand's elements behind its prologue, when it has one.
 inline DType operand_dtype(const MapProgram& prologue, DType memory) {
   return prologue.instrs.empty() ? memory : prologue.instrs.back().dtype;

@@ -1,4 +1,4 @@
-// Engines, order, memory and verification of a program.
+// Engines, order and memory of a program.
 #include "plan/schedule.h"
 
 #include <algorithm>
@@ -239,33 +239,6 @@ void plan_memory(Program& program, const PlanOptions& options) {
   }
   program.arena_bytes = end;
   check_limit(program, options.memory_limit);
-}
-
-void verify_program(const Program& program) {
-  std::vector<char> written(program.values.size(), 0);
-  for (std::size_t k = 0; k < program.values.size(); ++k)
-    if (program.values[k].kind == Value::Kind::Leaf ||
-        program.values[k].kind == Value::Kind::Variable)
-      written[k] = 1;
-  for (const Step& s : program.steps) {
-    for (ValueId id : s.region.reads)
-      if (!written[static_cast<std::size_t>(id)])
-        throw InternalError(
-            cat("step ", s.region.title, " reads value ", id, " before it is written"));
-    for (ValueId id : s.region.writes) written[static_cast<std::size_t>(id)] = 1;
-  }
-  for (const OutputSlot& out : program.outputs)
-    if (!written[static_cast<std::size_t>(out.value)])
-      throw InternalError(cat("output value ", out.value, " is never written"));
-  for (std::size_t a = 0; a < program.values.size(); ++a)
-    for (std::size_t b = a + 1; b < program.values.size(); ++b) {
-      const Value &x = program.values[a], &y = program.values[b];
-      if (x.kind != Value::Kind::Arena || y.kind != Value::Kind::Arena) continue;
-      const bool together = x.first_step <= y.last_step && y.first_step <= x.last_step;
-      const bool overlap = x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
-      if (together && overlap)
-        throw InternalError(cat("values ", a, " and ", b, " overlap in the arena while both live"));
-    }
 }
 
 }  // namespace tenon

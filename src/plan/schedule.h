@@ -1,4 +1,4 @@
-// Choosing engines, ordering steps, placing values in the arena, and checking the result.
+// Choosing engines, ordering steps, placing values in the arena.
 #pragma once
 
 #include "plan/fuse.h"
@@ -15,7 +15,5 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
 /// Lifetimes and offsets of arena values; the workspace (the largest any step needs) stands at the
 /// end. Throws MemoryError when a limit is set and the peak would pass it.
 void plan_memory(Program& program, const PlanOptions& options);
-/// Throws InternalError when a value is read before it is written, or two live values overlap.
-void verify_program(const Program& program);
 
 }  // namespace tenon

@@ -182,8 +182,23 @@ Bound& bound_for(Trace& t, int runs) {
   return b;
 }
 
+// Lets go of the other results of one value, of the same shape or not, before the first is looked
+// at; whether the caller has kept one of them.
+bool release_same(const Program& p, std::vector<Tensor>& outputs, std::size_t first) {
+  bool kept = false;
+  for (std::size_t l = first + 1; l < outputs.size(); ++l) {
+    if (!outputs[l].defined() || p.outputs[l].is_variable ||
+        p.outputs[l].value != p.outputs[first].value)
+      continue;
+    const bool shared = outputs[first].defined() && outputs[l].node() == outputs[first].node();
+    kept |= !shared && outputs[l].node()->refs.load(std::memory_order_acquire) != 1;
+    outputs[l] = Tensor();
+  }
+  return kept;
+}
+
 // Outputs are reused while only the trace holds them; one that the caller kept is left alone and
-// replaced.
+// replaced. Results that are one value but for their shape share its memory.
 void bind_outputs(Trace& t, Bound& b, int runs) {
   const Program& p = *t.program;
   for (std::size_t k = 0; k < b.outputs.size(); ++k) {
@@ -194,22 +209,20 @@ void bind_outputs(Trace& t, Bound& b, int runs) {
       if (!out.defined()) out = t.leaves[static_cast<std::size_t>(leaf)];
       continue;
     }
-    std::size_t same = k;
-    for (std::size_t e = 0; e < k; ++e)
-      if (!p.outputs[e].is_variable && p.outputs[e].value == slot.value) same = e;
+    const Shape shape = runs == 0 ? t.shapes[k] : stack_of(runs, t.shapes[k]);
+    std::size_t same = 0;
+    while (p.outputs[same].is_variable || p.outputs[same].value != slot.value) ++same;
     if (same != k) {
-      out = b.outputs[same];
+      const Tensor& first = b.outputs[same];
+      out = first.shape() == shape ? first : make_data(first.node()->value, shape, slot.dtype);
       continue;
     }
-    // An output returned twice would count as kept by the caller: only its first place holds a
-    // share while we look.
-    for (std::size_t l = k + 1; l < b.outputs.size(); ++l)
-      if (!p.outputs[l].is_variable && p.outputs[l].value == slot.value) b.outputs[l] = Tensor();
     const std::int64_t bytes = p.values[static_cast<std::size_t>(slot.value)].bytes;
-    if (!out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
+    const bool kept = release_same(p, b.outputs, k);
+    if (kept || !out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
       out =
           make_data(Buffer::allocate(static_cast<std::size_t>(bytes * std::max(runs, 1)), p.device),
-                    runs == 0 ? t.shapes[k] : stack_of(runs, t.shapes[k]), slot.dtype);
+                    shape, slot.dtype);
     out.node()->host_copy.reset();  // of the call before
     b.values[static_cast<std::size_t>(slot.value)] =
         static_cast<std::byte*>(out.node()->value->data());

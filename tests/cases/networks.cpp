@@ -1,5 +1,7 @@
 // Cases of losses, and of small networks in which many ops meet: what fusion and layout see in
 // practice.
+#include <tenon/grad.h>
+
 #include "cases/cases.h"
 
 using namespace tenon;
@@ -140,6 +142,18 @@ void add_networks(Cases& cases) {
                    true,
                    false,
                    1e-5});
+  // An operand that two sweeps make, the first of which is larger and read through a slice.
+  cases.push_back(
+      {"product of sweeps in a row", {{{1, 3}}, {{2, 3}}, {{3, 4}}}, [](const Tensors& x) {
+         return matmul(x[0] * 100.0 + slice(x[1] * 2.0, 0, 1, 2), x[2]);
+       }});
+  cases.push_back({"product of gradients of what is padded and used",
+                   {{{1, 3}}, {{2, 3}}, {{3, 4}}},
+                   [](const Tensors& x) {
+                     const Tensor loss = sum(pad(x[0], {0, 0, 0, 1}) * tanh(x[1])) +
+                                         sum(x[0] * square(slice(x[1], 0, 0, 1)));
+                     return matmul(grad(loss, x[0]), x[2]);
+                   }});
 }
 
 }  // namespace cases

@@ -261,26 +261,32 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("graphs at random: fast and fused against plain loops") {
+TEST_CASE("graphs at random: merged, on either engine, against plain loops") {
+  const auto merging = [](bool on) {
+    for (const char* pass : {"fuse", "prologue", "reductions"}) set_pass_enabled(pass, on);
+  };
   for (int seed = 0; seed < kGraphs; ++seed) {
     CAPTURE(seed);
     try {
       set_engine("reference");
-      set_pass_enabled("fuse", false);
+      merging(false);
       const auto wanted = results(seed);
-      set_engine("fast");
-      set_pass_enabled("fuse", true);
-      const auto got = results(seed);
-      REQUIRE(got.size() == wanted.size());
-      for (std::size_t k = 0; k < got.size(); ++k) {
-        CAPTURE(k);
-        // Written so that a NaN fails.
-        if (!(distance(got[k], wanted[k]) < 1e-4)) CHECK(distance(got[k], wanted[k]) < 1e-4);
+      merging(true);
+      for (const char* engine : {"fast", "reference"}) {
+        CAPTURE(engine);
+        set_engine(engine);
+        const auto got = results(seed);
+        REQUIRE(got.size() == wanted.size());
+        for (std::size_t k = 0; k < got.size(); ++k) {
+          CAPTURE(k);
+          // Written so that a NaN fails.
+          if (!(distance(got[k], wanted[k]) < 1e-4)) CHECK(distance(got[k], wanted[k]) < 1e-4);
+        }
       }
     } catch (const Error& e) {
       FAIL_CHECK(std::string(e.what()));
     }
   }
   set_engine("fast");
-  set_pass_enabled("fuse", true);
+  merging(true);
 }

@@ -215,6 +215,34 @@ TEST_CASE("values: conversions") {
   });
 }
 
+TEST_CASE("values: products of what several sweeps make, one behind the other") {
+  with_engines([] {
+    const Tensor a = floats({1, 1, 1, 1}, {1, 4}), b = floats({2, 2, 2, 2, 2, 2, 2, 2}, {2, 4});
+    const Tensor both = a * 1000 + slice(b * 2, 0, 1, 2), w = ones({4, 1}).eval();
+    CHECK(list(matmul(both, w)) == Floats{4016});
+    CHECK(list(matmul(transpose(w), transpose(both))) == Floats{4016});
+    CHECK(list(matmul(both * 0.5 + slice(b + 1, 0, 0, 1), w)) == Floats{2020});
+    const auto doubles = [](const Tensor& t, const Ints& shape) {
+      return reshape(cast(t, DType::Float64), shape).eval();
+    };
+    const Tensor picture = doubles(a, {1, 1, 2, 2}), larger = doubles(b, {2, 1, 2, 2});
+    const Tensor sum_of_both = picture * 1000 + slice(larger * 2, 0, 1, 2);
+    CHECK(list(conv2d(sum_of_both, doubles(w, {1, 1, 2, 2}))) == Floats{4016});
+  });
+}
+
+TEST_CASE("values: gradients of what is padded and used as it is") {
+  with_engines([] {
+    const Tensor x = floats({1, 2}, {1, 2}), w = floats({1, 1}, {1, 2});
+    const Tensor c = floats({1, 1, 1, 1}, {2, 2}), d = floats({2, 2}, {1, 2});
+    const Tensor y = matmul(x, transpose(w));
+    const Tensor wide = x * w;
+    const Tensor loss = sum(pad(wide, {0, 0, 0, 1}) * exp(c - 1)) + sum(wide * square(d) * 0.5);
+    CHECK(list(matmul(grad(loss, wide), ones({2, 1}).eval())) == Floats{6});
+    CHECK(list(grad(loss + sum(y), w)) == Floats{4, 8});
+  });
+}
+
 TEST_CASE("values: ranges, slices and padding") {
   with_engines([] {
     CHECK(whole(arange(5, 0, -2)) == Longs{5, 3, 1});

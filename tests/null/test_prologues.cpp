@@ -80,6 +80,13 @@ TEST_CASE("prologues: a gradient is masked while both products load it") {
   for (const Step& step : p->steps) CHECK(step.region.has_prologue());
 }
 
+TEST_CASE("prologues: a second one stands before the first") {
+  const Tensor a = leaf({1, 120}), b = leaf({2, 120}), w = leaf({84, 120});
+  const auto p = planned({linear(a * 1000 + slice(exp(b * 2), 0, 1, 2), w)});
+  check_fused(*p);
+  CHECK(p->steps[0].region.reads.size() == 3);
+}
+
 TEST_CASE("prologues: why not") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
   const Tensor y = relu(x);

@@ -115,6 +115,36 @@ TEST_CASE("run: results that the caller keeps are not overwritten by the next ca
   CHECK(kept[2].to_vector<float>() == Floats{0, 1, 2, 3, 4});
 }
 
+TEST_CASE("run: results that are one value but for their shape keep their shapes") {
+  CompiledFunction f = compile([](const std::vector<Tensor>& in) {
+    const Tensor y = in[0] * 2.0;
+    return std::vector<Tensor>{y, reshape(y, {2, 3}), unsqueeze(y, 0), y};
+  });
+  const auto check = [](const std::vector<Tensor>& out, const Floats& wanted) {
+    CHECK(out[0].shape() == Shape{6});
+    CHECK(out[1].shape() == Shape{2, 3});
+    CHECK(out[2].shape() == Shape{1, 6});
+    CHECK(out[3].shape() == Shape{6});
+    for (const Tensor& t : out) CHECK(t.to_vector<float>() == wanted);
+  };
+  const Tensor kept = f({counting({6})})[1];
+  check(f({counting({6})}), {0, 2, 4, 6, 8, 10});
+  check(f({counting({6}, 10)}), {20, 22, 24, 26, 28, 30});
+  CHECK(kept.shape() == Shape{2, 3});
+  CHECK(kept.to_vector<float>() == Floats{0, 2, 4, 6, 8, 10});
+
+  CompiledFunction both = compile([](const std::vector<Tensor>& in) {
+    const Tensor a = in[0] * 1.0, b = in[1] * 1.0;
+    return grad(sum(reshape(a, {3}) + b), std::vector<Tensor>{a, b});
+  });
+  const std::vector<Tensor>& slopes = both({counting({1, 3}), counting({3})});
+  CHECK(slopes[0].shape() == Shape{1, 3});
+  CHECK(slopes[1].shape() == Shape{3});
+  const std::vector<Tensor>& many = f.run_many(2, {counting({2, 6})});
+  CHECK(many[1].shape() == Shape{2, 2, 3});
+  CHECK(many[2].to_vector<float>().back() == 22);
+}
+
 TEST_CASE("run: a compiled function reads variables at each call and updates them") {
   const Tensor w = variable(full({3}, 1), "w");
   CompiledFunction f = compile([&](const std::vector<Tensor>& in) {

@@ -1,0 +1,241 @@
+// Regions one by one, then who writes and reads what, then the arena: a sweep over the steps that
+// keeps the live values by their place.
+#include "plan/verify.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "plan/fuse.h"
+
+namespace tenon {
+namespace {
+
+bool has(const std::vector<ValueId>& list, ValueId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
+
+/// Whether the lists hold the same values, each once.
+bool same_values(std::vector<ValueId> a, std::vector<ValueId> b) {
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  return a == b;
+}
+
+class RegionCheck {
+ public:
+  RegionCheck(const Program& program, const Region& region) : p_(program), region_(region) {}
+
+  void run() const {
+    switch (region_.kind) {
+      case RegionKind::Map:
+        check_map(region_.map);
+        break;
+      case RegionKind::Contraction:
+        check_contraction();
+        break;
+      case RegionKind::Opaque:
+        break;
+      case RegionKind::Joined:
+      case RegionKind::Chain:
+        return check_parts();
+    }
+    std::vector<ValueId> reads, writes;
+    list_values(region_, reads, writes);
+    check_lists(reads, writes);
+  }
+
+ private:
+  void require(bool holds, const std::string& what) const {
+    if (!holds) throw InternalError(cat("step ", region_.title, ": ", what));
+  }
+  const Value& value(ValueId id) const {
+    require(id >= 0 && id < static_cast<ValueId>(p_.values.size()),
+            cat("names value ", id, ", which is none"));
+    return p_.values[at(id)];
+  }
+
+  void check_lists(const std::vector<ValueId>& reads, const std::vector<ValueId>& writes) const {
+    require(same_values(reads, region_.reads), "lists other values than its instructions read");
+    require(same_values(writes, region_.writes), "lists other values than its instructions write");
+  }
+
+  void check_parts() const {
+    std::vector<ValueId> reads, writes;
+    for (const Region& part : region_.parts) {
+      RegionCheck(p_, part).run();
+      for (ValueId id : part.reads)
+        if (!has(writes, id) && !has(region_.local, id) && !has(reads, id)) reads.push_back(id);
+      for (ValueId id : part.writes)
+        if (!has(region_.local, id) && !has(writes, id)) writes.push_back(id);
+    }
+    check_lists(reads, writes);
+  }
+
+  /// The view stays inside its value. A store of one value a row has no last axis.
+  void check_view(const View& view, const Shape& space, bool per_row = false) const {
+    if (space.numel() == 0) return;
+    std::int64_t low = view.offset, high = view.offset;
+    for (int d = 0; d < space.rank(); ++d)
+      if (!per_row || d + 1 < space.rank())
+        (view.stride[d] < 0 ? low : high) += (space[d] - 1) * view.stride[d];
+    const std::int64_t size = value(view.value).shape.numel();
+    require(low >= 0 && high < size, cat("reaches elements ", low, " to ", high, " of value ",
+                                         view.value, ", which has ", size));
+  }
+
+  void check_instrs(const MapProgram& map) const {
+    for (std::size_t k = 0; k < map.instrs.size(); ++k) {
+      const MapInstr& instr = map.instrs[k];
+      for (int arg : instr.args)
+        require(arg < static_cast<int>(k), "has an instruction before its argument");
+      if (instr.code != MapCode::Load) continue;
+      require(instr.dtype == value(instr.view.value).dtype,
+              cat("loads value ", instr.view.value, " in another type"));
+      check_view(instr.view, map.space);
+    }
+  }
+
+  void check_map(const MapProgram& map) const {
+    check_instrs(map);
+    const auto source = [&](int k) -> const MapInstr& {
+      require(k >= 0 && k < static_cast<int>(map.instrs.size()), "stores what it does not make");
+      return map.instrs[at(k)];
+    };
+    for (const MapStore& store : map.stores) {
+      const MapInstr& made = source(store.source);
+      require(value(store.view.value).bytes == 0 || made.dtype == value(store.view.value).dtype,
+              cat("stores value ", store.view.value, " in another type"));
+      check_view(store.view, map.space, made.per_row);
+    }
+    for (const MapReduce& reduce : map.reduces) {
+      source(reduce.source);
+      std::int64_t left = 1;
+      for (int d = 0; d < map.space.rank(); ++d)
+        if ((reduce.axes >> d & 1u) == 0) left *= map.space[d];
+      require(value(reduce.value).shape.numel() == left,
+              cat("reduces to ", left, " elements, not to those of value ", reduce.value));
+    }
+  }
+
+  void check_contraction() const {
+    const Contraction& c = region_.contraction;
+    check_operand(c.a, c.a_shape, region_.prologue_a);
+    check_operand(c.b, c.b_shape, region_.prologue_b);
+    require(c.out == kNoValue || value(c.out).shape.numel() == c.out_shape.numel(),
+            "writes a result of another size");
+    require(c.out != kNoValue || !region_.writes.empty(), "writes no result");
+    require(c.has_epilogue != region_.map.instrs.empty(), "has half an epilogue");
+    if (!c.has_epilogue) return;
+    require(region_.map.space == epilogue_space(c.op, c.out_shape),
+            "has an epilogue over another space");
+    check_map(region_.map);
+  }
+
+  void check_operand(const View& view, const Shape& shape, const MapProgram& prologue) const {
+    check_view(view, shape);
+    if (prologue.instrs.empty()) return;
+    require(prologue.space == shape, "has a prologue over another space than its operand");
+    require(prologue.stores.empty() && prologue.reduces.empty() && !prologue.has_rows,
+            "has a prologue that does more than compute elements");
+    check_instrs(prologue);
+    const auto starts = [](const MapInstr& i) { return i.code == MapCode::Accumulator; };
+    require(std::count_if(prologue.instrs.begin(), prologue.instrs.end(), starts) == 1,
+            "has a prologue that does not start from its operand");
+  }
+
+  const Program& p_;
+  const Region& region_;
+};
+
+/// Who writes and reads each value, step by step.
+class Flow {
+ public:
+  explicit Flow(const Program& program)
+      : p_(program), written_(program.values.size(), 0), read_(program.values.size(), 0) {}
+
+  void run() {
+    for (std::size_t v = 0; v < p_.values.size(); ++v) written_[v] = is_given(p_.values[v]) ? 1 : 0;
+    for (const Step& step : p_.steps) follow(step.region);
+    for (const OutputSlot& out : p_.outputs) {
+      if (written_[at(out.value)] == 0)
+        throw InternalError(cat("output value ", out.value, " is never written"));
+      read_[at(out.value)] = 1;
+    }
+    for (std::size_t v = 0; v < p_.values.size(); ++v) {
+      const bool has_memory = p_.values[v].kind != Value::Kind::Gone;
+      if (has_memory && read_[v] == 0)
+        throw InternalError(cat("value ", v, " is read by no step: one that did was lost"));
+      if (!has_memory && (read_[v] != 0 || written_[v] != 0))
+        throw InternalError(cat("value ", v, " has no memory and is asked for"));
+    }
+  }
+
+ private:
+  static bool is_given(const Value& v) {
+    return v.kind == Value::Kind::Leaf || v.kind == Value::Kind::Variable;
+  }
+
+  void follow(const Region& region) {
+    for (ValueId id : region.reads) {
+      if (written_[at(id)] == 0)
+        throw InternalError(
+            cat("step ", region.title, " reads value ", id, " before it is written"));
+      read_[at(id)] = 1;
+    }
+    // What one phase of a launch leaves for another.
+    if (region.kind == RegionKind::Joined)
+      for (const Region& part : region.parts)
+        for (ValueId id : part.reads) read_[at(id)] = 1;
+    for (ValueId id : region.writes) {
+      const bool given = is_given(p_.values[at(id)]);
+      if (written_[at(id)] != 0 && !given)
+        throw InternalError(cat("step ", region.title, " writes value ", id, " a second time"));
+      written_[at(id)] = 1;
+    }
+  }
+
+  const Program& p_;
+  std::vector<char> written_, read_;
+};
+
+/// Walks over the steps with the values that live there by their offsets: neighbours never meet.
+void check_arena(const Program& program) {
+  std::vector<std::vector<ValueId>> begin(program.steps.size()), end(program.steps.size());
+  for (std::size_t v = 0; v < program.values.size(); ++v) {
+    const Value& value = program.values[v];
+    if (value.kind != Value::Kind::Arena || value.bytes == 0) continue;
+    begin[at(value.first_step)].push_back(static_cast<ValueId>(v));
+    end[at(value.last_step)].push_back(static_cast<ValueId>(v));
+  }
+  std::map<std::int64_t, ValueId> live;
+  const auto meet = [&](ValueId a, ValueId b) {
+    const Value &x = program.values[at(a)], &y = program.values[at(b)];
+    if (x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes)
+      throw InternalError(cat("values ", a, " and ", b, " overlap in the arena while both live"));
+  };
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    for (ValueId id : begin[s]) {
+      const auto [place, fresh] = live.emplace(program.values[at(id)].offset, id);
+      if (!fresh) meet(place->second, id);
+      if (place != live.begin()) meet(std::prev(place)->second, id);
+      if (std::next(place) != live.end()) meet(std::next(place)->second, id);
+    }
+    for (ValueId id : end[s]) live.erase(program.values[at(id)].offset);
+  }
+}
+
+}  // namespace
+
+void verify_program(const Program& program) {
+  for (const Step& step : program.steps) RegionCheck(program, step.region).run();
+  Flow(program).run();
+  check_arena(program);
+}
+
+}  // namespace tenon

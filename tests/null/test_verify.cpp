@@ -1,0 +1,113 @@
+// What the last check of a program sees: plans that a pass has broken.
+#include <doctest/doctest.h>
+
+#include <tenon/error.h>
+#include <tenon/ops.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "plan/verify.h"
+#include "planning.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+Program unprepared(const Program& p) {
+  Program copy;
+  copy.values = p.values;
+  copy.outputs = p.outputs;
+  for (const Step& step : p.steps) {
+    copy.steps.emplace_back();
+    copy.steps.back().region = step.region;
+  }
+  return copy;
+}
+
+/// A product with prologue and epilogue, a sweep over rows and a pooling.
+Program sound() {
+  const Tensor x = leaf({64, 120}), y = leaf({64, 120}), w = leaf({84, 120}), b = leaf({84});
+  const Tensor made = relu(linear(x * y, w, b));
+  const Tensor pooled = max_pool2d(reshape(made, {64, 1, 12, 7}));
+  return unprepared(*planned({softmax(x), tanh(pooled)}));
+}
+
+Region& product(Program& p) {
+  for (Step& step : p.steps)
+    if (step.region.kind == RegionKind::Contraction && step.region.contraction.has_epilogue)
+      return step.region;
+  throw InternalError("no product with an epilogue");
+}
+
+void check_seen(const std::function<void(Program&)>& broken, const std::string& what) {
+  Program p = sound();
+  broken(p);
+  try {
+    verify_program(p);
+    FAIL_CHECK("passed: " << what);
+  } catch (const InternalError& e) {
+    const std::string text = e.what();
+    CAPTURE(text);
+    CHECK(contains(text, what));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("verify: a sound program passes") {
+  const Program p = sound();
+  CHECK_NOTHROW(verify_program(p));
+}
+
+TEST_CASE("verify: a prologue that replaced another has lost what that one read") {
+  check_seen(
+      [](Program& p) {
+        Region& r = product(p);
+        REQUIRE(r.has_prologue());
+        for (MapInstr& instr : r.prologue_a.instrs)
+          if (instr.code == MapCode::Load) {
+            instr.code = MapCode::Number;
+            instr.view = View();
+          }
+        list_values(r, r.reads, r.writes);
+      },
+      "is read by no step");
+}
+
+TEST_CASE("verify: regions that are not whole") {
+  check_seen([](Program& p) { product(p).reads.pop_back(); }, "lists other values");
+  check_seen([](Program& p) { product(p).writes.push_back(0); }, "lists other values");
+  check_seen([](Program& p) { ++product(p).contraction.a.offset; }, "reaches elements");
+  check_seen([](Program& p) { product(p).prologue_a.space = Shape{120, 64}; }, "prologue over");
+  check_seen([](Program& p) { product(p).prologue_a.instrs[0].code = MapCode::Number; },
+             "does not start from its operand");
+  check_seen([](Program& p) { product(p).map.space = Shape{1, 84, 64}; }, "epilogue over");
+  check_seen([](Program& p) { product(p).map.instrs[1].args[0] = 7; }, "before its argument");
+  check_seen([](Program& p) { product(p).contraction.has_epilogue = false; }, "half an epilogue");
+}
+
+TEST_CASE("verify: values that are written too late, twice or on one another") {
+  check_seen([](Program& p) { std::swap(p.steps[0], p.steps[1]); }, "before it is written");
+  check_seen(
+      [](Program& p) {
+        Step again;
+        again.region = p.steps[0].region;
+        p.steps.push_back(std::move(again));
+      },
+      "a second time");
+  check_seen(
+      [](Program& p) {
+        for (Value& v : p.values)
+          if (v.kind == Value::Kind::Arena) v.kind = Value::Kind::Gone;
+      },
+      "has no memory");
+  check_seen(
+      [](Program& p) {
+        for (Value& v : p.values)
+          if (v.kind == Value::Kind::Arena) v.offset = 64;
+      },
+      "overlap in the arena");
+}
