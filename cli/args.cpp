@@ -29,6 +29,24 @@ void read_whole(const std::string& option, const std::string& text, T& out, cons
     throw UsageError(fmt::format("{}: '{}' is not {}", option, text, kind));
 }
 
+// Letters to change, add, leave out or exchange with their neighbour (Damerau and Levenshtein).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({change, last[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = last;
+    last = row;
+  }
+  return last.back();
+}
+
 std::string did_you_mean(const std::string& near) {
   return near.empty() ? "" : fmt::format("did you mean {}?", near);
 }
@@ -40,6 +58,7 @@ const Option& find_option(const Command& command, const std::string& path,
     if (option.name == name) return option;
     names.push_back(option.name);
   }
+  names.emplace_back("--help");
   std::string hint = did_you_mean(nearest(name, names));
   if (hint.empty()) hint = fmt::format("'{} --help' lists the options", path);
   throw UsageError(fmt::format("{}: there is no option {}", path, name), hint);
@@ -225,19 +244,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   std::size_t best_cost = 1 + word.size() / 3;
   for (const std::string& candidate : candidates) {
-    std::vector<std::size_t> row(candidate.size() + 1);
-    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (std::size_t i = 0; i < word.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i + 1;
-      for (std::size_t j = 0; j < candidate.size(); ++j) {
-        const std::size_t change = diagonal + (word[i] == candidate[j] ? 0 : 1);
-        diagonal = row[j + 1];
-        row[j + 1] = std::min({change, row[j] + 1, diagonal + 1});
-      }
-    }
     const bool prefix = word.size() >= 3 && candidate.starts_with(word);
-    const std::size_t cost = prefix ? 1 : row.back();
+    const std::size_t cost = prefix ? 1 : distance(word, candidate);
     if (cost <= best_cost && (best.empty() || cost < best_cost)) best = candidate, best_cost = cost;
   }
   return best;

@@ -22,9 +22,10 @@ struct Option {
   std::string name;   ///< "--epochs"
   std::string value;  ///< "N" in the help; empty for a switch
   std::string help;
-  std::string fallback;              ///< shown as the default
-  std::string group;                 ///< heading in the help
-  std::vector<std::string> choices;  ///< the only words allowed, when not empty
+  std::string fallback;                  ///< shown as the default
+  std::string group;                     ///< heading in the help
+  std::vector<std::string> choices;      ///< the only words allowed, when not empty
+  std::vector<std::string> suggestions;  ///< for completion; the library says which are allowed
   Completes completes = Completes::Nothing;
   std::function<void(const std::string&)> take;
 };

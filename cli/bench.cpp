@@ -92,18 +92,19 @@ Timing measure(Step& step, double budget_s, bool on_card) {
   // A card is given work ahead, as in training: the clock stops once for about 20 ms of steps.
   const int launches = on_card ? std::max(1, static_cast<int>(0.02 / one / steps)) : 1;
   const int inner = steps * launches;
-  // More than the 200 steps of the other systems' scripts would change nothing but the time it
-  // takes.
-  const auto repeats = static_cast<std::size_t>(std::clamp(budget_s / one / inner, 5.0, 200.0));
+  // As long as the budget lasts, and three times in any case: a median needs them.
+  constexpr std::size_t kLeast = 3;
   std::vector<double> times;
-  for (std::size_t i = 0; i < repeats; ++i)
+  for (const Clock::time_point start = Clock::now();
+       times.size() < kLeast || seconds_since(start) < budget_s;)
     times.push_back(seconds_of([&] {
                       for (int k = 0; k < launches; ++k) launch();
                     }) *
                     1e3 / inner);
   std::sort(times.begin(), times.end());
-  const std::size_t middle = repeats / 2;
-  const double median = repeats % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+  const std::size_t middle = times.size() / 2;
+  const double median =
+      times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
   return {median, times.front(), steps};
 }
 
@@ -212,8 +213,9 @@ Command bench_command() {
   command.about =
       "Times whole steps: for training, forward, loss, gradients and the update (SGD, momentum "
       "0.9, weight decay 5e-4). "
-      "After three warm-ups, steps are timed for about a second; ms is the median, ms_min the "
-      "minimum. Prints one JSON "
+      "After three warm-ups, steps are timed for as long as --budget says, and three at least; ms "
+      "is "
+      "the median, ms_min the minimum. Prints one JSON "
       "object a line; on a card steps_per_launch says how many steps share a launch, as in "
       "training. "
       "peak_mb is the highest resident memory of the process, planned_mb what the "

@@ -10,7 +10,10 @@ namespace tenon::cli {
 
 /// What --data and SPEC take.
 inline constexpr char kDataSpecHelp[] =
-    "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y";
+    "digits[:TRAIN,TEST,SEED], mnist[:DIR], idx:DIR, csv:FILE[,label=NAME...] or npy:X,Y";
+/// What MODEL takes where a run will do too.
+inline constexpr char kModelHelp[] =
+    "lenet5, keras_cnn, fcn_r, mlp, mlp:784-300-10, a run folder or a model.safetensors";
 
 Command train_command();
 Command eval_command();

@@ -50,11 +50,15 @@ bool wants_files(const Command& command) {
                      [](const Positional& p) { return p.completes != Completes::Nothing; });
 }
 
+const std::vector<std::string>& words_for(const Option& option) {
+  return option.choices.empty() ? option.suggestions : option.choices;
+}
+
 // ---- bash
 
 std::string bash_value(const Option& option) {
-  if (!option.choices.empty())
-    return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$word\"))", join(option.choices, " "));
+  if (const auto& words = words_for(option); !words.empty())
+    return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$word\"))", join(words, " "));
   if (option.completes == Completes::Folders) return "COMPREPLY=($(compgen -d -- \"$word\"))";
   if (option.completes == Completes::Files) return "COMPREPLY=($(compgen -f -- \"$word\"))";
   return "COMPREPLY=()";
@@ -78,6 +82,10 @@ void bash(const std::vector<Command>& commands) {
           "fi\n"
           "    path=\"{} ${{COMP_WORDS[2]}}\"\n  fi\n",
           command.name, join(names_of(command.children), " "), command.name);
+  // bash takes "--name=value" for three words.
+  fmt::print(
+      "  if [[ $word == '=' ]]; then word=''; elif [[ $before == '=' ]]; then "
+      "before=\"${{COMP_WORDS[COMP_CWORD-2]}}\"; fi\n");
   fmt::print("  case \"$path $before\" in\n");
   each_leaf(commands, "", [](const std::string& path, const Command& command) {
     for (const Option& option : command.options)
@@ -120,7 +128,7 @@ void zsh_leaf(const Command& command, const std::string& indent) {
     const std::string value = option.value.empty()
                                   ? ""
                                   : fmt::format(":{}:{}", zsh_quoted(option.value),
-                                                zsh_action(option.choices, option.completes));
+                                                zsh_action(words_for(option), option.completes));
     fmt::print("{}  '*{}[{}]{}' \\\n", indent, option.name, zsh_quoted(option.help), value);
   }
   for (const Positional& place : command.positionals)
@@ -189,8 +197,8 @@ void fish(const std::vector<Command>& commands) {
     }
     for (const Option& option : command.options) {
       std::string value;
-      if (!option.choices.empty())
-        value = fmt::format(" -x -a '{}'", join(option.choices, " "));
+      if (const auto& words = words_for(option); !words.empty())
+        value = fmt::format(" -x -a '{}'", join(words, " "));
       else if (option.completes != Completes::Nothing)
         value = " -r -F";
       else if (!option.value.empty())

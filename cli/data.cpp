@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "errors.h"
 #include "json.h"
+#include "progress.h"
 #include "terminal.h"
 
 namespace tenon::cli {
@@ -100,7 +101,6 @@ struct InfoOptions {
 };
 
 struct Statistics {
-  std::int64_t seen = 0;
   double mean = 0, deviation = 0;
   std::vector<std::int64_t> counts;
 };
@@ -112,10 +112,9 @@ double element(const unsigned char* bytes, DType dtype, std::int64_t i) {
   return std::nan("");
 }
 
-// Over the first examples only: ten thousand tell the same as all.
+// Over all examples: what is printed is what there is.
 Statistics statistics(const data::Dataset& set) {
   Statistics s;
-  s.seen = std::min<std::int64_t>(set.size(), 10000);
   s.counts.resize(static_cast<std::size_t>(set.classes()));
   const std::int64_t numel = set.input_shape().numel();
   const auto target_bytes =
@@ -125,7 +124,7 @@ Statistics statistics(const data::Dataset& set) {
   std::vector<std::int64_t> target((target_bytes + 7) / 8);
   const auto* bytes = reinterpret_cast<const unsigned char*>(room.data());
   double sum = 0, squares = 0;
-  for (std::int64_t i = 0; i < s.seen; ++i) {
+  for (std::int64_t i = 0; i < set.size(); ++i) {
     set.get({&i, 1}, room.data(), target.data());
     if (set.classes() > 0) ++s.counts[static_cast<std::size_t>(target[0])];
     for (std::int64_t k = 0; k < numel; ++k) {
@@ -133,9 +132,9 @@ Statistics statistics(const data::Dataset& set) {
       sum += value, squares += value * value;
     }
   }
-  const double count = static_cast<double>(std::max<std::int64_t>(1, s.seen * numel));
+  const double count = static_cast<double>(std::max<std::int64_t>(1, set.size() * numel));
   s.mean = sum / count;
-  s.deviation = std::sqrt(std::max(0.0, squares / count - s.mean * s.mean));
+  s.deviation = std::sqrt(std::max(squares / count - s.mean * s.mean, 0.0));
   return s;
 }
 
@@ -147,8 +146,8 @@ void print_split(const char* title, const data::Dataset& set) {
              name(set.input_dtype()));
   if (set.classes() > 0) fmt::print(", {} classes", set.classes());
   const bool pixels = set.input_dtype() == DType::UInt8;
-  fmt::print("\n       {} mean {:.4f}, standard deviation {:.4f} (first {})\n",
-             pixels ? "pixels 0 to 1:" : "values:", s.mean, s.deviation, thousands(s.seen));
+  fmt::print("\n       {} mean {}, standard deviation {}\n",
+             pixels ? "pixels 0 to 1:" : "values:", figure_text(s.mean), figure_text(s.deviation));
   if (s.counts.empty() || s.counts.size() > 30) return;
   const std::vector<std::string> names = set.class_names();
   std::vector<std::string> parts;
@@ -235,7 +234,8 @@ Command data_command() {
   command.about =
       "Data sources are named the same way everywhere: digits (drawn on demand, needs no network), "
       "digits:5000,1000 (fewer), "
-      "mnist (fetched) or mnist:DIR, idx:DIR (MNIST's format), csv:FILE.";
+      "mnist (fetched) or mnist:DIR, idx:DIR (MNIST's format), csv:FILE (with label=NAME, "
+      "column=NUMBER, test=FILE or shape=CxHxW behind commas), npy:INPUTS,TARGETS.";
   command.children = {data_fetch_command(), sheet_command(), info_command()};
   return command;
 }

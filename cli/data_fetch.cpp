@@ -63,7 +63,7 @@ std::string fault_of(const KnownFile& known, const std::string& path) {
     const std::string sum =
         sha256(values.data(), static_cast<std::size_t>(values.numel()) * item_size(values.dtype()));
     return sum == known.sum ? ""
-                            : fmt::format("its checksum is {}…, not {}…", sum.substr(0, 12),
+                            : fmt::format("its checksum is {}..., not {}...", sum.substr(0, 12),
                                           std::string(known.sum).substr(0, 12));
   } catch (const FormatError& error) {
     return error.what();

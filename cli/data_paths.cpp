@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/models.h>
+#include <tenon/train.h>
 
 #include <filesystem>
 
@@ -21,6 +23,18 @@ bool holds_mnist(const std::string& folder) {
       return false;
   }
   return true;
+}
+
+std::string model_of(const std::string& name_or_run) {
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(name_or_run, ignored) ||
+                       std::filesystem::is_symlink(name_or_run, ignored);
+  if (!is_file) return name_or_run;
+  try {
+    return models::info(name_or_run).name;  // a folder beside that is called lenet5 hides no model
+  } catch (const ValueError&) {
+    return train::TrainedModel::open(name_or_run).settings().model;
+  }
 }
 
 void require_run(const std::string& folder) {

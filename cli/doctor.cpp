@@ -170,7 +170,7 @@ int run(const Options& options) {
   const SystemInfo info = system_info();
   SystemSpeed speed;
   if (!options.quick) {
-    if (!options.json) status_line("measuring for about a second …");
+    if (!options.json) status_line("measuring for about a second ...");
     speed = measure_system(used);
     clear_status_line();
   }

@@ -38,7 +38,7 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
   fact("accuracy", terminal.paint(TextStyle::Bold, percent(evaluation.accuracy)));
   fact("top-3 accuracy", percent(evaluation.top3_accuracy));
   fact("macro F1", percent(evaluation.confusion.macro_f1()));
-  fact("loss", fmt::format("{:.4f}", evaluation.loss));
+  fact("loss", figure_text(evaluation.loss));
   fact("speed", fmt::format("{} items/s ({} in all)", rate(evaluation.items_per_s),
                             duration_text(evaluation.seconds)));
 }

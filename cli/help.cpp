@@ -8,7 +8,7 @@
 namespace tenon::cli {
 namespace {
 
-constexpr int kMostLeft = 26;
+constexpr int kMostLeft = 26, kLeastRight = 24;
 
 int page_width() { return std::min(stdout_terminal().width, 100); }
 
@@ -19,8 +19,10 @@ void heading(const std::string& text) {
 // Two columns: what is typed, and what it does.
 void row(const std::string& left, const std::string& right, int left_width) {
   const Terminal& terminal = stdout_terminal();
-  const std::string body = wrap(right, page_width(), left_width + 4);
-  if (columns(left) > left_width || body.empty()) {
+  // On a narrow terminal the explanation stands below.
+  const bool beside = left_width + 4 + kLeastRight <= page_width();
+  const std::string body = wrap(right, page_width(), beside ? left_width + 4 : 6);
+  if (!beside || columns(left) > left_width || body.empty()) {
     fmt::print("  {}\n{}", terminal.paint(TextStyle::Cyan, left), body);
   } else {
     const std::string gap(static_cast<std::size_t>(left_width - columns(left) + 2), ' ');
@@ -67,7 +69,7 @@ std::string usage_line(const Command& command, const std::string& path) {
   std::string line = path;
   if (!command.children.empty()) line += " COMMAND";
   for (const Positional& place : command.positionals) {
-    const std::string name = place.name + (place.many ? "…" : "");
+    const std::string name = place.name + (place.many ? "..." : "");
     line += place.required ? " " + name : " [" + name + "]";
   }
   if (!command.options.empty() || !command.children.empty()) line += " [options]";

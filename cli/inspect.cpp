@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "data_paths.h"
 #include "errors.h"
 #include "step.h"
 #include "terminal.h"
@@ -66,6 +67,7 @@ std::string profile_text(const std::vector<StepTime>& times) {
 
 int run(Options options) {
   parse_list("VIEW", options.view, kViews);
+  options.model = model_of(options.model);
   if (!options.batch) options.batch = models::info(options.model).recipe.batch;
   set_precision(precision_from_name(options.precision));
   set_device(options.device);
@@ -107,8 +109,7 @@ Command inspect_command() {
       {"tenon inspect keras_cnn arena --phase infer --batch 1",
        "The memory of a single inference."},
       {"tenon inspect lenet5 plan --without fuse", "The same step with a pass switched off."}};
-  Positional& model =
-      command.positional(options->model, "MODEL", "lenet5, keras_cnn, fcn_r or mlp:784-300-10");
+  Positional& model = command.positional(options->model, "MODEL", kModelHelp);
   model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
   Positional& view =
       command.positional(options->view, "VIEW", join(kViews, ", ") + " (default: plan)", false);

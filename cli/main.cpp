@@ -14,6 +14,7 @@
 #include "errors.h"
 #include "help.h"
 #include "interrupt.h"
+#include "terminal.h"
 
 namespace tenon::cli {
 
@@ -33,6 +34,12 @@ const Command& find(const std::vector<Command>& commands, const std::string& pat
     names.push_back(command.name);
   }
   const std::string near = nearest(name, names);
+  if (name.starts_with("-")) {
+    const std::string flag = nearest(name, {"--help", "--version"});
+    throw UsageError(fmt::format("{}: there is no option {}", path, name),
+                     flag.empty() ? fmt::format("'{} --help' lists the commands", path)
+                                  : fmt::format("did you mean {}?", flag));
+  }
   throw UsageError(fmt::format("{}: there is no command '{}'", path, name),
                    near.empty() ? fmt::format("one of: {}", join(names, ", "))
                                 : fmt::format("did you mean '{}'?", near));
@@ -54,7 +61,17 @@ int run_command(const Command& command, const std::string& path, std::vector<std
   return parse(command, path, words) ? command.run() : kOk;
 }
 
+// Settings, logs and JSON are UTF-8, so a name that is not could be trained to, and never written
+// down.
+void refuse_foreign_bytes(const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (!is_utf8(word))
+      throw UsageError(fmt::format("'{}' is not UTF-8", printable(word)),
+                       "rename the file or folder, or give it by a link with another name");
+}
+
 int run(std::vector<std::string> words) {
+  refuse_foreign_bytes(words);
   const std::vector<Command> commands = all_commands();
   if (!words.empty() && words[0] == "--version") {
     fmt::print("tenon {}\n", version());

@@ -35,6 +35,8 @@ struct Options {
 };
 
 // Something to classify, with what is known of it.
+constexpr int kLeastBeside = 44;  // columns that words beside a picture take
+
 struct Sample {
   std::string name;
   Tensor input;  ///< uint8 [1, C, H, W], or values as the data source has them
@@ -82,17 +84,14 @@ std::vector<Sample> samples_of_idx(const train::TrainedModel& model, const std::
 
 // IDX begins with two zero bytes, gzip with 1f 8b; no picture does.
 bool looks_like_idx(const std::string& file) {
-  std::FILE* stream = std::fopen(file.c_str(), "rb");
-  if (stream == nullptr) throw IoError(fmt::format("{}: {}", file, std::strerror(errno)));
-  unsigned char head[2] = {255, 255};
-  const bool read = std::fread(head, 1, 2, stream) == 2;
-  std::fclose(stream);
-  return read && ((head[0] == 0 && head[1] == 0) || (head[0] == 0x1f && head[1] == 0x8b));
+  const std::string bytes = io::read_file(file);
+  return bytes.starts_with(std::string_view("\0\0", 2)) || bytes.starts_with("\x1f\x8b");
 }
 
 std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
                                     const Options& options) {
-  if (std::filesystem::is_directory(file))
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
     throw IoError(fmt::format("{}: this is a folder; give picture files", file));
   if (looks_like_idx(file)) return samples_of_idx(model, file, options);
   const auto [height, width] = picture_size(model, file);
@@ -180,7 +179,7 @@ std::vector<std::string> verdict(const Sample& sample, const std::vector<float>&
   if (!sample.glyph.how.empty()) {
     lines.emplace_back();
     const std::string how =
-        wrap(sample.glyph.how, std::max(30, terminal.width - sample.glyph.width - 3), 0);
+        wrap(sample.glyph.how, std::max(kLeastBeside, terminal.width - sample.glyph.width - 3), 0);
     for (std::size_t start = 0; start < how.size(); start = how.find('\n', start) + 1)
       lines.push_back(
           terminal.paint(TextStyle::Dim, how.substr(start, how.find('\n', start) - start)));
@@ -193,7 +192,12 @@ void print_sample(const Sample& sample, const std::vector<float>& probabilities,
   const std::vector<std::string> words = verdict(sample, probabilities, names, options.top);
   std::vector<std::string> picture;
   if (!options.plain && !sample.glyph.pixels.empty()) picture = draw(sample.glyph);
-  const int width = picture.empty() ? 0 : sample.glyph.width + 2;
+  int width = picture.empty() ? 0 : sample.glyph.width + 2;
+  if (width + kLeastBeside > stdout_terminal().width) {  // the words stand below
+    for (const std::string& line : picture) fmt::print("{}\n", line);
+    picture.clear();
+    width = 0;
+  }
   for (std::size_t i = 0; i < std::max(words.size(), picture.size()); ++i) {
     std::string line =
         picture.empty() ? "" : pad_right(i < picture.size() ? picture[i] : "", width);
@@ -223,7 +227,7 @@ Json json_of(const Sample& sample, const std::vector<float>& probabilities,
 void check(const Options& options) {
   if (options.files.empty() && options.data.empty())
     throw UsageError("tenon predict: nothing to predict",
-                     "give FILE… (PNG, JPEG, PGM, IDX) or --data digits");
+                     "give FILE... (PNG, JPEG, PGM, IDX) or --data digits");
   if (options.count < 1) throw UsageError("--count: give 1 or more");
   if (options.start < 0) throw UsageError("--start: numbers begin at 0");
   if (options.top < 1) throw UsageError("--top: give 1 or more");

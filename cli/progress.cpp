@@ -28,9 +28,9 @@ void Progress::on_step(const train::StepReport& report) {
   const char* unit = stderr_terminal().width >= 92 ? " items/s" : "/s";
   const auto left = std::llround(report.seconds_left);
   show(fmt::format("epoch {}/{}", report.epoch, epochs_), done,
-       fmt::format("{:3.0f} %  loss {:.4f}  acc {:5.2f} %  {:>7}{}  {}:{:02} left", done * 100,
-                   report.mean_loss, report.accuracy * 100, rate(report.items_per_s), unit,
-                   left / 60, left % 60));
+       fmt::format("{:3.0f} %  loss {}  acc {:>7}  {:>7}{}  {}:{:02} left", done * 100,
+                   figure_text(report.mean_loss), percent(report.accuracy),
+                   rate(report.items_per_s), unit, left / 60, left % 60));
 }
 
 void Progress::on_evaluation(std::int64_t batch, std::int64_t batches) {
@@ -44,9 +44,9 @@ void Progress::on_epoch(const train::EpochReport& report) {
   clear_status_line();
   const Terminal& terminal = stdout_terminal();
   const std::string total = std::to_string(epochs_);
-  std::string line = fmt::format("epoch {}/{}  loss {:.4f}  accuracy {}",
+  std::string line = fmt::format("epoch {}/{}  loss {}  accuracy {}",
                                  pad_left(std::to_string(report.epoch), columns(total)), total,
-                                 report.train_loss, percent(report.train_accuracy));
+                                 figure_text(report.train_loss), percent(report.train_accuracy));
   if (report.test_accuracy)
     line +=
         fmt::format("  test {}", terminal.paint(TextStyle::Bold, percent(*report.test_accuracy)));
@@ -79,9 +79,7 @@ void Progress::show(const std::string& label, double done, const std::string& fa
   std::string line =
       room >= 6 ? fmt::format("{} {}  {}", label, bar_text(done, std::min(room, 30)), facts)
                 : fmt::format("{}  {}", label, facts);
-  if (columns(line) >= terminal.width)
-    line = facts.substr(0, static_cast<std::size_t>(terminal.width - 1));
-  status_line(line);
+  status_line(columns(line) < terminal.width ? line : facts);
 }
 
 std::string bar_text(double done, int width) {
@@ -93,7 +91,14 @@ std::string bar_text(double done, int width) {
   return terminal.paint(TextStyle::Green, left) + terminal.paint(TextStyle::Dim, right);
 }
 
-std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
+// A NaN has no sign that means anything.
+std::string percent(double share) {
+  return std::isnan(share) ? "nan" : fmt::format("{:.2f} %", share * 100);
+}
+
+std::string figure_text(double loss) {
+  return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss);
+}
 
 std::string rate(double items_per_s) { return thousands(std::llround(items_per_s)); }
 

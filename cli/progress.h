@@ -40,6 +40,8 @@ std::string bar_text(double done, int width);
 
 /// "98.52 %"
 std::string percent(double share);
+/// "0.1234"
+std::string figure_text(double loss);
 /// "52,300"
 std::string rate(double items_per_s);
 

@@ -4,7 +4,6 @@
 #include <tenon/system.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <tenon/train.h>
 
 #include "commands.h"
+#include "data_paths.h"
 #include "errors.h"
 #include "json.h"
 #include "step.h"
@@ -118,9 +118,7 @@ void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Op
 }
 
 int run(Options options) {
-  std::string model = options.model;
-  if (std::filesystem::is_directory(model))
-    model = train::TrainedModel::open(model).settings().model;
+  const std::string model = model_of(options.model);
   if (!options.batch) options.batch = models::info(model).recipe.batch;
   set_precision(precision_from_name(options.precision));
   const std::int64_t limit =
@@ -155,8 +153,7 @@ Command summary_command() {
   command.examples = {{"tenon summary lenet5", "With the batch size of its recipe."},
                       {"tenon summary mlp:784-300-10 --batch 256", "A network of your own sizes."},
                       {"tenon summary fcn_r --batch 4096 --memory-limit 500MB", "Would it fit?"}};
-  Positional& model = command.positional(
-      options->model, "MODEL", "lenet5, keras_cnn, fcn_r, mlp:784-300-10, or a run folder");
+  Positional& model = command.positional(options->model, "MODEL", kModelHelp);
   model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
   command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
   command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")

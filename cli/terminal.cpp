@@ -35,7 +35,7 @@ Terminal look_at(int descriptor) {
   terminal.color = terminal.interactive && variable("NO_COLOR").empty();
   terminal.utf8 = terminal.interactive && speaks_utf8();
   winsize size{};
-  if (terminal.interactive && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+  if (terminal.interactive && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     terminal.width = std::min<int>(size.ws_col, 120);
   return terminal;
 }
@@ -70,7 +70,7 @@ const Terminal& stderr_terminal() {
 void status_line(const std::string& text) {
   if (!stderr_terminal().interactive) return;
   std::fflush(stdout);
-  fmt::print(stderr, "\r{}\x1b[K", text);
+  fmt::print(stderr, "\r{}\x1b[K", cut(text, stderr_terminal().width - 1));
   std::fflush(stderr);
   status_shown = true;
 }
@@ -80,6 +80,56 @@ void clear_status_line() {
   fmt::print(stderr, "\r\x1b[K");
   std::fflush(stderr);
   status_shown = false;
+}
+
+namespace {
+
+// Bytes of the character at the start of the text; 0 where there is none.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xc0u) != 0x80u) return 0;
+  // Overlong forms, surrogates, and what lies beyond Unicode.
+  const bool outside = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
+                       (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f);
+  return outside ? 0 : size;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = character_bytes(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = character_bytes(text);
+    out += size > 0 ? std::string(text.substr(0, size))
+                    : fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
+
+std::string shell_word(std::string_view text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:,=+@%").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
 }
 
 std::string join(const std::vector<std::string>& parts, const std::string& between) {
@@ -152,6 +202,20 @@ int columns(std::string_view text) {
     if (escape && c == 'm') escape = false;
   }
   return count;
+}
+
+std::string cut(std::string_view text, int width) {
+  std::string out;
+  bool escape = false;
+  int used = 0;
+  for (const char c : text) {
+    const bool starts = (static_cast<unsigned char>(c) & 0xc0u) != 0x80u;
+    if (c == '\x1b') escape = true;
+    if (!escape && starts) ++used;
+    if (escape || used <= width) out += c;
+    if (escape && c == 'm') escape = false;
+  }
+  return out;
 }
 
 std::string pad_right(const std::string& text, int width) {

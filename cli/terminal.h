@@ -35,6 +35,14 @@ void status_line(const std::string& text);
 void clear_status_line();
 
 // ---- Words and numbers
+
+/// Whether the bytes are well-formed UTF-8 (RFC 3629).
+bool is_utf8(std::string_view text);
+/// With what is not as \xNN.
+std::string printable(std::string_view text);
+/// A word as a shell reads it back: quoted where it must be.
+std::string shell_word(std::string_view text);
+
 std::string join(const std::vector<std::string>& parts, const std::string& between);
 /// "61,706"
 std::string thousands(std::int64_t value);
@@ -46,6 +54,8 @@ std::string duration_text(double seconds);
 std::string wrap(std::string_view text, int width, int indent);
 /// Columns that a UTF-8 text takes.
 int columns(std::string_view text);
+/// As much of a text as fits into so many columns.
+std::string cut(std::string_view text, int width);
 /// Adds spaces up to `width` columns, on the right (or the left).
 std::string pad_right(const std::string& text, int width);
 std::string pad_left(const std::string& text, int width);

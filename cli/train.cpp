@@ -39,10 +39,9 @@ constexpr Shortcut kShortcuts[] = {
      "Training (by default as the model's recipe says)"},
     {"--batch", "batch", "N", "samples a step", "Training (by default as the model's recipe says)"},
     {"--lr", "lr", "X", "learning rate", "Training (by default as the model's recipe says)"},
-    {"--optimizer", "optimizer", "NAME", "sgd, adam, adamw or rmsprop",
+    {"--optimizer", "optimizer", "NAME", "who changes the weights",
      "Training (by default as the model's recipe says)"},
-    {"--schedule", "schedule", "NAME",
-     "constant, step, exponential, cosine, linear, plateau or one_cycle",
+    {"--schedule", "schedule", "NAME", "of the learning rate",
      "Training (by default as the model's recipe says)"},
     {"--seed", "seed", "N", "of everything drawn: weights, order, dropout",
      "Training (by default as the model's recipe says)"},
@@ -57,7 +56,7 @@ constexpr Shortcut kShortcuts[] = {
 
 // What may change when a run goes on without changing what it computes.
 bool may_change_on_resume(const std::string& key) {
-  return key == "epochs" || key == "threads" || key == "device";
+  return key == "epochs" || key == "threads" || key == "device" || key == "data";
 }
 
 struct Options {
@@ -167,16 +166,17 @@ std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1,
 void print_next_steps(const train::Settings& settings, const std::string& folder) {
   const Terminal& terminal = stdout_terminal();
   std::vector<std::pair<std::string, const char*>> lines;
-  lines.emplace_back("tenon eval " + folder, "where it errs, class by class");
+  const std::string run = shell_word(folder), data = shell_word(settings.data);
+  lines.emplace_back("tenon eval " + run, "where it errs, class by class");
   if (settings.data.starts_with("digits") || settings.data.starts_with("mnist"))
-    lines.emplace_back(fmt::format("tenon predict {} --data {}", folder, settings.data),
+    lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),
                        "held-out examples, with pictures");
   if (models::info(settings.model).input.rank() == 3)
-    lines.emplace_back(fmt::format("tenon predict {} photo.jpg", folder),
+    lines.emplace_back(fmt::format("tenon predict {} photo.jpg", run),
                        "what it makes of your own handwriting");
-  lines.emplace_back("tenon verify " + folder, "that every bit of the run can be repeated");
+  lines.emplace_back("tenon verify " + run, "that every bit of the run can be repeated");
   lines.emplace_back(
-      fmt::format("tenon train --resume {} --epochs {}", folder, next_epochs(settings.epochs)),
+      fmt::format("tenon train --resume {} --epochs {}", run, next_epochs(settings.epochs)),
       "train on");
   if (settings.data.starts_with("digits")) {
     if (!holds_mnist(mnist_folder()))
@@ -221,7 +221,7 @@ int finish(const train::TrainResult& result, const train::Settings& settings, do
   if (result.reason == train::StopReason::Interrupted) {
     fmt::print(
         "\nstopped after step {}; everything is saved in {}\ngo on with: tenon train --resume {}\n",
-        thousands(result.steps), result.run_dir, result.run_dir);
+        thousands(result.steps), result.run_dir, shell_word(result.run_dir));
     return interrupt_code();
   }
   if (first_step == 0)
@@ -260,7 +260,8 @@ std::vector<KeyValue> resume_overrides(const Options& options) {
     throw UsageError(
         fmt::format("{} cannot change when a run goes on", what),
         fmt::format(
-            "--resume keeps the settings of {}; only --epochs, --device and --threads may differ. "
+            "--resume keeps the settings of {}; only --epochs, --device and --threads may differ, "
+            "and --data when the data lies elsewhere now. "
             "Leave --resume away to start a new run",
             options.resume));
   };
@@ -297,6 +298,23 @@ int run(const Options& options) {
   return options.resume.empty() ? start(options) : resume(options);
 }
 
+// Words that a setting takes, for shells and the help; the library decides.
+std::vector<std::string> words_for(const std::string& key) {
+  if (key == "data") return {"digits", "mnist", "idx:", "csv:", "npy:"};
+  if (key == "optimizer") return optim::names();
+  if (key == "schedule") return optim::schedule_names();
+  if (key == "device") return {"cpu", "cuda"};
+  if (key == "precision") return {"fp32", "tf32", "bf16", "fp16"};
+  if (key == "tune") return {"off", "read", "write"};
+  return {};
+}
+
+std::string help_of(const Shortcut& shortcut) {
+  const std::string key = shortcut.key;
+  const bool listed = key == "optimizer" || key == "schedule";
+  return listed ? fmt::format("{}: {}", shortcut.help, join(words_for(key), ", ")) : shortcut.help;
+}
+
 void add_options(Command& command, Options& options) {
   Positional& model = command.positional(
       options.model, "MODEL", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10 (sizes in the name)",
@@ -312,7 +330,8 @@ void add_options(Command& command, Options& options) {
                                  : std::string(shortcut.key) == "tune"      ? "read"
                                                                             : "";
     command.group(shortcut.group)
-        .option(options.shortcuts[i], shortcut.flag, shortcut.value, shortcut.help, fallback);
+        .option(options.shortcuts[i], shortcut.flag, shortcut.value, help_of(shortcut), fallback)
+        .suggestions = words_for(shortcut.key);
   }
   command.option(options.memory_limit, "--memory-limit", "SIZE",
                  "refuse to start when more is planned, as in 800MB", "none");
@@ -322,7 +341,7 @@ void add_options(Command& command, Options& options) {
   command
       .option(options.resume, "--resume", "DIR",
               "go on with this run by its own settings; only --epochs, --device and --threads may "
-              "change")
+              "change, and --data when the data lies elsewhere now")
       .completes = Completes::Folders;
   command
       .option(options.config, "--config", "FILE.toml", "settings from a file of key = value lines")

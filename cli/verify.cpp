@@ -48,7 +48,7 @@ int run(const Options& options) {
     throw UsageError(fmt::format("--steps: {} is too few", options.steps), "give 2 or more");
   require_run(options.run);
   const train::VerifyReport report = train::verify_run(
-      options.run, options.steps, [](const std::string& what) { status_line(what + " …"); });
+      options.run, options.steps, [](const std::string& what) { status_line(what + " ..."); });
   clear_status_line();
   if (options.json)
     print_json(report);

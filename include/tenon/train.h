@@ -159,6 +159,7 @@ struct TENON_API Settings {
   double lr = 0.05, momentum = 0.9, weight_decay = 0;
   bool nesterov = false;
   std::string schedule = "cosine";
+  std::string milestones;  ///< epochs at which multistep lowers the rate: "3,6"
   double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
   double clip_norm = 0, label_smoothing = 0;
   std::string layer_precision;  ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
@@ -208,7 +209,8 @@ struct RunOptions {
 TENON_API TrainResult start_run(const Settings& settings, const std::string& dir,
                                 const RunOptions& options = {});
 /// Goes on with a run by its own settings, from its latest checkpoint. `overrides` may change what
-/// does not shape the results (threads, workers, checkpoint_*, keep_checkpoints) and epochs.
+/// does not shape the results (threads, workers, checkpoint_*, keep_checkpoints), epochs (not fewer
+/// than are done), and where the data lies.
 TENON_API TrainResult
 resume_run(const std::string& dir, const RunOptions& options = {},
            const std::vector<std::pair<std::string, std::string>>& overrides = {});
@@ -216,6 +218,7 @@ resume_run(const std::string& dir, const RunOptions& options = {},
 /// A trained model taken from a run folder (or from one model.safetensors).
 class TENON_API TrainedModel {
  public:
+  /// Throws IoError, or FormatError for a file that does not say which model it belongs to.
   static TrainedModel open(const std::string& run_or_file);
   const Settings& settings() const { return settings_; }
   /// Computes in another precision than the run did.
@@ -224,8 +227,8 @@ class TENON_API TrainedModel {
   const std::string& file() const { return file_; }
   /// As many as there are classes: the words that the training data used, or numbers.
   const std::vector<std::string>& class_names() const { return class_names_; }
-  /// Metrics on the test part of a data source ("" : the run's own). `progress` gets (batch,
-  /// batches).
+  /// Metrics on the test part of a data source ("" : the run's own, looked for anew when the run
+  /// was moved; IoError says what is missing). `progress` gets (batch, batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
                       const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
   /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1).
@@ -235,7 +238,7 @@ class TENON_API TrainedModel {
   TrainedModel() : net_(nn::Identity()) {}
   Settings settings_;
   nn::AnyModule net_;
-  std::string file_;
+  std::string file_, run_;  // run_: "" when it was opened from a file
   std::vector<std::string> class_names_;
 };
 

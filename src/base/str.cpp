@@ -30,6 +30,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 template <class T>
 void append_shortest(std::string& out, T value) {
+  if (value != value) {  // a NaN has no sign that means anything
+    out += "nan";
+    return;
+  }
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value);
   out.append(text, end.ptr);

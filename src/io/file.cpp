@@ -33,6 +33,8 @@ const char* advice(int code) {
       return ": choose a folder on a disk that can be written";
     case ENOENT:
       return ": check the path";
+    case ELOOP:
+      return ": the links of this path lead back to themselves";
     default:
       return "";
   }
@@ -51,7 +53,7 @@ std::string folder_of(const std::string& path) {
 
 // The file a link stands for, so that writing through a link keeps the link.
 std::string resolve(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(system_path(path), nullptr),
                                                          &std::free);
   return real ? std::string(real.get()) : path;
 }
@@ -108,23 +110,39 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-// Pipes and devices cannot be replaced by renaming: they are written in place.
+const char* kind_of(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+// Pipes and devices cannot be replaced by renaming: they are written in place. A pipe that nobody
+// reads is an error instead of a wait.
 bool write_in_place(const std::string& path, std::span<const std::string_view> pieces) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return false;
+  if (::stat(system_path(path), &info) != 0 || S_ISREG(info.st_mode)) return false;
   if (S_ISDIR(info.st_mode)) fail(path, "write", EISDIR);
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) fail(path, "open", errno);
   const std::unique_ptr<const int, void (*)(const int*)> closer(&fd,
                                                                 [](const int* f) { ::close(*f); });
+  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0) fail(path, "open", errno);
   for (std::string_view piece : pieces) write_all(fd, piece, path);
   return true;
 }
 
 }  // namespace
 
+const char* system_path(const std::string& path) {
+  if (const std::size_t zero = path.find('\0'); zero != std::string::npos)
+    throw IoError(cat(path.substr(0, zero), "\\0", path.substr(zero + 1),
+                      ": a path cannot hold a zero byte"));
+  return path.c_str();
+}
+
 InputFile::InputFile(const std::string& path) : path_(path) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe would wait for its writer.
+  fd_ = ::open(system_path(path), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd_ < 0) fail(path, "open", errno);
   struct stat info {};
   const int failed = ::fstat(fd_, &info) != 0 ? errno : (S_ISDIR(info.st_mode) ? EISDIR : 0);
@@ -132,7 +150,11 @@ InputFile::InputFile(const std::string& path) : path_(path) {
     ::close(fd_);
     fail(path, "read", failed);
   }
-  regular_ = S_ISREG(info.st_mode);
+  if (!S_ISREG(info.st_mode)) {
+    ::close(fd_);
+    throw IoError(cat(path, ": is ", kind_of(info.st_mode),
+                      ", not a file: write what it gives into a file first"));
+  }
   size_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0));
 }
 
@@ -199,6 +221,8 @@ void write_file(const std::string& path, std::string_view bytes) {
   write_pieces(path, {&bytes, 1});
 }
 
-bool file_exists(const std::string& path) noexcept { return ::access(path.c_str(), R_OK) == 0; }
+bool file_exists(const std::string& path) noexcept {
+  return path.find('\0') == std::string::npos && ::access(path.c_str(), R_OK) == 0;
+}
 
 }  // namespace tenon::io

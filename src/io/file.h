@@ -12,10 +12,15 @@ namespace tenon::io {
 
 inline constexpr std::uint64_t kMaxFile = 1ull << 34;  // 16 GiB
 
-/// An open file for reading at given places.
+/// The path as the system takes it. Throws IoError for one with a zero byte, behind which the
+/// system would not look.
+const char* system_path(const std::string& path);
+
+/// An open regular file for reading at given places.
 class InputFile {
  public:
-  /// Throws IoError naming the path and the system's reason.
+  /// Throws IoError naming the path and the system's reason, and for what is no regular file: a
+  /// pipe may never end, nor a device.
   explicit InputFile(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -23,17 +28,15 @@ class InputFile {
 
   const std::string& path() const noexcept { return path_; }
   std::uint64_t size() const noexcept { return size_; }
-  bool regular() const noexcept { return regular_; }
   /// Reads exactly `bytes` at `offset`; FormatError when the file ends before.
   void read_at(std::uint64_t offset, void* out, std::uint64_t bytes) const;
-  /// Everything from the start, whatever kind of file it is. FormatError beyond `limit`.
+  /// Everything from the start. FormatError beyond `limit`.
   std::string read_all(std::uint64_t limit) const;
 
  private:
   std::string path_;
   int fd_ = -1;
   std::uint64_t size_ = 0;
-  bool regular_ = false;
 };
 
 /// Writes the pieces one after another as one file, whole or not at all. Throws IoError; nothing

@@ -152,7 +152,7 @@ AnyModule activation(const std::string& name) {
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
   throw ValueError(cat("'", name, "' is no activation",
                        near.empty() ? "" : cat("; did you mean '", near, "'?"),
-                       " (relu, tanh, sigmoid, gelu, silu, leaky_relu, elu, …)"));
+                       " (relu, tanh, sigmoid, gelu, silu, leaky_relu, elu, ...)"));
 }
 
 }  // namespace tenon::nn

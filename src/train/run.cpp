@@ -10,7 +10,10 @@
 
 #include "base/str.h"
 #include "graph/shapes_only.h"
+#include "io/file.h"
 #include "train/evaluate.h"
+#include "train/model_file.h"
+#include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
 #include "train/settings.h"
@@ -54,18 +57,25 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
 }
 
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
+// Data may lie elsewhere; that it has as many examples is checked.
 constexpr const char* kFreeToChange[] = {
-    "epochs",           "max_steps",        "early_stopping",    "device", "threads", "workers",
-    "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds"};
+    "epochs",  "max_steps", "early_stopping",   "device",           "threads",
+    "workers", "data",      "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds"};
 
-void apply_text(Settings& settings, const std::string& text, const std::string& source) {
-  for (const SettingText& line : parse_settings(text, source)) settings.set(line.key, line.value);
+bool has_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(io::system_path(path), ignored);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(io::system_path(path), ignored);
 }
 
 Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
-  if (!fs::is_directory(dir)) throw IoError(cat(dir, ": there is no such run folder"));
-  if (!fs::exists(file)) throw IoError(cat(dir, " holds no run: settings.toml is missing"));
+  if (!is_folder(dir)) throw IoError(cat(dir, ": there is no such run folder"));
+  if (!has_file(file)) throw IoError(cat(dir, " holds no run: settings.toml is missing"));
   Settings settings;
   settings.apply_file(file);
   return settings;
@@ -81,7 +91,7 @@ struct Weights {
 // checkpoint.
 Weights weights_of_run(const std::string& dir) {
   for (const char* name : {"model.safetensors", "best.safetensors"})
-    if (const std::string file = cat(dir, "/", name); fs::exists(file)) {
+    if (const std::string file = cat(dir, "/", name); has_file(file)) {
       io::SafeTensors held = io::load_safetensors(file);
       return {file, std::move(held.tensors), std::move(held.metadata)};
     }
@@ -109,24 +119,30 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
       throw ValueError(cat("setting '", key, "' of the run is '", before, "' and cannot become '",
                            value, "' when it is resumed: start a new run"));
   }
+  settings.data = locate_data(settings.data, dir);
   return fit(settings, dir, true, options);
 }
 
 TrainedModel TrainedModel::open(const std::string& run_or_file) {
   TrainedModel out;
   Weights weights;
-  if (fs::is_directory(run_or_file)) {
+  std::vector<std::string> names;
+  if (is_folder(run_or_file)) {
     out.settings_ = settings_of_run(run_or_file);
+    out.run_ = run_or_file;
     weights = weights_of_run(run_or_file);
+    if (const auto text = weights.metadata.find(kModelKey); text != weights.metadata.end())
+      names = model_from_json(text->second, weights.file).class_names;
   } else {
     io::SafeTensors file = io::load_safetensors(run_or_file);
-    const auto text = file.metadata.find("tenon.settings");
+    const auto text = file.metadata.find(kModelKey);
     if (text == file.metadata.end())
-      throw FormatError(cat(
-          run_or_file,
-          " does not say which model it belongs to (no 'tenon.settings'): give the run's folder"));
-    apply_text(out.settings_, text->second, run_or_file);
-    weights = {run_or_file, std::move(file.tensors), std::move(file.metadata)};
+      throw FormatError(cat(run_or_file, " does not say which model it belongs to (no '", kModelKey,
+                            "' in its metadata): give the run's folder"));
+    ModelDescription model = model_from_json(text->second, run_or_file);
+    out.settings_ = std::move(model.settings);
+    names = std::move(model.class_names);
+    weights = {run_or_file, std::move(file.tensors), {}};
   }
   out.settings_.device = current_device().str();  // wherever it was trained
   out.settings_.tune = name(tune());
@@ -136,17 +152,25 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.net_.load_state_dict(weights.state);
   out.net_.eval();
   out.file_ = weights.file;
-  out.class_names_ = class_names_from(weights.metadata[kClassNamesKey], classes);
+  out.class_names_ = std::move(names);
+  if (static_cast<std::int64_t>(out.class_names_.size()) != classes) {
+    out.class_names_.clear();
+    for (std::int64_t i = 0; i < classes; ++i) out.class_names_.push_back(std::to_string(i));
+  }
   return out;
 }
 
 Evaluation TrainedModel::evaluate(
     const std::string& data, std::int64_t batch,
     const std::function<void(std::int64_t, std::int64_t)>& progress) const {
+  if (data.empty() && settings_.data.empty())
+    throw ValueError(cat(file_,
+                         " does not say what it is tested on, which was a file of the machine "
+                         "that trained it: name data, as with --data SPEC"));
   ProcessSettings process(settings_);
-  const std::unique_ptr<data::Loader> loader = test_loader(
-      settings_, data::open_dataset(data.empty() ? settings_.data : data, data::Split::Test),
-      batch);
+  const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
+  const std::unique_ptr<data::Loader> loader =
+      test_loader(settings_, data::open_dataset(spec, data::Split::Test), batch);
   EvalStep step(net_, nn::CrossEntropyLoss());
   return train::evaluate(step, *loader, true, progress);
 }

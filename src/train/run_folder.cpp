@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "io/file.h"
 
 namespace tenon::train {
 namespace {
@@ -108,10 +109,11 @@ TuneTable load_engines(const std::string& run_dir) {
 
 RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
-  if (resume && !fs::is_directory(path_))
-    throw IoError(cat(path_, ": there is no such run folder; check the path after --resume"));
   std::error_code error;
-  fs::create_directories(path_ + "/checkpoints", error);
+  if (resume && !fs::is_directory(io::system_path(path_), error))
+    throw IoError(cat(path_, ": there is no such run folder; check the path after --resume"));
+  error.clear();
+  fs::create_directories(io::system_path(path_) + std::string("/checkpoints"), error);
   if (error)
     throw IoError(cat(path_, ": cannot make the run folder: ", error.message(),
                       "; choose another folder or check its permissions"));

@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "train/model_file.h"
 #include "train/settings.h"
 
 namespace tenon::train {
@@ -33,6 +34,14 @@ optim::OptimizerOptions optimizer_options(const Settings& s) {
   if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
   o.nesterov = s.nesterov;
   return o;
+}
+
+// Names of classes, when they are more than their numbers.
+std::vector<std::string> class_words(const data::Dataset& set) {
+  std::vector<std::string> names = set.class_names();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] != std::to_string(i)) return names;
+  return {};
 }
 
 }  // namespace
@@ -110,6 +119,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.schedule = settings.schedule;
   o.schedule_options.warmup = settings.warmup;
   o.schedule_options.every = settings.step_epochs;
+  o.schedule_options.milestones = parse_milestones(settings.milestones);
   o.schedule_options.gamma = settings.gamma;
   o.schedule_options.minimum = settings.min_lr_factor;
   o.clip_norm = settings.clip_norm;
@@ -121,35 +131,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.checkpoint_steps = settings.checkpoint_steps;
   o.checkpoint_seconds = settings.checkpoint_seconds;
   o.settings_toml = settings.toml();
-  o.model_metadata.emplace_back("tenon.settings", o.settings_toml);
-  if (std::string names = class_names_text(train->dataset()); !names.empty())
-    o.model_metadata.emplace_back(kClassNamesKey, std::move(names));
+  o.model_metadata.emplace_back(kModelKey, to_json({settings, class_words(train->dataset())}));
   return o;
-}
-
-std::string class_names_text(const data::Dataset& set) {
-  const std::vector<std::string> names = set.class_names();
-  bool words = false;
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    words = words || names[i] != std::to_string(i);
-    text += (i > 0 ? "\n" : "") + names[i];
-  }
-  return words ? text : "";
-}
-
-std::vector<std::string> class_names_from(const std::string& text, std::int64_t classes) {
-  std::vector<std::string> names;
-  if (!text.empty())
-    for (std::size_t at = 0; at != std::string::npos;) {
-      const std::size_t end = text.find('\n', at);
-      names.push_back(text.substr(at, end - at));
-      at = end == std::string::npos ? end : end + 1;
-    }
-  if (static_cast<std::int64_t>(names.size()) == classes) return names;
-  names.clear();
-  for (std::int64_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
-  return names;
 }
 
 std::unique_ptr<data::Loader> test_loader(const Settings& settings,

@@ -49,13 +49,6 @@ struct Session {
   std::unique_ptr<data::Loader> train, test;
 };
 
-/// Names of classes as a model file's metadata keeps them, a line each; numbers are not worth
-/// keeping.
-inline constexpr char kClassNamesKey[] = "tenon.classes";
-std::string class_names_text(const data::Dataset& set);
-/// From such text; numbers where it does not give `classes` names.
-std::vector<std::string> class_names_from(const std::string& text, std::int64_t classes);
-
 /// A loader of test data: in order, scaled as the run scales.
 std::unique_ptr<data::Loader> test_loader(const Settings& settings,
                                           std::shared_ptr<const data::Dataset> set,

@@ -31,7 +31,7 @@ constexpr double kAny = 1e15;
 
 const Field kFields[] = {
     {"model", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10", &Settings::model},
-    {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, …", &Settings::activation},
+    {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
     {"data", "digits[:TRAIN,TEST], mnist[:DIR], idx:DIR or csv:FILE", &Settings::data},
     {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
@@ -43,12 +43,15 @@ const Field kFields[] = {
     {"nesterov", "Nesterov's momentum, for sgd", &Settings::nesterov},
     {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
     {"schedule",
-     "of the learning rate: constant, step, exponential, cosine, linear, plateau or one_cycle",
+     "of the learning rate: constant, step, multistep, exponential, cosine, linear, plateau or "
+     "one_cycle",
      &Settings::schedule},
+    {"milestones", "epochs after which the rate falls, for the schedule multistep: 3,6",
+     &Settings::milestones},
     {"warmup", "epochs in which the learning rate rises", &Settings::warmup, 0, 1e6},
     {"step_epochs", "epochs between two changes, for the schedules step and exponential",
      &Settings::step_epochs, 1e-6, 1e6},
-    {"gamma", "factor of one change, for the schedules step, exponential and plateau",
+    {"gamma", "factor of one change, for the schedules step, multistep, exponential and plateau",
      &Settings::gamma, 1e-9, 1},
     {"min_lr_factor", "the lowest learning rate as a share of lr, for cosine, linear and plateau",
      &Settings::min_lr_factor, 0, 1},
@@ -133,6 +136,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
   if (key == "layer_precision") parse_layer_precision(value);
+  if (key == "milestones") parse_milestones(value);
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);
@@ -155,13 +159,13 @@ std::string text_of(const Settings& settings, const Field& f) {
 }
 
 std::string quoted(const std::string& text) {
+  constexpr char kDigits[] = "0123456789abcdef";
   std::string out = "\"";
   for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
+    if (code < 0x20 || code == 0x7f)
+      out += cat("\\u00", kDigits[code >> 4], kDigits[code & 15]);
     else
       out += c;
   }
@@ -181,6 +185,21 @@ std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::
                            "', must be LAYER=PRECISION, as in '0=fp32' or 'features.3=tf32'"));
     out.emplace_back(item.substr(0, equals), precision_from_name(item.substr(equals + 1)));
     at = end + 1;
+  }
+  return out;
+}
+
+std::vector<double> parse_milestones(const std::string& text) {
+  std::vector<double> out;
+  const char* at = text.data();
+  for (const char* const last = at + text.size(); at < last;) {
+    const auto [end, error] = std::from_chars(at, last, out.emplace_back());
+    const bool ascends = out.size() == 1 || out.back() > out[out.size() - 2];
+    if (error != std::errc() || !(out.back() > 0 && out.back() < 1e6) || !ascends ||
+        (end != last && (*end != ',' || end + 1 == last)))
+      throw ValueError(cat("setting 'milestones' is '", text,
+                           "', must be epochs in ascending order, as in '3,6'"));
+    at = end == last ? end : end + 1;
   }
   return out;
 }

@@ -22,4 +22,7 @@ std::vector<SettingText> parse_settings(const std::string& text, const std::stri
 /// "fc3=fp32,conv1=tf32" as layers with their precisions. Throws ValueError.
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text);
 
+/// "3,6.5" as numbers in ascending order. Throws ValueError.
+std::vector<double> parse_milestones(const std::string& text);
+
 }  // namespace tenon::train

@@ -229,6 +229,11 @@ void Fit::restore(Checkpoint checkpoint) {
             " examples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
             p_.examples, " (", p_.steps_per_epoch,
             "): resume with the data and the batch size that the run was started with"));
+  if (saved.step > total_)
+    throw ValueError(
+        cat(o_.run_dir, " has done ", saved.step, " steps (",
+            (saved.step + p_.steps_per_epoch - 1) / p_.steps_per_epoch, " epochs), more than the ",
+            total_, " that it is to end with: ask for as many epochs and steps at least, in all"));
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer.load_state_dict(checkpoint.optimizer_state());
   if (const LossScale* scale = t_.train_step.loss_scale()) {

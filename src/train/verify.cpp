@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "run/tune.h"
+#include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
 
@@ -142,6 +143,7 @@ VerifyReport verify_run(const std::string& dir, int steps,
     throw ValueError(cat("verify: ", steps, " steps are too few, at least 3 are needed"));
   Settings settings;
   settings.apply_file(dir + "/settings.toml");
+  settings.data = locate_data(settings.data, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
   const DataSets sets = open_data(settings);

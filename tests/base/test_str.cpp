@@ -3,8 +3,10 @@
 #include <tenon/error.h>
 #include <tenon/log.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <string>
 
 #include "base/env.h"
@@ -18,6 +20,7 @@ TEST_CASE("str: cat joins what messages are made of") {
   CHECK(cat(Shape{2, 3}, " of ", DType::BFloat16) == "[2, 3] of bfloat16");
   CHECK(cat() == "");
   CHECK(cat(0.1f) == "0.1");
+  CHECK(cat(-std::numeric_limits<double>::quiet_NaN(), -NAN) == "nannan");
 }
 
 TEST_CASE("str: the nearest candidate, or none") {

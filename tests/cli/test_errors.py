@@ -12,6 +12,11 @@ class WrongWords(CommandTest):
         self.fails(2, "xyzzy", says=["one of: train, eval"])
         self.fails(2, "data", "fetsh", says="did you mean 'fetch'?")
         self.fails(2, "train", "--epoch", "3", says=["--epoch", "did you mean --epochs?"])
+        self.fails(2, "train", "--hlep", says=["--hlep", "did you mean --help?"])
+        self.fails(2, "--hlep", says=["no option --hlep", "did you mean --help?"])
+        self.fails(2, "--verison", says="did you mean --version?")
+        self.fails(2, "train", "lenet5", "--epocsh", "1", says="did you mean --epochs?")
+        self.fails(2, "train", "lenet5", "--qiuet", says="did you mean --quiet?")
         self.fails(2, "train", "lenet5", "--epochs", says="--epochs needs a value")
         self.fails(2, "train", "lenet5", "--quiet=yes", says="--quiet takes no value")
         self.fails(2, "train", "lenet5", "mlp", says="one word too many")
@@ -115,6 +120,13 @@ class WrongFolders(CommandTest):
         (self.folder / "file").write_text("x")
         self.fails(4, "train", "lenet5", *TINY, "--out", "file/run", says="file/run")
         self.fails(4, "train", "lenet5", *TINY, "--out", "/proc/tenon", says="/proc/tenon")
+
+    def test_fewer_epochs_than_done(self):
+        self.ok("train", "mlp", *TINY[:2], "--epochs", "3", "--out", "three")
+        before = {path: path.read_bytes() for path in (self.folder / "three").glob("*.*")}
+        self.fails(2, "train", "--resume", "three", "--epochs", "2", says=["three", "3 epochs"])
+        self.assertEqual(before, {path: path.read_bytes() for path in (self.folder / "three").glob("*.*")}, "nothing was touched")
+        self.assertIn("finished already", self.ok("train", "--resume", "three", "--epochs", "3").out)
 
     def test_folder_that_holds_a_run(self):
         self.ok("train", "lenet5", *TINY, "--out", "run")

@@ -1,5 +1,6 @@
 """The way of a user: train, evaluate, predict, stop, go on, verify; in a terminal and out of it."""
 import json
+import re
 import signal
 import time
 import unittest
@@ -81,6 +82,16 @@ class Flow(CommandTest):
         self.assertEqual(code, 0, text)
         self.assertNotIn("▀", text)
         self.assertNotIn("\x1b[38", text)
+        # A terminal without UTF-8 gets ASCII, a narrow one no line that wraps.
+        code, text = self.in_terminal("train", "lenet5", *DATA, "--epochs", "1", "--out", "c", columns=33, LC_ALL="C", NO_COLOR="1")
+        self.assertEqual(code, 0)
+        self.assertTrue(text.isascii(), text)
+        bars = re.findall(r"\r([^\r\n]+)\x1b\[K", text)
+        self.assertTrue(bars and all(len(bar) < 33 for bar in bars), bars)
+        code, text = self.in_terminal("predict", "run", *DATA, "--count", "1", columns=36, LC_ALL="C", NO_COLOR="1")
+        self.assertTrue(text.isascii() and all(len(line.strip()) <= 48 for line in text.splitlines()), text)
+        for words in (["--help"], ["train", "--help"], ["predict", "--help"], ["data", "--help"], ["predict", "run"]):
+            self.assertTrue(self.in_terminal(*words, LC_ALL="C")[1].isascii(), words)
         code, text = self.in_terminal("eval", "run", columns=60)
         self.assertEqual(code, 0, text)
         self.assertIn("\x1b[48;5;", text)

@@ -24,6 +24,36 @@ class Help(CommandTest):
             self.assertGreaterEqual(out.count(f"  tenon {' '.join(words)}") + out.count("source <(tenon"), 2, words)
             self.assertTrue(all(len(line) <= 100 for line in out.splitlines()), words)
 
+    def test_pages_fit_narrow_terminals(self):
+        for columns in (34, 50):
+            for words in (["train"], ["inspect"], ["data", "info"]):
+                code, out = self.in_terminal(*words, "--help", columns=columns, TERM="xterm", NO_COLOR="1")
+                self.assertEqual(code, 0, out)
+                explained = out.split("Examples")[0].replace("\r", "").splitlines()
+                typed = ("  -", "  tenon")  # one word with its value, or to be copied
+                self.assertEqual([line for line in explained if len(line) > columns and line.startswith(" ")
+                                  and not line.startswith(typed)], [], columns)
+
+    def test_lists_are_what_is_accepted(self):
+        pages = {words[0]: " ".join(self.ok(*words, "--help").out.split()) for words in (["train"], ["eval"], ["inspect"])}
+
+        def accepted(flag):
+            words = self.fails(2, "train", "lenet5", flag, "xyzzy", says="one of").err.split("one of ")[1].split("\n")[0].split(";")[0]
+            return words.split(", ")
+
+        for flag in ("--optimizer", "--schedule"):
+            self.assertIn(", ".join(accepted(flag)), pages["train"], flag)
+        for flag in ("--precision", "--tune"):
+            for word in accepted(flag):
+                self.assertIn(word, pages["train"], flag)
+                self.assertIn(word, pages["eval"], flag)
+        for kind in ("digits", "mnist", "idx:", "csv:", "npy:"):
+            self.assertIn(kind, pages["train"])
+            self.assertIn(kind, self.ok("data", "--help").out)
+        toml = self.ok("train", "lenet5", "--schedule", "multistep", "--set", "milestones=1,2.5", "--settings").out
+        self.assertIn('milestones = "1,2.5"', toml)
+        self.fails(2, "train", "lenet5", "--set", "milestones=2,1", says=["milestones", "ascending"])
+
     def test_help_word_is_the_option(self):
         self.assertEqual(self.ok("help", "train").out, self.ok("train", "--help").out)
         self.assertIn("fetch", self.ok("data", "--help").out)
@@ -54,6 +84,13 @@ class Completion(CommandTest):
         self.assertIn("--epochs", complete("tenon", "train", "--e"))
         self.assertIn("lenet5", complete("tenon", "train", "le"))
         self.assertEqual(complete("tenon", "inspect", "--phase", "t"), ["train"])
+        self.assertEqual(complete("tenon", "train", "--optimizer", "ad"), ["adam", "adamw"])
+        self.assertEqual(complete("tenon", "train", "--optimizer", "=", "rm"), ["rmsprop"])
+        self.assertEqual(complete("tenon", "train", "--optimizer", "="), ["sgd", "adam", "adamw", "rmsprop"])
+        self.assertEqual(complete("tenon", "train", "lenet5", "--schedule", "mul"), ["multistep"])
+        self.assertEqual(complete("tenon", "train", "--precision", "bf"), ["bf16"])
+        self.assertEqual(complete("tenon", "train", "--device", "cu"), ["cuda"])
+        self.assertEqual(complete("tenon", "train", "--data", "di"), ["digits"])
         self.assertEqual(complete("tenon", "data", "fe"), ["fetch"])
         self.assertIn("--from", complete("tenon", "data", "fetch", "--fr"))
 

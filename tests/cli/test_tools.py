@@ -5,6 +5,7 @@ import pathlib
 import random
 import re
 import resource
+import struct
 import tempfile
 import time
 import unittest
@@ -55,6 +56,18 @@ class Looking(CommandTest):
         self.assertEqual((clipped["clip_norm"], clipped["without"]), (0.5, "fuse,order"))
         self.assertEqual(list(clipped), fields[:12] + ["clip_norm", "without"] + fields[12:])
         self.fails(2, "bench", "--only", "lenet5_b4", "--without", "fuze", says="did you mean 'fuse'?")
+
+    def test_bench_takes_its_budget(self):
+        self.assertGreater(self.timed("bench", "--only", "mlp:784-8-10_b1", "--budget", "1.5"), 1.5)
+        self.assertLess(min(self.timed("bench", "--only", "mlp:784-8-10_b1", "--budget", "0.001") for _ in range(3)), 1)
+
+    def test_inspect_a_run(self):
+        self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "1", "--out", "inspected")
+        for place in ("inspected", "inspected/model.safetensors"):
+            self.assertIn("mlp:784-16-10 train batch", self.ok("inspect", place).out)
+            self.assertIn("mlp:784-16-10", self.ok("summary", place).out)
+        (self.folder / "lenet5").mkdir()
+        self.assertIn("lenet5 train", self.ok("inspect", "lenet5").out)
 
     def test_doctor(self):
         text = self.ok("doctor", "--quick").out
@@ -118,6 +131,24 @@ class Data(CommandTest):
         figures = self.json("data", "info", "digits:100,20", "--json")
         self.assertEqual((figures["train"]["size"], figures["test"]["size"]), (100, 20))
         self.assertEqual(sum(figures["train"]["counts"]), 100)
+        many = self.json("data", "info", "digits:12345,20", "--json")["train"]
+        self.assertEqual((many["size"], sum(many["counts"])), (12345, 12345))
+        self.assertNotIn("first", self.ok("data", "info", "digits:100,20").out)
+
+    def test_not_a_number(self):
+        def npy(name, descr, shape, data):
+            head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+            head += " " * (117 - len(head)) + "\n"
+            (self.folder / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
+
+        npy("x.npy", "<f4", (10, 2), struct.pack("<20f", *[float("nan")] * 20))
+        npy("negative.npy", "<f4", (10, 2), b"\x00\x00\xc0\xff" * 20)
+        npy("y.npy", "<i8", (10,), struct.pack("<10q", *[0, 1] * 5))
+        for name in ("x", "negative"):
+            text = self.ok("data", "info", f"npy:{name}.npy,y.npy").out
+            self.assertIn("mean nan, standard deviation nan", text)
+            self.assertNotIn("-nan", text)
+            self.assertIsNone(self.json("data", "info", f"npy:{name}.npy,y.npy", "--json")["train"]["mean"])
 
     def test_sheet(self):
         self.ok("data", "sheet", "digits:100,200", "sheet.png", "--columns", "5", "--scale", "1")

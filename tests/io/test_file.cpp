@@ -117,8 +117,27 @@ TEST_CASE("the limit on reading holds, also for what has no size") {
   io::write_file(dir / "a", std::string(1000, 'x'));
   CHECK(io::read_file(dir / "a", 1000).size() == 1000);
   CHECK_THROWS_AS(io::read_file(dir / "a", 999), FormatError);
-  if (::access("/dev/zero", R_OK) == 0)
-    CHECK_THROWS_AS(io::read_file("/dev/zero", 100'000), FormatError);
+}
+
+TEST_CASE("files: pipes, devices, loops of links and zero bytes are refused, and nothing waits") {
+  const TestFolder dir;
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  REQUIRE(::symlink("loop", (dir / "loop").c_str()) == 0);
+  CHECK(message_of<IoError>([&] { io::read_file(dir / "pipe"); }).find("is a pipe, not a file") !=
+        std::string::npos);
+  CHECK(message_of<IoError>([] { io::read_file("/dev/zero"); }).find("is a device") !=
+        std::string::npos);
+  CHECK(message_of<IoError>([&] { io::read_file(dir / "loop"); }).find("back to themselves") !=
+        std::string::npos);
+  CHECK_THROWS_AS(io::write_file(dir / "pipe", "x"), IoError);  // nobody reads it
+  CHECK_THROWS_AS(io::write_file(dir / "loop/x", "x"), IoError);
+  io::write_file(dir / "short", "other");
+  const std::string zero = dir / "short" + std::string("\0longer", 7);
+  CHECK(message_of<IoError>([&] { io::read_file(zero); }).find("short\\0longer: a path cannot") !=
+        std::string::npos);
+  CHECK_THROWS_AS(io::write_file(zero, "x"), IoError);
+  CHECK_FALSE(io::file_exists(zero));
+  CHECK(io::read_file(dir / "short") == "other");
 }
 
 TEST_CASE("gzip: members one after another, every truncation and foreign bytes refused") {

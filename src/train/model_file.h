@@ -1,0 +1,26 @@
+// What a file of weights says of its model: a small JSON object in the metadata, enough to build
+// the network, to prepare its inputs and to name its classes.
+//
+// Nothing in it belongs to the machine that trained: no path, no number of threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tenon/train.h>
+
+namespace tenon::train {
+
+/// The key of the metadata under which it stands.
+inline constexpr char kModelKey[] = "tenon.model";
+
+struct ModelDescription {
+  Settings settings;                     ///< those that a model needs; `data` "" when it was a path
+  std::vector<std::string> class_names;  ///< empty when they are numbers
+};
+
+std::string to_json(const ModelDescription& model);
+/// Throws FormatError naming `source` for text that is not what to_json() writes.
+ModelDescription model_from_json(const std::string& text, const std::string& source);
+
+}  // namespace tenon::train

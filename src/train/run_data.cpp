@@ -1,0 +1,77 @@
+// Paths inside data sources: KIND:PATH, csv:PATH,test=PATH, npy:PATH,PATH.
+#include "train/run_data.h"
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string kind_of_source(const std::string& spec) { return spec.substr(0, spec.find(':')); }
+
+// The source with `change` applied to each of its paths.
+template <class F>
+std::string with_paths(const std::string& spec, const F& change) {
+  const std::string kind = kind_of_source(spec);
+  const std::string rest = spec.substr(kind.size() + 1);
+  if (kind == "idx" || kind == "mnist") return cat(kind, ":", change(rest));
+  std::string out = kind + ":";
+  for (std::size_t at = 0; at <= rest.size();) {
+    const std::size_t end = std::min(rest.find(',', at), rest.size());
+    const std::string part = rest.substr(at, end - at);
+    const bool test = part.rfind("test=", 0) == 0;
+    const bool path = at == 0 || kind == "npy" || test;
+    if (at > 0) out += ",";
+    out += !path ? part : test ? "test=" + change(part.substr(5)) : change(part);
+    at = end + 1;
+  }
+  return out;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// The first path that is not there when relative ones start at `base`.
+std::optional<std::string> missing_from(const std::string& spec, const fs::path& base) {
+  std::optional<std::string> missing;
+  with_paths(spec, [&](const std::string& path) {
+    if (!missing && !is_there(base / path)) missing = path;
+    return path;
+  });
+  return missing;
+}
+
+}  // namespace
+
+bool has_path(const std::string& spec) {
+  const std::string kind = kind_of_source(spec);
+  return spec.size() > kind.size() + 1 &&
+         (kind == "idx" || kind == "mnist" || kind == "csv" || kind == "npy");
+}
+
+std::string locate_data(const std::string& spec, const std::string& run_dir) {
+  if (!has_path(spec)) return spec;
+  const std::optional<std::string> missing = missing_from(spec, "");
+  if (!missing) return spec;
+  std::error_code ignored;
+  const fs::path dir = fs::weakly_canonical(run_dir, ignored);
+  for (fs::path base = dir; base.has_relative_path(); base = base.parent_path())
+    if (!missing_from(spec, base))
+      return with_paths(spec, [&](const std::string& path) { return (base / path).string(); });
+  throw IoError(cat("the data of ", run_dir, ", '", spec, "', is not here: there is no ", *missing,
+                    fs::path(*missing).is_relative()
+                        ? ", neither from this folder nor from the run's or one above it"
+                        : "",
+                    "; say with --data where it lies now"));
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,17 @@
+// Where the data of a run lies. Its settings name it as it was given; a run that was moved, or is
+// looked at from another folder, finds it again.
+#pragma once
+
+#include <string>
+
+namespace tenon::train {
+
+/// Whether a data source names files or folders ("csv:flowers.csv"), which mean nothing elsewhere.
+bool has_path(const std::string& spec);
+
+/// The source with paths that exist: as they are written, or, when they are relative, from the
+/// run's folder or one above it. Throws IoError that names what is missing and how to say where it
+/// is.
+std::string locate_data(const std::string& spec, const std::string& run_dir);
+
+}  // namespace tenon::train

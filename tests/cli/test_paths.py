@@ -1,0 +1,110 @@
+"""Paths of every kind: loops of links, pipes and devices, foreign bytes, words a shell would split, runs that were moved."""
+import json
+import os
+import pathlib
+import shlex
+import struct
+import subprocess
+import unittest
+
+from command import TENON, CommandTest
+
+TINY = ["--data", "digits:200,50", "--epochs", "1"]
+SOON = {"timeout": 30}
+
+
+class Unreadable(CommandTest):
+    def test_a_loop_of_links(self):
+        os.symlink("loop", self.folder / "loop")
+        for words in (["eval", "loop"], ["verify", "loop"], ["summary", "loop"], ["inspect", "loop"], ["train", "--resume", "loop"],
+                      ["train", "lenet5", *TINY, "--out", "loop/run"], ["train", "--config", "loop"],
+                      ["data", "info", "csv:loop"], ["data", "info", "idx:loop"], ["data", "info", "npy:loop,loop"]):
+            result = self.fails(4, *words, says="loop", **SOON)
+            self.assertNotIn("filesystem error", result.err)
+
+    def test_pipes_and_devices_end_in_an_error(self):
+        os.mkfifo(self.folder / "pipe")
+        for path, kind in (("pipe", "a pipe"), ("/dev/zero", "a device"), ("/dev/null", "a device")):
+            for words in (["eval", path], ["train", "--config", path], ["data", "info", f"csv:{path}"], ["data", "info", f"npy:{path},{path}"]):
+                self.fails(4, *words, says=[path, kind], **SOON)
+        self.ok("train", "lenet5", *TINY, "--out", "run")
+        for path in ("pipe", "/dev/zero"):
+            self.fails(4, "predict", "run", path, says=path, **SOON)
+
+    def test_a_zero_byte_in_a_path(self):
+        (self.folder / "cut").write_text("1,2\n")
+        (self.folder / "zero.toml").write_text('model = "lenet5"\ndata = "csv:cut\\u0000short"\n')
+        self.fails(4, "train", "--config", "zero.toml", says="zero byte", **SOON)
+
+    def test_names_that_are_not_utf8(self):
+        for words in ([b"train", b"lenet5", b"--out", b"r\xffn"], [b"eval", b"r\xffn"], [b"train", b"--out=\xc0\xaf", b"lenet5"]):
+            done = subprocess.run([os.fsencode(TENON), *words], cwd=self.folder, env=self.environment, capture_output=True, timeout=30)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(b"is not UTF-8", done.stderr)
+            self.assertIn(b"\\x", done.stderr)
+            done.stderr.decode()
+        self.assertEqual(list(self.folder.glob("r*")), [], "nothing was started")
+
+
+class Shells(CommandTest):
+    def test_printed_commands_can_be_typed(self):
+        name = "it's a run; $HOME"
+        out = self.ok("train", "lenet5", *TINY, "--out", name).out
+        commands = [line.strip().split("   ")[0] for line in out.split("Next\n")[1].splitlines()]
+        named = [shlex.split(line.split("  held")[0]) for line in commands if "a run; $HOME" in line]
+        self.assertGreaterEqual(len(named), 4, out)
+        for words in named:
+            self.assertIn(name, words)
+
+
+class Moved(CommandTest):
+    def table(self, path, rows=40):
+        path.write_text("\n".join(f"{i % 7},{i % 5},{'even' if i % 2 == 0 else 'odd'}" for i in range(rows)) + "\n")
+
+    def model_metadata(self, path):
+        data = path.read_bytes()
+        length = struct.unpack("<Q", data[:8])[0]
+        return json.loads(data[8:8 + length])["__metadata__"]
+
+    def test_a_run_is_found_with_its_data(self):
+        project = self.folder / "project"
+        (project / "tables").mkdir(parents=True)
+        self.table(project / "tables" / "numbers.csv")
+        here = ["--data", "csv:tables/numbers.csv"]
+        done = subprocess.run([TENON, "train", "mlp:2-4-2", *here, "--epochs", "2", "--out", "runs/a"], cwd=project, env=self.environment,
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        project.rename(self.folder / "elsewhere")
+        run = "elsewhere/runs/a"
+        accuracy = self.json("eval", run, "--json")["accuracy"]
+        self.ok("train", "--resume", run, "--epochs", "3")
+        self.ok("verify", run, "--steps", "3")
+        self.ok("predict", run, "--data", "csv:elsewhere/tables/numbers.csv", "--count", "1")
+
+        # The data alone went: the error says what, and how to say where it is.
+        (self.folder / "elsewhere" / "tables").rename(self.folder / "gone")
+        for words in (["eval", run], ["train", "--resume", run, "--epochs", "4"], ["verify", run]):
+            self.fails(4, *words, says=["numbers.csv", "--data"])
+        self.ok("train", "--resume", run, "--epochs", "4", "--data", "csv:gone/numbers.csv")
+        self.json("eval", run, "--data", "csv:gone/numbers.csv", "--json")
+        self.table(self.folder / "short.csv", rows=10)
+        self.fails(2, "train", "--resume", run, "--epochs", "5", "--data", "csv:short.csv", says="examples")
+        self.assertGreaterEqual(accuracy, 0)
+
+    def test_model_files_describe_the_model_only(self):
+        self.table(self.folder / "t.csv")
+        self.ok("train", "mlp:2-4-2", "--data", f"csv:{self.folder}/t.csv", "--epochs", "1", "--out", "m")
+        metadata = self.model_metadata(self.folder / "m" / "model.safetensors")
+        self.assertNotIn(str(self.folder), json.dumps(metadata))
+        model = json.loads(metadata["tenon.model"])
+        self.assertEqual((model["model"], model["classes"], model["class_names"]), ("mlp:2-4-2", 2, ["even", "odd"]))
+        self.assertLess(len(json.dumps(metadata)), 500)
+        (self.folder / "m" / "model.safetensors").rename(self.folder / "alone.safetensors")
+        self.fails(2, "eval", "alone.safetensors", says="--data")
+        rows = self.json("eval", "alone.safetensors", "--data", "csv:t.csv", "--json")["classes"]
+        self.assertEqual([row["name"] for row in rows], ["even", "odd"])
+        self.assertIn("mlp:2-4-2", self.ok("inspect", "alone.safetensors").out)
+
+
+if __name__ == "__main__":
+    unittest.main()
