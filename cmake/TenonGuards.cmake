@@ -22,6 +22,9 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
                  ${kernels})
   tenon_add_test(consumer 300 ${python} ${PROJECT_SOURCE_DIR}/tests/consumer/consumer.py --build ${CMAKE_BINARY_DIR}
                  --compiler ${CMAKE_CXX_COMPILER})
+  # What the pages for users show is compiled and run.
+  tenon_add_test(docs.pages 600 ${python} ${PROJECT_SOURCE_DIR}/tests/docs/pages.py --build ${CMAKE_BINARY_DIR}
+                 --compiler ${CMAKE_CXX_COMPILER})
 endif()
 
 # Puts its own malloc before the C library's, which sanitizers do themselves.

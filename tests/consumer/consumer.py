@@ -7,6 +7,7 @@ The scratch folder is moved after installation, so that a path of the build mach
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,19 @@ def pkgconfig_consumer(name, prefix, scratch, compiler, flags, uses_shared):
     check_linkage(name, program, uses_shared)
 
 
+def page_consumer(prefix, scratch, compiler):
+    """The project that docs/build.md shows, typed off."""
+    page = (HERE.parent.parent / "docs" / "build.md").read_text(encoding="utf-8")
+    source = scratch / "page"
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text(re.search(r"```cmake\n(.*?)```", page, re.S)[1])
+    (source / "app.cpp").write_text(re.search(r"```cpp\n(.*?)```", page, re.S)[1])
+    run("configure docs/build.md", ["cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+                                    f"-DCMAKE_CXX_COMPILER={compiler}"])
+    run("build docs/build.md", ["cmake", "--build", source / "build"])
+    run("run docs/build.md", [source / "build" / "app"])
+
+
 def check_linkage(name, program, uses_shared):
     needed = run("readelf", ["readelf", "-d", program])
     if ("libtenon.so" in needed) != uses_shared:
@@ -62,10 +76,11 @@ def main():
         cmake_consumer("static", prefix, scratch, options.compiler, uses_shared=False)
         pkgconfig_consumer("pkg-config", prefix, scratch, options.compiler, [], uses_shared=True)
         pkgconfig_consumer("pkg-config --static", prefix, scratch, options.compiler, ["--static"], uses_shared=False)
+        page_consumer(prefix, scratch, options.compiler)
         command = prefix / "bin" / "tenon"
         if command.exists():
             run("the installed command", [command, "--version"])
-    print("consumer: CMake and pkg-config, shared and static: built and run")
+    print("consumer: CMake and pkg-config, shared and static, and the project of docs/build.md: built and run")
 
 
 if __name__ == "__main__":
