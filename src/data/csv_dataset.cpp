@@ -167,6 +167,19 @@ class TableReader {
     for (std::int64_t size : options_.image_shape) shape.push_back(size);
     return Tensor::from(bytes, shape);
   }
+  // Labels that are numbers, and not all whole ones from 0, are no names of classes.
+  void refuse_quantities() const {
+    double ignored = 0;
+    for (const std::string& text : label_names_)
+      if (!options_.class_names.empty() || !io::parse_number(text, ignored)) return;
+    const auto odd = std::find_if(label_names_.begin(), label_names_.end(),
+                                  [](const std::string& text) { return class_number(text) < 0; });
+    throw FormatError(cat(name_, ": column ", label_ + 1, " holds numbers such as ",
+                          in_quotes(*odd),
+                          ", which are no classes: classes are whole numbers from 0 "
+                          "or words. Is another column the label (label=NAME)? Targets of a "
+                          "regression are read by open_csv with classes = false"));
+  }
   // Names given by the caller come first: a test set must number its classes as the training set
   // does.
   void number_classes(TensorDatasetParts& parts) {
@@ -177,6 +190,7 @@ class TableReader {
       }
       return;
     }
+    refuse_quantities();
     parts.class_names = options_.class_names;
     if (parts.class_names.empty()) {
       parts.class_names = label_names_;

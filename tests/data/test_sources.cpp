@@ -158,6 +158,10 @@ TEST_CASE("CSV: errors name line and column") {
   CHECK(refuse("1,2,0\n3,,0\n").find("missing") != std::string::npos);
   CHECK(refuse("1,2,0\n3,nan,0\n").find("not a finite number") != std::string::npos);
   CHECK(refuse("1,2,0\n3,4,\n").find("is no label") != std::string::npos);
+  // A column of quantities is not taken for as many classes as it has values.
+  CHECK(refuse("1,0.5\n2,0.25\n3,7\n").find("'0.5', which are no classes") != std::string::npos);
+  CHECK(refuse("1,-1\n2,1\n").find("label=NAME") != std::string::npos);
+  CHECK(refuse("1,0.5\n2,dog\n") == "");  // words, one of which looks like a number
   CHECK(refusal<ValueError>("csv:" + (dir / "x.csv") + ",colour=1").find("colour") !=
         std::string::npos);
   CHECK(refusal<IoError>("csv:" + (dir / "none.csv")) != "");
