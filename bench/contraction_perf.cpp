@@ -214,14 +214,14 @@ std::vector<Candidate> candidates(const Problem& p, const cuda::Target& target) 
     }
     if (one.name == "native") {
       const auto form = cuda::contraction_form(p.region, p.values);
-      const auto config = cuda::choose_config(p.region.contraction, form);
+      const auto config = cuda::choose_config(target.model, p.region.contraction, form);
       one.name += " " + describe(config.tile, config.splits);
     }
     all.push_back(std::move(one));
   }
   cuda::ConvShape shape;
   if (cuda::conv_shape(p.region, p.values, shape) == nullptr) {
-    for (const cuda::ConvConfig& config : cuda::conv_configs(shape, 4))
+    for (const cuda::ConvConfig& config : cuda::conv_configs(target.model, shape, 4))
       all.push_back(
           {"  " + config_name(config), cuda::prepare_conv(p.region, p.values, target, config)});
     return all;

@@ -40,12 +40,11 @@ MATRIX = {
 INNER = {
     "src/cuda/engines": {
         "launch": [],  # what all launches share: words of texts and arguments, counters
-        "model": [],  # how long things take
-        "maps": ["launch", "model"],  # the printer of element-wise work, sweeps and epilogues
+        "maps": ["launch"],  # the printer of element-wise work, sweeps and epilogues
         "opaque": ["launch"],  # pooling and movement
-        "products": ["maps", "launch", "model"],  # native, simt, wgmma
-        "convolutions": ["products", "maps", "launch", "model"],
-        "vendor": ["products", "maps", "launch", "model"],  # cuBLASLt, cuDNN
+        "products": ["maps", "launch"],  # native, simt, wgmma
+        "convolutions": ["products", "maps", "launch"],
+        "vendor": ["products", "maps", "launch"],  # cuBLASLt, cuDNN
     },
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "device/card_model.h"
+
 namespace tenon::cuda {
 
 struct Target {
@@ -11,12 +13,14 @@ struct Target {
 
   int ordinal = -1;  // the card; -1: none, kernels are printed and never compiled or run
   int arch = 90;     // ten times the compute capability: 80, 90, 100, …
-  int multiprocessors = 132;
+  int multiprocessors = CardModel().multiprocessors;
   std::int64_t shared_bytes = 227 * 1024;  // shared memory that one block may ask for
   std::int64_t memory_bytes = 0;           // of the card; 0: unknown
-  std::int64_t l2_bytes = std::int64_t{50} << 20;
-  int launch_bytes = 32764;  // of arguments that a launch may take
-  bool cublaslt = false;     // vendor libraries that were found
+  int launch_bytes = 32764;                // of arguments that a launch may take
+  // What choices go by. The card's own, or where kernels cannot be compiled, that of the card that
+  // those in the library were compiled for.
+  CardModel model;
+  bool cublaslt = false;  // vendor libraries that were found
   bool cudnn = false;
 };
 

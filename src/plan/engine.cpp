@@ -1,6 +1,10 @@
 // What engines with a single configuration need not write.
 #include "plan/engine.h"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -35,15 +39,32 @@ bool can_run(const Engine& engine, const Region& region, std::span<const Value> 
   return takes_all(engine, region, values, &why) && engine.is_able(region, values);
 }
 
+std::vector<const Engine*> by_estimate(std::span<const Engine* const> engines, const Region& region,
+                                       std::span<const Value> values, std::string* passed_over) {
+  std::vector<const Engine*> found;
+  for (const Engine* engine : engines) {
+    std::string why;
+    if (runs(*engine, region, values, &why))
+      found.push_back(engine);
+    else if (passed_over != nullptr)
+      *passed_over += cat(passed_over->empty() ? "" : "; ", engine->name(), ": ", why);
+  }
+  if (found.size() < 2) return found;
+  std::vector<std::pair<double, const Engine*>> timed;
+  for (const Engine* engine : found) {
+    const double us = engine->estimate(region, values);
+    timed.emplace_back(us > 0 ? us : std::numeric_limits<double>::infinity(), engine);
+  }
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(timed.begin(), timed.end(), found.begin(), [](const auto& t) { return t.second; });
+  return found;
+}
+
 const Engine* preferred(std::span<const Engine* const> engines, const Region& region,
                         std::span<const Value> values) {
-  const Engine* best = nullptr;
-  std::string why;
-  for (const Engine* engine : engines)
-    if (runs(*engine, region, values, &why) &&
-        (best == nullptr || engine->preference(region) > best->preference(region)))
-      best = engine;
-  return best;
+  const std::vector<const Engine*> found = by_estimate(engines, region, values);
+  return found.empty() ? nullptr : found.front();
 }
 
 const Engine* first_that_claims(std::span<const Engine* const> engines, const Region& region,

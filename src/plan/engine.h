@@ -47,9 +47,6 @@ class Engine {
     std::string why;
     return claims(region, values, &why);
   }
-  /// Among the engines that claim a region the one that expects most of itself there is chosen; of
-  /// equal ones the first. Pure, as claims().
-  virtual int preference(const Region&) const { return 0; }
   /// Whether a map region may be part of a Joined one, which the engine then claims too; if not,
   /// *why says so in a few words. Pure, as claims().
   virtual bool joins(const Region&, std::span<const Value>, std::string* why) const {
@@ -78,8 +75,8 @@ class Engine {
     *why = "only writes its result";
     return false;
   }
-  /// Microseconds that it expects to need for a region that it claims, by a model; 0: it has none.
-  /// Only good for weighing two ways of computing the same. Pure, as claims().
+  /// Microseconds that it expects to need for a region that it runs, by a model (CardModel); 0: it
+  /// has none. Only good for weighing two ways of computing the same. Pure, as claims().
   virtual double estimate(const Region&, std::span<const Value>) const { return 0; }
   /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it
   /// was planned; a pool that has grown since makes the runner plan anew). May throw NotSupported
@@ -107,8 +104,15 @@ bool runs(const Engine& engine, const Region& region, std::span<const Value> val
 /// The same where a choice has been made already: whether it can.
 bool can_run(const Engine& engine, const Region& region, std::span<const Value> values);
 
-/// Of the engines that run the region the one that expects most of itself there, of equal ones the
-/// first: who runs it unless something else was measured to be faster. Null when none does.
+/// The engines that run the region, in the order in which they are expected to be fast: by
+/// estimate, then those without one; of equal ones the first. Tells `passed_over` why the others do
+/// not.
+std::vector<const Engine*> by_estimate(std::span<const Engine* const> engines, const Region& region,
+                                       std::span<const Value> values,
+                                       std::string* passed_over = nullptr);
+
+/// The first of these: who runs the region unless something else was measured to be faster. Null
+/// when none does.
 const Engine* preferred(std::span<const Engine* const> engines, const Region& region,
                         std::span<const Value> values);
 

@@ -108,7 +108,7 @@ struct PlanOptions {
   int threads = 1;
   Device device;                             // where the program runs
   Arithmetic arithmetic = Arithmetic::Fp32;  // of contractions of float32
-  Tuning* tuning = nullptr;                  // null: engines by preference alone
+  Tuning* tuning = nullptr;                  // null: engines by estimate alone
   std::span<const RoundedCopy> copies;       // of weights that the program reads
   std::uint32_t disabled = 0;                // bit mask of PassId
   std::int64_t memory_limit = 0;             // 0: none

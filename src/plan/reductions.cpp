@@ -19,8 +19,6 @@ constexpr std::uint32_t kWholeResult = 7;  // the axes [batch, rows, columns]
 /// Of a result. The last block to end takes as long as reading so much again in a launch that there
 /// is anyway; only where nothing else goes on meanwhile is a launch saved.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 20;
-/// An engine that asks for products with an epilogue is hardly slower than the best without one.
-constexpr double kAloneToTogether = 0.9;
 
 /// Whether a view gives all elements of the space the same one.
 bool is_scalar(const View& view, const Shape& space) {
@@ -208,7 +206,7 @@ class Reducer {
     const double together = then->estimate(with, p_.values), read = estimate(sweep);
     double alone = now->estimate(bare, p_.values);
     // Without a model, it at least writes what the sweep reads.
-    if (alone == 0) alone = then->preference(with) > 0 ? kAloneToTogether * together : read;
+    if (alone == 0) alone = read;
     return together > alone + read
                ? cat("its engine would be ", then->name(), ", not ", now->name())
                : std::string();

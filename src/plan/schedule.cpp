@@ -107,26 +107,16 @@ bool follow(Step& step, TuneAdvice& advice, const Program& program, const PlanOp
   return false;
 }
 
-void choose_by_preference(Step& step, const Program& program, const PlanOptions& options) {
-  std::vector<const Engine*> asked(options.engines.begin(), options.engines.end());
-  std::stable_sort(asked.begin(), asked.end(), [&](const Engine* a, const Engine* b) {
-    return a->preference(step.region) > b->preference(step.region);
-  });
-  const auto pass_over = [&](const Engine& engine, const std::string& why) {
-    step.passed_over += cat(step.passed_over.empty() ? "" : "; ", engine.name(), ": ", why);
-  };
-  for (const Engine* engine : asked) {
-    std::string why;
-    if (!runs(*engine, step.region, program.values, &why)) {
-      pass_over(*engine, why);
-      continue;
-    }
+void choose_by_estimate(Step& step, const Program& program, const PlanOptions& options) {
+  std::string& passed_over = step.passed_over;
+  for (const Engine* engine :
+       by_estimate(options.engines, step.region, program.values, &passed_over)) {
     try {
       step.kernel = engine->prepare(step.region, program.values, options.threads);
       step.engine = engine;
       return;
     } catch (const NotSupported& e) {  // a library that turned out to have nothing for it
-      pass_over(*engine, e.what());
+      passed_over += cat(passed_over.empty() ? "" : "; ", engine->name(), ": ", e.what());
     }
   }
   throw NotSupported(cat("no engine runs ", step.region.title, " (", label_text(step.region.label),
@@ -140,7 +130,7 @@ void choose_engines(Program& program, const PlanOptions& options) {
   if (options.tuning != nullptr) advice = options.tuning->advise(program, options);
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     Step& step = program.steps[s];
-    if (!follow(step, advice[s], program, options)) choose_by_preference(step, program, options);
+    if (!follow(step, advice[s], program, options)) choose_by_estimate(step, program, options);
     if (advice[s].key.empty()) continue;
     step.choice = choice_text(advice[s]);
     TuneChoice taken = advice[s].choice.value_or(TuneChoice());

@@ -6,7 +6,7 @@
 namespace tenon {
 
 /// Gives every step the engine that measurements advise, where they do; else the one that claims
-/// its region with the highest preference (the first of equal ones) and can prepare it. Throws
+/// its region that expects to be fastest (by_estimate) and can prepare it. Throws
 /// NotSupported, naming the step and every engine's reason, when none does.
 void choose_engines(Program& program, const PlanOptions& options);
 /// Reorders steps: among those that are ready, the one that leaves the least memory live; or, where

@@ -365,7 +365,7 @@ std::string choice_text(const TuneAdvice& advice) {
     const std::int64_t count = std::llround(us * 10);
     return cat(count / 10, ".", count % 10, " us");
   };
-  if (!advice.choice) return "preference";
+  if (!advice.choice) return "model";
   const TuneChoice& c = *advice.choice;
   std::string text = advice.source;
   if (c.microseconds > 0) text += cat(": ", tenths(c.microseconds));

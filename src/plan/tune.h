@@ -68,7 +68,7 @@ double multiply_adds(const Contraction& c);
 /// What choose_engines is told about a step.
 struct TuneAdvice {
   std::string key;                   // empty: the step is none of the tuner's
-  std::optional<TuneChoice> choice;  // none: by preference
+  std::optional<TuneChoice> choice;  // none: by estimate
   const char* source = "";           // "tuned", "built in", "as before in this run"
   bool repeats = false;              // the choice is this run's own, from before
 };

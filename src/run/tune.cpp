@@ -216,7 +216,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       u.advice->source = "tuned now";
     } catch (const Error& error) {  // as when the card's memory is full
       log_message(LogLevel::Warning,
-                  cat("tuning: ", u.region->title, " is left to preference: ", error.what()));
+                  cat("tuning: ", u.region->title, " is left to the model: ", error.what()));
     }
     u.candidates.clear();
   }

@@ -76,19 +76,13 @@ std::string Candidate::title() const {
 
 std::vector<Candidate> candidates_of(const Region& region, std::span<const Value> values,
                                      const PlanOptions& options) {
-  std::vector<const Engine*> engines(options.engines.begin(), options.engines.end());
-  std::stable_sort(engines.begin(), engines.end(), [&](const Engine* a, const Engine* b) {
-    return a->preference(region) > b->preference(region);
-  });
   struct Ways {
     const Engine* engine;
     std::vector<std::string> names;
   };
   std::vector<Ways> all;
   std::size_t most = 0;
-  for (const Engine* engine : engines) {
-    std::string why;
-    if (!runs(*engine, region, values, &why)) continue;
+  for (const Engine* engine : by_estimate(options.engines, region, values)) {
     std::vector<std::string> names = engine->configurations(region, values);
     if (names.empty()) names.emplace_back();
     most = std::max(most, names.size());

@@ -72,7 +72,7 @@ const Field kFields[] = {
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
     {"tune",
-     "engines of products on cards: off (by preference), read (as measured before) or write "
+     "engines of products on cards: off (by the model), read (as measured before) or write "
      "(measure what is not known)",
      &Settings::tune},
     {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 4096},

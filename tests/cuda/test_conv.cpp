@@ -146,7 +146,7 @@ TEST_CASE("patch convolution: every tile") {
     cuda::ConvShape shape;
     DeviceCheck t = convolution(g, op, {}, 0);
     REQUIRE(cuda::conv_shape(t.region, t.values, shape) == nullptr);
-    for (cuda::ConvConfig config : cuda::conv_configs(shape, 1)) {
+    for (cuda::ConvConfig config : cuda::conv_configs(CardModel(), shape, 1)) {
       const How& how = kHow[turn++ % 2 * 2];
       t = convolution(g, op, how, turn % 3);
       if (turn % 3 == 0) {  // several chunks of channels, or several turns of one cell

@@ -102,7 +102,7 @@ TEST_CASE("simt claims large float32 products whose columns lie across k") {
 
 TEST_CASE("simt's configurations fit classes of sizes") {
   const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return cuda::simt_configurations({m, n, k}).front();
+    return cuda::simt_configurations(CardModel(), {m, n, k}).front();
   };
   CHECK(first(4096, 2048, 1024) == "128x128/1");
   CHECK(first(1024, 4096, 1024) == "128x128/1");

@@ -108,7 +108,7 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
 
 TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch sizes") {
   const auto chosen = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return cuda::wgmma_config_name(cuda::choose_wgmma({m, n, k}));
+    return cuda::wgmma_config_name(cuda::choose_wgmma(CardModel(), {m, n, k}));
   };
   CHECK(chosen(1024, 4096, 2048) == "128-2/1");
   CHECK(chosen(1024, 1024, 4096) == "128-1/2");
@@ -116,7 +116,7 @@ TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch size
   CHECK(chosen(64, 2048, 26752) == "64-1/4");
   CHECK(chosen(64, 26752, 2048) == "64-1/1");
   CHECK(chosen(16, 256, 8192) == "64-1/8");
-  for (const cuda::WgmmaConfig& c : cuda::wgmma_configs({64, 2048, 26752}))
+  for (const cuda::WgmmaConfig& c : cuda::wgmma_configs(CardModel(), {64, 2048, 26752}))
     CHECK(cuda::wgmma_config_named({64, 2048, 26752}, cuda::wgmma_config_name(c)) == c);
   CHECK_THROWS_AS(cuda::wgmma_config_named({64, 64, 128}, "64-1/8"), NotSupported);
 }

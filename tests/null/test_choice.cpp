@@ -1,4 +1,4 @@
-// How an engine is chosen for a step: claims, preferences, and libraries that turn out to have
+// How an engine is chosen for a step: claims, estimates, and libraries that turn out to have
 // nothing for it.
 #include <doctest/doctest.h>
 
@@ -20,21 +20,21 @@ class Nothing final : public Kernel {
 };
 
 struct FakeEngine final : Engine {
-  FakeEngine(const char* its_name, int its_preference, bool claims_all, bool has_kernel)
-      : title(its_name), wish(its_preference), claiming(claims_all), able(has_kernel) {}
+  FakeEngine(const char* its_name, double its_time, bool claims_all, bool has_kernel)
+      : title(its_name), time(its_time), claiming(claims_all), able(has_kernel) {}
   const char* name() const override { return title; }
   bool claims(const Region&, std::span<const Value>, std::string* why) const override {
     *why = "not mine";
     return claiming;
   }
-  int preference(const Region&) const override { return wish; }
+  double estimate(const Region&, std::span<const Value>) const override { return time; }
   std::unique_ptr<Kernel> prepare(const Region&, std::span<const Value>, int) const override {
     if (!able) throw NotSupported("no algorithm");
     return std::make_unique<Nothing>();
   }
 
   const char* title;
-  int wish;
+  double time;
   bool claiming, able;
 };
 
@@ -52,16 +52,18 @@ std::string chosen(const std::vector<const Engine*>& engines, std::string* passe
 
 }  // namespace
 
-TEST_CASE("choice: preference first, then order; who cannot prepare is passed over") {
-  const FakeEngine native("native", 0, true, true), map("map", 0, false, true);
-  const FakeEngine fast("fast", 1, true, true), slow("slow", -1, true, true);
-  const FakeEngine empty("empty", 1, true, false);
+TEST_CASE("choice: the least estimate, then order; who cannot prepare is passed over") {
+  const FakeEngine native("native", 2, true, true), map("map", 2, false, true);
+  const FakeEngine fast("fast", 1, true, true), slow("slow", 3, true, true);
+  const FakeEngine empty("empty", 1, true, false), unknown("unknown", 0, true, true);
   CHECK(chosen({&map, &native, &slow}) == "native");
   CHECK(chosen({&slow, &native}) == "native");
   CHECK(chosen({&native, &fast}) == "fast");
+  CHECK(chosen({&unknown, &slow}) == "slow");  // no estimate
+  CHECK(chosen({&unknown, &map}) == "unknown");
   std::string passed_over;
   CHECK(chosen({&native, &empty, &map}, &passed_over) == "native");
-  CHECK(passed_over == "empty: no algorithm");
+  CHECK(passed_over == "map: not mine; empty: no algorithm");
   CHECK_THROWS_WITH_AS(chosen({&map, &empty}),
-                       doctest::Contains("empty: no algorithm; map: not mine"), NotSupported);
+                       doctest::Contains("map: not mine; empty: no algorithm"), NotSupported);
 }

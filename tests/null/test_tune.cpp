@@ -32,14 +32,15 @@ class Nothing final : public Kernel {
 };
 
 struct FakeEngine final : Engine {
-  FakeEngine(std::string its_name, int its_preference, std::vector<std::string> its_ways = {})
-      : title(std::move(its_name)), wish(its_preference), ways(std::move(its_ways)) {}
+  FakeEngine(std::string its_name, int its_rank, std::vector<std::string> its_ways = {})
+      : title(std::move(its_name)), rank(its_rank), ways(std::move(its_ways)) {}
   const char* name() const override { return title.c_str(); }
   bool claims(const Region&, std::span<const Value>, std::string*) const override {
     return claiming;
   }
   bool is_able(const Region&, std::span<const Value>) const override { return claiming || able; }
-  int preference(const Region&) const override { return wish; }
+  /// The higher the rank, the less.
+  double estimate(const Region&, std::span<const Value>) const override { return 9 - rank; }
   std::unique_ptr<Kernel> prepare(const Region&, std::span<const Value>, int) const override {
     return std::make_unique<Nothing>(title);
   }
@@ -55,7 +56,7 @@ struct FakeEngine final : Engine {
   std::string version() const override { return number; }
 
   std::string title;
-  int wish;
+  int rank;
   std::vector<std::string> ways;
   std::string number = "1";
   bool claiming = true, able = false;
@@ -376,16 +377,16 @@ TEST_CASE("tune: time that has run out ends the competition with what is known")
 TEST_CASE("tune: off, read, write") {
   World w;
   w.bench.times["other c"] = {5};
-  CHECK(w.plan(Tune::Off) == "good, preference");
-  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.plan(Tune::Off) == "good, model");
+  CHECK(w.plan(Tune::Read) == "good, model");
   CHECK(w.benches == 0);
   CHECK(w.plan(Tune::Write) == "other c, tuned now: 5.0 us, next good a 10.0 us");
   CHECK(w.benches == 1);
   CHECK(w.plan(Tune::Write) == "other c, tuned: 5.0 us, next good a 10.0 us");
   CHECK(w.plan(Tune::Read) == "other c, tuned: 5.0 us, next good a 10.0 us");
-  CHECK(w.plan(Tune::Off) == "good, preference");
+  CHECK(w.plan(Tune::Off) == "good, model");
   CHECK(w.benches == 1);
-  CHECK(w.plan(Tune::Read, product(7, 7, 7)) == "good, preference");
+  CHECK(w.plan(Tune::Read, product(7, 7, 7)) == "good, model");
 
   // Another process reads the same file.
   TuneStore elsewhere{w.folder.path()};
@@ -397,23 +398,23 @@ TEST_CASE("tune: a row that does not fit any more is passed over") {
   w.bench.times["other c"] = {5};
   w.plan(Tune::Write);
   w.other.number = "2";
-  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.plan(Tune::Read) == "good, model");
   CHECK(w.plan(Tune::Write) == "other c, tuned now: 5.0 us, next good a 10.0 us");
   w.other.claiming = false;
-  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.plan(Tune::Read) == "good, model");
   w.other.claiming = true;
   const std::string key = key_of(product(3, 4, 5));
   w.store.put(key, choice("other", "absent"));  // of another version of the library
-  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.plan(Tune::Read) == "good, model");
   w.store.put(key, choice("nobody", ""));
-  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.plan(Tune::Read) == "good, model");
 
-  // An engine that has come along may be better: preference decides until it has competed.
+  // An engine that has come along may be better: the model decides until it has competed.
   w.plan(Tune::Write);
   FakeEngine late("late", 0);
   w.bench.times["late"] = {1};
   w.engines.push_back(&late);
-  CHECK(w.plan(Tune::Read) == "good, preference");
+  CHECK(w.plan(Tune::Read) == "good, model");
   CHECK(w.plan(Tune::Write).starts_with("late, tuned now: 1.0"));
 }
 
@@ -429,8 +430,8 @@ TEST_CASE("tune: regions alike are measured once, others and wrong ones not at a
   w.plan(Tune::Write, std::move(p));
   CHECK(w.benches == 1);
   w.bench.wrong = {"good a", "good b", "other c"};
-  CHECK(w.plan(Tune::Write, product(9, 9, 9)) == "good, preference");
-  CHECK(w.plan(Tune::Read, product(9, 9, 9)) == "good, preference");
+  CHECK(w.plan(Tune::Write, product(9, 9, 9)) == "good, model");
+  CHECK(w.plan(Tune::Read, product(9, 9, 9)) == "good, model");
   CHECK(w.plan(Tune::Write, product(0, 9, 9)) == "good, ");
 }
 
@@ -451,7 +452,7 @@ TEST_CASE("tune: what a run recorded comes before what the disk says since") {
   TuneTable kept;
   {
     const TuneRecord record;
-    CHECK(w.plan(Tune::Read) == "good, preference");
+    CHECK(w.plan(Tune::Read) == "good, model");
     kept = record.table();
   }
   CHECK(kept.size() == 1);
@@ -464,7 +465,7 @@ TEST_CASE("tune: what a run recorded comes before what the disk says since") {
     const TuneRecord inner;  // a part of the run, as in verify
     CHECK(w.plan(Tune::Read) == "good, as before in this run");
     CHECK(inner.table() == kept);
-    CHECK(w.plan(Tune::Read, product(2, 2, 2)) == "good, preference");
+    CHECK(w.plan(Tune::Read, product(2, 2, 2)) == "good, model");
     CHECK(inner.table().size() == 2);
     CHECK(record.table().size() == 1);
   }
@@ -479,20 +480,20 @@ TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") 
     c.version = "";
     return c;
   }());
-  CHECK(w.plan(Tune::Read, product(32, 4, 5)) == "good, preference");
+  CHECK(w.plan(Tune::Read, product(32, 4, 5)) == "good, model");
   TuneTable kept;
   {
     const TuneRecord record;
     CHECK(w.plan(Tune::Read, product(64, 4, 5)).starts_with("other c, tuned"));
     CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other c, as for the whole batch"));
     CHECK(w.plan(Tune::Off, product(31, 4, 5)).starts_with("other c, as for the whole batch"));
-    CHECK(w.plan(Tune::Read, product(128, 4, 5)) == "good, preference");
-    CHECK(w.plan(Tune::Read, product(32, 6, 5)) == "good, preference");
+    CHECK(w.plan(Tune::Read, product(128, 4, 5)) == "good, model");
+    CHECK(w.plan(Tune::Read, product(32, 6, 5)) == "good, model");
     // Worth it or not, as long as the engine is able.
     w.other.claiming = false, w.other.able = true;
     CHECK(w.plan(Tune::Read, product(16, 4, 5)).starts_with("other c, as for the whole batch"));
     w.other.able = false;
-    CHECK(w.plan(Tune::Read, product(15, 4, 5)) == "good, preference");
+    CHECK(w.plan(Tune::Read, product(15, 4, 5)) == "good, model");
     w.other.claiming = true;
     // Of a choice of its own the engine says the name, so that it can be taken again.
     CHECK(w.plan(Tune::Read, product(100, 4, 5)).starts_with("good a, as for the whole batch"));
@@ -543,7 +544,7 @@ TEST_CASE("tune: no library is started for a program that gains little by it") {
   put(6, 5, 8, "good a");
   CHECK(beside(6).starts_with("other c, tuned"));
   CHECK(beside(7).starts_with("good a, no library"));
-  w.good.wish = 0, w.other.wish = 1;
+  w.good.rank = 0, w.other.rank = 1;
   CHECK(beside(7).starts_with("other c, tuned"));
 
   // A run that has used it goes on with it.

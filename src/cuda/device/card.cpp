@@ -5,10 +5,12 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <tenon/error.h>
 
+#include "cuda/device/card_models.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/vendor_library.h"
 #include "cuda/jit/build.h"
@@ -38,6 +40,26 @@ int attribute(const Driver& api, CUdevice device, CUdevice_attribute which) {
   return value;
 }
 
+/// The card's model. What differs between cards of one name (parts of a card, too) the driver
+/// knows.
+CardModel model_of(const Driver& api, const Card& card) {
+  const std::optional<CardModel> named = named_card(card.name);
+  CardModel model = named.value_or(card_of_arch(card.target.arch));
+  model.multiprocessors = card.target.multiprocessors;
+  model.cache_bytes = attribute(api, card.device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  if (named) return model;
+  const auto property = [&](CUdevice_attribute which) {
+    int value = 0;  // newer drivers may not say
+    return api.cuDeviceGetAttribute(&value, which, card.device) == CUDA_SUCCESS ? value : 0;
+  };
+  if (const int khz = property(CU_DEVICE_ATTRIBUTE_CLOCK_RATE); khz > 0) model.clock = 1e3 * khz;
+  const double bytes = 2.0 * property(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8,
+               a_second = 1e3 * property(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+  if (bytes * a_second > 0) model.memory = bytes * a_second;
+  add_measured(card.name, model);
+  return model;
+}
+
 Card describe(const Driver& api, int ordinal) {
   Card card;
   check(api.cuDeviceGet(&card.device, ordinal), "opening card ", ordinal);
@@ -54,7 +76,7 @@ Card describe(const Driver& api, int ordinal) {
   target.multiprocessors = attribute(api, card.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   target.shared_bytes =
       attribute(api, card.device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  target.l2_bytes = attribute(api, card.device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  target.model = model_of(api, card);
   target.cublaslt = cublaslt_present();
   target.cudnn = cudnn_present();
   return card;
@@ -104,7 +126,11 @@ const Cards& cards() {
     if (driver_present()) early = std::async(std::launch::async, warm_compiler);
     try {
       list_cards(*made);
-      for (const auto& slot : made->slots) slot->card.target.launch_bytes = launch_bytes();
+      for (const auto& slot : made->slots) {
+        Target& target = slot->card.target;
+        target.launch_bytes = launch_bytes();
+        if (!nvrtc().problem.empty()) target.model = card_compiled_for(target.arch);
+      }
       if (made->problem.empty() && !nvrtc().problem.empty() && usable_store().empty())
         made->problem = cat(nvrtc().problem, "; kernels for ", made->slots.front()->card.name,
                             " are compiled with it: install a CUDA toolkit or the Python wheel "

@@ -7,6 +7,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/device/card.h"
+#include "cuda/device/card_models.h"
 #include "cuda/device/driver.h"
 #include "cuda/jit/jit.h"
 
@@ -75,7 +76,7 @@ double rate(Timer& timer, double work_a_round, Run&& run) {
 double copy_rate(Timer& timer, const Target& target, const CompiledKernel& copy, int index) {
   // Far larger than the cache, and a small share of the memory.
   const std::int64_t bytes =
-      std::min<std::int64_t>(8 * std::max<std::int64_t>(target.l2_bytes, 1 << 20),
+      std::min<std::int64_t>(8 * std::max<std::int64_t>(target.model.cache_bytes, 1 << 20),
                              card_at(index).memory_total / 16) /
       4096 * 4096;
   const auto size = static_cast<std::size_t>(bytes);
@@ -96,6 +97,17 @@ double copy_rate(Timer& timer, const Target& target, const CompiledKernel& copy,
   for (int i = 0; i < 3 * kTries; ++i)
     best = std::max(best, 2.0 * static_cast<double>(bytes) / timer.seconds(once));
   return best;
+}
+
+/// What models of time go by from now on.
+CardModel with_rates(CardModel card, const Rates& rates) {
+  constexpr double kCopyShare = 3.9 / 4.8;  // of what a data sheet says: an H200's
+  const double flops = 2 * card.multiprocessors * card.clock;
+  card.memory = rates.copy / kCopyShare;
+  card.fp32 = rates.fp32 / flops;
+  card.tf32 = rates.tf32 / flops / card.mma_share;
+  card.half = rates.bf16 / flops / card.mma_share;
+  return card;
 }
 
 }  // namespace
@@ -128,6 +140,8 @@ Rates measure_rates(int index) {
   rates.fp32 = loop_rate(*fma, 2.0 * 16);
   rates.bf16 = loop_rate(*bf16, 8 * 2.0 * 16 * 8 * 16 / 32);
   rates.tf32 = loop_rate(*tf32, 8 * 2.0 * 16 * 8 * 8 / 32);
+  const std::string& name = card_at(index).name;
+  if (!named_card(name)) keep_measured(name, with_rates(target.model, rates));
   return rates;
 }
 

@@ -1,4 +1,4 @@
-// A small model of a kernel's time, in cycles of one multiprocessor of 132, chooses tile and share.
+// A small model of a kernel's time, in cycles of one multiprocessor, chooses tile and share.
 #include "cuda/engines/convolutions/conv_config.h"
 
 #include <algorithm>
@@ -24,11 +24,9 @@ constexpr ConvTile kGradientTiles[] = {
     {64, 144, 384, 32, 48}, {64, 64, 256, 32, 32},  {32, 224, 256, 32, 112},
 };
 
-constexpr double kStart = 1500;                   // a launch
-constexpr double kLatency = 700;                  // a round of loads
-constexpr double kBytes = 40;                     // a cycle, from the second-level cache
+// Neighbouring patches overlap: of four loads from the second-level cache one ends in the first.
+constexpr double kNearer = 4.0 / 3;
 constexpr std::int64_t kSharedBytes = 99 * 1024;  // of a block: what every card since 8.0 has
-constexpr std::int64_t kSharedOfAll = 220 * 1024;
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
@@ -42,13 +40,14 @@ std::int64_t patch_units(const ConvShape& s, const ConvConfig& c) {
 }
 
 /// Cycles of one block: what it keeps a multiprocessor busy with, and what it waits for.
-struct Work {
+struct BlockWork {
+  const CardModel& card;
   double busy = 0, waits = 0;
 
   /// `units` of shared memory filled, each from `elements` loads of one number.
   void stage(double units, double elements, double threads) {
-    busy += units / 32 * (elements * 3 + 25) / 4 * 1.2 + units * elements * 4 / kBytes / 2;
-    waits += kLatency * std::ceil(units / threads / 4);
+    busy += units / 32 * (elements * 3 + 25) / 4 * 1.2 + units * elements * 4 / bytes_a_cycle() / 2;
+    waits += card.latency * std::ceil(units / threads / 4);
   }
   /// Slices of k of all warps.
   void multiply(double slices, const ConvTile& t) {
@@ -59,18 +58,21 @@ struct Work {
     waits += slices / groups_of(t) * 60;
   }
   void finish(double items, double bytes, double threads) {
-    busy += items / 32 * 40 / 4 + bytes / kBytes;
-    waits += kLatency * std::ceil(items / threads / 4) + kLatency / 2;
+    busy += items / 32 * 40 / 4 + bytes / bytes_a_cycle();
+    waits += card.latency * std::ceil(items / threads / 4) + card.latency / 2;
   }
+  double bytes_a_cycle() const { return card.cache * kNearer; }
   double of_all(double blocks, double resident) const {
-    const double share = std::max(1.0, blocks / kModelMultiprocessors);
-    return kStart + std::max(share * busy + waits, std::ceil(share / resident) * (waits + busy));
+    const double share = std::max(1.0, blocks / card.multiprocessors);
+    return card.launch_cycles() +
+           std::max(share * busy + waits, std::ceil(share / resident) * (waits + busy));
   }
 };
 
-double resident_blocks(const ConvConfig& c) {
+double resident_blocks(const CardModel& card, const ConvConfig& c) {
   return real(std::max<std::int64_t>(
-      1, std::min<std::int64_t>({kSharedOfAll / (c.shared_bytes + 1024), 512 / c.tile.threads})));
+      1,
+      std::min<std::int64_t>({card.shared_bytes / (c.shared_bytes + 1024), 512 / c.tile.threads})));
 }
 
 // ---- Convolutions ------------------------------------------------------------------------------
@@ -84,10 +86,10 @@ bool fits(const ConvShape& s, ConvConfig& c) {
   return c.shared_bytes <= kSharedBytes;
 }
 
-double cycles(const ConvShape& s, const ConvConfig& c) {
+double cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
   const double chunks = real(divide_up(s.unit_groups(), c.chunk)), units = real(c.chunk * s.taps());
   const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
-  Work work;
+  BlockWork work{card};
   work.stage(c.tile.m * units, elements, c.tile.threads);
   work.stage(real(patch_units(s, c) * c.chunk), elements, c.tile.threads);
   work.multiply(std::ceil(units / 2), c.tile);
@@ -98,20 +100,22 @@ double cycles(const ConvShape& s, const ConvConfig& c) {
   const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
                              divide_up(s.columns.result, c.columns) *
                              divide_up(power_above(s.images), c.images) * s.groups);
-  return work.of_all(blocks, resident_blocks(c));
+  return work.of_all(blocks, resident_blocks(card, c));
 }
 
-void consider(const ConvShape& s, ConvConfig c, std::vector<ConvConfig>& all) {
+void consider(const CardModel& card, const ConvShape& s, ConvConfig c,
+              std::vector<ConvConfig>& all) {
   for (c.chunk = s.unit_groups(); !fits(s, c); c.chunk = divide_up(c.chunk, 2))
     if (c.chunk == 1) return;
   const std::int64_t pixels = s.rows.result * s.columns.result;
   const bool whole_rows = c.columns == s.columns.result;
   c.store_vector = whole_rows && pixels % 4 == 0 && c.rows * c.columns % 4 == 0 ? 4 : 1;
-  c.cycles = cycles(s, c);
+  c.cycles = cycles(card, s, c);
   all.push_back(c);
 }
 
-std::vector<ConvConfig> patch_configs(const ConvShape& s, const ConvTile& tile) {
+std::vector<ConvConfig> patch_configs(const CardModel& card, const ConvShape& s,
+                                      const ConvTile& tile) {
   std::vector<ConvConfig> all;
   ConvConfig c;
   c.tile = tile;
@@ -120,7 +124,7 @@ std::vector<ConvConfig> patch_configs(const ConvShape& s, const ConvTile& tile) 
     const bool whole = c.rows == s.rows.result && c.columns == s.columns.result;
     const std::int64_t most =
         whole ? std::min(power_above(s.images), tile.n / (c.rows * c.columns)) : 1;
-    for (c.images = 1; c.images <= most; ++c.images) consider(s, c, all);
+    for (c.images = 1; c.images <= most; ++c.images) consider(card, s, c, all);
   }
   return all;
 }
@@ -140,11 +144,11 @@ bool gradient_fits(const ConvShape& s, ConvConfig& c) {
   return c.shared_bytes <= kSharedBytes;
 }
 
-double gradient_cycles(const ConvShape& s, const ConvConfig& c) {
+double gradient_cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
   const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
   const double pixels = real(staged_pixels(s, c)),
                turns = std::ceil(real(c.cells) / real(c.images));
-  Work work;
+  BlockWork work{card};
   work.stage(real(patch_units(s, c) * c.chunk), elements, c.tile.threads);
   work.stage(c.tile.m * pixels / 4, c.aligned == 1 ? 6 : 1.5, c.tile.threads);
   work.multiply(pixels / (2 * s.vector), c.tile);
@@ -157,8 +161,9 @@ double gradient_cycles(const ConvShape& s, const ConvConfig& c) {
   const double tiles =
       real(divide_up(s.filters, c.tile.m) * divide_up(s.unit_groups(), c.chunk) * s.groups);
   const double sums = real(s.filters * s.groups * s.channels * s.rows.taps * s.columns.taps);
-  const double adding = kStart + 2 * kLatency + splits * sums * 4 / kBytes / kModelMultiprocessors;
-  return work.of_all(tiles * splits, resident_blocks(c)) + adding;
+  const double adding = card.launch_cycles() + 2 * card.latency +
+                        splits * sums * 4 / work.bytes_a_cycle() / card.multiprocessors;
+  return work.of_all(tiles * splits, resident_blocks(card, c)) + adding;
 }
 
 int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
@@ -173,7 +178,8 @@ int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
   return 1;
 }
 
-std::vector<ConvConfig> gradient_configs(const ConvShape& s, const ConvTile& tile) {
+std::vector<ConvConfig> gradient_configs(const CardModel& card, const ConvShape& s,
+                                         const ConvTile& tile) {
   std::vector<ConvConfig> all;
   ConvConfig c;
   c.tile = tile;
@@ -187,7 +193,7 @@ std::vector<ConvConfig> gradient_configs(const ConvShape& s, const ConvTile& til
     for (c.cells = 1; c.cells <= power_above(s.images) * bands; c.cells *= 2)
       for (c.images = 1; c.images <= std::min<std::int64_t>(c.cells, 32); c.images *= 2) {
         if (!gradient_fits(s, c)) break;
-        c.cycles = gradient_cycles(s, c);
+        c.cycles = gradient_cycles(card, s, c);
         all.push_back(c);
       }
   }
@@ -207,11 +213,13 @@ std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config) {
   return units | 1;
 }
 
-std::vector<ConvConfig> conv_configs(const ConvShape& shape, std::size_t per_tile) {
+std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& shape,
+                                     std::size_t per_tile) {
   const auto sooner = [](const ConvConfig& a, const ConvConfig& b) { return a.cycles < b.cycles; };
   std::vector<ConvConfig> all;
   for (const ConvTile& tile : conv_tiles(shape.filter_gradient)) {
-    auto some = shape.filter_gradient ? gradient_configs(shape, tile) : patch_configs(shape, tile);
+    auto some = shape.filter_gradient ? gradient_configs(card, shape, tile)
+                                      : patch_configs(card, shape, tile);
     std::stable_sort(some.begin(), some.end(), sooner);
     some.resize(std::min(some.size(), per_tile));
     all.insert(all.end(), some.begin(), some.end());

@@ -1,6 +1,6 @@
 // Which part of the work a block of the convolution kernels has: tile, pixels, how many cells are
-// summed before partial results are added. By sizes alone, the number of images rounded up to a
-// power of two, so that another batch size rarely needs another text.
+// summed before partial results are added. By sizes and the card's model; the number of images is
+// rounded up to a power of two, so that another batch size rarely needs another text.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct ConvConfig {
 std::span<const ConvTile> conv_tiles(bool filter_gradient);
 
 /// The best by the model, best first: at most `per_tile` of each tile. Empty when none fits.
-std::vector<ConvConfig> conv_configs(const ConvShape& shape, std::size_t per_tile);
+std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& shape,
+                                     std::size_t per_tile);
 /// "32x128-256 1x11x11 4": tile and threads, images x rows x columns, groups of units; "/2": cells.
 std::string config_name(const ConvConfig& config);
 

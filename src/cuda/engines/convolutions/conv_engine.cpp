@@ -254,11 +254,12 @@ class GradientKernel final : public ConvKernel {
 };
 
 /// Null, or why not.
-const char* conv_refusal(const Region& region, std::span<const Value> values) {
+const char* conv_refusal(const CardModel& card, const Region& region,
+                         std::span<const Value> values) {
   ConvShape shape;
   if (const char* why = conv_shape(region, values, shape)) return why;
   if (shape.flops() > kMostFlops) return "too large a convolution";
-  if (conv_configs(shape, 1).empty()) return "its patches do not fit on chip";
+  if (conv_configs(card, shape, 1).empty()) return "its patches do not fit on chip";
   if (shape.images * shape.rows.result > 65535 || shape.groups > 65535) return "too many pieces";
   return nullptr;
 }
@@ -271,7 +272,7 @@ class ConvEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
-    const char* reason = conv_refusal(region, values);
+    const char* reason = conv_refusal(target_.model, region, values);
     if (reason != nullptr && why != nullptr) *why = reason;
     return reason == nullptr;
   }
@@ -282,8 +283,9 @@ class ConvEngine final : public Engine {
     return region.contraction.op == Op::Conv2dWeightGrad;
   }
 
-  int preference(const Region& region) const override {
-    return region.kind == RegionKind::Contraction && region.contraction.op != Op::Matmul ? 1 : 0;
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    const std::vector<ConvConfig> configs = configs_of(region, values, 1);
+    return configs.empty() ? 0 : target_.model.cycles_to_microseconds(configs.front().cycles);
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -312,12 +314,12 @@ class ConvEngine final : public Engine {
  private:
   static constexpr std::size_t kWorthTiming = 12, kAll = 1 << 20;
 
-  static std::vector<ConvConfig> configs_of(const Region& region, std::span<const Value> values,
-                                            std::size_t per_tile) {
+  std::vector<ConvConfig> configs_of(const Region& region, std::span<const Value> values,
+                                     std::size_t per_tile) const {
     ConvShape shape;
     if (const char* why = conv_shape(region, values, shape))
       throw InternalError(cat("conv: ", why));
-    return conv_configs(shape, per_tile);
+    return conv_configs(target_.model, shape, per_tile);
   }
 
   const Target target_;

@@ -75,7 +75,7 @@ class FillKernel final : public Kernel {
 
 class FillEngine final : public Engine {
  public:
-  explicit FillEngine(const Target&) {}
+  explicit FillEngine(const Target& target) : card_(target.model) {}
 
   const char* name() const override { return "fill"; }
 
@@ -87,12 +87,21 @@ class FillEngine final : public Engine {
     return reason == nullptr;
   }
 
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    FillPattern pattern;
+    fill_refusal(region, values, pattern);
+    return microseconds(card_, {.bytes = static_cast<double>(pattern.bytes)});
+  }
+
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
     FillPattern pattern;
     fill_refusal(region, values, pattern);
     return std::make_unique<FillKernel>(pattern, region.title);
   }
+
+ private:
+  const CardModel card_;
 };
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "cuda/engines/launch/tickets.h"
 #include "cuda/engines/maps/map_kernel.h"
 #include "cuda/engines/maps/print_sweep.h"
-#include "cuda/engines/model/model.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {
@@ -107,22 +106,22 @@ class MapEngine final : public Engine {
   double saves(std::span<const Region> parts, std::span<const Value> values,
                std::string* why) const override {
     const PhaseSizes sizes = sizes_of(parts, values, launch_words(target_));
-    double saved = (sizes.phases - 1) * kLaunchCycles;
-    if (sizes.by_all) saved -= kAgainCycles;
-    if (sizes.ends_last) saved -= kLastBlockCycles;
+    const CardModel& card = target_.model;
+    double saved = (sizes.phases - 1) * card.launch_us;
+    if (sizes.by_all) saved -= card.again_us;
+    if (sizes.ends_last) saved -= card.last_block_us;
     if (!sizes.wait_for_none) {
       *why = "in one launch blocks would have to wait for one another";
     } else if (!sizes.fits) {
       *why = "together they take more arguments than a launch";
     } else if (saved > 0) {
-      return saved / kCyclesAMicrosecond;
+      return saved;
     }
     return 0;
   }
   /// An element-wise map's, or of one that only reduces; there is no model for reductions whose
   /// results the elements need.
   double estimate(const Region& region, std::span<const Value> values) const override {
-    constexpr double kBytesACycle = 30 * 132;  // from the second-level cache
     const MapProgram& map = region.map;
     if (region.kind != RegionKind::Map) return 0;
     const bool reduces = map.has_rows || !map.reduces.empty();
@@ -131,10 +130,8 @@ class MapEngine final : public Engine {
     for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
       for (const ValueId id : *list)
         bytes += static_cast<double>(values[static_cast<std::size_t>(id)].bytes);
-    // What does not fit the cache beside other values comes from afar.
-    if (bytes > static_cast<double>(target_.l2_bytes)) bytes *= 2;
-    const double last = reduces ? kLastBlockCycles : 0;
-    return (kLaunchCycles + bytes / kBytesACycle + last) / kCyclesAMicrosecond;
+    return microseconds(target_.model, {.bytes = bytes}) +
+           (reduces ? target_.model.last_block_us : 0);
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {

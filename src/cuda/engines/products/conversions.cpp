@@ -12,6 +12,13 @@ std::string flat_entry(const char* name, const std::string& parameters, const st
              parameters, ") {\n", kAwaitKernels, "  ", call, ";\n}\n");
 }
 
+double conversion_microseconds(const CardModel& card, const MatrixRows& rows, std::size_t from,
+                               std::size_t to) {
+  const std::int64_t batch = rows.batch_stride == 0 ? 1 : rows.batch;
+  const auto elements = static_cast<double>(batch * rows.outer * rows.inner);
+  return microseconds(card, {.bytes = elements * static_cast<double>(from + to)});
+}
+
 RowCast::RowCast(const Target& target, const MatrixRows& rows, DType from, DType to)
     : result_(rows) {
   const std::int64_t groups = (rows.inner + kCastWidth - 1) / kCastWidth;

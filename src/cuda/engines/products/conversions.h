@@ -27,6 +27,10 @@ inline constexpr char kConversionHeader[] =
     "#include \"cuda/kernels/vendor.cuh\"\n\nusing namespace tenon::cuda;\n\n";
 std::string flat_entry(const char* name, const std::string& parameters, const std::string& call);
 
+/// What converting or turning such rows takes, from and to elements of so many bytes.
+double conversion_microseconds(const CardModel& card, const MatrixRows& rows, std::size_t from,
+                               std::size_t to);
+
 /// A conversion of rows to a 16-bit type, into rows whose pitch is a multiple of 8 elements.
 class RowCast {
  public:

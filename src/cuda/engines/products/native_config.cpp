@@ -1,5 +1,5 @@
-// A small model of a kernel's time, in cycles of one multiprocessor of 132, chooses among a few
-// tiles and numbers of splits.
+// A small model of a kernel's time, in cycles of one multiprocessor, chooses among a few tiles and
+// numbers of splits.
 #include "cuda/engines/products/native_config.h"
 
 #include <algorithm>
@@ -13,7 +13,6 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/maps/print_code.h"
-#include "cuda/engines/model/model.h"
 
 namespace tenon::cuda {
 
@@ -116,8 +115,9 @@ double prologue_work(const OperandForm& o) {
 class Model {
  public:
   /// The sizes of filters are as they are; what grows with the batch is rounded up.
-  Model(Op op, const ContractionForm& form, const GemmConfig& base)
-      : form_(form),
+  Model(const CardModel& card, Op op, const ContractionForm& form, const GemmConfig& base)
+      : card_(card),
+        form_(form),
         base_(base),
         m_(op == Op::Matmul ? power_above(form.problem.m) : form.problem.m),
         n_(op == Op::Conv2dWeightGrad || op == Op::Matmul ? form.problem.n
@@ -137,32 +137,30 @@ class Model {
     const std::int64_t steps = divide_up(divide_up(k_, config.splits), t.k);
     // Of a convolution half a block more than the even share: its pixels were rounded up, so how
     // the last wave fills is not known.
-    const double even = static_cast<double>(tiles(t) * config.splits) / kModelMultiprocessors;
+    const double even = static_cast<double>(tiles(t) * config.splits) / card_.multiprocessors;
     const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
     // Blocks that a multiprocessor runs at a time fill one another's waiting.
-    const int room =
-        std::min(kSharedBytes / config.shared_bytes, (t.m * t.n >= 8192 ? 512 : 1024) / t.threads);
+    const int room = std::min(static_cast<int>(card_.shared_bytes) / config.shared_bytes,
+                              (t.m * t.n >= 8192 ? 512 : 1024) / t.threads);
     const double resident = std::min(std::max(1.0, static_cast<double>(room)), share);
     const double waves = exact_ ? std::ceil(share / resident) : share / resident;
     const double slots = instructions(t), warps = t.threads / 32.0;
-    const double step =
-        std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
-                  resident * bytes(t) / kBytes, slots * kAlone, kLatency / (t.stages - 1)});
+    const double step = std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
+                                  resident * bytes(t) / card_.cache, slots * kAlone,
+                                  card_.latency / (t.stages - 1)});
     const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
-    double out = std::ceil(results / 4) * kLatency + resident * warps / 4 * results * 30;
-    double total = kStart + waves * (static_cast<double>(steps) * step + kLatency + out);
+    double out = std::ceil(results / 4) * card_.latency + resident * warps / 4 * results * 30;
+    double total =
+        card_.launch_cycles() + waves * (static_cast<double>(steps) * step + card_.latency + out);
     if (config.splits > 1) {
       const double partials = 8.0 * static_cast<double>(m_ * n_ * batch_) * config.splits;
-      total += 4 * kLatency + std::ceil(results / 4) * config.splits / 10.0 * kLatency +
-               partials / kBytes / kModelMultiprocessors;
+      total += 4 * card_.latency + std::ceil(results / 4) * config.splits / 10.0 * card_.latency +
+               partials / card_.cache / card_.multiprocessors;
     }
     return total;
   }
 
  private:
-  static constexpr int kSharedBytes = 220 * 1024;
-  static constexpr double kStart = kLaunchCycles, kLatency = 700;  // a launch; a load from far
-  static constexpr double kBytes = 30;               // a cycle, from the second-level cache
   static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
 
   /// Instructions of a thread for one stage, the tensor cores' aside.
@@ -193,7 +191,8 @@ class Model {
   /// Cycles of the tensor cores of a multiprocessor.
   double tensor(const GemmTile& t) const {
     if (base_.math == GemmMath::Fp32) return 0;
-    return static_cast<double>(t.m) * t.n * t.k / (base_.math == GemmMath::Tf32 ? 700 : 1400);
+    const double rate = base_.math == GemmMath::Tf32 ? card_.tf32 : card_.half;
+    return static_cast<double>(t.m) * t.n * t.k / (rate * card_.mma_share);
   }
   static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
     const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
@@ -206,6 +205,7 @@ class Model {
     return copies * instructions + apart;
   }
 
+  const CardModel& card_;
   const ContractionForm& form_;
   const GemmConfig& base_;
   const std::int64_t m_, n_, k_, batch_;
@@ -239,14 +239,15 @@ std::int64_t power_above(std::int64_t x) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
 }
 
-double expected_microseconds(const Contraction& c, const ContractionForm& form) {
-  const GemmConfig config = choose_config(c, form);
-  return Model(c.op, form, config).cycles(config) / kCyclesAMicrosecond;
+double expected_microseconds(const CardModel& card, const Contraction& c,
+                             const ContractionForm& form) {
+  const GemmConfig config = choose_config(card, c, form);
+  return card.cycles_to_microseconds(Model(card, c.op, form, config).cycles(config));
 }
 
-GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {
+GemmConfig choose_config(const CardModel& card, const Contraction& c, const ContractionForm& form) {
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
-  const Model model(c.op, form, base);
+  const Model model(card, c.op, form, base);
   double best = std::numeric_limits<double>::infinity();
   const GemmTile* tile = nullptr;
   int splits = 1;
@@ -262,10 +263,11 @@ GemmConfig choose_config(const Contraction& c, const ContractionForm& form) {
   return config_with(c, form, *tile, splits);
 }
 
-std::vector<GemmConfig> promising_configs(const Contraction& c, const ContractionForm& form) {
+std::vector<GemmConfig> promising_configs(const CardModel& card, const Contraction& c,
+                                          const ContractionForm& form) {
   constexpr std::size_t kTiles = 6;
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
-  const Model model(c.op, form, base);
+  const Model model(card, c.op, form, base);
   using Estimate = std::pair<double, GemmConfig>;
   const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
   std::vector<std::vector<Estimate>> tiles;  // of each the best number of splits and its neighbours

@@ -1,6 +1,6 @@
 // Which tile, how many blocks: the choice that a contraction's text and grid depend on. By sizes
-// alone, those that grow with the batch rounded up to powers of two, so that results do not depend
-// on the card and another batch size rarely needs another text.
+// and the card's model; sizes that grow with the batch are rounded up to powers of two, so that
+// another batch size rarely needs another text.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda/engines/products/form.h"
+#include "device/card_model.h"
 
 namespace tenon::cuda {
 
@@ -29,12 +30,14 @@ struct GemmConfig {
 };
 
 /// What the model that chooses expects of its choice.
-double expected_microseconds(const Contraction& c, const ContractionForm& form);
-GemmConfig choose_config(const Contraction& c, const ContractionForm& form);
+double expected_microseconds(const CardModel& card, const Contraction& c,
+                             const ContractionForm& form);
+GemmConfig choose_config(const CardModel& card, const Contraction& c, const ContractionForm& form);
 
 /// What is worth timing, the most promising first: the best tiles by the model, each with the
 /// numbers of splits around the best.
-std::vector<GemmConfig> promising_configs(const Contraction& c, const ContractionForm& form);
+std::vector<GemmConfig> promising_configs(const CardModel& card, const Contraction& c,
+                                          const ContractionForm& form);
 /// "64x64x32-256/4": m, n, k, threads, splits.
 std::string config_name(const GemmConfig& config);
 /// The configuration of that name. Throws NotSupported when there is none.
@@ -46,9 +49,6 @@ std::span<const GemmTile> gemm_tiles(GemmMath math);
 GemmConfig config_with(const Contraction& c, const ContractionForm& form, const GemmTile& tile,
                        int splits);
 
-/// Multiprocessors of the model by which tiles are chosen, not of the card: choices must not depend
-/// on it.
-constexpr int kModelMultiprocessors = 132;
 /// The least power of two that is not below x.
 std::int64_t power_above(std::int64_t x);
 

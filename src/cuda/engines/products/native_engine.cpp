@@ -204,7 +204,9 @@ class ContractionEngine final : public Engine {
   double estimate(const Region& region, std::span<const Value> values) const override {
     if (region.contraction.out_shape.numel() == 0) return 0;
     const ContractionForm form = contraction_form(region, values);
-    return is_tiled(region.contraction, form) ? expected_microseconds(region.contraction, form) : 0;
+    return is_tiled(region.contraction, form)
+               ? expected_microseconds(target_.model, region.contraction, form)
+               : 0;
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -219,7 +221,7 @@ class ContractionEngine final : public Engine {
     if (c.out_shape.numel() == 0) return names;
     const ContractionForm form = contraction_form(region, values);
     if (!is_tiled(c, form)) return names;
-    for (const GemmConfig& config : promising_configs(c, form))
+    for (const GemmConfig& config : promising_configs(target_.model, c, form))
       names.push_back(config_name(config));
     return names;
   }
@@ -232,8 +234,8 @@ class ContractionEngine final : public Engine {
     const Parts parts = print_parts(region, form, values, target_);
     if (configuration == kReferenceConfiguration || !is_tiled(c, form))
       return std::make_unique<PlainKernel>(region, form, parts, target_);
-    const GemmConfig config =
-        configuration.empty() ? choose_config(c, form) : config_named(c, form, configuration);
+    const GemmConfig config = configuration.empty() ? choose_config(target_.model, c, form)
+                                                    : config_named(c, form, configuration);
     return std::make_unique<TiledKernel>(region, form, parts, target_, config);
   }
 

@@ -14,7 +14,6 @@
 #include "cuda/engines/launch/tickets.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_map.h"
-#include "cuda/engines/model/model.h"
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
@@ -55,11 +54,12 @@ bool is_possible(const SimtSizes& s, const Config& config) {
                                 tiles_of(s, *config.tile) <= kSimtTickets / 4);
 }
 
-/// Cycles, fitted to an H200.
-double cycles(const SimtSizes& s, const Config& config) {
-  constexpr double kMultiplyAdds = 100, kBytes = 7;  // a cycle of a multiprocessor
+/// Cycles of a multiprocessor. Ratios as fitted to an H200: of its multiply-adds, and of what loads
+/// from the cache reach, which partial results wait for.
+double cycles(const CardModel& card, const SimtSizes& s, const Config& config) {
+  const double multiply_adds = card.fp32 * 100 / 128, bytes_a_cycle = card.cache * 7 / 30;
   const Tile& t = *config.tile;
-  const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, kModelMultiprocessors);
+  const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, card.multiprocessors);
   const std::int64_t warps = std::min<std::int64_t>(blocks, t.residents) * t.threads() / 32;
   double work = static_cast<double>(blocks * divide_up(s.k, config.splits) * t.m * t.n);
   if (warps < 16) work *= 1.06;  // they do not hide what the others wait for
@@ -67,16 +67,16 @@ double cycles(const SimtSizes& s, const Config& config) {
   if (t.n == 64) work *= 1.01;
   const double partials =
       config.splits == 1 ? 0 : static_cast<double>(s.m * s.n * 8 * config.splits);
-  return work / kMultiplyAdds + partials / kBytes / kModelMultiprocessors;
+  return work / multiply_adds + partials / bytes_a_cycle / card.multiprocessors;
 }
 
-std::vector<Config> configs(const SimtSizes& s) {
+std::vector<Config> configs(const CardModel& card, const SimtSizes& s) {
   constexpr std::size_t kMost = 8;
   std::vector<std::pair<double, Config>> all;
   for (const Tile& tile : kTiles)
     for (int splits = 1; splits <= kMostSplits; ++splits)
       if (const Config config{&tile, splits}; is_possible(s, config))
-        all.emplace_back(cycles(s, config), config);
+        all.emplace_back(cycles(card, s, config), config);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   if (all.size() > kMost) all.resize(kMost);
@@ -263,22 +263,14 @@ class SimtEngine final : public Engine {
     return true;
   }
 
-  // Measured on an H200 where A lies across k: as fast as cuBLASLt's own loop, and no pass of its
-  // own for the epilogue. Where A is turned first, the tuner decides.
-  int preference(const Region& region) const override {
-    MatrixShape shape;
-    return region.kind == RegionKind::Contraction && region.contraction.op == Op::Matmul &&
-                   region.contraction.has_epilogue &&
-                   matrix_shape(region.contraction, shape, nullptr) && !shape.a.plain
-               ? 2
-               : 0;
-  }
-
   double estimate(const Region& region, std::span<const Value> values) const override {
     MatrixShape shape;
     if (refusal(region, values, shape, nullptr) != nullptr) return 0;
     const SimtSizes sizes = sizes_of(shape);
-    return cycles(sizes, configs(sizes).front()) / kCyclesAMicrosecond;
+    const CardModel& card = target_.model;
+    const double product = cycles(card, sizes, configs(card, sizes).front());
+    return card.cycles_to_microseconds(card.launch_cycles() + product) +
+           (shape.a.plain ? conversion_microseconds(card, shape.a.rows, 4, 4) : 0);
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -290,7 +282,7 @@ class SimtEngine final : public Engine {
                                           std::span<const Value> values) const override {
     MatrixShape shape;
     if (refusal(region, values, shape, nullptr) != nullptr) return {};
-    return simt_configurations(sizes_of(shape));
+    return simt_configurations(target_.model, sizes_of(shape));
   }
 
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
@@ -304,9 +296,9 @@ class SimtEngine final : public Engine {
 
 }  // namespace
 
-std::vector<std::string> simt_configurations(const SimtSizes& sizes) {
+std::vector<std::string> simt_configurations(const CardModel& card, const SimtSizes& sizes) {
   std::vector<std::string> names;
-  for (const Config& config : configs(sizes)) names.push_back(name_of(config));
+  for (const Config& config : configs(card, sizes)) names.push_back(name_of(config));
   return names;
 }
 
@@ -316,9 +308,10 @@ std::unique_ptr<Kernel> prepare_simt(const Region& region, std::span<const Value
   std::string why;
   if (const char* reason = refusal(region, values, shape, &why))
     throw InternalError(cat("simt: ", reason[0] != '\0' ? reason : why.c_str()));
-  return std::make_unique<SimtKernel>(
-      target, region, values, shape,
-      configuration.empty() ? configs(sizes_of(shape)).front() : config_named(configuration));
+  return std::make_unique<SimtKernel>(target, region, values, shape,
+                                      configuration.empty()
+                                          ? configs(target.model, sizes_of(shape)).front()
+                                          : config_named(configuration));
 }
 
 const Engine& simt_engine(const Target& target) { return per_target<SimtEngine>(target); }

@@ -24,7 +24,7 @@ struct SimtSizes {
 
 /// The configurations, the most promising first: "128x128/2" is the tile and the number of blocks
 /// that share its k.
-std::vector<std::string> simt_configurations(const SimtSizes& sizes);
+std::vector<std::string> simt_configurations(const CardModel& card, const SimtSizes& sizes);
 
 /// The kernel of a product that the engine could claim but for its size, in the configuration of
 /// that name ("": the first one).

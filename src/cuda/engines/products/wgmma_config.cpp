@@ -1,5 +1,4 @@
-// Rules fitted to what an H200 measured. They depend on sizes only, never on the card at hand, so
-// that the bits of a result do not either.
+// Rules fitted to what an H200 measured, in shares of a card's multiprocessors.
 #include "cuda/engines/products/wgmma_config.h"
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "cuda/engines/model/model.h"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
 
 namespace tenon::cuda {
@@ -21,10 +19,14 @@ bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
          config.splits <= wgmma_steps(s);
 }
 
+/// Multiprocessors of the card for which these numbers of tiles were found.
+constexpr int kFitted = CardModel().multiprocessors;
+
 /// As many as have room side by side: clusters lie in one group of multiprocessors, and the groups
 /// are not all equal, so that of 132 multiprocessors 30 clusters of four or 15 of eight are found.
-int splits_for(const WgmmaSizes& s, const WgmmaConfig& config) {
-  const std::int64_t tiles = wgmma_tiles(s, config), steps = wgmma_steps(s);
+int splits_for(const CardModel& card, const WgmmaSizes& s, const WgmmaConfig& config) {
+  const std::int64_t steps = wgmma_steps(s);
+  const std::int64_t tiles = divide_up(wgmma_tiles(s, config) * kFitted, card.multiprocessors);
   const int room = tiles <= 12 ? 8 : tiles <= 28 ? 4 : tiles <= 66 ? 2 : 1;
   int splits = 1;
   while (splits < room && steps >= 8 * splits) splits *= 2;
@@ -51,27 +53,26 @@ int wgmma_stages(const WgmmaConfig& config, bool turns) {
   return turns ? 6 : 8;
 }
 
-double wgmma_microseconds(const WgmmaSizes& s) {
-  constexpr double kBytes = 3.5e6;  // a microsecond
-  const double flops_a_microsecond = s.item == 2 ? 650e6 : 320e6;
+double wgmma_microseconds(const CardModel& card, const WgmmaSizes& s) {
+  constexpr double kShare = 0.65;  // of the tensor cores' rate
   const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n),
              k = static_cast<double>(s.k);
-  const double arithmetic = 2 * m * n * k / flops_a_microsecond,
-               memory = (m * n * 4 + (m + n) * k * s.item) / kBytes;
-  return std::max(arithmetic, memory) + kLaunchCycles / kCyclesAMicrosecond;
+  return microseconds(card, {.bytes = m * n * 4 + (m + n) * k * s.item,
+                             .multiply_adds = m * n * k,
+                             .rate = kShare * (s.item == 2 ? card.half : card.tf32)});
 }
 
-WgmmaConfig choose_wgmma(const WgmmaSizes& sizes) {
+WgmmaConfig choose_wgmma(const CardModel& card, const WgmmaSizes& sizes) {
   const WgmmaSizes s = wgmma_class(sizes);
   WgmmaConfig config;
   config.rows = s.m <= 64 ? 64 : 128;
-  config.splits = splits_for(s, config);
+  config.splits = splits_for(card, s, config);
   config.cluster = s.m > 128 && config.splits == 1 ? 2 : 1;
   return config;
 }
 
-std::vector<WgmmaConfig> wgmma_configs(const WgmmaSizes& s) {
-  const WgmmaConfig chosen = choose_wgmma(s);
+std::vector<WgmmaConfig> wgmma_configs(const CardModel& card, const WgmmaSizes& s) {
+  const WgmmaConfig chosen = choose_wgmma(card, s);
   std::vector<WgmmaConfig> all = {chosen};
   const auto add = [&](WgmmaConfig other) {
     if (is_possible(s, other) && std::find(all.begin(), all.end(), other) == all.end())
@@ -97,14 +98,15 @@ WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name)
   throw NotSupported(cat("wgmma has no configuration '", name, "' for this product"));
 }
 
-bool wgmma_is_worth(const WgmmaSizes& s) {
+bool wgmma_is_worth(const CardModel& card, const WgmmaSizes& s) {
   const std::int64_t work = s.m * s.n * s.k;
   if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= 256 && work >= std::int64_t{1} << 27)
     return true;
   // Operands turned cost as much as a sweep over the result that cuBLASLt needs.
   if (s.casts && s.item == 4 && (s.m + s.n) * s.k > 2 * s.m * s.n) return false;
   const std::int64_t tiles = divide_up(s.m, 128) * divide_up(s.n, kWgmmaColumns);
-  return std::min({s.m, s.n, s.k}) >= 256 && tiles >= 48 && work >= std::int64_t{1} << 30;
+  return std::min({s.m, s.n, s.k}) >= 256 && tiles * kFitted >= 48 * card.multiprocessors &&
+         work >= std::int64_t{1} << 30;
 }
 
 }  // namespace tenon::cuda

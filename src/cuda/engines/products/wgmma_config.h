@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "device/card_model.h"
+
 namespace tenon::cuda {
 
 struct WgmmaSizes {
@@ -22,10 +24,10 @@ struct WgmmaConfig {
   bool operator==(const WgmmaConfig&) const = default;
 };
 
-WgmmaConfig choose_wgmma(const WgmmaSizes& sizes);
+WgmmaConfig choose_wgmma(const CardModel& card, const WgmmaSizes& sizes);
 
 /// What is worth timing, the choice first.
-std::vector<WgmmaConfig> wgmma_configs(const WgmmaSizes& sizes);
+std::vector<WgmmaConfig> wgmma_configs(const CardModel& card, const WgmmaSizes& sizes);
 /// "128-2/1": rows, cluster, splits.
 std::string wgmma_config_name(const WgmmaConfig& config);
 /// Throws NotSupported when that is no configuration, or none for these sizes.
@@ -40,10 +42,10 @@ int wgmma_stages(const WgmmaConfig& config, bool turns);
 
 /// Whether the engine gains over smaller tiles and other instructions: enough work to fill a card,
 /// or a large matrix to stream.
-bool wgmma_is_worth(const WgmmaSizes& sizes);
+bool wgmma_is_worth(const CardModel& card, const WgmmaSizes& sizes);
 
-/// What an H200 needs for it, roughly: arithmetic or memory, and a launch.
-double wgmma_microseconds(const WgmmaSizes& sizes);
+/// What it takes, roughly: arithmetic or memory, and a launch.
+double wgmma_microseconds(const CardModel& card, const WgmmaSizes& sizes);
 
 /// Sizes as the choices see them: what grows with the batch is rounded up to a power of two, so
 /// that an incomplete batch takes the kernel that is there.

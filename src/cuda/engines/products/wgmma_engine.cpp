@@ -247,7 +247,7 @@ class WgmmaEngine final : public Engine {
     MatrixShape shape;
     const char* reason = refusal(target_, region, values, shape, why);
     if (reason == nullptr &&
-        !wgmma_is_worth(wgmma_class(sizes_of(region.contraction, values, shape))))
+        !wgmma_is_worth(target_.model, wgmma_class(sizes_of(region.contraction, values, shape))))
       reason = "too small a product";
     if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
     return reason == nullptr;
@@ -262,17 +262,12 @@ class WgmmaEngine final : public Engine {
     return true;
   }
 
-  // Measured on an H200: cuBLASLt's own loop is up to a fifth faster, less than what a pass of its
-  // own over the product costs; so this one is for epilogues that cuBLASLt does not fuse.
-  int preference(const Region& region) const override {
-    return region.kind == RegionKind::Contraction && region.contraction.has_epilogue ? 2 : 0;
-  }
-
   double estimate(const Region& region, std::span<const Value> values) const override {
     MatrixShape shape;
     if (refusal(target_, region, values, shape, nullptr) != nullptr) return 0;
     // By class: an incomplete batch is planned as a whole one is.
-    return wgmma_microseconds(wgmma_class(sizes_of(region.contraction, values, shape)));
+    return wgmma_microseconds(target_.model,
+                              wgmma_class(sizes_of(region.contraction, values, shape)));
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -285,7 +280,8 @@ class WgmmaEngine final : public Engine {
     MatrixShape shape;
     std::vector<std::string> names;
     if (refusal(target_, region, values, shape, nullptr) == nullptr)
-      for (const WgmmaConfig& config : wgmma_configs(sizes_of(region.contraction, values, shape)))
+      for (const WgmmaConfig& config :
+           wgmma_configs(target_.model, sizes_of(region.contraction, values, shape)))
         names.push_back(wgmma_config_name(config));
     return names;
   }
@@ -308,9 +304,10 @@ std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Valu
   if (const char* reason = refusal(target, region, values, shape, &why))
     throw InternalError(cat("wgmma: ", reason[0] != '\0' ? reason : why.c_str()));
   const WgmmaSizes sizes = sizes_of(region.contraction, values, shape);
-  return std::make_unique<WgmmaKernel>(
-      target, region, values, shape,
-      configuration.empty() ? choose_wgmma(sizes) : wgmma_config_named(sizes, configuration));
+  return std::make_unique<WgmmaKernel>(target, region, values, shape,
+                                       configuration.empty()
+                                           ? choose_wgmma(target.model, sizes)
+                                           : wgmma_config_named(sizes, configuration));
 }
 
 bool has_tensor_maps() { return loaded_driver().table.cuTensorMapEncodeTiled != nullptr; }

@@ -15,6 +15,7 @@
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
+#include "cuda/engines/products/native_config.h"
 #include "cuda/engines/vendor/cublaslt_api.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 
@@ -42,6 +43,33 @@ std::uint32_t alignment_of(const MatrixRows& rows, DType dtype) {
   const auto item = static_cast<std::int64_t>(item_size(dtype));
   std::int64_t bits = 16 | rows.offset * item;
   return static_cast<std::uint32_t>(bits & -bits);
+}
+
+/// What a product takes, by tiles and splits such as its heuristics choose. The share of a card's
+/// rate was fitted to what an H200 measured (cuda/tuned).
+double product_microseconds(const CardModel& card, MatrixShape shape, const Contraction& c) {
+  constexpr std::int64_t kTile = 64, kShortestSplit = 256;
+  constexpr double kShare = 0.7;
+  constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
+  const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  // By class: an incomplete batch is planned as a whole one is.
+  shape.m = power_above(shape.m), shape.k = power_above(shape.k);
+  const double rate = kShare * card.rate(c.compute, c.tf32);
+  const double tiles = real(divide_up(shape.m, kTile) * divide_up(shape.n, kTile) * shape.batch);
+  double best = 0;
+  for (std::int64_t splits = 1; splits == 1 || shape.k / splits >= kShortestSplit; splits *= 2) {
+    const double waves = std::max(1.0, tiles * real(splits) / card.multiprocessors);
+    double cycles = waves * kTile * kTile * real(divide_up(shape.k, splits)) / rate;
+    if (splits > 1)  // partial results, added by a launch of their own
+      cycles += card.launch_cycles() + 8 * real(shape.m * shape.n * shape.batch * splits) /
+                                           (card.cache * card.multiprocessors);
+    if (splits == 1 || cycles < best) best = cycles;
+  }
+  const double bytes = real(shape.batch * (shape.m * shape.n + (shape.m + shape.n) * shape.k)) *
+                       static_cast<double>(item_size(c.compute));
+  return std::max(card.cycles_to_microseconds(best + card.launch_cycles()),
+                  microseconds(card, {.bytes = bytes})) +
+         card.cycles_to_microseconds(kRounds * card.latency);
 }
 
 /// One call of the library, described and decided once.
@@ -193,6 +221,26 @@ class LtKernel final : public Kernel {
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
   }
 
+  /// What one takes, with its conversions and a pass of its own for what is not fused.
+  static double microseconds(const CardModel& card, const Region& region,
+                             std::span<const Value> values, const MatrixShape& shape) {
+    const Contraction& c = region.contraction;
+    double us = product_microseconds(card, shape, c);
+    double others = 0;  // bytes that are neither operands nor the product
+    for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
+      for (const ValueId id : *list)
+        if (id != c.a.value && id != c.b.value) others += static_cast<double>(values[at(id)].bytes);
+    if (c.has_epilogue && !fused(region, values))
+      us += tenon::microseconds(
+          card,
+          {.bytes = others + static_cast<double>(c.out_shape.numel() *
+                                                 static_cast<std::int64_t>(item_size(c.dtype)))});
+    for (const auto& [view, operand] : {std::pair(&c.a, &shape.a), std::pair(&c.b, &shape.b)})
+      if (const DType from = values[at(view->value)].dtype; from != c.compute)
+        us += conversion_microseconds(card, operand->rows, item_size(from), item_size(c.compute));
+    return us;
+  }
+
   void run(const Binding& binding) const override {
     std::byte* place = aligned_workspace(binding.workspace);
     const std::byte* a = operand(binding, c_.a, offset_a_, cast_a_, place);
@@ -274,14 +322,10 @@ class LtEngine final : public Engine {
     return matrix_shape(region.contraction, shape, why);
   }
 
-  // Measured on an H200: below these sizes launches and epilogues of its own cost more than its
-  // faster inner loop gains.
-  int preference(const Region& region) const override {
+  double estimate(const Region& region, std::span<const Value> values) const override {
     MatrixShape shape;
-    if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul ||
-        !matrix_shape(region.contraction, shape, nullptr))
-      return 0;
-    return std::min({shape.m, shape.n, shape.k}) >= 256 ? 1 : -1;
+    if (!matrix_shape(region.contraction, shape, nullptr)) return 0;
+    return LtKernel::microseconds(target_.model, region, values, shape);
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

@@ -1,0 +1,130 @@
+// The model of a card: what is known by name, what is kept of a measurement, and that the engines'
+// estimates order them as they were measured on an H200.
+#include <doctest/doctest.h>
+
+#include <tenon/grad.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/optim.h>
+
+#include <set>
+#include <string>
+
+#include "cuda/device/card_models.h"
+#include "null/planning.h"
+#include "plan/tune.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+TEST_CASE("card model: named cards have the rates of their data sheets") {
+  struct Sheet {
+    const char* name;
+    double fp32, tf32, half, memory;  // FLOP/s, bytes/s
+  };
+  for (const Sheet& s : {Sheet{"NVIDIA H200", 67e12, 494e12, 989e12, 4.8e12},
+                         {"NVIDIA H100 80GB HBM3", 67e12, 494e12, 989e12, 3.35e12},
+                         {"NVIDIA A100-SXM4-80GB", 19.5e12, 156e12, 312e12, 2.04e12},
+                         {"NVIDIA GeForce RTX 4090", 82.6e12, 82.6e12, 165e12, 1.01e12},
+                         {"NVIDIA L40", 90.5e12, 90.5e12, 181e12, .864e12},
+                         {"NVIDIA L40S", 91.6e12, 183e12, 366e12, .864e12}}) {
+    CAPTURE(std::string(s.name));
+    const auto card = cuda::named_card(s.name);
+    REQUIRE(card);
+    const double flops = 2 * card->multiprocessors * card->clock;
+    CHECK(flops * card->fp32 == doctest::Approx(s.fp32).epsilon(0.12));
+    CHECK(flops * card->tf32 == doctest::Approx(s.tf32).epsilon(0.05));
+    CHECK(flops * card->half == doctest::Approx(s.half).epsilon(0.05));
+    CHECK(card->memory == doctest::Approx(s.memory).epsilon(0.01));
+  }
+  CHECK_FALSE(cuda::named_card("NVIDIA RTX A2000"));
+  CHECK(cuda::card_of_arch(86).half < cuda::card_of_arch(80).half);
+  CHECK(cuda::card_compiled_for(89) == *cuda::named_card("NVIDIA A100-SXM4-80GB"));
+}
+
+TEST_CASE("card model: what was measured is kept as text, and nothing is taken from another") {
+  CardModel card = cuda::card_of_arch(86), read;
+  card.memory = 448e9, card.fp32 = 127, card.tf32 = 125, card.half = 250;
+  REQUIRE(cuda::read_card(cuda::card_text(card), read));
+  CHECK(read.memory == 448e9);
+  CHECK(read.half == 250);
+  const std::string text = cuda::card_text(card);
+  const std::string others[] = {"", text.substr(0, text.size() - 8),
+                                "tenon-card 2\n" + text.substr(13),
+                                "tenon-card 1\nmemory -1\nfp32 1\ntf32 1\nhalf 1\n",
+                                "tenon-card 1\nmemory nan\nfp32 1\ntf32 1\nhalf 1\n"};
+  for (const std::string& bad : others) {
+    CAPTURE(bad);
+    CardModel untouched;
+    CHECK_FALSE(cuda::read_card(bad, untouched));
+    CHECK(untouched == CardModel());
+  }
+}
+
+TEST_CASE("card model: the roofline takes the longer of bytes and arithmetic, and the launches") {
+  CardModel card;
+  const double launch = card.launch_us;
+  CHECK(microseconds(card, {}) == doctest::Approx(launch));
+  CHECK(microseconds(card, {.launches = 3}) == doctest::Approx(3 * launch));
+  const double near = microseconds(card, {.bytes = 40e6}) - launch,
+               far = microseconds(card, {.bytes = 400e6}) - launch;
+  CHECK(far > 15 * near);
+  CHECK(microseconds(card, {.bytes = 40e6, .multiply_adds = 1e12, .rate = card.half}) > 100 + near);
+  card.multiprocessors /= 2;
+  CHECK(microseconds(card, {.bytes = 40e6}) - launch == doctest::Approx(2 * near));
+}
+
+namespace {
+
+std::vector<Tensor> training_step(const std::string& model, const std::string& optimizer,
+                                  std::int64_t batch) {
+  const nn::AnyModule net = models::create(model);
+  optim::OptimizerOptions options;
+  if (optimizer == "sgd") options.momentum = 0.9;
+  const auto updates = optim::create(optimizer, net, options);
+  const Tensor x = leaf({batch, 1, 28, 28});
+  const Tensor y =
+      Tensor::from(std::vector<std::int64_t>(static_cast<std::size_t>(batch)), {batch});
+  const Tensor loss = cross_entropy(net(x), y);
+  std::vector<Tensor> roots = updates->updates(grad(loss, updates->parameters()));
+  roots.insert(roots.begin(), loss);
+  return roots;
+}
+
+}  // namespace
+
+// Without a table the order of the estimates is the choice. The table of the H200 holds what was
+// measured: estimates must name its winner, or an engine that it saw within an eighth of it.
+TEST_CASE("card model: estimates order the engines as an H200 measured them") {
+  const TuneTable table =
+      TuneTable::parse(io::read_file("src/cuda/tuned/nvidia_h200.tune"), nullptr);
+  cuda::Target target;
+  target.cublaslt = target.cudnn = true;
+  const auto engines = cuda::engines(target);
+  std::set<std::string> seen;
+  int rows = 0, right = 0;
+  std::string wrong;
+  for (const auto& [model, optimizer, batch] :
+       {std::tuple("lenet5", "sgd", 64), {"keras_cnn", "adam", 128}, {"fcn_r", "sgd", 1024}})
+    for (const Arithmetic arithmetic : {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16}) {
+      const auto program =
+          planned(training_step(model, optimizer, batch), {.arithmetic = arithmetic});
+      for (const Step& step : program->steps) {
+        if (step.region.kind != RegionKind::Contraction) continue;
+        const std::string key = tune_key("NVIDIA H200", step.region, program->values);
+        const TuneChoice* measured = table.find(key);
+        if (measured == nullptr || !seen.insert(key).second) continue;
+        const std::string chosen = preferred(engines, step.region, program->values)->name();
+        const bool close = measured->next.starts_with(chosen) &&
+                           measured->next_microseconds < 1.125 * measured->microseconds;
+        ++rows;
+        if (chosen == measured->engine || close)
+          ++right;
+        else
+          wrong += "\n" + key + ": " + chosen + ", not " + measured->engine;
+      }
+    }
+  CAPTURE(wrong);
+  CHECK(rows >= 60);
+  CHECK(right * 100 >= rows * 95);
+}
