@@ -22,8 +22,8 @@ struct Device {
 /// is missing (card, driver, run-time compiler) when the device cannot be used.
 TENON_API Device device(const std::string& text);
 
-/// The device on which tensors, variables and networks are made that are told no other: the CPU at
-/// the start. Throws as device() does.
+/// The device on which the calling thread makes tensors, variables and networks that are told no
+/// other: the CPU at the start (context.h). Throws as device() does.
 TENON_API void set_device(Device device);
 TENON_API void set_device(const std::string& text);
 TENON_API Device current_device();

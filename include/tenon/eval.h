@@ -1,4 +1,4 @@
-// Evaluation: planning and running what is pending; compiled functions; settings of the runner.
+// Evaluation: planning and running what is pending; compiled functions; caches.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <tenon/precision.h>
+#include <tenon/context.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
 
-/// Who runs a product or a convolution on a card, where several engines can: Off asks them where
-/// they expect to be good; Read (the default) takes what was measured before on such a card, where
-/// that is known; Write measures what is not known yet when a program is planned, which takes
-/// seconds, and keeps it in the cache folder. The choice changes the order of sums, so bits
-/// repeat only under the same one. The CPU has one engine for each.
-enum class Tune { Off, Read, Write };
-TENON_API const char* name(Tune tune);
-/// "off", "read", "write"; throws ValueError for another text.
-TENON_API Tune tune_from_name(const std::string& text);
 /// Where measuring stands: `what` is measured next; empty at the end.
 struct TuneProgress {
   int done = 0, total = 0;
@@ -48,30 +40,58 @@ struct StepTime {
   double gflop = 0;  ///< multiply-adds times two of a contraction; 0 for other steps
 };
 
+/// What a call of a compiled function gave. Copies share it. The values are this call's and stay so
+/// as long as it, or a tensor taken from it, lives; then their memory serves a later call.
+class TENON_API Outputs {
+ public:
+  struct Held;
+  explicit Outputs(Held* held) noexcept;  ///< (library use)
+  Outputs(const Outputs& other) noexcept;
+  Outputs(Outputs&& other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+  Outputs& operator=(Outputs other) noexcept {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~Outputs();
+
+  std::size_t size() const noexcept;
+  const Tensor& operator[](std::size_t k) const& noexcept;
+  Tensor operator[](std::size_t k) const&& noexcept;
+  const Tensor* begin() const noexcept;
+  const Tensor* end() const noexcept;
+  operator std::vector<Tensor>() const { return {begin(), end()}; }  // NOLINT: is a list of tensors
+  Held& held() const noexcept { return *held_; }                     ///< (library use)
+
+ private:
+  Held* held_;
+};
+
 /// A function traced once for each combination of input shapes and dtypes; later calls bind the
 /// inputs and replay the program: no graph is built and nothing is allocated. Variables are read
 /// and assigned at each call; effects that must run (updates) are returned among the outputs.
-/// Random draws advance the generator by the same counts at each call. Not to be called by two
-/// threads at once.
+/// Random draws advance the generator by the same counts at each call.
+///
+/// The function is traced, planned and run in the context that was current when it was compiled,
+/// whoever calls it. Any number of threads may call it at once: each call has memory of its own. On
+/// the CPU as many run at once as there are CPUs, further ones wait; on a card they are queued in
+/// the order of the calls. Calls that assign variables run one after another.
 class TENON_API CompiledFunction {
  public:
   using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
   CompiledFunction() = default;
   /// Throws ValueError when `f` is empty.
   explicit CompiledFunction(Body f);
-  /// The outputs hold their values until the next call with the same shapes.
-  const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
+  Outputs operator()(const std::vector<Tensor>& inputs) const;
   /// Runs it `runs` times in a row, with the bits of as many calls: on a card in one launch, which
   /// is what steps of a few dozen microseconds need; on the CPU one after another. Every input has
   /// the runs as its first axis, of which run r takes row r, or a first axis of 1 for what all runs
-  /// share. The outputs have the runs as their first axis too, but for variables. They hold their
-  /// values until the next call for as many runs.
-  const std::vector<Tensor>& run_many(int runs, const std::vector<Tensor>& inputs);
+  /// share. The outputs have the runs as their first axis too, but for variables.
+  Outputs run_many(int runs, const std::vector<Tensor>& inputs) const;
   /// The plan for inputs of these shapes, without running it.
-  class Plan plan(const std::vector<Tensor>& inputs);
+  class Plan plan(const std::vector<Tensor>& inputs) const;
   /// Runs it `repeats` times (assignments take effect) and times every step, in order of the plan.
-  std::vector<StepTime> profile(const std::vector<Tensor>& inputs, int repeats = 50);
-  /// Programs traced so far.
+  std::vector<StepTime> profile(const std::vector<Tensor>& inputs, int repeats = 50) const;
+  /// Traces that it holds.
   int traced() const;
 
  private:
@@ -109,10 +129,10 @@ TENON_API Plan plan(std::span<const Tensor> tensors);
 /// no such wait; timings do.
 TENON_API void synchronize();
 
-/// Settings of the process. Changing one that shapes programs makes later evaluations plan anew.
+/// Settings of the calling thread's context (context.h).
 TENON_API void set_threads(int threads);  ///< 0: all CPUs this process may use
 TENON_API int threads();
-/// Of products that no PrecisionScope and no layer has an own precision for.
+/// Of products built from now on that no PrecisionScope and no layer has an own precision for.
 TENON_API void set_precision(Precision precision);
 TENON_API Precision precision();
 TENON_API void set_tune(Tune tune);
@@ -136,5 +156,25 @@ struct RunnerStats {
   std::int64_t memory_in_use = 0;
 };
 TENON_API RunnerStats runner_stats();
+
+/// What is kept so as not to be made again, by all threads together.
+struct CacheStats {
+  struct Part {
+    std::int64_t count = 0, bytes = 0;
+  };
+  Part programs;  ///< of eval() and of what reads values
+  Part traces;    ///< of compiled functions: programs, outputs that wait for a call
+  Part arenas;    ///< free memory for intermediates of compiled functions; `count`: functions
+  std::int64_t limit = 0;  ///< of the bytes of programs and traces
+};
+TENON_API CacheStats cache_stats();
+/// Beyond so many bytes (512 MiB at the start) what was used least recently goes; only the trace
+/// that each compiled function ran last is kept whatever its size. An arena is as large as its
+/// function's largest program needs, one for each call that runs at once. Throws ValueError below
+/// 0.
+TENON_API void set_cache_limit(std::int64_t bytes);
+/// Lets go of all of it and of host memory that is free. What runs is not disturbed; what is asked
+/// for again is planned anew.
+TENON_API void clear_caches();
 
 }  // namespace tenon

@@ -12,7 +12,7 @@ namespace tenon::models {
 struct Options {
   std::int64_t classes = 10;
   std::string activation{};        ///< "" : the model's own; taken by mlp
-  Generator* generator = nullptr;  ///< of the initial values; nullptr: the process's
+  Generator* generator = nullptr;  ///< of the initial values; nullptr: the context's
 };
 
 /// Settings that reach the model's published accuracy: the defaults of `tenon train`.

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/generator.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -47,25 +48,6 @@ TENON_API Tensor to(const Tensor& x, Device device);
 TENON_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, DType dtype = DType::Int64);
 
 // ---- Random numbers (Philox4x32-10; the same on every machine and device)
-/// The source of random tensors: a seed and a counter that each draw advances. Checkpoints keep
-/// both.
-class TENON_API Generator {
- public:
-  explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
-  std::uint64_t seed() const { return seed_; }
-  std::uint64_t counter() const { return counter_; }
-  void set_state(std::uint64_t seed, std::uint64_t counter) { seed_ = seed, counter_ = counter; }
-  /// int64[2] leaf (seed, counter) for one draw; advances. Inside a function being compiled: the
-  /// function's own leaf, fed at each call, and `offset` tells this draw from the others.
-  Tensor next(std::int64_t* offset);
-  /// The default generator of the process, used where none is given.
-  static Generator& global();
-
- private:
-  std::uint64_t seed_, counter_ = 0;
-};
-/// Seeds Generator::global() and starts it at counter 0.
-TENON_API void manual_seed(std::uint64_t seed);
 /// Uniform on [0, 1).
 TENON_API Tensor rand(const Shape& shape, DType dtype = DType::Float32,
                       Generator* generator = nullptr);

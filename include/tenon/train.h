@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/context.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
@@ -222,7 +223,10 @@ class TENON_API TrainedModel {
   static TrainedModel open(const std::string& run_or_file);
   const Settings& settings() const { return settings_; }
   /// Computes in another precision than the run did.
-  void set_precision(Precision precision) { settings_.precision = name(precision); }
+  void set_precision(Precision precision) {
+    settings_.precision = name(precision);
+    context_.precision = precision;
+  }
   const nn::AnyModule& net() const { return net_; }
   const std::string& file() const { return file_; }
   /// As many as there are classes: the words that the training data used, or numbers.
@@ -237,6 +241,7 @@ class TENON_API TrainedModel {
  private:
   TrainedModel() : net_(nn::Identity()) {}
   Settings settings_;
+  Context context_;
   nn::AnyModule net_;
   std::string file_, run_;  // run_: "" when it was opened from a file
   std::vector<std::string> class_names_;

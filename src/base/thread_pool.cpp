@@ -72,6 +72,7 @@ struct alignas(64) Slot {
 
 thread_local int t_worker = -1;    // the running chunk's worker, -1 outside of chunks
 thread_local bool t_only = false;  // inside an OnlyThread
+thread_local int t_threads = 0;    // that this thread asks for; 0: all CPUs
 
 // Of several exceptions the one of the lowest chunk is kept, so that the message does not depend on
 // timing.
@@ -99,14 +100,10 @@ void work_on(Job& job, int worker) {
 
 class Pool {
  public:
-  Pool() : threads_(std::clamp(available_cpus(), 1, kMaxThreads)) {}
+  Pool() : cpus_(std::clamp(available_cpus(), 1, kMaxThreads)) {}
 
-  int threads() const { return threads_.load(std::memory_order_relaxed); }
-
-  void set_threads(int threads) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    threads_.store(std::clamp(threads, 1, kMaxThreads), std::memory_order_relaxed);
-  }
+  int cpus() const { return cpus_; }
+  int threads() const { return t_threads == 0 ? cpus_ : t_threads; }
 
   void run(std::int64_t chunks, void* context, detail::ChunkFn fn) {
     Job job;
@@ -189,7 +186,10 @@ class Pool {
       if (slot.job.load(std::memory_order_relaxed) == nullptr) continue;
       slot.users.fetch_add(1);
       Job* job = slot.job.load();
-      if (job != nullptr && id < job->threads) work_on(*job, id);
+      if (job != nullptr && id < job->threads) {
+        t_threads = job->threads;
+        work_on(*job, id);
+      }
       leave(slot);
     }
   }
@@ -215,7 +215,7 @@ class Pool {
   alignas(64) std::atomic<int> sleepers_{0};
   std::mutex sleep_mutex_;
   std::condition_variable wake_;
-  std::atomic<int> threads_;
+  const int cpus_;
   std::atomic<int> started_{1};  // worker 0 is the caller
   std::mutex mutex_;
 };
@@ -291,7 +291,11 @@ int affinity_cpus() {
 
 }  // namespace
 
-void set_num_threads(int threads) { pool().set_threads(threads); }
+int set_num_threads(int threads) {
+  return std::exchange(t_threads, std::clamp(threads, 0, kMaxThreads));
+}
+
+int num_threads_by_default() { return pool().cpus(); }
 
 int num_threads() { return t_only ? 1 : pool().threads(); }
 

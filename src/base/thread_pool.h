@@ -12,13 +12,27 @@
 
 namespace tenon {
 
-/// Threads used by parallel_for, the caller included. At least 1. Set before or between calls, from
-/// any thread.
-void set_num_threads(int threads);
+/// Threads that the calling thread's parallel_for uses, itself included; at least 1. Every thread
+/// begins with all CPUs; a chunk sees the number of who called.
 int num_threads();
-/// What set_num_threads starts from: the CPUs this process may run on (affinity and cgroup quota
-/// respected).
+/// Sets it for the calling thread alone; 0: all CPUs. Returns what was set before.
+int set_num_threads(int threads);
+/// The CPUs this process may run on (affinity and cgroup quota respected).
 int available_cpus();
+/// The same as it was when it was first asked for: what every thread begins with.
+int num_threads_by_default();
+
+/// The calling thread's number of threads while it lives.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : outer_(set_num_threads(threads)) {}
+  ~ThreadCount() { set_num_threads(outer_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  const int outer_;
+};
 
 /// While it lives, the calling thread counts as the only one: num_threads() is 1, and parallel_for
 /// runs inline as worker 0. For a chunk that calls what keeps scratch of its own for each worker.

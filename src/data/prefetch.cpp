@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "base/thread_pool.h"
+
 namespace tenon::data {
 
 Prefetcher::Prefetcher(std::int64_t count, int workers, int depth, std::size_t input_bytes,
@@ -13,7 +15,11 @@ Prefetcher::Prefetcher(std::int64_t count, int workers, int depth, std::size_t i
     slot.target = std::make_unique_for_overwrite<char[]>(target_bytes);
   }
   try {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 0; i < workers; ++i)
+      threads_.emplace_back([this, threads = num_threads()] {
+        set_num_threads(threads);  // as many as its maker may use
+        work();
+      });
   } catch (...) {
     stop();
     throw;

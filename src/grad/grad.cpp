@@ -7,14 +7,12 @@
 #include <tenon/grad.h>
 
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
 #include "base/str.h"
-#include "graph/node.h"
+#include "graph/node_index.h"
 #include "ops/table.h"
 
 namespace tenon {
@@ -45,31 +43,33 @@ void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& s
 class Walk {
  public:
   Walk(const Tensor& output, std::span<const Tensor> inputs)
-      : order_(topological_order({&output, 1}, true)) {
-    for (const Tensor& input : inputs) targets_.insert(input.node());
-    for (Node* node : order_) {
-      bool between = targets_.contains(node);
-      if (!between && passes_gradient(*node))
-        for (const Node* in : node->in()) between = between || between_.contains(in);
-      if (between) between_.insert(node);
-    }
+      : order_(numbered_order({&output, 1}, true)),
+        target_(order_.nodes.size(), 0),
+        between_(order_.nodes.size(), 0),
+        gradients_(order_.nodes.size()) {
+    for (const Tensor& input : inputs)
+      if (const std::uint32_t n = order_.index[input.node()]; n != NodeIndex::kAbsent)
+        target_[n] = 1;
+    for (std::size_t n = 0; n < order_.nodes.size(); ++n)
+      between_[n] =
+          target_[n] != 0 || (passes_gradient(*order_.nodes[n]) && depends(*order_.nodes[n]));
   }
 
-  void run(const Tensor& output, const Tensor& seed) {
-    if (!between_.contains(output.node())) return;
-    gradients_[output.node()] = seed;
-    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-      const auto found = gradients_.find(*it);
-      if (found == gradients_.end()) continue;
-      const Tensor gradient = found->second;
-      if (!targets_.contains(*it)) gradients_.erase(found);
-      if (passes_gradient(**it) && depends(**it)) propagate(**it, gradient);
+  void run(const Tensor& seed) {
+    if (between_.empty() || between_.back() == 0) return;  // the output is the last
+    gradients_.back() = seed;
+    for (std::size_t n = order_.nodes.size(); n-- > 0;) {
+      if (!gradients_[n].defined()) continue;
+      Node& node = *order_.nodes[n];
+      const Tensor gradient = gradients_[n];
+      if (target_[n] == 0) gradients_[n] = Tensor();
+      if (passes_gradient(node) && depends(node)) propagate(node, gradient);
     }
   }
 
   Tensor gradient(const Tensor& input) const {
-    const auto found = gradients_.find(input.node());
-    if (found != gradients_.end()) return found->second;
+    const std::uint32_t n = order_.index[input.node()];
+    if (n != NodeIndex::kAbsent && gradients_[n].defined()) return gradients_[n];
     refuse_cut(input);
     return zeros_like(input);
   }
@@ -77,7 +77,7 @@ class Walk {
  private:
   bool depends(const Node& node) const {
     for (const Node* in : node.in())
-      if (between_.contains(in)) return true;
+      if (between_[order_.index[in]] != 0) return true;
     return false;
   }
 
@@ -90,12 +90,14 @@ class Walk {
     for (int k = 0; k < node.input_count; ++k) {
       const Tensor& part = parts[static_cast<std::size_t>(k)];
       Node* in = node.input(k);
-      if (!part.defined() || !between_.contains(in)) continue;
+      if (!part.defined()) continue;
+      const std::uint32_t n = order_.index[in];
+      if (between_[n] == 0) continue;
       if (part.shape() != in->shape || part.dtype() != in->dtype)
         throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
                                 part.dtype(), part.shape(), " for input ", k, ", which is ",
                                 in->dtype, in->shape));
-      Tensor& sum_so_far = gradients_[in];
+      Tensor& sum_so_far = gradients_[n];
       sum_so_far = sum_so_far.defined() ? add(sum_so_far, part) : part;
     }
   }
@@ -103,7 +105,7 @@ class Walk {
   // A computed value that depends on no variable no longer knows what it came from. Where that may
   // be why nothing reaches an input, zeros would be a wrong answer given silently.
   void refuse_cut(const Tensor& input) const {
-    for (const Node* node : order_)
+    for (const Node* node : order_.nodes)
       if (node->realised() && node->input_count == 0 && is_floating(node->dtype) &&
           op_info(node->op).vjp != nullptr && node != input.node())
         throw ValueError(
@@ -115,9 +117,10 @@ class Walk {
                 "the value if it is a constant"));
   }
 
-  std::vector<Node*> order_;
-  std::unordered_set<const Node*> targets_, between_;
-  std::unordered_map<const Node*, Tensor> gradients_;
+  const NumberedOrder order_;
+  // By number: asked for; on a way from one that is to the output; so far.
+  std::vector<char> target_, between_;
+  std::vector<Tensor> gradients_;
 };
 
 }  // namespace
@@ -125,7 +128,7 @@ class Walk {
 std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
   check(output, inputs, seed);
   Walk walk(output, inputs);
-  walk.run(output, seed.defined() ? seed : ones_like(output));
+  walk.run(seed.defined() ? seed : ones_like(output));
   std::vector<Tensor> gradients;
   for (const Tensor& input : inputs) gradients.push_back(walk.gradient(input));
   return gradients;

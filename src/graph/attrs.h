@@ -14,8 +14,8 @@ namespace tenon {
 
 /// The compute dtype of a contraction that is none of the dtypes: float32 operands rounded to TF32.
 inline constexpr std::int64_t kTf32Compute = 100;
-/// The compute dtype of a contraction as its attribute says it; 0 stands for what the process's
-/// precision is when it is planned.
+/// The compute dtype of a contraction as its attribute says it; 0 stands for its operands'
+/// own.
 constexpr std::int64_t compute_code(DType dtype) noexcept {
   return static_cast<std::int64_t>(dtype) + 1;
 }

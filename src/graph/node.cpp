@@ -5,19 +5,17 @@
 #include <deque>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "graph/context.h"
+#include "graph/node_index.h"
 
 namespace tenon {
 namespace {
 
 std::atomic<std::uint64_t> g_assignments{0};
-// Kind in the upper half, index in the lower: a Device has padding, which atomics of some compilers
-// call a library for.
-std::atomic<std::uint32_t> g_default_device{0};
 thread_local std::uint32_t t_label = 0;
 
 struct Labels {
@@ -87,6 +85,7 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
     node->tracked |= slots[k]->tracked || slots[k]->op == Op::Variable;
   }
   node->tracked &= op != Op::Assign && op != Op::StopGradient && is_floating(dtype);
+  node->device = inputs.empty() ? default_device() : inputs[0].node()->device;
   for (const Tensor& input : inputs) {
     if (!input.node()->placed) continue;
     node->device = input.node()->device;
@@ -119,15 +118,7 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
   for (int k = 0; k < count; ++k) release(dropped[k]);
 }
 
-Device default_device() noexcept {
-  const std::uint32_t packed = g_default_device.load(std::memory_order_relaxed);
-  return {static_cast<Device::Kind>(packed >> 16), static_cast<std::int16_t>(packed & 0xFFFFu)};
-}
-void set_default_device(Device device) noexcept {
-  const auto index = static_cast<std::uint16_t>(device.index);
-  g_default_device.store(static_cast<std::uint32_t>(device.kind) << 16 | index,
-                         std::memory_order_relaxed);
-}
+Device default_device() noexcept { return this_context().device; }
 
 std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }
 std::uint64_t advance_assignment_clock() noexcept {
@@ -161,29 +152,33 @@ std::string where(const char* op_name) {
   return t_label == 0 ? std::string(op_name) : cat(op_name, " (", label_text(t_label), ")");
 }
 
-std::vector<Node*> topological_order(std::span<const Tensor> roots, bool through_values) {
-  std::vector<Node*> order;
-  std::unordered_set<const Node*> seen;
+NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values) {
+  NumberedOrder out;
   struct Frame {
     Node* node;
     int next;
   };
   std::vector<Frame> stack;
   for (const Tensor& root : roots) {
-    if (!root.defined() || !seen.insert(root.node()).second) continue;
+    if (!root.defined() || !out.index.insert(root.node(), 0)) continue;
     stack.push_back({root.node(), 0});
     while (!stack.empty()) {
       Frame& top = stack.back();
       if ((through_values || !top.node->realised()) && top.next < top.node->input_count) {
         Node* in = top.node->input(top.next++);
-        if (seen.insert(in).second) stack.push_back({in, 0});
+        if (out.index.insert(in, 0)) stack.push_back({in, 0});
       } else {
-        order.push_back(top.node);
+        out.index.renumber(top.node, static_cast<std::uint32_t>(out.nodes.size()));
+        out.nodes.push_back(top.node);
         stack.pop_back();
       }
     }
   }
-  return order;
+  return out;
+}
+
+std::vector<Node*> topological_order(std::span<const Tensor> roots, bool through_values) {
+  return numbered_order(roots, through_values).nodes;
 }
 
 }  // namespace tenon

@@ -34,7 +34,8 @@ struct Node {
   Shape shape;
   Attrs attrs;
   // Where it is computed and its value lives, once `placed`: numbers and index ramps, and what is
-  // made of them alone, belong to no device before they get a value.
+  // made of them alone, go to whom they meet; alone, to the device that was current when they were
+  // built.
   Device device;
   bool placed = false;
   Node* inputs_inline[4] = {};
@@ -52,8 +53,8 @@ struct Node {
   // on.
   std::shared_ptr<Buffer> host_copy;
   std::uint64_t host_copied_at = 0;
-  // A variable of 16 bits with this one's values, for products that round it (run/rounded.h); stale
-  // once assigned_at has moved on.
+  // A variable of 16 bits with this one's values, for products that round it (run/rounded.h). Of
+  // such a copy: assigned_at of its variable when it was made; stale once that has moved on.
   Tensor rounded;
   std::uint64_t rounded_at = 0;
 
@@ -99,9 +100,8 @@ class LabelGuard {
   std::uint32_t previous_;
 };
 
-/// The device on which tensors are made that are told no other; the CPU at the start.
+/// The device on which this thread makes tensors that are told no other: its context's.
 Device default_device() noexcept;
-void set_default_device(Device device) noexcept;
 
 /// "conv2d (block.3.conv1)" or "conv2d": how an error names the op that is being built.
 std::string where(const char* op_name);

@@ -1,18 +1,19 @@
 // Names of precisions, and scopes of them.
 #include "graph/precision.h"
 
+#include <utility>
+
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "graph/attrs.h"
+#include "graph/context.h"
 
 namespace tenon {
 namespace {
 
 constexpr const char* kNames[] = {"fp32", "tf32", "bf16", "fp16"};
-
-thread_local std::int64_t t_compute = 0;
 
 }  // namespace
 
@@ -25,14 +26,15 @@ Precision precision_from_name(const std::string& text) {
   throw ValueError(cat("precision '", text, "' is unknown: use fp32, tf32, bf16 or fp16"));
 }
 
-PrecisionScope::PrecisionScope(Precision precision) noexcept : outer_(t_compute) {
-  constexpr std::int64_t kCodes[] = {compute_code(DType::Float32), kTf32Compute,
-                                     compute_code(DType::BFloat16), compute_code(DType::Float16)};
-  t_compute = kCodes[static_cast<int>(precision)];
+PrecisionScope::PrecisionScope(Precision precision) noexcept
+    : outer_(std::exchange(this_context().precision, precision)) {}
+
+PrecisionScope::~PrecisionScope() { this_context().precision = outer_; }
+
+std::int64_t current_compute() noexcept {
+  constexpr std::int64_t kCodes[] = {0, kTf32Compute, compute_code(DType::BFloat16),
+                                     compute_code(DType::Float16)};
+  return kCodes[static_cast<int>(this_context().precision)];
 }
-
-PrecisionScope::~PrecisionScope() { t_compute = outer_; }
-
-std::int64_t scoped_compute() noexcept { return t_compute; }
 
 }  // namespace tenon

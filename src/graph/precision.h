@@ -1,4 +1,4 @@
-// The precision that this thread's scopes give to products, as contractions keep it in their
+// The precision that products are built with in this thread, as contractions keep it in their
 // attributes.
 #pragma once
 
@@ -8,8 +8,7 @@
 
 namespace tenon {
 
-/// Code of the innermost PrecisionScope; 0: none, the process's precision counts when it is
-/// planned.
-std::int64_t scoped_compute() noexcept;
+/// Code of the precision of the thread's context.
+std::int64_t current_compute() noexcept;
 
 }  // namespace tenon

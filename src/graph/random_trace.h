@@ -1,22 +1,19 @@
 // While a function is being traced for compilation, its random draws read a leaf of the function's
 // own, which the runner feeds at each call, instead of the generator's state at the time of
-// tracing.
-//
-// The trace belongs to the thread that traces. Generators themselves live in ops/.
+// tracing. The trace belongs to the thread that traces.
 #pragma once
 
 #include <cstdint>
 
+#include <tenon/generator.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
 
 struct RandomTrace {
-  Tensor leaf;                // int64[2]: (seed, counter)
-  std::int64_t draws = 0;     // draws so far: the next one's offset; at the end, draws a call
-  void* generator = nullptr;  // the generator drawn from: one a trace
-  /// Writes (seed, counter) of the generator into `state` and advances it by `draws`.
-  void (*feed)(void* generator, std::int64_t draws, std::int64_t* state) = nullptr;
+  Tensor leaf;                     // int64[2]: (seed, counter)
+  std::int64_t draws = 0;          // draws so far: the next one's offset; at the end, draws a call
+  Generator* generator = nullptr;  // the generator drawn from: one a trace
 };
 
 /// The trace of this thread, or null.

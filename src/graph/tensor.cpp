@@ -34,7 +34,7 @@ const Node& checked(const Node* node) {
 
 const Shape& Tensor::shape() const { return checked(node_).shape; }
 DType Tensor::dtype() const { return checked(node_).dtype; }
-Device Tensor::device() const { return checked(node_).placed ? node_->device : default_device(); }
+Device Tensor::device() const { return checked(node_).device; }
 
 Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype) {
   return from_data(data, shape, dtype, default_device());

@@ -33,13 +33,13 @@ class Undisturbed {
   explicit Undisturbed(const Module& module)
       : module_(module),
         modes_(Walk::modes(module)),
-        seed_(Generator::global().seed()),
-        counter_(Generator::global().counter()) {
+        seed_(Generator::current().seed()),
+        counter_(Generator::current().counter()) {
     module.eval();
   }
   ~Undisturbed() {
     Walk::set_modes(module_, modes_);
-    Generator::global().set_state(seed_, counter_);
+    Generator::current().set_state(seed_, counter_);
   }
   Undisturbed(const Undisturbed&) = delete;
   Undisturbed& operator=(const Undisturbed&) = delete;

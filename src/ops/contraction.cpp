@@ -30,7 +30,7 @@ Tensor with_matrix(const Tensor& x, Shape batch) {
 }
 
 // The compute dtype of a product of operands of this dtype that is built here and now.
-std::int64_t compute_here(DType dtype) { return dtype == DType::Float32 ? scoped_compute() : 0; }
+std::int64_t compute_here(DType dtype) { return dtype == DType::Float32 ? current_compute() : 0; }
 
 Tensor product(const Tensor& a, const Tensor& b) {
   Attrs attrs;

@@ -11,14 +11,11 @@
 //   2 bits      int64, the word itself, in [0, 2^32)
 // The node knows float32 and int64 only; other dtypes are conversions, so that engines need no
 // more.
-#include <bit>
 #include <cmath>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "graph/random_trace.h"
-#include "graph/shapes_only.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -29,7 +26,7 @@ enum Kind { kUniform = 0, kNormal = 1, kBits = 2 };
 
 Tensor draw(Kind kind, const Shape& shape, Generator* generator) {
   Attrs attrs;
-  const Tensor state = (generator != nullptr ? *generator : Generator::global()).next(&attrs.i[1]);
+  const Tensor state = (generator != nullptr ? *generator : Generator::current()).next(&attrs.i[1]);
   attrs.i[0] = kind;
   return build_as(Op::Random, kind == kBits ? DType::Int64 : DType::Float32, shape, {state}, attrs);
 }
@@ -58,35 +55,6 @@ Inferred infer_random(const Node& node) {
                          node.dtype));
   return {node.dtype, node.shape};
 }
-
-Tensor Generator::next(std::int64_t* offset) {
-  if (RandomTrace* trace = active_random_trace()) {
-    if (trace->generator != nullptr && trace->generator != this)
-      throw NotSupported("a compiled function draws from two generators: use one in it");
-    trace->generator = this;
-    trace->feed = [](void* generator, std::int64_t draws, std::int64_t* state) {
-      auto& g = *static_cast<Generator*>(generator);
-      state[0] = std::bit_cast<std::int64_t>(g.seed_);
-      state[1] = std::bit_cast<std::int64_t>(g.counter_);
-      g.counter_ += static_cast<std::uint64_t>(draws);
-    };
-    *offset = trace->draws++;
-    return trace->leaf;
-  }
-  *offset = 0;
-  if (ShapesOnly::is_on()) return without_memory(Shape{2}, DType::Int64, default_device());
-  const std::int64_t state[2] = {std::bit_cast<std::int64_t>(seed_),
-                                 std::bit_cast<std::int64_t>(counter_)};
-  ++counter_;
-  return Tensor::from_data(state, Shape{2}, DType::Int64);
-}
-
-Generator& Generator::global() {
-  static Generator generator;
-  return generator;
-}
-
-void manual_seed(std::uint64_t seed) { Generator::global().set_state(seed, 0); }
 
 Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
   require_floating_result("rand", dtype);

@@ -50,6 +50,7 @@ struct Program {
   std::vector<OutputSlot> outputs;
   std::vector<ValueId> assigned;  // variables that the program writes
   Device device;
+  int threads = 1;                    // that its kernels' workspaces serve
   std::int64_t arena_bytes = 0;       // intermediates, workspace included
   std::int64_t workspace_offset = 0;  // where the steps' workspaces begin
   std::int64_t leaf_bytes = 0, output_bytes = 0;

@@ -8,7 +8,7 @@
 #include "cuda/cuda.h"
 #include "device/memory.h"
 #include "device/parse.h"
-#include "graph/node.h"
+#include "graph/context.h"
 
 namespace tenon {
 
@@ -27,7 +27,7 @@ Device device(const std::string& text) {
 
 void set_device(Device device) {
   open_device(device);
-  set_default_device(device);
+  this_context().device = device;
 }
 
 void set_device(const std::string& text) { set_device(device(text)); }
@@ -36,6 +36,6 @@ void compile_in_processes(int argc, char** argv) { cuda::compile_in_processes(ar
 
 void synchronize() { cuda::synchronize(); }
 
-Device current_device() { return default_device(); }
+Device current_device() { return this_context().device; }
 
 }  // namespace tenon

@@ -37,7 +37,7 @@ Plan plan(std::span<const Tensor> tensors) {
     if (node->realised()) leaves.push_back(node);
   auto impl = std::make_shared<Plan::Impl>();
   impl->program = plan_program(
-      roots, leaves, current_settings(roots.empty() ? Device{} : roots[0].device()).options);
+      roots, leaves, plan_options(current_context(), roots.empty() ? Device{} : roots[0].device()));
   return Plan(std::move(impl));
 }
 

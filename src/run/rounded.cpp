@@ -24,20 +24,22 @@ Tensor assign_to(const Tensor& copy, const Tensor& value) {
   return make_node(Op::Assign, copy.dtype(), copy.shape(), {}, inputs);
 }
 
-bool fresh(const Node& weight) {
-  return weight.rounded_at == weight.assigned_at.load(std::memory_order_relaxed);
+// The copy keeps which assignment of its weight it holds. Under the lock.
+bool fresh(const Node& copy, const Node& weight) {
+  return copy.rounded_at == weight.assigned_at.load(std::memory_order_relaxed);
 }
 
-void set_fresh(Node& weight) {
-  weight.rounded_at = weight.assigned_at.load(std::memory_order_relaxed);
+void set_fresh(Node& copy, const Node& weight) {
+  copy.rounded_at = weight.assigned_at.load(std::memory_order_relaxed);
 }
 
-const Tensor& copy_of(Node& weight, DType dtype) {
+// The weight's node holds one; programs of another precision hold theirs.
+Tensor copy_of(Node& weight, DType dtype) {
   const std::lock_guard lock(refreshing());
   if (!weight.rounded.defined() || weight.rounded.dtype() != dtype) {
     weight.rounded = variable(cast_to(Tensor(&weight), dtype),
                               cat(label_text(weight.label), " in ", name(dtype)));
-    set_fresh(weight);
+    set_fresh(*weight.rounded.node(), weight);
   }
   return weight.rounded;
 }
@@ -47,8 +49,9 @@ const Tensor& copy_of(Node& weight, DType dtype) {
 KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options) {
   KeptWeights kept;
   for (const auto& [weight, dtype] : weights_to_keep_rounded(roots, options)) {
-    kept.weights.push_back({Tensor(weight)});
-    kept.copies.push_back({weight, copy_of(*weight, dtype)});
+    const Tensor copy = copy_of(*weight, dtype);
+    kept.weights.push_back({Tensor(weight), copy});
+    kept.copies.push_back({weight, copy});
   }
   if (kept.weights.empty()) return kept;
   for (Node* node : topological_order(roots)) {
@@ -64,19 +67,20 @@ KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options)
 }
 
 void refresh(const std::vector<KeptWeight>& weights) {
+  if (weights.empty()) return;
+  const std::lock_guard lock(refreshing());
   for (const KeptWeight& kept : weights) {
-    Node& weight = *kept.weight.node();
-    if (fresh(weight)) continue;
-    const std::lock_guard lock(refreshing());
-    if (fresh(weight)) continue;
-    set_value(weight.rounded, cast_to(kept.weight, weight.rounded.dtype()));
-    set_fresh(weight);
+    if (fresh(*kept.copy.node(), *kept.weight.node())) continue;
+    set_value(kept.copy, cast_to(kept.weight, kept.copy.dtype()));
+    set_fresh(*kept.copy.node(), *kept.weight.node());
   }
 }
 
 void mark_fresh(const std::vector<KeptWeight>& weights) {
+  if (weights.empty()) return;
+  const std::lock_guard lock(refreshing());
   for (const KeptWeight& kept : weights)
-    if (kept.assigned) set_fresh(*kept.weight.node());
+    if (kept.assigned) set_fresh(*kept.copy.node(), *kept.weight.node());
 }
 
 }  // namespace tenon

@@ -12,7 +12,7 @@ namespace tenon {
 
 /// What a program reads rounded, and whether it assigns it.
 struct KeptWeight {
-  Tensor weight;
+  Tensor weight, copy;
   bool assigned = false;
 };
 

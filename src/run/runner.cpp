@@ -1,6 +1,8 @@
 // eval(): key, cache, binding, running, and storing results in the nodes.
 #include "run/runner.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -9,8 +11,10 @@
 #include <tenon/eval.h>
 
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "cuda/cuda.h"
-#include "run/devices.h"
+#include "graph/node_index.h"
+#include "run/caches.h"
 #include "run/settings.h"
 
 namespace tenon {
@@ -33,21 +37,51 @@ struct KeyHash {
   std::size_t operator()(const Key& k) const { return k.lo ^ k.hi; }
 };
 
-struct Cache {
-  std::mutex mutex;
-  std::unordered_map<Key, std::shared_ptr<const Program>, KeyHash> programs;
-  RunnerStats stats;
+// Counts since the start, of all threads.
+struct Counts {
+  std::atomic<std::int64_t> planned{0}, run{0};
+  std::atomic<double> planning_ms{0};
 };
-Cache& cache() {
-  static Cache* instance = new Cache;
+Counts& counts() {
+  static Counts* const instance = new Counts;
   return *instance;
 }
-constexpr std::size_t kMaxCached = 512;
+
+class CachedProgram;
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<Key, std::shared_ptr<CachedProgram>, KeyHash> programs;
+};
+Cache& cache() {
+  static Cache* const instance = new Cache;
+  return *instance;
+}
+
+// A program of eval(), found by its graph.
+class CachedProgram final : public CacheEntry {
+ public:
+  CachedProgram(const Key& key, std::shared_ptr<const Program> planned)
+      : CacheEntry(Kind::Program), program(std::move(planned)), key_(key) {
+    charge(footprint(*program));
+  }
+  void leave(bool) override {
+    std::shared_ptr<CachedProgram> last;  // outlives the lock
+    const std::lock_guard lock(cache().mutex);
+    const auto found = cache().programs.find(key_);
+    if (found == cache().programs.end() || found->second.get() != this) return;
+    last = std::move(found->second);
+    cache().programs.erase(found);
+  }
+  const std::shared_ptr<const Program> program;
+
+ private:
+  const Key key_;
+};
 
 struct Traversal {
-  std::vector<Node*> order;
+  NumberedOrder order;
   std::vector<Node*> leaves;
-  std::unordered_map<const Node*, std::uint32_t> index;
+  std::vector<std::uint32_t> edges;  // numbers of the pending nodes' inputs, node after node
   Key key;
   bool has_effects = false;
 };
@@ -75,16 +109,25 @@ void check_fresh(const Node& node) {
     }
 }
 
-Traversal traverse(std::span<const Tensor> roots, std::uint64_t settings_version, Device device) {
+void mix_attributes(Key& key, const Attrs& attrs) {
+  std::uint64_t words[sizeof(Attrs) / 8];
+  std::memcpy(words, &attrs, sizeof words);
+  for (std::uint64_t w : words)
+    if (w != 0)
+      key.mix(w);
+    else
+      key.lo += 0x632BE59BD9B4E019ull;
+}
+
+Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::uint64_t planning,
+                   Device device) {
   Traversal t;
-  t.order = topological_order(roots);
-  t.index.reserve(t.order.size() * 2);
-  t.key.mix(settings_version);
+  t.order = std::move(order);
+  t.edges.reserve(2 * t.order.nodes.size());
+  t.key.mix(planning);
   t.key.mix(static_cast<std::uint64_t>(device.kind) << 32 |
             static_cast<std::uint64_t>(device.index));
-  for (Node* node : t.order) {
-    const auto number = static_cast<std::uint32_t>(t.index.size());
-    t.index.emplace(node, number);
+  for (Node* node : t.order.nodes) {
     mix_node(t.key, *node);
     if (node->realised()) {
       t.leaves.push_back(node);
@@ -92,48 +135,52 @@ Traversal traverse(std::span<const Tensor> roots, std::uint64_t settings_version
     }
     check_fresh(*node);
     t.has_effects |= node->op == Op::Assign;
-    std::uint64_t words[sizeof(Attrs) / 8];
-    std::memcpy(words, &node->attrs, sizeof words);
-    for (std::uint64_t w : words)
-      if (w != 0)
-        t.key.mix(w);
-      else
-        t.key.lo += 0x632BE59BD9B4E019ull;
-    for (Node* in : node->in()) t.key.mix(t.index.at(in));
+    mix_attributes(t.key, node->attrs);
+    for (Node* in : node->in()) {
+      t.edges.push_back(t.order.index[in]);
+      t.key.mix(t.edges.back());
+    }
   }
-  for (const Tensor& root : roots) t.key.mix(t.index.at(root.node()) | 1ull << 40);
+  for (const Tensor& root : roots) t.key.mix(t.order.index[root.node()] | 1ull << 40);
   return t;
 }
 
 // Pending interior tensors that somebody outside this graph still holds. An assignment is about to
 // change what they read, so they get their value now.
 std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> roots) {
-  std::unordered_map<const Node*, std::uint32_t> inside;
-  for (Node* node : t.order)
-    if (!node->realised())
-      for (Node* in : node->in()) ++inside[in];
-  std::unordered_map<const Node*, bool> wanted;
-  for (const Tensor& root : roots) wanted[root.node()] = true;
+  const std::vector<Node*>& nodes = t.order.nodes;
+  std::vector<std::uint32_t> inside(nodes.size(), 0);  // uses by nodes of the graph
+  for (std::uint32_t n : t.edges) ++inside[n];
+  std::vector<char> wanted(nodes.size(), 0);
+  for (const Tensor& root : roots) wanted[t.order.index[root.node()]] = 1;
   std::vector<Tensor> held;
-  for (Node* node : t.order)
-    if (!node->realised() && node->op != Op::Constant && !wanted.contains(node) &&
-        node->refs.load(std::memory_order_relaxed) > inside[node])
-      held.emplace_back(node);
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    if (!nodes[n]->realised() && nodes[n]->op != Op::Constant && wanted[n] == 0 &&
+        nodes[n]->refs.load(std::memory_order_relaxed) > inside[n])
+      held.emplace_back(nodes[n]);
   return held;
 }
 
 std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const Tensor> roots,
-                                            const Settings& settings) {
+                                            Device device) {
   Cache& c = cache();
   {
     std::lock_guard lock(c.mutex);
-    if (auto it = c.programs.find(t.key); it != c.programs.end()) return it->second;
+    if (auto it = c.programs.find(t.key); it != c.programs.end()) {
+      it->second->touch();
+      return it->second->program;
+    }
   }
-  std::shared_ptr<const Program> program = plan_program(roots, t.leaves, settings.options);
+  std::shared_ptr<const Program> program =
+      plan_program(roots, t.leaves, plan_options(current_context(), device));
   count_planned(*program);
-  std::lock_guard lock(c.mutex);
-  if (c.programs.size() >= kMaxCached) c.programs.clear();
-  return c.programs.try_emplace(t.key, program).first->second;
+  const auto entry = std::make_shared<CachedProgram>(t.key, program);
+  {
+    std::lock_guard lock(c.mutex);
+    if (!c.programs.try_emplace(t.key, entry).second) return program;  // planned by two at once
+  }
+  enter(entry);
+  return program;
 }
 
 void run(const Program& program, const Traversal& t, std::span<const Tensor> roots) {
@@ -176,11 +223,13 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
 }  // namespace
 
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena) {
-  if (program.device.kind == Device::Kind::Cuda)
+  if (program.device.kind == Device::Kind::Cuda) {
     cuda::run_once(program, values, arena);
-  else
+  } else {
+    const ThreadCount count(program.threads);
     for (const Step& step : program.steps)
       step.kernel->run({values, arena + step.workspace_offset, nullptr});
+  }
   count_run();
 }
 
@@ -210,23 +259,17 @@ std::byte* leaf_memory(const Node& leaf) {
 }
 
 void count_planned(const Program& program) {
-  std::lock_guard lock(cache().mutex);
-  ++cache().stats.programs_planned;
-  cache().stats.planning_ms += program.planning_ms;
+  counts().planned.fetch_add(1, std::memory_order_relaxed);
+  counts().planning_ms.fetch_add(program.planning_ms, std::memory_order_relaxed);
 }
 
-void count_run() {
-  std::lock_guard lock(cache().mutex);
-  ++cache().stats.programs_run;
-}
+void count_run() { counts().run.fetch_add(1, std::memory_order_relaxed); }
 
 RunnerStats runner_stats() {
   const PoolStats pool = host_pool_stats();
-  std::lock_guard lock(cache().mutex);
-  RunnerStats stats = cache().stats;
-  stats.peak_memory = pool.peak;
-  stats.memory_in_use = pool.in_use;
-  return stats;
+  return {counts().planned.load(std::memory_order_relaxed),
+          counts().run.load(std::memory_order_relaxed),
+          counts().planning_ms.load(std::memory_order_relaxed), pool.peak, pool.in_use};
 }
 
 namespace {
@@ -240,19 +283,21 @@ void transfer(Node& node) {
   set_realised(node, std::move(buffer));
 }
 
-void eval_on(Device device, std::vector<Tensor> roots) {
-  const Settings settings = current_settings(device);
-  Traversal t = traverse(roots, settings.version, device);
+void eval_on(Device device, std::vector<Tensor> roots, NumberedOrder order) {
+  const std::uint64_t planning = planning_key(current_context());
+  Traversal t = traverse(std::move(order), roots, planning, device);
   if (t.has_effects) {
     const std::vector<Tensor> held = held_elsewhere(t, roots);
     if (!held.empty()) {
       roots.insert(roots.end(), held.begin(), held.end());
-      t = traverse(roots, settings.version, device);
+      t = traverse(numbered_order(roots), roots, planning, device);
     }
   }
-  const std::shared_ptr<const Program> program = find_or_plan(t, roots, settings);
+  const std::shared_ptr<const Program> program = find_or_plan(t, roots, device);
   run(*program, t, roots);
 }
+
+bool is_pending_transfer(const Node* node) { return node->op == Op::ToDevice && !node->realised(); }
 
 }  // namespace
 
@@ -261,14 +306,24 @@ void eval(std::span<const Tensor> tensors) {
   for (const Tensor& t : tensors)
     if (t.defined() && !t.node()->realised()) roots.push_back(t);
   if (roots.empty()) return;
-  for (Node* node : topological_order(roots))
-    if (node->op == Op::ToDevice && !node->realised()) transfer(*node);
+  NumberedOrder order = numbered_order(roots);
+  const bool moves = std::any_of(order.nodes.begin(), order.nodes.end(), is_pending_transfer);
+  const bool together = std::all_of(roots.begin(), roots.end(), [&](const Tensor& root) {
+    return root.device() == roots[0].device();
+  });
+  if (!moves && together) {
+    const Device device = roots[0].device();
+    return eval_on(device, std::move(roots), std::move(order));
+  }
+  for (Node* node : order.nodes)
+    if (is_pending_transfer(node)) transfer(*node);
   std::erase_if(roots, [](const Tensor& t) { return t.node()->realised(); });
   while (!roots.empty()) {
     const Device device = roots[0].device();
     std::vector<Tensor> here, elsewhere;
     for (Tensor& root : roots) (root.device() == device ? here : elsewhere).push_back(root);
-    eval_on(device, std::move(here));
+    order = numbered_order(here);
+    eval_on(device, std::move(here), std::move(order));
     roots = std::move(elsewhere);
   }
 }

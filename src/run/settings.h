@@ -1,24 +1,19 @@
-// Settings of the process that shape programs, and the engines they select.
+// From a context to what planning needs, and the engines of a device.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
-#include <tenon/eval.h>
+#include <tenon/context.h>
 
 #include "plan/program.h"
 
 namespace tenon {
 
-/// What planning depends on, beside the graph. `version` changes whenever any of it does.
-struct Settings {
-  PlanOptions options;
-  std::uint64_t version = 0;
-};
-/// For programs on this device. Throws DeviceError when it cannot be used.
-Settings current_settings(Device device);
-std::uint64_t settings_version();
-/// As after a change: programs that are planned already are not used again.
-void plan_anew();
+/// Options for programs on this device. Throws DeviceError when it cannot be used.
+PlanOptions plan_options(const Context& context, Device device);
+
+/// What a program depends on beside its graph and its device, as a number: contexts that plan alike
+/// in this thread have the same.
+std::uint64_t planning_key(const Context& context);
 
 }  // namespace tenon

@@ -129,14 +129,12 @@ SystemInfo system_info() {
 }
 
 SystemSpeed measure_system(int threads) {
-  const int before = num_threads();
   SystemSpeed speed;
-  speed.threads = threads > 0 ? threads : before;
-  set_num_threads(speed.threads);
+  speed.threads = threads > 0 ? threads : num_threads();
+  const ThreadCount count(speed.threads);
   speed.fp32_flops = measure_flops(false, speed.threads);
   speed.bf16_flops = measure_flops(true, speed.threads);
   speed.copy_bytes = measure_copy();
-  set_num_threads(before);
   return speed;
 }
 

@@ -2,6 +2,7 @@
 #include "run/tune.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -16,7 +17,6 @@
 #include "base/str.h"
 #include "cuda/cuda.h"
 #include "graph/shapes_only.h"
-#include "run/settings.h"
 
 namespace tenon {
 namespace {
@@ -26,14 +26,8 @@ constexpr double kSecondsARegion = 0.5;
 // 40,000 steps.
 constexpr double kMicrosecondsToStart = 4;
 
-struct Records {
-  std::mutex mutex;
-  std::vector<TuneRecord*> stack;
-};
-Records& records() {
-  static Records* const instance = new Records;
-  return *instance;
-}
+// The record that this thread's plans note their choices in, the innermost.
+thread_local TuneRecord* t_record = nullptr;
 
 struct Listener {
   std::mutex mutex;
@@ -110,26 +104,18 @@ void on_tune(std::function<void(const TuneProgress&)> function) {
   l.function = std::move(function);
 }
 
-TuneRecord::TuneRecord(TuneTable kept) : table_(std::move(kept)), given_(table_.size() > 0) {
-  {
-    const std::lock_guard lock(records().mutex);
-    records().stack.push_back(this);
-  }
-  if (given_) plan_anew();
+TuneRecord::TuneRecord(TuneTable kept)
+    : table_(std::move(kept)), outer_(std::exchange(t_record, this)) {
+  static std::atomic<std::uint64_t> given{0};
+  if (table_.size() > 0)
+    number_ = ++given;
+  else if (outer_ != nullptr)
+    number_ = outer_->number_;
 }
 
-TuneRecord::~TuneRecord() {
-  {
-    const std::lock_guard lock(records().mutex);
-    std::erase(records().stack, this);
-  }
-  if (given_) plan_anew();
-}
+TuneRecord::~TuneRecord() { t_record = outer_; }
 
-TuneTable TuneRecord::table() const {
-  const std::lock_guard lock(records().mutex);
-  return table_;
-}
+std::uint64_t current_tune_record() noexcept { return t_record == nullptr ? 0 : t_record->number_; }
 
 struct Tuner::Unknown {
   TuneAdvice* advice;
@@ -142,21 +128,16 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
   const auto serves = [&](const TuneChoice& choice) {
     return engine_of(choice, options.engines, region, values) != nullptr;
   };
-  {
-    const std::lock_guard lock(records().mutex);
-    const std::vector<TuneRecord*>& stack = records().stack;
-    for (auto record = stack.rbegin(); record != stack.rend(); ++record)
-      if (const TuneChoice* row = (*record)->table_.find(key); row != nullptr && serves(*row))
-        return {key, *row, "as before in this run", true};
-    for (auto record = stack.rbegin(); record != stack.rend(); ++record)
-      if (const TuneChoice* row = (*record)->table_.find_larger(key);
-          row != nullptr && serves(*row)) {
-        TuneChoice choice = *row;
-        // A library numbers its algorithms for every size anew.
-        if (!choice.version.empty()) choice.configuration.clear();
-        return {key, std::move(choice), "as for the whole batch", true};
-      }
-  }
+  for (const TuneRecord* record = t_record; record != nullptr; record = record->outer_)
+    if (const TuneChoice* row = record->table_.find(key); row != nullptr && serves(*row))
+      return {key, *row, "as before in this run", true};
+  for (const TuneRecord* record = t_record; record != nullptr; record = record->outer_)
+    if (const TuneChoice* row = record->table_.find_larger(key); row != nullptr && serves(*row)) {
+      TuneChoice choice = *row;
+      // A library numbers its algorithms for every size anew.
+      if (!choice.version.empty()) choice.configuration.clear();
+      return {key, std::move(choice), "as for the whole batch", true};
+    }
   if (mode_ == Tune::Off) return {key, std::nullopt, ""};
   const auto holds = [&](const TuneChoice& choice) {
     return serves(choice) && all_competed(choice, options.engines, region, values);
@@ -224,10 +205,8 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
 }
 
 void Tuner::taken(const std::string& key, const TuneChoice& choice) {
-  if (ShapesOnly::is_on()) return;  // planned, not run
-  const std::lock_guard lock(records().mutex);
-  if (records().stack.empty()) return;
-  TuneTable& table = records().stack.back()->table_;
+  if (ShapesOnly::is_on() || t_record == nullptr) return;  // the first: planned, not run
+  TuneTable& table = t_record->table_;
   if (table.find(key) == nullptr) table.put(key, choice);
 }
 

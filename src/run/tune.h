@@ -54,8 +54,9 @@ std::unique_ptr<Bench> make_card_bench(const Region& region, std::span<const Val
                                        const PlanOptions& options,
                                        std::span<const Candidate> candidates);
 
-/// While one of these lives it notes every choice, and the choices it was given (by an earlier part
-/// of the same run) come before all others. They nest: an inner one asks the outer ones too.
+/// While one of these lives it notes every choice of its thread's plans, and the choices it was
+/// given (by an earlier part of the same run) come before all others. They nest: an inner one asks
+/// the outer ones too.
 class TuneRecord {
  public:
   explicit TuneRecord(TuneTable kept = {});
@@ -64,12 +65,17 @@ class TuneRecord {
   TuneRecord& operator=(const TuneRecord&) = delete;
 
   /// What was given and what was noted since.
-  TuneTable table() const;
+  const TuneTable& table() const { return table_; }
 
  private:
   friend class Tuner;
+  friend std::uint64_t current_tune_record() noexcept;
   TuneTable table_;
-  const bool given_;
+  TuneRecord* const outer_;
+  std::uint64_t number_ = 0;  // of the innermost record that was given choices; 0: none was
 };
+
+/// Tells apart what this thread's plans are given by records; 0: nothing.
+std::uint64_t current_tune_record() noexcept;
 
 }  // namespace tenon

@@ -26,8 +26,9 @@ namespace fs = std::filesystem;
 
 // Plans the step of a run that is about to begin: libraries are started and kernels compiled while
 // weights are drawn and data goes to the card. What is wrong with it, the run itself will say.
-void plan_ahead(const Settings& settings, const DataSets& sets) {
+void plan_ahead(const Context& context, const Settings& settings, const DataSets& sets) {
   try {
+    const ContextScope scope(context);
     const ShapesOnly shapes;
     const Session session(settings, sets);
     TrainStep step(session.net, session.loss, *session.optimizer, session.options("", false));
@@ -43,11 +44,12 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   const std::future<Device> starting =
       std::async(std::launch::async, [&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings);
-  ProcessSettings process(settings);
+  const ContextScope scope(context_of(settings));
   std::future<void> planning;
   // Measurements want the card for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write)
-    planning = std::async(std::launch::async, plan_ahead, std::cref(settings), std::cref(sets));
+    planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
+                          std::cref(sets));
   Session session(settings, sets);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
@@ -147,6 +149,8 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.settings_.device = current_device().str();  // wherever it was trained
   out.settings_.tune = name(tune());
   out.settings_.threads = threads();
+  out.context_ = context_of(out.settings_);
+  const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
   out.net_ = make_net(out.settings_, classes);
   out.net_.load_state_dict(weights.state);
@@ -167,7 +171,7 @@ Evaluation TrainedModel::evaluate(
     throw ValueError(cat(file_,
                          " does not say what it is tested on, which was a file of the machine "
                          "that trained it: name data, as with --data SPEC"));
-  ProcessSettings process(settings_);
+  const ContextScope scope(context_);
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
   const std::unique_ptr<data::Loader> loader =
       test_loader(settings_, data::open_dataset(spec, data::Split::Test), batch);
@@ -179,7 +183,7 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   if (images.rank() < 2)
     throw ShapeError(
         cat("predict: the images are ", images.shape(), ", must be [N, channels, height, width]"));
-  ProcessSettings process(settings_);
+  const ContextScope scope(context_);
   const std::int64_t count = images.size(0);
   const Shape input = models::info(settings_.model).input;
   if (count == 0) return zeros({0, settings_.classes}).eval();

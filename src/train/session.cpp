@@ -46,23 +46,14 @@ std::vector<std::string> class_words(const data::Dataset& set) {
 
 }  // namespace
 
-ProcessSettings::ProcessSettings(const Settings& settings)
-    : threads_(tenon::threads()),
-      precision_(tenon::precision()),
-      tune_(tenon::tune()),
-      device_(current_device()) {
-  set_device(settings.device);
-  if (settings.threads > 0) set_threads(settings.threads);
-  set_precision(precision_from_name(settings.precision));
-  set_tune(tune_from_name(settings.tune));
-  manual_seed(static_cast<std::uint64_t>(settings.seed));
-}
-
-ProcessSettings::~ProcessSettings() {
-  set_threads(threads_);
-  set_precision(precision_);
-  set_tune(tune_);
-  set_device(device_);
+Context context_of(const Settings& settings) {
+  Context context = current_context();
+  context.device = device(settings.device);
+  if (settings.threads > 0) context.threads = settings.threads;
+  context.precision = precision_from_name(settings.precision);
+  context.tune = tune_from_name(settings.tune);
+  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+  return context;
 }
 
 DataSets open_data(const Settings& settings) {

@@ -11,21 +11,9 @@
 
 namespace tenon::train {
 
-/// Sets threads (when the settings give a number), precision, device, tuning and seed of the
-/// process, and puts all but the seed back.
-class ProcessSettings {
- public:
-  explicit ProcessSettings(const Settings& settings);
-  ~ProcessSettings();
-  ProcessSettings(const ProcessSettings&) = delete;
-  ProcessSettings& operator=(const ProcessSettings&) = delete;
-
- private:
-  int threads_;
-  Precision precision_;
-  Tune tune_;
-  Device device_;
-};
+/// The current context with what the settings say: threads (when they give a number), precision,
+/// device (which is opened), tuning, and a generator of its own with the settings' seed.
+Context context_of(const Settings& settings);
 
 struct DataSets {
   std::shared_ptr<const data::Dataset> train, test;
@@ -37,7 +25,7 @@ DataSets open_data(const Settings& settings);
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
 
 struct Session {
-  /// Expects ProcessSettings to be in force: the weights are drawn from the process's generator.
+  /// In the context of the settings, from whose generator the weights are drawn.
   Session(const Settings& settings, const DataSets& sets);
   /// Options for a trainer of this run in this folder ("" : none).
   TrainOptions options(const std::string& dir, bool resume) const;

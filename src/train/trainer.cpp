@@ -113,6 +113,7 @@ struct Trainer::Impl {
     for (const std::shared_ptr<Callback>& callback : options.callbacks) f(*callback);
   }
 
+  const Context context = current_context();  // in which it computes, whoever calls
   nn::AnyModule net;
   nn::Loss loss;
   optim::Optimizer& optimizer;
@@ -243,7 +244,7 @@ void Fit::restore(Checkpoint checkpoint) {
     if (good != checkpoint.tensors.end()) set_value(scale->good_steps, good->second);
   }
   schedule_->load_state(saved.schedule);
-  Generator::global().set_state(saved.generator_seed, saved.generator_counter);
+  Generator::current().set_state(saved.generator_seed, saved.generator_counter);
   p_ = std::move(checkpoint.progress);
   last_saved_ = p_.step;
   // An epoch that was cut short by a limit of steps and now goes on is reported again when it is
@@ -284,8 +285,8 @@ void Fit::save_engines() {
 // Where the run stands, on the device.
 Checkpoint Fit::state() {
   p_.schedule = schedule_->state();
-  p_.generator_seed = Generator::global().seed();
-  p_.generator_counter = Generator::global().counter();
+  p_.generator_seed = Generator::current().seed();
+  p_.generator_counter = Generator::current().counter();
   Checkpoint out{"", {}, p_};
   for (const auto& [name, tensor] : t_.net.state_dict())
     out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
@@ -332,7 +333,7 @@ void Fit::not_finite(const Queued& step, double loss) {
                            ? step.input
                            : t_.train_step.set()->input(select(step.input, 0, step.row)).eval();
   // The same random draws as in the step that failed.
-  Generator::global().set_state(step.seed, step.counter);
+  Generator::current().set_state(step.seed, step.counter);
   t_.net.train();
   const std::string culprit = first_non_finite(t_.net, input);
   queue_.clear();
@@ -353,7 +354,7 @@ bool Fit::begin_steps() {
   std::vector<std::int64_t> numbers;
   std::vector<Queued> steps;
   std::vector<double> rates;
-  const std::uint64_t seed = Generator::global().seed(), before = Generator::global().counter();
+  const std::uint64_t seed = Generator::current().seed(), before = Generator::current().counter();
   for (std::int64_t r = 0; r < count; ++r) {
     const std::vector<std::int64_t> batch = train_.next_numbers();
     if (batch.empty()) break;
@@ -368,7 +369,7 @@ bool Fit::begin_steps() {
   t_.optimizer.set_lr(rates.back());
   const Tensor input = Tensor::from(numbers, {std::ssize(steps), steps[0].items}),
                figures = t_.train_step.begin(input, rates);
-  const std::uint64_t draws = (Generator::global().counter() - before) / steps.size();
+  const std::uint64_t draws = (Generator::current().counter() - before) / steps.size();
   for (Queued& q : steps) {
     q.input = input;
     q.figures = figures;
@@ -382,8 +383,8 @@ bool Fit::begin_steps() {
 bool Fit::begin_step_on_batch() {
   data::Batch batch;
   Queued q;
-  q.seed = Generator::global().seed();
-  q.counter = Generator::global().counter();
+  q.seed = Generator::current().seed();
+  q.counter = Generator::current().counter();
   if (!train_.next(batch)) return false;
   t_.optimizer.set_lr(t_.optimizer.base_lr() * schedule_->factor(begun()));
   q.lr = t_.optimizer.lr();
@@ -612,12 +613,17 @@ Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
 Trainer::~Trainer() = default;
 
 TrainResult Trainer::fit(data::Loader& train, data::Loader* test) {
+  const ContextScope scope(impl_->context);
   return Fit(*impl_, train, test).run();
 }
 
-Evaluation Trainer::evaluate(data::Loader& loader) { return impl_->evaluate(loader); }
+Evaluation Trainer::evaluate(data::Loader& loader) {
+  const ContextScope scope(impl_->context);
+  return impl_->evaluate(loader);
+}
 
 Tensor Trainer::predict(const Tensor& inputs) {
+  const ContextScope scope(impl_->context);
   impl_->net.eval();
   return impl_->net(inputs).eval();
 }

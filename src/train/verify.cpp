@@ -57,7 +57,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   settings.keep_best = false;
   settings.checkpoint_seconds = 0;
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
-  ProcessSettings process(settings);
+  const ContextScope scope(context_of(settings));
   Session session(settings, {sets.train, nullptr});
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);

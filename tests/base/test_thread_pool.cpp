@@ -118,21 +118,33 @@ TEST_CASE("an exception reaches the caller after all chunks have ended, the lowe
   CHECK(runs == 8);
 }
 
-TEST_CASE("the number of threads may change between calls, from any thread") {
+TEST_CASE("the number of threads may change between calls, and is each thread's own") {
   const Threads threads(1);
   for (const int count : {4, 1, 6, 2, 5}) {
-    std::thread([count] { set_num_threads(count); }).join();
+    set_num_threads(count);
+    std::thread([] {
+      CHECK(num_threads() == available_cpus());
+      set_num_threads(3);
+    }).join();
     CHECK(num_threads() == count);
     std::atomic<int> highest{0};
+    std::atomic<bool> told{true};
     parallel_for(100, [&](std::int64_t, int worker) {
+      if (num_threads() != count) told = false;
       int seen = highest;
       while (worker > seen && !highest.compare_exchange_weak(seen, worker)) {
       }
     });
     CHECK(highest < count);
+    CHECK(told);
   }
-  set_num_threads(0);
-  CHECK(num_threads() == 1);
+  {
+    const ThreadCount inner(2);
+    CHECK(num_threads() == 2);
+  }
+  CHECK(num_threads() == 5);
+  CHECK(set_num_threads(0) == 5);
+  CHECK(num_threads() == available_cpus());
 }
 
 TEST_CASE("sleeping workers are woken") {

@@ -61,14 +61,19 @@ struct Network {
   nn::AnyModule net = nn::Sequential(nn::Linear(kIn, kOut), nn::Tanh(), nn::Linear(kOut, 10));
   optim::Sgd sgd{net, {.lr = 0.05, .momentum = 0.9}};
   Tensor weight = net.parameters()[0];
-  CompiledFunction step = compile([this](const std::vector<Tensor>& in) {
-    const Tensor loss = cross_entropy(net(in[0]), in[1]);
-    std::vector<Tensor> out = sgd.updates(grad(loss, sgd.parameters()));
-    out.push_back(loss);
-    return out;
-  });
+  CompiledFunction step = make_step();
   CompiledFunction scores =
       compile([this](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
+
+  /// In the precision that is set now.
+  CompiledFunction make_step() {
+    return compile([this](const std::vector<Tensor>& in) {
+      const Tensor loss = cross_entropy(net(in[0]), in[1]);
+      std::vector<Tensor> out = sgd.updates(grad(loss, sgd.parameters()));
+      out.push_back(loss);
+      return out;
+    });
+  }
 };
 
 std::vector<Tensor> batch() {
@@ -109,7 +114,7 @@ TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere")
   n.step(data);
   const Tensor other = randn({kOut, kIn}).eval();
   set_value(n.weight, other);
-  CHECK(n.weight.node()->rounded_at != n.weight.node()->assigned_at.load());
+  CHECK(n.weight.node()->rounded.node()->rounded_at != n.weight.node()->assigned_at.load());
   const std::vector<float> seen = n.scores(data)[0].to_vector<float>();
   check_copy(n.weight, DType::BFloat16);
   // As evaluated without any copy.
@@ -135,11 +140,20 @@ TEST_CASE(
   CHECK_FALSE(plain.weight.node()->rounded.defined());
   CHECK(distance(n.weight, plain.weight) < 1e-3);
   set_precision(Precision::Fp16);
-  n.step(data);
+  const CompiledFunction half = n.make_step();
+  half(data);
   check_copy(n.weight, DType::Float16);
-  set_precision(Precision::Fp32);
+  // Functions of both precisions in turn: each reads its own copy, of the weight as it is.
   n.step(data);
-  CHECK(n.step.plan(data).steps().find("float16") == std::string::npos);
+  const std::vector<float> seen = n.scores(data)[0].to_vector<float>();
+  half(data), n.step(data), half(data);
+  set_precision(Precision::Bf16);
+  CHECK(n.scores(data)[0].to_vector<float>() != seen);
+  CHECK(distance(n.scores(data)[0], n.net(data[0]).eval()) < 1e-5);
+  set_precision(Precision::Fp32);
+  const CompiledFunction exact = n.make_step();
+  exact(data);
+  CHECK(exact.plan(data).steps().find("float16") == std::string::npos);
 }
 
 TEST_CASE("cuda rounded: sums of what products read rounded are taken of the rounded values") {

@@ -174,7 +174,7 @@ TEST_CASE("nn: names with dots and double names are refused") {
 TEST_CASE("nn: a summary counts parameters and multiply-adds and disturbs nothing") {
   const nn::AnyModule net = models::create("lenet5");
   net.train();
-  const std::uint64_t counter = Generator::global().counter();
+  const std::uint64_t counter = Generator::current().counter();
   const nn::ModuleSummary s = net.summary({1, 1, 28, 28});
   CHECK(s.parameters == 61706);
   CHECK(s.trainable == 61706);
@@ -186,7 +186,7 @@ TEST_CASE("nn: a summary counts parameters and multiply-adds and disturbs nothin
   CHECK(s.output == Shape{1, 10});
   CHECK(holds(s.str(), "61,706"));
   CHECK(net.is_training());
-  CHECK(Generator::global().counter() == counter);
+  CHECK(Generator::current().counter() == counter);
   CHECK(models::create("keras_cnn").summary({1, 1, 28, 28}).multiply_adds == 2794240);
 }
 

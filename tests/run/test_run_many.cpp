@@ -118,13 +118,13 @@ TEST_CASE("run_many: draws that no output needs advance the generator all the sa
   });
   manual_seed(3);
   rand({5});
-  const std::uint64_t one = Generator::global().counter();
+  const std::uint64_t one = Generator::current().counter();
   REQUIRE(one > 0);
   manual_seed(3);
   f({ones({2}).eval()});
-  CHECK(Generator::global().counter() == one);
+  CHECK(Generator::current().counter() == one);
   f.run_many(3, {ones({3, 2}).eval()});
-  CHECK(Generator::global().counter() == 4 * one);
+  CHECK(Generator::current().counter() == 4 * one);
 }
 
 TEST_CASE("run_many: refuses what it cannot run") {

@@ -11,8 +11,7 @@ double measure_fma_peak(Math math, int threads) {
   const GemmShape shape{1, 1024, 1024, 1024};
   const KernelSet& kernels = gemm_kernels(shape, math);
   const bool pairs = kernels.pairs && math == Math::Bf16;
-  const int before = num_threads();
-  set_num_threads(threads);
+  const ThreadCount count(threads);
   double best = 0;
   for (int repeat = 0; repeat < 8; ++repeat) {
     double flop[1024] = {};
@@ -24,7 +23,6 @@ double measure_fma_peak(Math math, int threads) {
     for (int chunk = 0; chunk < threads; ++chunk) total += flop[chunk];
     best = std::max(best, total / time.count());
   }
-  set_num_threads(before);
   return best;
 }
 

@@ -1,0 +1,52 @@
+// Contexts of threads: one pointer a thread, to its innermost scope's or to its own.
+#include "graph/context.h"
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "base/thread_pool.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kTuneNames[] = {"off", "read", "write"};
+
+thread_local Context* t_context = nullptr;
+
+Context& own_context() {
+  thread_local Context context;
+  return context;
+}
+
+}  // namespace
+
+const char* name(Tune value) { return kTuneNames[static_cast<int>(value)]; }
+
+Tune tune_from_name(const std::string& text) {
+  for (int k = 0; k < 3; ++k)
+    if (text == kTuneNames[k]) return static_cast<Tune>(k);
+  throw ValueError(cat("tune '", text, "' is unknown: use off, read or write"));
+}
+
+Context::Context() : generator(std::make_shared<Generator>()) {}
+
+Context& this_context() noexcept {
+  if (t_context == nullptr) t_context = &own_context();
+  return *t_context;
+}
+
+const Context& current_context() { return this_context(); }
+
+ContextScope::ContextScope(const Context& context) : context_(context), outer_(&this_context()) {
+  if (context_.generator == nullptr)
+    throw ValueError("a context without a generator: give it one, std::make_shared<Generator>()");
+  t_context = &context_;
+  set_num_threads(context_.threads);
+}
+
+ContextScope::~ContextScope() {
+  t_context = outer_;
+  set_num_threads(outer_->threads);
+}
+
+}  // namespace tenon

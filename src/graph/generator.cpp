@@ -1,0 +1,39 @@
+// The state of generators, and the leaves that hand it to a draw.
+#include <tenon/generator.h>
+
+#include <atomic>
+#include <bit>
+
+#include <tenon/error.h>
+
+#include "graph/context.h"
+#include "graph/node.h"
+#include "graph/random_trace.h"
+#include "graph/shapes_only.h"
+
+namespace tenon {
+
+std::uint64_t Generator::advance(std::uint64_t draws) noexcept {
+  return std::atomic_ref(counter_).fetch_add(draws, std::memory_order_relaxed);
+}
+
+Tensor Generator::next(std::int64_t* offset) {
+  if (RandomTrace* trace = active_random_trace()) {
+    if (trace->generator != nullptr && trace->generator != this)
+      throw NotSupported("a compiled function draws from two generators: use one in it");
+    trace->generator = this;
+    *offset = trace->draws++;
+    return trace->leaf;
+  }
+  *offset = 0;
+  if (ShapesOnly::is_on()) return without_memory(Shape{2}, DType::Int64, default_device());
+  const std::int64_t state[2] = {std::bit_cast<std::int64_t>(seed_),
+                                 std::bit_cast<std::int64_t>(advance(1))};
+  return Tensor::from_data(state, Shape{2}, DType::Int64);
+}
+
+Generator& Generator::current() { return *this_context().generator; }
+
+void manual_seed(std::uint64_t seed) { Generator::current().set_state(seed, 0); }
+
+}  // namespace tenon

@@ -1,0 +1,111 @@
+// Binding: the addresses of one call's inputs, outputs, intermediates and random states.
+#include <algorithm>
+#include <bit>
+
+#include "base/index.h"
+#include "run/runner.h"
+#include "run/trace.h"
+
+namespace tenon {
+namespace {
+
+// Lets go of the other results of one value, of the same shape or not, before the first is looked
+// at; whether the caller has kept one of them.
+bool release_same(const Program& p, std::vector<Tensor>& outputs, std::size_t first) {
+  bool kept = false;
+  for (std::size_t l = first + 1; l < outputs.size(); ++l) {
+    if (!outputs[l].defined() || p.outputs[l].is_variable ||
+        p.outputs[l].value != p.outputs[first].value)
+      continue;
+    const bool shared = outputs[first].defined() && outputs[l].node() == outputs[first].node();
+    kept |= !shared && outputs[l].node()->refs.load(std::memory_order_acquire) != 1;
+    outputs[l] = Tensor();
+  }
+  return kept;
+}
+
+// Outputs are used again while nobody else holds them; one that the caller kept is left alone and
+// replaced. Results that are one value but for their shape share its memory.
+void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
+  const Program& p = *t.program;
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const OutputSlot& slot = p.outputs[k];
+    Tensor& out = outputs[k];
+    if (slot.is_variable) {
+      if (!out.defined()) out = t.leaves[at(p.values[at(slot.value)].slot)];
+      continue;
+    }
+    const Shape shape = b.runs == 0 ? t.shapes[k] : stack_of(b.runs, t.shapes[k]);
+    std::size_t same = 0;
+    while (p.outputs[same].is_variable || p.outputs[same].value != slot.value) ++same;
+    if (same != k) {
+      const Tensor& first = outputs[same];
+      out = first.shape() == shape ? first : make_data(first.node()->value, shape, slot.dtype);
+      continue;
+    }
+    const std::int64_t bytes = p.values[at(slot.value)].bytes;
+    const bool kept = release_same(p, outputs, k);
+    if (kept || !out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
+      out = make_data(
+          Buffer::allocate(static_cast<std::size_t>(bytes * std::max(b.runs, 1)), p.device), shape,
+          slot.dtype);
+    out.node()->host_copy.reset();  // of the call before
+    b.values[at(slot.value)] = static_cast<std::byte*>(out.node()->value->data());
+    b.strides[at(slot.value)] = b.runs > 1 ? bytes : 0;
+  }
+}
+
+// Every run draws from where the one before has left the generator. Draws that no output needs are
+// no input of the program; they count all the same.
+void feed_random(const RandomTrace& random, Bound& b, ValueId value, Device device) {
+  constexpr std::size_t kWords = kRandomStride / sizeof(std::int64_t);
+  const auto runs = static_cast<std::size_t>(std::max(b.runs, 1));
+  const auto draws = static_cast<std::uint64_t>(random.draws);
+  const std::uint64_t first = random.generator->advance(draws * runs);
+  if (value == kNoValue) return;
+  if (b.random == nullptr) {
+    b.states.assign(kWords * runs, 0);
+    b.random = Buffer::allocate(b.states.size() * sizeof(std::int64_t), device);
+  }
+  for (std::size_t r = 0; r < runs; ++r) {
+    b.states[r * kWords] = std::bit_cast<std::int64_t>(random.generator->seed());
+    b.states[r * kWords + 1] = std::bit_cast<std::int64_t>(first + r * draws);
+  }
+  b.random->write(b.states.data(), b.states.size() * sizeof(std::int64_t));
+  b.values[at(value)] = static_cast<std::byte*>(b.random->data());
+  b.strides[at(value)] = runs > 1 ? kRandomStride : 0;
+}
+
+}  // namespace
+
+void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& b,
+          std::vector<Tensor>& outputs) {
+  const Program& p = *t.program;
+  if (b.arena != arena) bind_arena(p, arena, b.values);
+  b.arena = arena;
+  refresh(t.kept);
+  ValueId random = kNoValue;
+  for (std::size_t s = 0; s < p.slots.size(); ++s) {
+    if (p.slots[s] == kNoValue) continue;
+    const std::size_t value = at(p.slots[s]);
+    const int input = t.input_of_slot[s];
+    if (input < 0 && t.leaves[s].node() == t.random.leaf.node()) {
+      random = p.slots[s];
+      continue;
+    }
+    const Tensor& source = input >= 0 ? inputs[at(input)] : t.leaves[s];
+    b.values[value] = leaf_memory(*source.node());
+    b.strides[value] =
+        input >= 0 && b.runs > 1 && source.size(0) == b.runs ? p.values[value].bytes : 0;
+  }
+  if (t.random.draws > 0) feed_random(t.random, b, random, p.device);
+  bind_outputs(t, b, outputs);
+}
+
+void after_run(Trace& t) {
+  for (ValueId id : t.program->assigned)
+    mark_assigned(*t.leaves[at(t.program->values[at(id)].slot)].node());
+  mark_fresh(t.kept);
+}
+
+}  // namespace tenon

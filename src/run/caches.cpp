@@ -1,0 +1,154 @@
+// The ledger of caches.
+#include "run/caches.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+
+#include "base/str.h"
+#include "device/buffer.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kLimit = std::int64_t{512} << 20;
+constexpr std::int64_t kOfAStep = 4096;  // bytes of a kernel and of what stands around a region
+
+// Counts of a kind; written by whoever has an entry of it.
+struct Totals {
+  std::atomic<std::int64_t> count{0}, bytes{0};
+};
+
+struct Ledger {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<CacheEntry>> entries;
+  std::size_t swept = 0;  // size after the last sweep
+  std::atomic<std::int64_t> limit{kLimit}, bytes{0};
+  std::atomic<std::uint64_t> now{1};
+  std::array<Totals, 3> totals;
+};
+
+Ledger& ledger() {
+  static Ledger* const instance = new Ledger;
+  return *instance;
+}
+
+using Entries = std::vector<std::shared_ptr<CacheEntry>>;
+
+// All that live, those of the dead being forgotten.
+Entries living() {
+  Ledger& l = ledger();
+  const std::lock_guard lock(l.mutex);
+  Entries out;
+  std::erase_if(l.entries, [&](const std::weak_ptr<CacheEntry>& weak) {
+    std::shared_ptr<CacheEntry> entry = weak.lock();
+    if (entry == nullptr) return true;
+    out.push_back(std::move(entry));
+    return false;
+  });
+  l.swept = l.entries.size();
+  return out;
+}
+
+// Down to seven eighths of the limit, so that not every new entry pays for the search.
+void make_room() {
+  Ledger& l = ledger();
+  const std::int64_t limit = l.limit.load(std::memory_order_relaxed);
+  if (l.bytes.load(std::memory_order_relaxed) <= limit) return;
+  Entries entries = living();
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a->used() < b->used(); });
+  for (std::shared_ptr<CacheEntry>& entry : entries) {
+    if (l.bytes.load(std::memory_order_relaxed) <= limit / 8 * 7) break;
+    entry->leave(false);
+    entry.reset();  // the last share, as a rule
+  }
+}
+
+std::int64_t bytes_of(const Region& region) {
+  std::int64_t bytes = static_cast<std::int64_t>(
+      sizeof region + region.title.capacity() + region.why.capacity() +
+      (region.reads.capacity() + region.writes.capacity()) * sizeof(ValueId));
+  bytes += static_cast<std::int64_t>(region.map.instrs.capacity() * sizeof(region.map.instrs[0]));
+  for (const Region& part : region.parts) bytes += bytes_of(part);
+  return bytes;
+}
+
+}  // namespace
+
+CacheEntry::~CacheEntry() {
+  Ledger& l = ledger();
+  Totals& totals = l.totals[static_cast<std::size_t>(kind_)];
+  if (counts()) l.bytes.fetch_sub(bytes(), std::memory_order_relaxed);
+  totals.bytes.fetch_sub(bytes(), std::memory_order_relaxed);
+  if (used() != 0) totals.count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void CacheEntry::touch() noexcept {
+  used_.store(ledger().now.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+void CacheEntry::charge(std::int64_t bytes) noexcept {
+  Ledger& l = ledger();
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (counts()) l.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  l.totals[static_cast<std::size_t>(kind_)].bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void enter(const std::shared_ptr<CacheEntry>& entry) {
+  Ledger& l = ledger();
+  l.now.fetch_add(1, std::memory_order_relaxed);
+  entry->touch();
+  l.totals[static_cast<std::size_t>(entry->kind())].count.fetch_add(1, std::memory_order_relaxed);
+  bool sweep = false;
+  {
+    const std::lock_guard lock(l.mutex);
+    l.entries.push_back(entry);
+    sweep = l.entries.size() > 2 * l.swept + 64;
+  }
+  if (sweep) living();
+  make_room();
+}
+
+std::int64_t footprint(const Program& program) {
+  std::int64_t bytes = sizeof program;
+  for (const Step& step : program.steps)
+    bytes += kOfAStep + bytes_of(step.region) + static_cast<std::int64_t>(sizeof step) +
+             static_cast<std::int64_t>(step.passed_over.capacity());
+  bytes += static_cast<std::int64_t>(program.values.capacity() * sizeof(Value));
+  for (const std::string& line : program.graph_lines)
+    bytes += static_cast<std::int64_t>(sizeof line + line.capacity());
+  return bytes;
+}
+
+CacheStats cache_stats() {
+  const Ledger& l = ledger();
+  CacheStats out;
+  const auto read = [&l](CacheEntry::Kind kind) {
+    const Totals& totals = l.totals[static_cast<std::size_t>(kind)];
+    return CacheStats::Part{totals.count.load(std::memory_order_relaxed),
+                            totals.bytes.load(std::memory_order_relaxed)};
+  };
+  out.programs = read(CacheEntry::Kind::Program);
+  out.traces = read(CacheEntry::Kind::Trace);
+  out.arenas = read(CacheEntry::Kind::Arenas);
+  out.limit = l.limit.load(std::memory_order_relaxed);
+  return out;
+}
+
+void set_cache_limit(std::int64_t bytes) {
+  if (bytes < 0) throw ValueError(cat("cache limit = ", bytes, ": use a number of bytes"));
+  ledger().limit.store(bytes, std::memory_order_relaxed);
+  make_room();
+}
+
+void clear_caches() {
+  for (std::shared_ptr<CacheEntry>& entry : living()) entry->leave(true);
+  host_pool_trim();
+}
+
+}  // namespace tenon

@@ -1,0 +1,240 @@
+// Tracing, and the pools of a trace.
+#include "run/trace.h"
+
+#include <algorithm>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "base/thread_pool.h"
+#include "graph/context.h"
+#include "graph/shapes_only.h"
+#include "run/runner.h"
+#include "run/settings.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kLarge = std::int64_t{1}
+                                << 20;  // bytes of outputs that do not wait for long
+
+std::string what_is(const Node& leaf) {
+  const std::string& label = label_text(leaf.label);
+  return cat(leaf.dtype, leaf.shape, label.empty() ? "" : cat(" (", label, ")"));
+}
+
+// Where the function runs: where what it reads lives.
+Device device_of(const std::vector<Node*>& leaves) {
+  const Device device = leaves.empty() ? default_device() : leaves[0]->device;
+  for (const Node* leaf : leaves)
+    if (leaf->device != device)
+      throw DeviceError(cat("a compiled function reads ", what_is(*leaves[0]), " on ", device.str(),
+                            " and ", what_is(*leaf), " on ", leaf->device.str(),
+                            ": move one of them with to()"));
+  return device;
+}
+
+Shape row_of(const Shape& shape) {
+  Shape row;
+  for (int d = 1; d < shape.rank(); ++d) row.push_back(shape[d]);
+  return row;
+}
+
+// What the function computes from stand-ins for its inputs.
+std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
+                             const std::vector<Tensor>& stand_ins) {
+  std::vector<Tensor> outputs;
+  {
+    RandomTraceGuard guard(&t.random);
+    outputs = function(stand_ins);
+  }
+  // Outputs that are no computation (an input passed through, a value known already) are copied by
+  // the program.
+  for (Tensor& out : outputs) {
+    if (!out.defined()) throw ValueError("a compiled function returned a tensor without a value");
+    if (out.node()->realised())
+      out = make_node(Op::Cast, out.dtype(), out.shape(), {}, std::span(&out, 1));
+    t.shapes.push_back(out.shape());
+  }
+  return outputs;
+}
+
+}  // namespace
+
+Shape stack_of(int runs, const Shape& row) {
+  Shape shape{runs};
+  for (std::int64_t extent : row) shape.push_back(extent);
+  return shape;
+}
+
+Input describe(const Tensor& t, int runs) {
+  return {runs == 0 ? t.shape() : row_of(t.shape()), t.dtype(), t.device()};
+}
+
+std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const Context& context,
+                                  std::vector<Input> signature, std::uint64_t key) {
+  const ContextScope scope(context);
+  auto t = std::make_shared<Trace>();
+  t->signature = std::move(signature);
+  t->key = key;
+  std::vector<Tensor> stand_ins;
+  stand_ins.reserve(t->signature.size());
+  for (const Input& in : t->signature)
+    stand_ins.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
+  const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
+  t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
+  std::vector<Tensor> roots = roots_of(*t, function, stand_ins);
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  const Device device = device_of(leaves);
+  PlanOptions options = plan_options(current_context(), device);
+  KeptWeights kept = keep_rounded(roots, options);
+  for (const RoundedCopy& copy : kept.copies) leaves.push_back(copy.copy.node());
+  t->kept = std::move(kept.weights);
+  options.copies = kept.copies;
+  t->program = plan_program(roots, leaves, options);
+  count_planned(*t->program);
+  for (Node* leaf : leaves) {
+    int input = -1;
+    for (std::size_t k = 0; k < stand_ins.size(); ++k)
+      if (stand_ins[k].node() == leaf) input = static_cast<int>(k);
+    t->input_of_slot.push_back(input);
+    t->leaves.emplace_back(leaf);
+  }
+  t->charge(footprint(*t->program));
+  if (device.kind == Device::Kind::Cuda && !ShapesOnly::is_on())
+    t->replay = cuda::make_replay(t->program);
+  return t;
+}
+
+// ---- Arenas -----------------------------------------------------------------------------------
+
+std::shared_ptr<Buffer> ArenaPool::take(const Program& program, int at_once) {
+  const auto bytes = static_cast<std::size_t>(program.arena_bytes);
+  std::shared_ptr<Buffer> too_small;  // given back before a larger one is asked for
+  {
+    std::unique_lock lock(mutex_);
+    given_back_.wait(lock, [&] { return in_use_ < at_once; });
+    ++in_use_;
+    // The smallest that is large enough; where none is, the largest makes way.
+    auto best = idle_.end();
+    for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+      if (best == idle_.end()) {
+        best = it;
+        continue;
+      }
+      const bool fits = (*it)->bytes() >= bytes, best_fits = (*best)->bytes() >= bytes;
+      if (fits != best_fits ? fits : fits == ((*it)->bytes() < (*best)->bytes())) best = it;
+    }
+    if (best != idle_.end()) {
+      too_small = std::move(*best);
+      idle_.erase(best);
+      charge(-static_cast<std::int64_t>(too_small->bytes()));
+      if (too_small->bytes() >= bytes) return too_small;
+    }
+  }
+  too_small.reset();
+  try {
+    return allocate_arena(program);
+  } catch (...) {
+    give_back(nullptr);
+    throw;
+  }
+}
+
+void ArenaPool::give_back(std::shared_ptr<Buffer> arena) {
+  {
+    const std::lock_guard lock(mutex_);
+    --in_use_;
+    if (arena != nullptr) {
+      charge(static_cast<std::int64_t>(arena->bytes()));
+      idle_.push_back(std::move(arena));
+    }
+  }
+  given_back_.notify_one();
+}
+
+void ArenaPool::leave(bool all) {
+  if (!all) return;
+  std::vector<std::shared_ptr<Buffer>> gone;
+  const std::lock_guard lock(mutex_);
+  gone.swap(idle_);
+  for (const std::shared_ptr<Buffer>& arena : gone)
+    charge(-static_cast<std::int64_t>(arena->bytes()));
+}
+
+// ---- What calls take --------------------------------------------------------------------------
+
+Trace::~Trace() {
+  for (Outputs::Held* held : outputs_) delete held;
+}
+
+void Trace::leave(bool all) {
+  if (const std::shared_ptr<Owner> o = owner.lock()) o->drop(*this, all);
+}
+
+std::unique_ptr<Bound> Trace::take_bound(int runs) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(bounds_.rbegin(), bounds_.rend(),
+                                    [&](const auto& b) { return b->runs == runs; });
+    if (found != bounds_.rend()) {
+      std::unique_ptr<Bound> bound = std::move(*found);
+      bounds_.erase(std::next(found).base());
+      return bound;
+    }
+  }
+  auto bound = std::make_unique<Bound>();
+  bound->runs = runs;
+  bound->values.assign(program->values.size(), nullptr);
+  bound->strides.assign(program->values.size(), 0);
+  return bound;
+}
+
+void Trace::give_back(std::unique_ptr<Bound> bound) {
+  const std::lock_guard lock(mutex_);
+  bounds_.push_back(std::move(bound));
+}
+
+bool Trace::large(int runs) const { return program->output_bytes * std::max(runs, 1) > kLarge; }
+
+Outputs::Held* Trace::take_outputs(int runs) {
+  Outputs::Held* held = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(outputs_.rbegin(), outputs_.rend(), [&](auto* h) { return h->runs == runs; });
+    if (found != outputs_.rend()) {
+      held = *found;
+      outputs_.erase(std::next(found).base());
+    }
+  }
+  if (held == nullptr) {
+    held = new Outputs::Held;
+    held->runs = runs;
+    held->tensors.resize(shapes.size());
+    if (!large(runs)) charge(program->output_bytes * std::max(runs, 1));
+  }
+  held->trace = shared_from_this();
+  return held;
+}
+
+void Trace::give_back(Outputs::Held* held) {
+  const std::lock_guard lock(mutex_);
+  outputs_.push_back(held);
+}
+
+void Trace::rest() {
+  std::vector<Outputs::Held*> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(outputs_, [&](Outputs::Held* held) {
+      if (large(held->runs)) gone.push_back(held);
+      return large(held->runs);
+    });
+  }
+  for (Outputs::Held* held : gone) delete held;
+}
+
+}  // namespace tenon
