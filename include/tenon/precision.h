@@ -1,8 +1,7 @@
-// How products of float32 multiply: for what a thread builds (set_precision() of eval.h), for what
-// is built in a scope, for a layer (nn::Module::set_precision()).
+// How products of float32 multiply, decided when they are built: by the thread's precision
+// (set_precision() of eval.h), by a scope, by a layer (nn::Module::set_precision()).
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include <tenon/export.h>

@@ -1,84 +1,166 @@
-// Attrs: the small typed parameters of a node; plain bits, so that hashing and comparing are
-// trivial.
+// Attrs: the typed parameters of a node, one small struct for each family of ops.
 //
-// What changes from step to step (learning rate, step number, seed) is never an attribute but a
-// leaf: an attribute is part of the program's key.
+// A value that is cheap to copy, compare and hash: small structs stand in it, large ones are shared
+// and never change. Structs are plain words without padding, whose bits are what is compared. What
+// changes from step to step (learning rate, step number, seed) is never an attribute but a leaf: an
+// attribute is part of the program's key.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <type_traits>
+#include <variant>
 
-#include <tenon/dtype.h>
+#include <tenon/precision.h>
+#include <tenon/shape.h>
 
 namespace tenon {
 
-/// The compute dtype of a contraction that is none of the dtypes: float32 operands rounded to TF32.
-inline constexpr std::int64_t kTf32Compute = 100;
-/// The compute dtype of a contraction as its attribute says it; 0 stands for its operands'
-/// own.
-constexpr std::int64_t compute_code(DType dtype) noexcept {
-  return static_cast<std::int64_t>(dtype) + 1;
-}
-
-// clang-format off
-/// Layout by op (unused entries stay zero):
-///   Constant       f = value
-///   Iota           i[0] = axis
-///   Random         i[0] = 0 uniform, 1 normal (both float32), 2 raw 32-bit words (int64);
-///                  i[1] = offset added to the counter (which draw of a program this is);
-///                  ops/random.cpp says which word becomes which element
-///   Cast           dtype of the node
-///   Sum…Min        i[0] = bit mask of reduced axes
-///   Permute        i[a] = input axis that becomes output axis a
-///   Slice          i[2a], i[2a+1] = start and step (non-zero, may be negative) of axis a; the length
-///                  is the node's shape
-///   Concat         i[0] = axis
-///   Pad            i[2a], i[2a+1] = elements before and after on axis a; f = fill value
-///   Gather         i[0] = axis: out[.., j, ..] = x[.., index[.., j, ..], ..]; out and index have one
-///                  shape, other axes agree with x
-///   ScatterAdd     i[0] = axis; inputs (base, index, updates): base with updates added where Gather
-///                  would have read
-///   ToDevice       i[0] = kind of the device, i[1] = its index
-///   Matmul         inputs [.., M, K] and [.., K, N], batch axes equal; i[0] = compute dtype + 1
-///                  (0: the inputs' own)
-///   Conv2d…        see ConvAttrs; i[8] = compute dtype + 1
-///   MaxPool2d…     see PoolAttrs
-///   Softmax…       always over the last axis
-// clang-format on
-struct Attrs {
-  std::int64_t i[16] = {};
-  double f = 0;
-  bool operator==(const Attrs& o) const noexcept {
-    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the bytes are what is hashed
-    return std::memcmp(this, &o, sizeof *this) == 0;
-  }
+struct ConstantAttrs {
+  double value = 0;
 };
 
-/// i[0..6] of Conv2d and its gradients. The gradients' own output shape stands in the node.
+/// Iota, Concat; Gather: out[.., j, ..] = x[.., index[.., j, ..], ..], out and index have one
+/// shape, other axes agree with x; ScatterAdd: inputs (base, index, updates), base with updates
+/// added where Gather would have read.
+struct AxisAttrs {
+  std::int64_t axis = 0;
+};
+
+enum class RandomKind : std::int64_t {
+  Uniform,  // float32
+  Normal,   // float32
+  Bits      // raw 32-bit words, int64
+};
+struct RandomAttrs {
+  RandomKind kind = RandomKind::Uniform;
+  std::int64_t offset = 0;  // added to the counter: which draw of a program this is
+};
+
+struct ReduceAttrs {
+  std::int64_t axes = 0;  // bit mask
+};
+
+/// Input axis that becomes output axis a.
+struct PermuteAttrs {
+  std::uint8_t axes[kMaxRank] = {};
+};
+
+/// Element c of an axis is element start + c * step of the input's; steps are not zero and may be
+/// negative; lengths are the node's shape.
+struct SliceAttrs {
+  std::int64_t start[kMaxRank] = {}, step[kMaxRank] = {};
+};
+
+struct PadAttrs {
+  std::int64_t before[kMaxRank] = {}, after[kMaxRank] = {};  // elements added to each axis
+  double value = 0;
+};
+
+/// ToDevice.
+struct DeviceAttrs {
+  std::int32_t kind = 0, index = 0;
+};
+
 struct ConvAttrs {
   std::int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1, dil_w = 1, groups = 1;
-  static ConvAttrs from(const Attrs& a) {
-    return {a.i[0], a.i[1], a.i[2], a.i[3], a.i[4], a.i[5], a.i[6]};
-  }
-  void store(Attrs& a) const {
-    const std::int64_t v[7] = {stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups};
-    std::memcpy(a.i, v, sizeof v);
-  }
 };
 
-/// i[0..9] of the pooling ops. count_include_pad concerns averages only.
+/// Matmul, whose inputs are [.., M, K] and [.., K, N] with equal batch axes and which leaves `conv`
+/// as it is; Conv2d and its gradients, whose own output shape stands in the node. `precision` is
+/// how operands of float32 multiply, captured when the node is built; other dtypes say Fp32.
+struct ContractionAttrs {
+  ConvAttrs conv;
+  Precision precision = Precision::Fp32;
+  std::uint8_t unused[7] = {};  // in place of padding
+};
+
+/// count_include_pad concerns averages only.
 struct PoolAttrs {
   std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0,
                dil_h = 1, dil_w = 1;
   std::int64_t ceil_mode = 0, count_include_pad = 1;
-  static PoolAttrs from(const Attrs& a) {
-    return {a.i[0], a.i[1], a.i[2], a.i[3], a.i[4], a.i[5], a.i[6], a.i[7], a.i[8], a.i[9]};
+};
+
+class Attrs {
+ public:
+  Attrs() = default;
+  template <class T>
+  requires(!std::is_same_v<std::remove_cvref_t<T>, Attrs>) Attrs(const T& value)
+      : value_(held(value)) {  // NOLINT: a struct is its attributes
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(std::uint64_t) == 0);
   }
-  void store(Attrs& a) const {
-    const std::int64_t v[10] = {kernel_h, kernel_w, stride_h, stride_w,  pad_h,
-                                pad_w,    dil_h,    dil_w,    ceil_mode, count_include_pad};
-    std::memcpy(a.i, v, sizeof v);
+
+  /// The struct; an InternalError where the node holds another.
+  template <class T>
+  const T& as() const {
+    const T* found = get_if<T>();
+    if (found == nullptr) refuse();
+    return *found;
   }
+  template <class T>
+  const T* get_if() const noexcept {
+    if constexpr (sizeof(T) <= kInline) {
+      return std::get_if<T>(&value_);
+    } else {
+      const auto* shared = std::get_if<std::shared_ptr<const T>>(&value_);
+      return shared == nullptr ? nullptr : shared->get();
+    }
+  }
+
+  bool operator==(const Attrs& other) const noexcept {
+    if (value_.index() != other.value_.index()) return false;
+    const Bytes a = bytes(), b = other.bytes();
+    return a.data == b.data || std::memcmp(a.data, b.data, a.size) == 0;
+  }
+
+  /// Which struct, then its words: what a hash is made of.
+  template <class F>
+  void each_word(F&& f) const {
+    f(static_cast<std::uint64_t>(value_.index()));
+    const Bytes b = bytes();
+    for (std::size_t at = 0; at < b.size; at += sizeof(std::uint64_t)) {
+      std::uint64_t word;
+      std::memcpy(&word, b.data + at, sizeof word);
+      f(word);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kInline = 16;
+  struct Bytes {
+    const char* data = nullptr;
+    std::size_t size = 0;
+  };
+
+  template <class T>
+  static auto held(const T& value) {
+    if constexpr (sizeof(T) <= kInline)
+      return value;
+    else
+      return std::make_shared<const T>(value);
+  }
+  template <class T>
+  static Bytes bytes_of(const T& value) noexcept {
+    return {reinterpret_cast<const char*>(&value), sizeof value};
+  }
+  template <class T>
+  static Bytes bytes_of(const std::shared_ptr<const T>& value) noexcept {
+    return {reinterpret_cast<const char*>(value.get()), sizeof(T)};
+  }
+  static Bytes bytes_of(std::monostate) noexcept { return {}; }
+  Bytes bytes() const noexcept {
+    return std::visit([](const auto& value) { return bytes_of(value); }, value_);
+  }
+  [[noreturn]] void refuse() const;
+
+  template <class T>
+  using Shared = std::shared_ptr<const T>;
+  std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
+               DeviceAttrs, Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>,
+               Shared<PoolAttrs>>
+      value_;
 };
 
 }  // namespace tenon

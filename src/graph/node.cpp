@@ -73,9 +73,10 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
   node->attrs = attrs;
   node->label = t_label;
   node->built_at = g_assignments.load(std::memory_order_relaxed);
+  if (op == Op::Variable) node->leaf = std::make_unique<LeafState>();
   node->input_count = static_cast<std::uint8_t>(inputs.size());
   Node** slots = node->inputs_inline;
-  if (inputs.size() > 4) {
+  if (inputs.size() > Node::kInlineInputs) {
     node->inputs_heap = std::make_unique<Node*[]>(inputs.size());
     slots = node->inputs_heap.get();
   }

@@ -22,32 +22,10 @@
 
 namespace tenon {
 
-struct Node {
-  Op op;
-  DType dtype;
-  std::uint8_t input_count = 0;
-  // Depends on a variable: keeps its inputs when it gets its value, so that gradients can be asked
-  // for after the value was read, as people do with a loss.
-  bool tracked = false;
-  std::uint32_t label = 0;  // Scope it was built in; not part of its identity
-  std::atomic<std::uint32_t> refs{0};
-  Shape shape;
-  Attrs attrs;
-  // Where it is computed and its value lives, once `placed`: numbers and index ramps, and what is
-  // made of them alone, go to whom they meet; alone, to the device that was current when they were
-  // built.
-  Device device;
-  bool placed = false;
-  Node* inputs_inline[4] = {};
-  std::unique_ptr<Node*[]> inputs_heap;  // for more than four inputs (Concat)
-
-  // The value, once realised (leaves of kind Data and Variable always have one). Contiguous,
-  // row-major.
-  std::shared_ptr<Buffer> value;
-  // Global assignment count when this node was built, and for a Variable when it was last assigned:
-  // a pending node that is older than an assignment to a variable it reads would compute with the
-  // wrong value, and is refused instead.
-  std::uint64_t built_at = 0;
+/// What only a leaf needs: a variable from its start, another node once the host has read its value
+/// from a card.
+struct LeafState {
+  // Global assignment count when the variable was last assigned (see Node::built_at).
   std::atomic<std::uint64_t> assigned_at{0};
   // A value on a card, as last read by the host; for a variable stale once assigned_at has moved
   // on.
@@ -57,11 +35,44 @@ struct Node {
   // such a copy: assigned_at of its variable when it was made; stale once that has moved on.
   Tensor rounded;
   std::uint64_t rounded_at = 0;
+};
+
+struct Node {
+  static constexpr int kInlineInputs = 3;
+
+  Op op;
+  DType dtype;
+  std::uint8_t input_count = 0;
+  // Depends on a variable: keeps its inputs when it gets its value, so that gradients can be asked
+  // for after the value was read, as people do with a loss.
+  bool tracked = false;
+  // Where it is computed and its value lives, once `placed`: numbers and index ramps, and what is
+  // made of them alone, go to whom they meet; alone, to the device that was current when they were
+  // built.
+  Device device;
+  bool placed = false;
+  std::uint32_t label = 0;  // Scope it was built in; not part of its identity
+  std::atomic<std::uint32_t> refs{0};
+  Shape shape;
+  Attrs attrs;
+  Node* inputs_inline[kInlineInputs] = {};
+  std::unique_ptr<Node*[]> inputs_heap;  // for more inputs (Concat)
+
+  // The value, once realised (leaves of kind Data and Variable always have one). Contiguous,
+  // row-major.
+  std::shared_ptr<Buffer> value;
+  // Global assignment count when this node was built: a pending node that is older than an
+  // assignment to a variable it reads would compute with the wrong value, and is refused instead.
+  std::uint64_t built_at = 0;
+  std::unique_ptr<LeafState> leaf;
 
   Node* const* inputs() const noexcept { return inputs_heap ? inputs_heap.get() : inputs_inline; }
   std::span<Node* const> in() const noexcept { return {inputs(), input_count}; }
   Node* input(int k) const noexcept { return inputs()[k]; }
   bool realised() const noexcept { return value != nullptr; }
+  std::uint64_t assigned_at() const noexcept {
+    return leaf == nullptr ? 0 : leaf->assigned_at.load(std::memory_order_relaxed);
+  }
 };
 
 /// A new node with one share, held by the returned tensor. Takes shares in its inputs. Does not

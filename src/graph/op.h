@@ -1,8 +1,7 @@
-// The whole language on one page. Everything that Tenon computes is one of these ops; everything
-// else is built from them.
+// Op: everything that Tenon computes is one of these; everything else is built from them. What is
+// known of each stands in its row, in op_table.inc: no list or range of ops stands anywhere else.
 //
-// A row for each stands in ops/table.cpp (name, kind, inference, gradient, decomposition).
-// Attributes per op are in attrs.h.
+// Inference, gradients and decompositions are in ops/table.cpp; attributes in attrs.h.
 #pragma once
 
 #include <cstdint>
@@ -10,100 +9,8 @@
 namespace tenon {
 
 enum class Op : std::uint8_t {
-  // Leaves: no inputs.
-  Data,      // an immutable value held by the node
-  Variable,  // a value that Assign may replace
-  Constant,  // a scalar number in the attributes, any shape
-  Iota,      // 0, 1, 2, … along one axis
-  Random,  // Philox bits, as such, as uniform [0, 1) or as standard normal; input: int64[2] (seed,
-           // counter)
-  // Element-wise, one input.
-  Neg,
-  Abs,
-  Sign,
-  Exp,
-  Expm1,
-  Log,
-  Log1p,
-  Sqrt,
-  Rsqrt,
-  Reciprocal,
-  Square,
-  Sin,
-  Cos,
-  Tanh,
-  Sigmoid,
-  Relu,
-  Erf,
-  Floor,
-  Ceil,
-  Round,
-  Trunc,
-  LogicalNot,
-  IsNan,
-  IsInf,
-  Cast,
-  StopGradient,
-  // Element-wise, two inputs of the same shape and dtype, not bool (comparisons take bool, the
-  // logical ops nothing else). Div of
-  // integers truncates; Remainder has the divisor's sign, as in Python.
-  Add,
-  Sub,
-  Mul,
-  Div,
-  Pow,
-  Maximum,
-  Minimum,
-  Remainder,
-  Eq,
-  Ne,
-  Lt,
-  Le,
-  Gt,
-  Ge,
-  LogicalAnd,
-  LogicalOr,
-  LogicalXor,
-  // Element-wise, three inputs: (condition bool, a, b).
-  Where,
-  // Reductions over a set of axes, which stay with size 1 (the builders drop them by Reshape). Sum
-  // and Prod take floating or
-  // int64 inputs (the builders cast), Max and Min anything but bool.
-  Sum,
-  Prod,
-  Max,
-  Min,
-  // Index of the first maximum or minimum along the last axis (kept with size 1), int64.
-  ArgMax,
-  ArgMin,
-  // Views: no element changes.
-  Reshape,
-  Permute,
-  Expand,
-  Slice,
-  // Movement.
-  Concat,
-  Pad,
-  Gather,
-  ScatterAdd,
-  ToDevice,  // the same value on another device: what it reads is computed first, where it lives
-  // Contractions.
-  Matmul,
-  Conv2d,
-  Conv2dInputGrad,
-  Conv2dWeightGrad,
-  // Pooling. MaxPool2dGrad(x, g) sends g to each window's first maximum of x; MaxPool2dGather(x, g)
-  // reads g there.
-  MaxPool2d,
-  MaxPool2dGrad,
-  MaxPool2dGather,
-  AvgPool2d,
-  AvgPool2dGrad,
-  // Composites that an engine may claim whole before they are decomposed.
-  Softmax,
-  LogSoftmax,
-  // Effects.
-  Assign,  // (variable, value): the variable holds the value afterwards; yields the value
+#define TENON_OP(op, ...) op,
+#include "graph/op_table.inc"
   kCount
 };
 
@@ -116,10 +23,103 @@ enum class OpKind : std::uint8_t {
   ArgReduction,
   View,
   Movement,
+  Transfer,
   Contraction,
   Pooling,
   Composite,
   Effect
 };
+
+/// What passes and engines ask of an op.
+enum OpTrait : std::uint32_t {
+  kTruth = 1u << 0,       // the result is bool, whatever the inputs are
+  kLogical = 1u << 1,     // of truth values
+  kKeepsRange = 1u << 2,  // the result is a number of its dtype because the inputs are
+  kFloatingOnly = 1u << 3,
+  kRoundsToWhole = 1u << 4,  // to whole numbers: those stay as they are
+  kReadsWhole = 1u << 5,     // takes inputs from end to end: strided ones are copied first
+  kStochastic = 1u << 6,
+  kIndexed = 1u << 7,  // input 1 holds places along the axis of the attributes
+  kAddsUp = 1u << 8,   // sums of elements: not of truth values, and 16-bit floats are widened
+};
+// Of domains of element-wise ops (op_table.inc).
+inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloating = kFloatingOnly,
+                               kDomainPeriodic = kFloatingOnly, kDomainRounding = kRoundsToWhole;
+
+/// What an element costs a core of a CPU, in hundredths of a nanosecond: in types that fill vector
+/// registers (float32, int32), and in float64, whose functions are mostly the C library's.
+struct OpCost {
+  std::int16_t narrow, wide;
+};
+inline constexpr OpCost kStep{5, 10};  // one step of arithmetic
+inline constexpr OpCost kQuotient{20, 60};
+inline constexpr OpCost kTranscendental{60, 1500};  // a polynomial
+inline constexpr OpCost kInDouble{200, 2000};       // one that needs float64 inside
+inline constexpr OpCost kLibraryCall{1000, 1000};
+inline constexpr OpCost kReduction{6, 6};
+inline constexpr OpCost kArgReduction{20, 20};
+inline constexpr OpCost kRandomNumber{150, 400};  // uniform; other kinds
+
+/// What a reduction of nothing gives.
+struct Neutral {
+  double real = 0;
+  std::int64_t whole = 0;
+};
+inline constexpr double kInfinity = __builtin_inf();
+
+struct OpRow {
+  Op op;
+  const char* name;  // as printed: "add", "conv2d"
+  OpKind kind;
+  std::int8_t arity;  // -1: any number
+  std::uint32_t traits;
+  OpCost cost;
+  const char* function;  // of src/scalar, of element-wise ops; else null
+  const char* header;    // where that stands beyond scalar/arithmetic.h; else null
+  Neutral neutral;       // of reductions
+};
+
+namespace detail {
+constexpr const char* header_or_null(const char* text) { return *text == 0 ? nullptr : text; }
+}  // namespace detail
+
+inline constexpr OpRow kOpRows[] = {
+#define TENON_OP(op, printed, kind, arity, traits, cost) \
+  {Op::op, printed, OpKind::kind, arity, traits, cost, nullptr, nullptr, {}},
+#define TENON_UNARY(op, printed, domain, function, header, cost, traits) \
+  {Op::op,                                                               \
+   printed,                                                              \
+   OpKind::Elementwise,                                                  \
+   1,                                                                    \
+   (traits) | kDomain##domain,                                           \
+   cost,                                                                 \
+   #function,                                                            \
+   detail::header_or_null(header),                                       \
+   {}},
+#define TENON_BINARY(op, printed, domain, function, header, cost, traits) \
+  {Op::op,                                                                \
+   printed,                                                               \
+   OpKind::Elementwise,                                                   \
+   2,                                                                     \
+   (traits) | kDomain##domain,                                            \
+   cost,                                                                  \
+   #function,                                                             \
+   detail::header_or_null(header),                                        \
+   {}},
+#define TENON_REDUCTION(op, printed, real, whole) \
+  {Op::op, printed, OpKind::Reduction, 1, 0, kReduction, nullptr, nullptr, {real, whole}},
+#include "graph/op_table.inc"
+};
+
+constexpr const OpRow& op_row(Op op) { return kOpRows[static_cast<int>(op)]; }
+constexpr OpKind kind_of(Op op) { return op_row(op).kind; }
+constexpr bool has_trait(Op op, OpTrait trait) { return (op_row(op).traits & trait) != 0; }
+constexpr bool is_elementwise(Op op, int arity) {
+  return kind_of(op) == OpKind::Elementwise && op_row(op).arity == arity;
+}
+/// One step of arithmetic: making it again costs less than keeping it.
+constexpr bool is_one_step(Op op) {
+  return kind_of(op) == OpKind::Elementwise && op_row(op).cost.narrow <= kStep.narrow;
+}
 
 }  // namespace tenon

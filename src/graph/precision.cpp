@@ -3,11 +3,9 @@
 
 #include <utility>
 
-#include <tenon/dtype.h>
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "graph/attrs.h"
 #include "graph/context.h"
 
 namespace tenon {
@@ -31,10 +29,6 @@ PrecisionScope::PrecisionScope(Precision precision) noexcept
 
 PrecisionScope::~PrecisionScope() { this_context().precision = outer_; }
 
-std::int64_t current_compute() noexcept {
-  constexpr std::int64_t kCodes[] = {0, kTf32Compute, compute_code(DType::BFloat16),
-                                     compute_code(DType::Float16)};
-  return kCodes[static_cast<int>(this_context().precision)];
-}
+Precision current_precision() noexcept { return this_context().precision; }
 
 }  // namespace tenon

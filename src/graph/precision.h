@@ -1,14 +1,11 @@
-// The precision that products are built with in this thread, as contractions keep it in their
-// attributes.
+// The precision that contractions capture when they are built.
 #pragma once
-
-#include <cstdint>
 
 #include <tenon/precision.h>
 
 namespace tenon {
 
-/// Code of the precision of the thread's context.
-std::int64_t current_compute() noexcept;
+/// Of the thread's context.
+Precision current_precision() noexcept;
 
 }  // namespace tenon

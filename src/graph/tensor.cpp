@@ -86,7 +86,7 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
     throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
                          ", which holds ", node.value->bytes()));
   if (bytes != 0) node.value->write(data, bytes);
-  node.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+  node.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
 }
 
 void set_value(const Tensor& target, const Tensor& value) {
@@ -98,7 +98,7 @@ void set_value(const Tensor& target, const Tensor& value) {
   const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());
   Node& node = *target.node();
   if (bytes != 0) node.value->copy_from(*value.eval().node()->value, bytes);
-  node.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+  node.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
 }
 
 }  // namespace tenon

@@ -213,7 +213,7 @@ Gradients vjp_div(const Tensor& out, const Tensor& g) {
 Gradients vjp_pow(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
   if (is_constant(b)) {
-    const double power = b.node()->attrs.f;
+    const double power = b.node()->attrs.as<ConstantAttrs>().value;
     return {power == 0 ? Tensor{} : g * (pow(a, power - 1) * power), Tensor{}};
   }
   const Tensor ga = g * (b * pow(a, where(eq(b, 0), 0, b - 1)));

@@ -29,13 +29,13 @@ Tensor with_matrix(const Tensor& x, Shape batch) {
   return broadcast_to(x, batch);
 }
 
-// The compute dtype of a product of operands of this dtype that is built here and now.
-std::int64_t compute_here(DType dtype) { return dtype == DType::Float32 ? current_compute() : 0; }
+// How a product of operands of this dtype multiplies that is built here and now.
+Precision precision_here(DType dtype) {
+  return dtype == DType::Float32 ? current_precision() : Precision::Fp32;
+}
 
 Tensor product(const Tensor& a, const Tensor& b) {
-  Attrs attrs;
-  attrs.i[0] = compute_here(a.dtype());
-  return build(Op::Matmul, {a, b}, attrs);
+  return build(Op::Matmul, {a, b}, ContractionAttrs{{}, precision_here(a.dtype())});
 }
 
 Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2); }
@@ -82,10 +82,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 namespace {
 
 // Operands that autocast has rounded give sums of float32; otherwise the result has their dtype.
-DType product_dtype(const Node& node, std::int64_t compute) {
+DType product_dtype(const Node& node) {
   const DType dtype = node.input(0)->dtype;
   const bool rounded = dtype == DType::BFloat16 || dtype == DType::Float16;
-  return compute != 0 && rounded ? DType::Float32 : dtype;
+  const bool of_float32 = node.attrs.as<ContractionAttrs>().precision != Precision::Fp32;
+  return rounded && of_float32 ? DType::Float32 : dtype;
 }
 
 }  // namespace
@@ -99,7 +100,7 @@ Inferred infer_matmul(const Node& node) {
   if (!fits) throw ShapeError(cat(where(node), ": ", a, " and ", b, " do not multiply"));
   Shape shape = a;
   shape[a.rank() - 1] = b.at(-1);
-  return {product_dtype(node, node.attrs.i[0]), Shape(shape.begin(), shape.rank())};
+  return {product_dtype(node), Shape(shape.begin(), shape.rank())};
 }
 
 Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
@@ -112,13 +113,11 @@ Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
-  Attrs attrs;
-  ConvAttrs{options.stride.first,   options.stride.second,  options.padding.first,
-            options.padding.second, options.dilation.first, options.dilation.second,
-            options.groups}
-      .store(attrs);
   const DType dtype = promote(x.dtype(), weight.dtype());
-  attrs.i[8] = compute_here(dtype);
+  const ContractionAttrs attrs{
+      {options.stride.first, options.stride.second, options.padding.first, options.padding.second,
+       options.dilation.first, options.dilation.second, options.groups},
+      precision_here(dtype)};
   return add_bias("conv2d", build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs), bias,
                   1);
 }
@@ -148,7 +147,7 @@ std::int64_t conv_size(const Node& node, std::int64_t in, std::int64_t kernel, s
 
 // The output's shape for x and weight of these shapes.
 Shape conv_shape(const Node& node, const Shape& x, const Shape& w) {
-  const ConvAttrs c = ConvAttrs::from(node.attrs);
+  const ConvAttrs& c = node.attrs.as<ContractionAttrs>().conv;
   require_conv_attrs(node, c);
   if (x.rank() != 4)
     throw ShapeError(cat(where(node), ": input must be [N, C, H, W], not ", x,
@@ -182,8 +181,7 @@ Tensor conv(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const T
 Inferred infer_conv2d(const Node& node) {
   require_floating(node, "cast it first");
   require_same_dtype(node);
-  return {product_dtype(node, node.attrs.i[8]),
-          conv_shape(node, node.input(0)->shape, node.input(1)->shape)};
+  return {product_dtype(node), conv_shape(node, node.input(0)->shape, node.input(1)->shape)};
 }
 
 // Inputs (dy, weight); the node's own shape is the input's.
@@ -191,7 +189,7 @@ Inferred infer_conv2d_input_grad(const Node& node) {
   require_floating(node, "cast it first");
   require_same_dtype(node);
   require_output(node, node.input(0)->shape, conv_shape(node, node.shape, node.input(1)->shape));
-  return {product_dtype(node, node.attrs.i[8]), node.shape};
+  return {product_dtype(node), node.shape};
 }
 
 // Inputs (x, dy); the node's own shape is the weight's.
@@ -199,7 +197,7 @@ Inferred infer_conv2d_weight_grad(const Node& node) {
   require_floating(node, "cast it first");
   require_same_dtype(node);
   require_output(node, node.input(1)->shape, conv_shape(node, node.input(0)->shape, node.shape));
-  return {product_dtype(node, node.attrs.i[8]), node.shape};
+  return {product_dtype(node), node.shape};
 }
 
 // The three are one trilinear form <conv(x, w), dy> seen from its three sides: each one's gradients

@@ -15,7 +15,8 @@ Inferred infer_constant(const Node& node) { return {node.dtype, node.shape}; }
 Inferred infer_iota(const Node& node) {
   if (is_bool(node.dtype))
     throw DTypeError(cat(where(node), ": bool does not count; use an integer or floating type"));
-  normalize_axis(static_cast<int>(node.attrs.i[0]), node.shape.rank(), where(node).c_str());
+  normalize_axis(static_cast<int>(node.attrs.as<AxisAttrs>().axis), node.shape.rank(),
+                 where(node).c_str());
   return {node.dtype, node.shape};
 }
 
@@ -46,7 +47,8 @@ Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
   const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
   // 16-bit types count in float32, so that the index itself is exact before the one rounding.
   const bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
-  Tensor x = build_as(Op::Iota, narrow ? DType::Float32 : dtype, shape, std::span<const Tensor>{});
+  Tensor x = build_as(Op::Iota, narrow ? DType::Float32 : dtype, shape, std::span<const Tensor>{},
+                      AxisAttrs{0});
   if (step.value != 1) x = mul(x, step);
   if (start.value != 0) x = add(x, start);
   return cast(x, dtype);

@@ -7,10 +7,8 @@ namespace tenon {
 Tensor to(const Tensor& x, Device device) {
   // Numbers and ramps belong to every device, and a tensor that is there already stays.
   if (x.defined() && (!x.node()->placed || x.node()->device == device)) return x;
-  Attrs attrs;
-  attrs.i[0] = static_cast<std::int64_t>(device.kind);
-  attrs.i[1] = device.index;
-  Tensor out = build(Op::ToDevice, {x}, attrs);
+  Tensor out =
+      build(Op::ToDevice, {x}, DeviceAttrs{static_cast<std::int32_t>(device.kind), device.index});
   out.node()->device = device;
   return out;
 }

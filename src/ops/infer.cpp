@@ -49,10 +49,9 @@ Tensor build(Op op, std::initializer_list<Tensor> inputs, const Attrs& attrs) {
 }
 
 Tensor constant(const Shape& shape, double value, DType dtype) {
-  Attrs attrs;
-  attrs.f =
-      value == 0 ? 0.0 : value;  // -0 would be another key; as a constant it is never asked for
-  return build_as(Op::Constant, dtype, shape, std::span<const Tensor>{}, attrs);
+  // -0 would be another key; as a constant it is never asked for.
+  return build_as(Op::Constant, dtype, shape, std::span<const Tensor>{},
+                  ConstantAttrs{value == 0 ? 0.0 : value});
 }
 
 Tensor to_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x, DType::Float32); }

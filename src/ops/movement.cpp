@@ -17,13 +17,15 @@ namespace {
 constexpr std::size_t kConcatInputs =
     128;  // a node takes at most 255 inputs; longer lists become trees
 
+int axis_of(const Node& node) { return static_cast<int>(node.attrs.as<AxisAttrs>().axis); }
+
 void require_index(const Node& node, const Node& index) {
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
     throw DTypeError(cat(where(node), ": the index is ", index.dtype, "; cast it to int64"));
 }
 
 void require_index_fits(const Node& node, const Shape& x, const Shape& index) {
-  const int axis = normalize_axis(static_cast<int>(node.attrs.i[0]), x.rank(), where(node).c_str());
+  const int axis = normalize_axis(axis_of(node), x.rank(), where(node).c_str());
   bool fits = x.rank() == index.rank();
   for (int a = 0; fits && a < x.rank(); ++a) fits = a == axis || x[a] == index[a];
   if (!fits)
@@ -47,12 +49,6 @@ Tensor reachable(const char* op, const Tensor& x, int axis, const Shape& index) 
   return part;
 }
 
-Attrs axis_attrs(int axis) {
-  Attrs attrs;
-  attrs.i[0] = axis;
-  return attrs;
-}
-
 }  // namespace
 
 // ---- Builders ---------------------------------------------------------------------------------
@@ -71,7 +67,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
       const std::size_t count = std::min(kConcatInputs, level.size() - k);
       next.push_back(count == 1
                          ? level[k]
-                         : build(Op::Concat, std::span(level).subspan(k, count), axis_attrs(a)));
+                         : build(Op::Concat, std::span(level).subspan(k, count), AxisAttrs{a}));
     }
     level = std::move(next);
   }
@@ -96,7 +92,7 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
     throw ShapeError(cat(where("pad"), ": ", padding.size(), " numbers for a tensor of rank ",
                          x.rank(), "; give (before, after) for each axis from the last one"));
   Tensor t = x;
-  Attrs attrs;
+  PadAttrs attrs;
   Shape shape = x.shape();
   bool grows = false;
   for (std::size_t k = 0; k < padding.size() / 2; ++k) {
@@ -108,19 +104,19 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
     if (from > to)
       throw ShapeError(cat(where("pad"), ": crops more than axis ", a, " of ", x.shape(), " has"));
     t = slice(t, a, from, to);
-    attrs.i[2 * a] = std::max<std::int64_t>(before, 0);
-    attrs.i[2 * a + 1] = std::max<std::int64_t>(after, 0);
-    shape[a] = to - from + attrs.i[2 * a] + attrs.i[2 * a + 1];
+    attrs.before[a] = std::max<std::int64_t>(before, 0);
+    attrs.after[a] = std::max<std::int64_t>(after, 0);
+    shape[a] = to - from + attrs.before[a] + attrs.after[a];
     grows = grows || before > 0 || after > 0;
   }
   if (!grows) return t;
-  attrs.f = scalar_operand("pad", value, {}, x.dtype()).node()->attrs.f;
+  attrs.value = scalar_operand("pad", value, {}, x.dtype()).node()->attrs.as<ConstantAttrs>().value;
   return build(Op::Pad, {t}, attrs);
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   const int a = normalize_axis(axis, x.rank(), where("gather").c_str());
-  return build(Op::Gather, {reachable("gather", x, a, index.shape()), index}, axis_attrs(a));
+  return build(Op::Gather, {reachable("gather", x, a, index.shape()), index}, AxisAttrs{a});
 }
 
 Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
@@ -129,12 +125,12 @@ Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tens
       slice(reachable("scatter_add", updates, a, index.shape()), a, 0, index.shape()[a]);
   const Tensor target = reachable("scatter_add", base, a, index.shape());
   if (target.shape() == base.shape())
-    return build(Op::ScatterAdd, {base, index, values}, axis_attrs(a));
+    return build(Op::ScatterAdd, {base, index, values}, AxisAttrs{a});
   Ints margin;
   for (int k = base.rank() - 1; k >= 0; --k)
     margin.insert(margin.end(), {0, base.shape()[k] - target.shape()[k]});
   return base +
-         pad(build(Op::ScatterAdd, {zeros_like(target), index, values}, axis_attrs(a)), margin);
+         pad(build(Op::ScatterAdd, {zeros_like(target), index, values}, AxisAttrs{a}), margin);
 }
 
 Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
@@ -161,8 +157,7 @@ Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
 Inferred infer_concat(const Node& node) {
   require_same_dtype(node);
   Shape shape = node.input(0)->shape;
-  const int axis =
-      normalize_axis(static_cast<int>(node.attrs.i[0]), shape.rank(), where(node).c_str());
+  const int axis = normalize_axis(axis_of(node), shape.rank(), where(node).c_str());
   shape[axis] = 0;
   for (const Node* in : node.in()) {
     bool fits = in->shape.rank() == shape.rank();
@@ -177,11 +172,12 @@ Inferred infer_concat(const Node& node) {
 
 Inferred infer_pad(const Node& node) {
   const Node& x = *node.input(0);
+  const auto& margin = node.attrs.as<PadAttrs>();
   Shape shape = x.shape;
   for (int a = 0; a < shape.rank(); ++a) {
-    if (node.attrs.i[2 * a] < 0 || node.attrs.i[2 * a + 1] < 0)
+    if (margin.before[a] < 0 || margin.after[a] < 0)
       throw ShapeError(cat(where(node), ": negative padding on axis ", a));
-    shape[a] += node.attrs.i[2 * a] + node.attrs.i[2 * a + 1];
+    shape[a] += margin.before[a] + margin.after[a];
   }
   return {x.dtype, Shape(shape.begin(), shape.rank())};
 }
@@ -210,7 +206,7 @@ Inferred infer_scatter_add(const Node& node) {
 // ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_concat(const Tensor& out, const Tensor& g) {
-  const int axis = static_cast<int>(out.node()->attrs.i[0]);
+  const int axis = axis_of(*out.node());
   Gradients parts;
   std::int64_t start = 0;
   for (const Node* in : out.node()->in()) {
@@ -222,10 +218,10 @@ Gradients vjp_concat(const Tensor& out, const Tensor& g) {
 }
 
 Gradients vjp_pad(const Tensor& out, const Tensor& g) {
-  const Node& node = *out.node();
+  const auto& margin = out.node()->attrs.as<PadAttrs>();
   Tensor t = g;
   for (int a = 0; a < g.rank(); ++a)
-    t = slice(t, a, node.attrs.i[2 * a], g.shape()[a] - node.attrs.i[2 * a + 1]);
+    t = slice(t, a, margin.before[a], g.shape()[a] - margin.after[a]);
   return {t};
 }
 

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-Attrs pool_attrs(const Pool2dOptions& o) {
+PoolAttrs pool_attrs(const Pool2dOptions& o) {
   PoolAttrs p;
   p.kernel_h = o.kernel.first;
   p.kernel_w = o.kernel.second;
@@ -24,9 +24,7 @@ Attrs pool_attrs(const Pool2dOptions& o) {
   p.dil_w = o.dilation.second;
   p.ceil_mode = o.ceil_mode;
   p.count_include_pad = o.count_include_pad;
-  Attrs attrs;
-  p.store(attrs);
-  return attrs;
+  return p;
 }
 
 std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
@@ -49,7 +47,7 @@ std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
 }
 
 Shape pooled_shape(const Node& node, const Shape& x) {
-  const PoolAttrs p = PoolAttrs::from(node.attrs);
+  const auto& p = node.attrs.as<PoolAttrs>();
   if (x.rank() != 4)
     throw ShapeError(cat(where(node), ": input must be [N, C, H, W], not ", x,
                          x.rank() == 3 ? ": unsqueeze(x, 0) makes a batch of one" : ""));

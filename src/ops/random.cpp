@@ -3,12 +3,12 @@
 //
 // Element e of the draw with counter c reads word e % 4 of the block philox(key = seed, lo = e / 4,
 // hi = c + offset). Kinds:
-//   0 uniform   float32 uniform01(word): the word's upper 24 bits / 2^24, in [0, 1)
-//   1 normal    float32, Box-Muller on the word pairs (0, 1) and (2, 3) of the block: u1 = 1 -
+//   uniform   float32 uniform01(word): the word's upper 24 bits / 2^24, in [0, 1)
+//   normal    float32, Box-Muller on the word pairs (0, 1) and (2, 3) of the block: u1 = 1 -
 //   uniform01(first) in (0, 1],
 //               u2 = uniform01(second), r = sqrt(-2 ln u1); the pair's first element is r cos(2 pi
 //               u2), its second r sin(2 pi u2)
-//   2 bits      int64, the word itself, in [0, 2^32)
+//   bits      int64, the word itself, in [0, 2^32)
 // The node knows float32 and int64 only; other dtypes are conversions, so that engines need no
 // more.
 #include <cmath>
@@ -22,13 +22,12 @@
 namespace tenon {
 namespace {
 
-enum Kind { kUniform = 0, kNormal = 1, kBits = 2 };
-
-Tensor draw(Kind kind, const Shape& shape, Generator* generator) {
-  Attrs attrs;
-  const Tensor state = (generator != nullptr ? *generator : Generator::current()).next(&attrs.i[1]);
-  attrs.i[0] = kind;
-  return build_as(Op::Random, kind == kBits ? DType::Int64 : DType::Float32, shape, {state}, attrs);
+Tensor draw(RandomKind kind, const Shape& shape, Generator* generator) {
+  RandomAttrs attrs{kind};
+  Generator& source = generator != nullptr ? *generator : Generator::current();
+  const Tensor state = source.next(&attrs.offset);
+  const DType dtype = kind == RandomKind::Bits ? DType::Int64 : DType::Float32;
+  return build_as(Op::Random, dtype, shape, {state}, attrs);
 }
 
 void require_floating_result(const char* op, DType dtype) {
@@ -48,7 +47,7 @@ Inferred infer_random(const Node& node) {
   if (state.dtype != DType::Int64 || state.shape != Shape{2})
     throw ShapeError(cat(where(node), ": the state is int64[2] (seed, counter), not ", state.dtype,
                          state.shape));
-  const bool bits = node.attrs.i[0] == kBits;
+  const bool bits = node.attrs.as<RandomAttrs>().kind == RandomKind::Bits;
   if (node.dtype != (bits ? DType::Int64 : DType::Float32))
     throw DTypeError(cat(where(node),
                          ": numbers are made as float32, bits as int64; cast the result to ",
@@ -58,7 +57,7 @@ Inferred infer_random(const Node& node) {
 
 Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
   require_floating_result("rand", dtype);
-  const Tensor u = draw(kUniform, shape, generator);
+  const Tensor u = draw(RandomKind::Uniform, shape, generator);
   // Rounding to a 16-bit type could reach 1: keep as many leading bits as it holds exactly.
   if (dtype == DType::Float16) return cast(floor(u * 2048.0) * 0x1p-11, dtype);
   if (dtype == DType::BFloat16) return cast(floor(u * 256.0) * 0x1p-8, dtype);
@@ -67,7 +66,7 @@ Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
 
 Tensor randn(const Shape& shape, DType dtype, Generator* generator) {
   require_floating_result("randn", dtype);
-  return cast(draw(kNormal, shape, generator), dtype);
+  return cast(draw(RandomKind::Normal, shape, generator), dtype);
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
@@ -79,14 +78,15 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dt
   if (range > (std::uint64_t{1} << 31))
     throw ValueError(
         cat(where("randint"), ": the range [", low, ", ", high, ") has more than 2^31 numbers"));
-  const Tensor product = draw(kBits, shape, generator) * static_cast<std::int64_t>(range);
+  const Tensor product =
+      draw(RandomKind::Bits, shape, generator) * static_cast<std::int64_t>(range);
   const Tensor picked = build(Op::Div, {product, constant(shape, 0x1p32, DType::Int64)});
   return cast(low == 0 ? picked : picked + low, dtype);
 }
 
 Tensor bernoulli(const Shape& shape, double p, DType dtype, Generator* generator) {
   require_probability("bernoulli", p);
-  return cast(lt(draw(kUniform, shape, generator), p), dtype);
+  return cast(lt(draw(RandomKind::Uniform, shape, generator), p), dtype);
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
@@ -95,7 +95,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
     throw DTypeError(cat(where("dropout"), ": takes a floating tensor, not ", x.dtype()));
   if (!training || p == 0) return x;
   if (p == 1) return where(zeros(x.shape(), DType::Bool), x, 0.0);
-  const Tensor keep = ge(draw(kUniform, x.shape(), generator), p);
+  const Tensor keep = ge(draw(RandomKind::Uniform, x.shape(), generator), p);
   return where(keep, x * (1 / (1 - p)), 0.0);
 }
 

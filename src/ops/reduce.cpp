@@ -22,9 +22,7 @@ Tensor drop_axes(const Tensor& x, std::int64_t mask) {
 
 Tensor reduce(Op op, const Tensor& x, std::int64_t mask, bool keepdim) {
   if (mask == 0) return x;
-  Attrs attrs;
-  attrs.i[0] = mask;
-  const Tensor reduced = build(op, {x}, attrs);
+  const Tensor reduced = build(op, {x}, ReduceAttrs{mask});
   return keepdim ? reduced : drop_axes(reduced, mask);
 }
 
@@ -132,9 +130,10 @@ Tensor norm(const Tensor& input, const Ints& axes, bool keepdim) {
 namespace {
 Inferred infer_reduced(const Node& node) {
   const Node& x = *node.input(0);
-  if ((node.attrs.i[0] >> x.shape.rank()) != 0)
+  const std::int64_t mask = node.attrs.as<ReduceAttrs>().axes;
+  if ((mask >> x.shape.rank()) != 0)
     throw ShapeError(cat(where(node), ": the mask names axes that ", x.shape, " does not have"));
-  return {x.dtype, keepdim_shape(x.shape, node.attrs.i[0])};
+  return {x.dtype, keepdim_shape(x.shape, mask)};
 }
 }  // namespace
 
@@ -148,7 +147,7 @@ Inferred infer_sum(const Node& node) {
 Inferred infer_extremum(const Node& node) {
   const Node& x = *node.input(0);
   if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: use any or all"));
-  if (reduced_count(x.shape, node.attrs.i[0]) == 0)
+  if (reduced_count(x.shape, node.attrs.as<ReduceAttrs>().axes) == 0)
     throw ShapeError(cat(where(node), ": no elements to choose from in ", x.shape));
   return infer_reduced(node);
 }
@@ -172,7 +171,7 @@ Gradients vjp_sum(const Tensor& out, const Tensor& g) {
 Gradients vjp_extremum(const Tensor& out, const Tensor& g) {
   const Tensor x = input_of(out, 0);
   const Tensor hit = cast(eq(x, broadcast_to(out, x.shape())), x.dtype());
-  const Tensor share = g / reduce(Op::Sum, hit, out.node()->attrs.i[0], true);
+  const Tensor share = g / reduce(Op::Sum, hit, out.node()->attrs.as<ReduceAttrs>().axes, true);
   return {hit * broadcast_to(share, x.shape())};
 }
 
@@ -196,7 +195,8 @@ Tensor exclusive_prefix_product(const Tensor& x) {
 // numbers here.
 Gradients vjp_prod(const Tensor& out, const Tensor& g) {
   const Tensor x = input_of(out, 0);
-  const std::int64_t mask = out.node()->attrs.i[0], count = reduced_count(x.shape(), mask);
+  const std::int64_t mask = out.node()->attrs.as<ReduceAttrs>().axes,
+                     count = reduced_count(x.shape(), mask);
   if (x.numel() == 0) return {zeros_like(x)};
   Ints order, back(static_cast<std::size_t>(x.rank()));
   for (int reduced = 0; reduced < 2; ++reduced)

@@ -1,5 +1,5 @@
-// OpInfo: what is known of each op. Every row stands in table.cpp; a missing or misplaced row fails
-// to compile.
+// OpInfo: an op's row (graph/op_table.inc) and what only the language knows of it. Every one stands
+// in table.cpp; a missing or misplaced one fails to compile.
 #pragma once
 
 #include <span>
@@ -16,11 +16,7 @@ struct Inferred {
   Shape shape;
 };
 
-struct OpInfo {
-  Op op;
-  const char* name;  // as printed: "add", "conv2d"
-  OpKind kind;
-  int arity;  // -1: any number
+struct OpInfo : OpRow {
   // dtype and shape from the inputs. Ops whose shape is an argument (Reshape, Expand, Slice,
   // gradients, leaves) check `node`'s own shape against the inputs instead: verify_graph calls this
   // for every node.

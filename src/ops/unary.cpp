@@ -100,7 +100,7 @@ double stored_value(double v, DType dtype) {
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (is_constant(x)) {
-    const double v = stored_value(x.node()->attrs.f, x.dtype());
+    const double v = stored_value(x.node()->attrs.as<ConstantAttrs>().value, x.dtype());
     if (is_bool(dtype)) return constant(x.shape(), v != 0, dtype);
     if (is_floating(dtype)) return constant(x.shape(), v, dtype);
     // Within int8 and uint8 alike, so that no conversion can overflow; other constants convert

@@ -15,7 +15,7 @@ namespace tenon {
 namespace {
 
 Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {}) {
-  if (is_constant(x)) return constant(shape, x.node()->attrs.f, x.dtype());
+  if (is_constant(x)) return constant(shape, x.node()->attrs.as<ConstantAttrs>().value, x.dtype());
   return build_as(op, x.dtype(), shape, {x}, attrs);
 }
 
@@ -68,13 +68,13 @@ Tensor permute(const Tensor& x, const Ints& axes) {
   if (static_cast<int>(axes.size()) != x.rank())
     throw ShapeError(cat(at, ": ", axes.size(), " axes given for a tensor of rank ", x.rank()));
   axis_mask("permute", axes, x.rank());  // refuses repeats
-  Attrs attrs;
+  PermuteAttrs attrs;
   Shape shape = x.shape();
   bool moves = false;
   for (int a = 0; a < x.rank(); ++a) {
     const int from =
         normalize_axis(static_cast<int>(axes[static_cast<std::size_t>(a)]), x.rank(), at.c_str());
-    attrs.i[a] = from;
+    attrs.axes[a] = static_cast<std::uint8_t>(from);
     shape[a] = x.shape()[from];
     moves = moves || from != a;
   }
@@ -145,10 +145,10 @@ Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, st
   if (length == size && (step == 1 || size == 0)) return x;
   Shape shape = x.shape();
   shape[a] = length;
-  Attrs attrs;
-  for (int k = 0; k < x.rank(); ++k) attrs.i[2 * k + 1] = 1;
-  attrs.i[2 * a] = length == 0 ? 0 : from;
-  attrs.i[2 * a + 1] = length <= 1 ? 1 : step;
+  SliceAttrs attrs;
+  std::fill_n(attrs.step, x.rank(), 1);
+  attrs.start[a] = length == 0 ? 0 : from;
+  attrs.step[a] = length <= 1 ? 1 : step;
   return view(Op::Slice, x, shape, attrs);
 }
 
@@ -192,13 +192,14 @@ Inferred infer_reshape(const Node& node) {
 Inferred infer_permute(const Node& node) {
   const Node& x = *node.input(0);
   Shape shape = x.shape;
+  const auto& axes = node.attrs.as<PermuteAttrs>().axes;
   unsigned seen = 0;
   for (int a = 0; a < x.shape.rank(); ++a) {
-    const std::int64_t from = node.attrs.i[a];
-    if (from < 0 || from >= x.shape.rank() || ((seen >> from) & 1u) != 0)
+    const int from = axes[a];
+    if (from >= x.shape.rank() || ((seen >> from) & 1u) != 0)
       throw ShapeError(cat(where(node), ": the axes are not a permutation of those of ", x.shape));
     seen |= 1u << from;
-    shape[a] = x.shape[static_cast<int>(from)];
+    shape[a] = x.shape[from];
   }
   return {x.dtype, shape};
 }
@@ -215,10 +216,10 @@ Inferred infer_expand(const Node& node) {
 
 Inferred infer_slice(const Node& node) {
   const Node& x = *node.input(0);
+  const auto& slice = node.attrs.as<SliceAttrs>();
   bool fits = x.shape.rank() == node.shape.rank();
   for (int a = 0; fits && a < x.shape.rank(); ++a) {
-    const std::int64_t start = node.attrs.i[2 * a], step = node.attrs.i[2 * a + 1],
-                       length = node.shape[a];
+    const std::int64_t start = slice.start[a], step = slice.step[a], length = node.shape[a];
     if (step == 0) fits = false;
     if (length == 0 || !fits) continue;
     const std::int64_t end = start + (length - 1) * step;
@@ -237,7 +238,8 @@ Gradients vjp_reshape(const Tensor& out, const Tensor& g) {
 
 Gradients vjp_permute(const Tensor& out, const Tensor& g) {
   Ints back(static_cast<std::size_t>(g.rank()));
-  for (int a = 0; a < g.rank(); ++a) back[static_cast<std::size_t>(out.node()->attrs.i[a])] = a;
+  const auto& axes = out.node()->attrs.as<PermuteAttrs>().axes;
+  for (int a = 0; a < g.rank(); ++a) back[axes[a]] = a;
   return {permute(g, back)};
 }
 
@@ -277,10 +279,11 @@ Tensor spread(const Tensor& g, int axis, std::int64_t start, std::int64_t step, 
 
 Gradients vjp_slice(const Tensor& out, const Tensor& g) {
   const Node& node = *out.node();
+  const auto& taken = node.attrs.as<SliceAttrs>();
   const Shape& shape = node.input(0)->shape;
   Tensor t = g;
   for (int a = 0; a < shape.rank(); ++a) {
-    std::int64_t start = node.attrs.i[2 * a], step = node.attrs.i[2 * a + 1];
+    std::int64_t start = taken.start[a], step = taken.step[a];
     if (step < 0) {
       t = flip(t, {a});
       start += (node.shape[a] - 1) * step;

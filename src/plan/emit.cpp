@@ -69,7 +69,7 @@ class MapBuilder {
     instr.per_row = per_row;
     if (base.op == Op::Constant) {
       instr.code = MapCode::Number;
-      instr.attrs.f = base.attrs.f;
+      instr.attrs = base.attrs;
     } else {
       instr.code = base.op == Op::Iota ? MapCode::Affine : MapCode::Load;
       instr.view =
@@ -118,7 +118,7 @@ class MapBuilder {
       MapReduce reduce;
       reduce.source = instr.args[0];
       reduce.op = item.op;
-      reduce.axes = static_cast<std::uint32_t>(item.attrs.i[0]);
+      reduce.axes = static_cast<std::uint32_t>(item.attrs.as<ReduceAttrs>().axes);
       reduce.value = value_of_[k];
       program_.reduces.push_back(reduce);
       return;
@@ -308,11 +308,8 @@ class Emitter {
   void contraction(const Group& group, const Item& lead, Region& r) {
     Contraction& c = r.contraction;
     c.op = lead.op;
-    c.attrs = lead.attrs;
+    c.attrs = lead.attrs.as<ContractionAttrs>();
     c.dtype = lead.dtype;
-    const std::int64_t compute = lead.attrs.i[lead.op == Op::Matmul ? 0 : 8];
-    c.tf32 = compute == kTf32Compute;
-    c.compute = compute == 0 || c.tf32 ? lead.dtype : static_cast<DType>(compute - 1);
     auto operand = [&](const Ref& arg, View& view, Shape& shape) {
       view.value = value_of_[arg.item];
       view.offset = arg.offset;

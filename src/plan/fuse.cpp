@@ -30,7 +30,7 @@ bool reduces(const Item& item) {
 int trailing_axes(const Item& item) {
   const int rank = item.args[0].shape.rank();
   if (item.kind == OpKind::ArgReduction) return 1;
-  const auto mask = static_cast<std::uint64_t>(item.attrs.i[0]);
+  const auto mask = static_cast<std::uint64_t>(item.attrs.as<ReduceAttrs>().axes);
   int count = 0;
   while (count < rank && (mask >> (rank - 1 - count) & 1u)) ++count;
   const std::uint64_t trailing = ((std::uint64_t{1} << count) - 1) << (rank - count);
@@ -311,7 +311,7 @@ class Fuser {
   static bool splits_rows(const Item& reduction, int rows) {
     const int rank = reduction.args[0].shape.rank();
     const std::int64_t all = (std::int64_t{1} << rows) - 1;
-    const std::int64_t reduced = reduction.attrs.i[0] >> (rank - rows) & all;
+    const std::int64_t reduced = reduction.attrs.as<ReduceAttrs>().axes >> (rank - rows) & all;
     return reduced != 0 && reduced != all;
   }
 

@@ -79,10 +79,10 @@ bool fold_unary(Op op, double a, double* out) {
 }
 
 Tensor constant(const Node& like, double value) {
-  Attrs attrs;
-  attrs.f = value;
-  return make_node(Op::Constant, like.dtype, like.shape, attrs, {});
+  return make_node(Op::Constant, like.dtype, like.shape, ConstantAttrs{value}, {});
 }
+
+double constant_value(const Tensor& t) { return t.node()->attrs.as<ConstantAttrs>().value; }
 
 bool is_constant(const Tensor& t) { return t.node()->op == Op::Constant && !t.node()->realised(); }
 
@@ -92,13 +92,15 @@ bool is_identity_view(const Node& node, const Node& in) {
   if (node.shape != in.shape) return false;
   if (node.op == Op::Reshape || node.op == Op::Expand) return true;
   if (node.op == Op::Permute) {
+    const auto& axes = node.attrs.as<PermuteAttrs>().axes;
     for (int a = 0; a < node.shape.rank(); ++a)
-      if (node.attrs.i[a] != a) return false;
+      if (axes[a] != a) return false;
     return true;
   }
   if (node.op == Op::Slice) {
+    const auto& slice = node.attrs.as<SliceAttrs>();
     for (int a = 0; a < node.shape.rank(); ++a)
-      if (node.attrs.i[2 * a] != 0 || node.attrs.i[2 * a + 1] != 1) return false;
+      if (slice.start[a] != 0 || slice.step[a] != 1) return false;
     return true;
   }
   return false;
@@ -107,17 +109,18 @@ bool is_identity_view(const Node& node, const Node& in) {
 bool swaps_last_two(const Node& permute) {
   const int rank = permute.shape.rank();
   if (rank < 2) return false;
+  const auto& axes = permute.attrs.as<PermuteAttrs>().axes;
   for (int a = 0; a < rank - 2; ++a)
-    if (permute.attrs.i[a] != a) return false;
-  return permute.attrs.i[rank - 2] == rank - 1 && permute.attrs.i[rank - 1] == rank - 2;
+    if (axes[a] != a) return false;
+  return axes[rank - 2] == rank - 1 && axes[rank - 1] == rank - 2;
 }
 
 Tensor swap_last_two(const Tensor& x) {
   const int rank = x.rank();
-  Attrs attrs;
+  PermuteAttrs attrs;
   Shape shape = x.shape();
-  for (int a = 0; a < rank; ++a) attrs.i[a] = a;
-  std::swap(attrs.i[rank - 2], attrs.i[rank - 1]);
+  for (int a = 0; a < rank; ++a) attrs.axes[a] = static_cast<std::uint8_t>(a);
+  std::swap(attrs.axes[rank - 2], attrs.axes[rank - 1]);
   std::swap(shape[rank - 2], shape[rank - 1]);
   return make_node(Op::Permute, x.dtype(), shape, attrs, std::span(&x, 1));
 }
@@ -129,8 +132,7 @@ Tensor view_as(const Tensor& x, const Shape& shape) {
 // A convolution whose filter covers its whole input has one output pixel: it is the matrix product
 // of flattened images and filters, and so are its gradients. `x` and `w` are the shapes of its
 // input and weight.
-bool covers_input(const Attrs& attrs, const Shape& x, const Shape& w) {
-  const ConvAttrs a = ConvAttrs::from(attrs);
+bool covers_input(const ConvAttrs& a, const Shape& x, const Shape& w) {
   return a.groups == 1 && a.pad_h == 0 && a.pad_w == 0 && x[1] == w[1] && x[2] == w[2] &&
          x[3] == w[3] && (a.dil_h == 1 || w[2] == 1) && (a.dil_w == 1 || w[3] == 1);
 }
@@ -140,10 +142,9 @@ Tensor product_of_convolution(const Node& node, std::span<const Tensor> inputs) 
   if (!forward && !input_grad && node.op != Op::Conv2dWeightGrad) return {};
   const Shape& x = input_grad ? node.shape : inputs[0].shape();
   const Shape& w = node.op == Op::Conv2dWeightGrad ? node.shape : inputs[1].shape();
-  if (!covers_input(node.attrs, x, w)) return {};
+  const auto& attrs = node.attrs.as<ContractionAttrs>();
+  if (!covers_input(attrs.conv, x, w)) return {};
   const std::int64_t n = x[0], k = w[0], crs = w[1] * w[2] * w[3];
-  Attrs attrs;
-  attrs.i[0] = node.attrs.i[8];  // the compute dtype
   Tensor a, b;
   Shape out;
   if (forward) {  // y [N, K] = x [N, CRS] w' [CRS, K]
@@ -160,7 +161,8 @@ Tensor product_of_convolution(const Node& node, std::span<const Tensor> inputs) 
     out = {k, crs};
   }
   const Tensor operands[2] = {a, b};
-  return view_as(make_node(Op::Matmul, node.dtype, out, attrs, operands), node.shape);
+  const ContractionAttrs product{{}, attrs.precision};
+  return view_as(make_node(Op::Matmul, node.dtype, out, product, operands), node.shape);
 }
 
 Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
@@ -177,11 +179,12 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
   }
   if (node.op == Op::Permute && in.op == Op::Permute && pending_in) {
     const Tensor base(in.input(0));
-    Attrs attrs;
+    const auto &outer = node.attrs.as<PermuteAttrs>(), &inner = in.attrs.as<PermuteAttrs>();
+    PermuteAttrs attrs;
     bool identity = true;
     for (int a = 0; a < node.shape.rank(); ++a) {
-      attrs.i[a] = in.attrs.i[node.attrs.i[a]];
-      identity &= attrs.i[a] == a;
+      attrs.axes[a] = inner.axes[outer.axes[a]];
+      identity &= attrs.axes[a] == a;
     }
     return identity ? base
                     : make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
@@ -218,8 +221,7 @@ struct NodeKeyHash {
                       static_cast<std::uint64_t>(n.dtype);
     auto mix = [&h](std::uint64_t v) { h = (h ^ v) * 0xD6E8FEB86659FD93ull, h ^= h >> 32; };
     for (std::int64_t s : n.shape) mix(static_cast<std::uint64_t>(s));
-    for (std::int64_t v : n.attrs.i) mix(static_cast<std::uint64_t>(v));
-    mix(std::bit_cast<std::uint64_t>(n.attrs.f));
+    n.attrs.each_word(mix);
     for (Node* in : n.in()) mix(reinterpret_cast<std::uintptr_t>(in));
     return h;
   }
@@ -274,7 +276,7 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
     if (inputs.empty() || inputs.size() > 2) return {};
     for (const Tensor& in : inputs)
       if (!is_constant(in)) return {};
-    const double a = inputs[0].node()->attrs.f;
+    const double a = constant_value(inputs[0]);
     const OpKind kind = op_info(node.op).kind;
     if (kind == OpKind::View) return constant(node, a);
     const bool real = is_floating(node.dtype) && is_floating(inputs[0].dtype());
@@ -283,7 +285,7 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
     double value = 0;
     const bool folded = inputs.size() == 1
                             ? fold_unary(node.op, a, &value)
-                            : fold_binary(node.op, a, inputs[1].node()->attrs.f, &value);
+                            : fold_binary(node.op, a, constant_value(inputs[1]), &value);
     return folded ? constant(node, round_to(node.dtype, value)) : Tensor{};
   });
 }

@@ -168,7 +168,7 @@ class Lowering {
   // An index that is the same along every axis but its own is read as a vector: rows of a data set
   // are picked without an index for each of their elements.
   static void narrow_index(const Node& node, Ref& index) {
-    const int axis = static_cast<int>(node.attrs.i[0]);
+    const int axis = static_cast<int>(node.attrs.as<AxisAttrs>().axis);
     for (int d = 0; d < index.shape.rank(); ++d)
       if (d != axis && index.shape[d] != 1 && index.stride[d] != 0) return;
     index.stride[0] = index.stride[axis];
@@ -180,7 +180,8 @@ class Lowering {
     out.shape = node.shape;
     switch (node.op) {
       case Op::Permute:
-        for (int a = 0; a < node.shape.rank(); ++a) out.stride[a] = in.stride[node.attrs.i[a]];
+        for (int a = 0; a < node.shape.rank(); ++a)
+          out.stride[a] = in.stride[node.attrs.as<PermuteAttrs>().axes[a]];
         break;
       case Op::Expand:
         for (int a = 0; a < node.shape.rank(); ++a)
@@ -188,8 +189,9 @@ class Lowering {
         break;
       case Op::Slice:
         for (int a = 0; a < node.shape.rank(); ++a) {
-          out.offset += node.attrs.i[2 * a] * in.stride[a];
-          out.stride[a] = in.stride[a] * node.attrs.i[2 * a + 1];
+          const auto& slice = node.attrs.as<SliceAttrs>();
+          out.offset += slice.start[a] * in.stride[a];
+          out.stride[a] = in.stride[a] * slice.step[a];
         }
         break;
       case Op::Reshape:
@@ -234,10 +236,8 @@ class Lowering {
                              "compiled function is called"));
     std::vector<Ref> args;
     for (Node* in : node.in()) args.push_back(refs_.at(in));
-    const bool needs_whole = kind == OpKind::Pooling || kind == OpKind::Movement ||
-                             node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad ||
-                             node.op == Op::Conv2dWeightGrad || node.op == Op::Random;
-    if (node.op == Op::Gather || node.op == Op::ScatterAdd) narrow_index(node, args[1]);
+    const bool needs_whole = has_trait(node.op, kReadsWhole);
+    if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;
@@ -253,7 +253,7 @@ class Lowering {
     Ref ref = whole(item);
     if (node.op == Op::Iota) {
       std::memset(ref.stride, 0, sizeof ref.stride);
-      ref.stride[node.attrs.i[0]] = 1;
+      ref.stride[node.attrs.as<AxisAttrs>().axis] = 1;
     }
     refs_[&node] = ref;
   }

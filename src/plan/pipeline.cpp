@@ -126,7 +126,7 @@ std::vector<std::string> graph_text(const Roots& roots) {
         separator = ',';
       }
       if (separator == ',') line += ')';
-      if (node.op == Op::Constant) line += cat(" ", node.attrs.f);
+      if (node.op == Op::Constant) line += cat(" ", node.attrs.as<ConstantAttrs>().value);
     }
     line += cat(" ", node.dtype, node.shape);
     if (node.label != 0) line += cat("  # ", label_text(node.label));

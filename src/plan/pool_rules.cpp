@@ -22,7 +22,9 @@ Tensor mask_first(const Node& node, std::span<const Tensor> inputs) {
   const Node* above = pending(inputs[0], Op::Gt);
   const Node* grad = pending(inputs[1], Op::MaxPool2dGrad);
   const Node* zero = pending(inputs[2], Op::Constant);
-  if (above == nullptr || grad == nullptr || zero == nullptr || zero->attrs.f != 0) return {};
+  if (above == nullptr || grad == nullptr || zero == nullptr ||
+      zero->attrs.as<ConstantAttrs>().value != 0)
+    return {};
   const Tensor x(grad->input(0)), g(grad->input(1)), threshold(above->input(1));
   const Node* number = pending(threshold, Op::Constant);
   if (above->input(0) != x.node() || number == nullptr) return {};
@@ -40,10 +42,10 @@ Tensor mask_first(const Node& node, std::span<const Tensor> inputs) {
 Tensor sum_first(const Node& node, std::span<const Tensor> inputs) {
   constexpr std::int64_t kHeight = 1 << 2, kWidth = 1 << 3;
   const Node* grad = pending(inputs[0], Op::MaxPool2dGrad);
-  if (grad == nullptr || (node.attrs.i[0] & kHeight) == 0 || (node.attrs.i[0] & kWidth) == 0)
-    return {};
+  const std::int64_t axes = node.attrs.as<ReduceAttrs>().axes;
+  if (grad == nullptr || (axes & kHeight) == 0 || (axes & kWidth) == 0) return {};
   // A dilated window may lie in the padding altogether: its g goes nowhere.
-  const PoolAttrs pool = PoolAttrs::from(grad->attrs);
+  const auto& pool = grad->attrs.as<PoolAttrs>();
   if (pool.dil_h != 1 || pool.dil_w != 1) return {};
   const Tensor g(grad->input(1));
   return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&g, 1));

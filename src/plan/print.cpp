@@ -64,8 +64,6 @@ std::string milliseconds(double ms) {
 
 }  // namespace
 
-const char* op_name(Op op) { return op_info(op).name; }
-
 std::string print_steps(const Program& p) {
   std::string out;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {

@@ -93,10 +93,6 @@ struct PassInfo {
 };
 const PassInfo& pass_info(int pass);
 
-/// How contractions of float32 multiply: as they are, or with operands rounded to TF32 (10 bits of
-/// mantissa), bfloat16 or float16. Sums and results are float32 throughout.
-enum class Arithmetic : std::uint8_t { Fp32, Tf32, Bf16, Fp16 };
-
 /// A weight and what products read instead where they round it: a variable of 16 bits with the same
 /// values, rounded.
 struct RoundedCopy {
@@ -107,12 +103,11 @@ struct RoundedCopy {
 struct PlanOptions {
   std::span<const Engine* const> engines;  // asked in order; the last must claim everything
   int threads = 1;
-  Device device;                             // where the program runs
-  Arithmetic arithmetic = Arithmetic::Fp32;  // of contractions of float32
-  Tuning* tuning = nullptr;                  // null: engines by estimate alone
-  std::span<const RoundedCopy> copies;       // of weights that the program reads
-  std::uint32_t disabled = 0;                // bit mask of PassId
-  std::int64_t memory_limit = 0;             // 0: none
+  Device device;                        // where the program runs
+  Tuning* tuning = nullptr;             // null: engines by estimate alone
+  std::span<const RoundedCopy> copies;  // of weights that the program reads
+  std::uint32_t disabled = 0;           // bit mask of PassId
+  std::int64_t memory_limit = 0;        // 0: none
   bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }
 };
 
@@ -121,9 +116,6 @@ struct PlanOptions {
 std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots,
                                             std::span<Node* const> leaves,
                                             const PlanOptions& options);
-
-/// The op's printed name, for rooms that know no ops.
-const char* op_name(Op op);
 
 /// The values that take most memory, with their layers: "9.1 MiB for float32[64, 6, 28, 28] of 0,
 /// …".

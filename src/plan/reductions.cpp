@@ -27,9 +27,7 @@ bool is_scalar(const View& view, const Shape& space) {
   return true;
 }
 
-bool gives_one_number(Op op) {
-  return op == Op::Sum || op == Op::Prod || op == Op::Max || op == Op::Min;
-}
+bool gives_one_number(Op op) { return kind_of(op) == OpKind::Reduction; }
 
 /// Whether a sweep does nothing but reduce its whole space, from elements that it reads in order,
 /// one number for all, or what it computes of those.

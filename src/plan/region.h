@@ -55,7 +55,7 @@ enum class MapCode : std::uint8_t {
   Accumulator,  // epilogues: the contraction's result at this element, float32 or float64;
                 // prologues: the operand's element as it stands in memory
   Affine,       // view.offset + sum coordinate * view.stride: iota (view.value is kNoValue)
-  Number,       // attrs.f
+  Number,       // ConstantAttrs
   Random,   // Philox: attrs as of Op::Random; view.value = the int64[2] (seed, counter); indexed by
             // the row-major position (prologues: by view.offset + sum coordinate * view.stride)
   Compute,  // `op` on args: element-wise, Cast included
@@ -100,16 +100,29 @@ struct MapProgram {
 
 struct Contraction {
   Op op = Op::Matmul;
-  Attrs attrs;
-  DType dtype = DType::Float32;    // of the result
-  DType compute = DType::Float32;  // BFloat16: operands rounded to it, float32 sums
-  bool tf32 = false;               // float32 operands may be rounded to TF32
-  View a, b;                       // over the operands' own axes; what prologues start from
+  ContractionAttrs attrs;
+  DType dtype = DType::Float32;  // of the result
+  View a, b;                     // over the operands' own axes; what prologues start from
   Shape a_shape, b_shape, out_shape;
   ValueId out = kNoValue;  // contiguous; kNoValue when the epilogue is the only reader
   bool has_epilogue =
       false;  // then Region::map runs over [batch, rows, columns]: matmul [B, M, N], convolution
               // [N, K, P*Q], input gradient [N, C, H*W], weight gradient [1, K, C/g*R*S]
+
+  /// What operands are multiplied as: 16-bit types where they are rounded to them (sums are
+  /// float32), else the result's.
+  DType compute() const {
+    switch (attrs.precision) {
+      case Precision::Bf16:
+        return DType::BFloat16;
+      case Precision::Fp16:
+        return DType::Float16;
+      default:
+        return dtype;
+    }
+  }
+  /// float32 operands may be rounded to TF32.
+  bool tf32() const { return attrs.precision == Precision::Tf32; }
 };
 
 struct Opaque {

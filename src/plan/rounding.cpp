@@ -43,41 +43,23 @@ bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool
          std::min(rows, columns) >= kThin;
 }
 
-std::int64_t code_of(Arithmetic arithmetic) {
-  switch (arithmetic) {
-    case Arithmetic::Tf32:
-      return kTf32Compute;
-    case Arithmetic::Bf16:
-      return compute_code(DType::BFloat16);
-    case Arithmetic::Fp16:
-      return compute_code(DType::Float16);
-    case Arithmetic::Fp32:
-      break;
-  }
-  return 0;
-}
-
 bool is_product_of_float32(const Node& node) {
   return op_info(node.op).kind == OpKind::Contraction && node.dtype == DType::Float32 &&
          node.input(0)->dtype == DType::Float32;
 }
 
-// What the product was built for, or else what the options say; on the CPU as far as it can.
-Arithmetic arithmetic_of(const Node& node, const PlanOptions& options) {
-  const std::int64_t code = node.attrs.i[node.op == Op::Matmul ? 0 : 8];
-  if (code == 0) return options.arithmetic;
-  for (const Arithmetic a : {Arithmetic::Tf32, Arithmetic::Bf16, Arithmetic::Fp16}) {
-    const bool here = a == Arithmetic::Bf16 || options.device.kind == Device::Kind::Cuda;
-    if (here && code == code_of(a)) return a;
-  }
-  return Arithmetic::Fp32;
+// What the product was built for; on the CPU as far as it can.
+Precision precision_of(const Node& node, const PlanOptions& options) {
+  const Precision precision = node.attrs.as<ContractionAttrs>().precision;
+  const bool here = precision == Precision::Bf16 || options.device.kind == Device::Kind::Cuda;
+  return here ? precision : Precision::Fp32;
 }
 
 // The 16-bit type that operands are rounded to ahead of a product; Float32: none.
-DType rounded_dtype(Arithmetic arithmetic, const PlanOptions& options) {
+DType rounded_dtype(Precision precision, const PlanOptions& options) {
   if (options.device.kind != Device::Kind::Cuda) return DType::Float32;
-  if (arithmetic == Arithmetic::Bf16) return DType::BFloat16;
-  return arithmetic == Arithmetic::Fp16 ? DType::Float16 : DType::Float32;
+  if (precision == Precision::Bf16) return DType::BFloat16;
+  return precision == Precision::Fp16 ? DType::Float16 : DType::Float32;
 }
 
 // What views of it are taken of.
@@ -132,10 +114,9 @@ Roots autocast(Roots roots, const PlanOptions& options) {
   Rounded rounded;
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (!is_product_of_float32(node)) return {};
-    const Arithmetic arithmetic = arithmetic_of(node, options);
-    Attrs attrs = node.attrs;
-    attrs.i[node.op == Op::Matmul ? 0 : 8] = code_of(arithmetic);
-    const DType narrow = rounded_dtype(arithmetic, options);
+    ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
+    attrs.precision = precision_of(node, options);
+    const DType narrow = rounded_dtype(attrs.precision, options);
     const auto kept = [&](const Tensor& x) {
       return copy_of(options, x.node(), narrow) != nullptr;
     };
@@ -155,7 +136,7 @@ std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const Plan
   if (!options.enabled(kAutocast)) return weights;
   for (Node* node : topological_order(roots)) {
     if (node->realised() || !is_product_of_float32(*node)) continue;
-    const DType narrow = rounded_dtype(arithmetic_of(*node, options), options);
+    const DType narrow = rounded_dtype(precision_of(*node, options), options);
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
     if (narrow == DType::Float32 ||
         !worth_rounding_first(*node, node->input(0)->shape, node->input(1)->shape, may_be_kept(*a),

@@ -218,8 +218,17 @@ class MapHash {
     for (const int n : {static_cast<int>(i.code), static_cast<int>(i.op), static_cast<int>(i.dtype),
                         i.per_row ? 1 : 0, i.args[0], i.args[1], i.args[2]})
       hash_.add(std::int64_t{n});
-    for (const std::int64_t n : i.attrs.i) hash_.add(n);
+    add(i.code == MapCode::Number ? Attrs() : i.attrs);
     add(i.view);
+  }
+  // Sixteen words, whichever the struct: what keys of tables that are kept were made of.
+  void add(const Attrs& attrs) {
+    constexpr int kWords = 16;
+    int count = -1;  // the first word names the struct
+    attrs.each_word([&](std::uint64_t word) {
+      if (count++ >= 0) hash_.add(static_cast<std::int64_t>(word));
+    });
+    for (; count < kWords; ++count) hash_.add(std::int64_t{0});
   }
 
   std::span<const Value> values_;
@@ -306,16 +315,16 @@ TuneTable TuneTable::parse(std::string_view text, int* damaged) {
 
 std::string tune_key(std::string_view card, const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
-  std::string key = cat(card, " | ", op_name(c.op), " ");
+  std::string key = cat(card, " | ", op_row(c.op).name, " ");
   if (c.op != Op::Matmul) {
-    const ConvAttrs conv = ConvAttrs::from(c.attrs);
+    const ConvAttrs& conv = c.attrs.conv;
     key += cat("stride ", conv.stride_h, "x", conv.stride_w, " pad ", conv.pad_h, "x", conv.pad_w,
                " dilation ", conv.dil_h, "x", conv.dil_w, " groups ", conv.groups, " ");
   }
   const LetteredShapes shapes(c);
   key += cat(shapes.a.text(), view_text(c.a, c.a_shape.rank(), values), " ", shapes.b.text(),
              view_text(c.b, c.b_shape.rank(), values), " -> ", shapes.out.text(), c.dtype, " in ",
-             c.tf32 ? std::string("tf32") : cat(c.compute));
+             c.tf32() ? std::string("tf32") : cat(c.compute()));
   if (c.out != kNoValue) key += " stored";
   if (c.has_epilogue) key += cat(" then ", MapHash(region, region.map, shapes.out, values).hex());
   if (!region.prologue_a.instrs.empty())

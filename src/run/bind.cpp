@@ -49,7 +49,7 @@ void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
       out = make_data(
           Buffer::allocate(static_cast<std::size_t>(bytes * std::max(b.runs, 1)), p.device), shape,
           slot.dtype);
-    out.node()->host_copy.reset();  // of the call before
+    if (LeafState* leaf = out.node()->leaf.get()) leaf->host_copy.reset();  // of the call before
     b.values[at(slot.value)] = static_cast<std::byte*>(out.node()->value->data());
     b.strides[at(slot.value)] = b.runs > 1 ? bytes : 0;
   }

@@ -26,22 +26,21 @@ Tensor assign_to(const Tensor& copy, const Tensor& value) {
 
 // The copy keeps which assignment of its weight it holds. Under the lock.
 bool fresh(const Node& copy, const Node& weight) {
-  return copy.rounded_at == weight.assigned_at.load(std::memory_order_relaxed);
+  return copy.leaf->rounded_at == weight.assigned_at();
 }
 
-void set_fresh(Node& copy, const Node& weight) {
-  copy.rounded_at = weight.assigned_at.load(std::memory_order_relaxed);
-}
+void set_fresh(Node& copy, const Node& weight) { copy.leaf->rounded_at = weight.assigned_at(); }
 
 // The weight's node holds one; programs of another precision hold theirs.
 Tensor copy_of(Node& weight, DType dtype) {
   const std::lock_guard lock(refreshing());
-  if (!weight.rounded.defined() || weight.rounded.dtype() != dtype) {
-    weight.rounded = variable(cast_to(Tensor(&weight), dtype),
-                              cat(label_text(weight.label), " in ", name(dtype)));
-    set_fresh(*weight.rounded.node(), weight);
+  Tensor& rounded = weight.leaf->rounded;
+  if (!rounded.defined() || rounded.dtype() != dtype) {
+    rounded = variable(cast_to(Tensor(&weight), dtype),
+                       cat(label_text(weight.label), " in ", name(dtype)));
+    set_fresh(*rounded.node(), weight);
   }
-  return weight.rounded;
+  return rounded;
 }
 
 }  // namespace

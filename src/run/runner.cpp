@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -98,25 +97,14 @@ void mix_node(Key& key, const Node& node) {
 
 void check_fresh(const Node& node) {
   for (Node* in : node.in())
-    if (in->op == Op::Variable && node.built_at < in->assigned_at.load(std::memory_order_relaxed) &&
-        node.op != Op::Assign) {
+    if (in->op == Op::Variable && node.built_at < in->assigned_at() && node.op != Op::Assign) {
       const std::string& variable = label_text(in->label);
-      throw ValueError(cat(op_name(node.op),
+      throw ValueError(cat(op_row(node.op).name,
                            node.label == 0 ? "" : cat(" (", label_text(node.label), ")"),
                            ": the variable ", variable.empty() ? "it reads" : variable,
                            " was assigned after this tensor was built and before it was evaluated: "
                            "evaluate the tensor before the update"));
     }
-}
-
-void mix_attributes(Key& key, const Attrs& attrs) {
-  std::uint64_t words[sizeof(Attrs) / 8];
-  std::memcpy(words, &attrs, sizeof words);
-  for (std::uint64_t w : words)
-    if (w != 0)
-      key.mix(w);
-    else
-      key.lo += 0x632BE59BD9B4E019ull;
 }
 
 Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::uint64_t planning,
@@ -135,7 +123,7 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::uint
     }
     check_fresh(*node);
     t.has_effects |= node->op == Op::Assign;
-    mix_attributes(t.key, node->attrs);
+    node->attrs.each_word([&t](std::uint64_t word) { t.key.mix(word); });
     for (Node* in : node->in()) {
       t.edges.push_back(t.order.index[in]);
       t.key.mix(t.edges.back());
@@ -247,7 +235,7 @@ void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*
 }
 
 void mark_assigned(Node& variable) {
-  variable.assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+  variable.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
 }
 
 std::byte* leaf_memory(const Node& leaf) {

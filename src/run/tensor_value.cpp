@@ -74,15 +74,17 @@ void print_axis(std::string& out, const Tensor& t, const void* data, int axis, s
 const void* host_copy(Node& node) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
-  const std::uint64_t assigned = node.assigned_at.load(std::memory_order_relaxed);
-  if (node.host_copy == nullptr || node.host_copied_at != assigned) {
+  if (node.leaf == nullptr) node.leaf = std::make_unique<LeafState>();
+  LeafState& leaf = *node.leaf;
+  const std::uint64_t assigned = node.assigned_at();
+  if (leaf.host_copy == nullptr || leaf.host_copied_at != assigned) {
     const std::size_t bytes = node.value->bytes();
     auto copy = Buffer::allocate(bytes);
     if (bytes != 0) node.value->read(copy->data(), bytes);
-    node.host_copy = std::move(copy);
-    node.host_copied_at = assigned;
+    leaf.host_copy = std::move(copy);
+    leaf.host_copied_at = assigned;
   }
-  return node.host_copy->data();
+  return leaf.host_copy->data();
 }
 
 }  // namespace

@@ -24,8 +24,9 @@ constexpr std::size_t kAlignment = 256;
 /// order differ by about the square root of their length in units of 6e-8; TF32 would show as 4e-4.
 double bound_of(const Contraction& c, DType result) {
   double bound = c.dtype == DType::Float64 ? 1e-12 : 5e-5;
-  if (c.tf32 || result == DType::Float16) bound = 2e-3;
-  if (c.compute == DType::Float16 || c.compute == DType::BFloat16) bound = std::max(bound, 1e-3);
+  if (c.tf32() || result == DType::Float16) bound = 2e-3;
+  if (c.compute() == DType::Float16 || c.compute() == DType::BFloat16)
+    bound = std::max(bound, 1e-3);
   if (result == DType::BFloat16) bound = 1e-2;
   if (!is_floating(result)) bound = 0.03;  // comparisons of sums that are nearly equal
   return bound;

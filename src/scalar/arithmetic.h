@@ -91,6 +91,10 @@ template <class T>
 TENON_SCALAR T square(T x) {
   return mul(x, x);
 }
+template <class T>
+TENON_SCALAR T same(T x) {
+  return x;
+}
 /// NaN passes.
 template <class T>
 TENON_SCALAR T relu(T x) {

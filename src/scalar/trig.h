@@ -31,15 +31,14 @@ TENON_SCALAR double sin_quadrant(double x, uint64_t quadrant) {
 }
 
 TENON_SCALAR float sin_small(float x) {
-  return static_cast<float>(sin_quadrant(static_cast<double>(x), 0));
+  const float y = static_cast<float>(sin_quadrant(static_cast<double>(x), 0));
+  return x == 0.0f ? x : y;  // the sign of zero
 }
 TENON_SCALAR float cos_small(float x) {
   return static_cast<float>(sin_quadrant(static_cast<double>(x), 1));
 }
 
-TENON_SCALAR float sin(float x) {
-  return magnitude(x) < kTrigLimit ? (x == 0.0f ? x : sin_small(x)) : ::sinf(x);
-}
+TENON_SCALAR float sin(float x) { return magnitude(x) < kTrigLimit ? sin_small(x) : ::sinf(x); }
 TENON_SCALAR float cos(float x) { return magnitude(x) < kTrigLimit ? cos_small(x) : ::cosf(x); }
 TENON_SCALAR double sin(double x) { return ::sin(x); }
 TENON_SCALAR double cos(double x) { return ::cos(x); }

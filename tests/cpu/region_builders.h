@@ -67,7 +67,8 @@ Check contraction_of(const ContractionCase& k, const View& a, const View& b,
   t.region.title = "test";
   Contraction& c = t.region.contraction;
   c.op = k.op;
-  c.dtype = k.result, c.compute = k.compute, c.tf32 = k.tf32;
+  c.dtype = k.result;
+  c.attrs.precision = precision_of(k.compute, k.tf32);
   c.a = a, c.b = b;
   c.a_shape = k.a, c.b_shape = k.b, c.out_shape = k.out;
   c.a.value = t.leaf(k.dtype_a, k.a);

@@ -18,6 +18,14 @@
 
 namespace tenon::test {
 
+/// The precision of a product whose float32 operands are multiplied as `compute`, or as TF32.
+inline Precision precision_of(DType compute, bool tf32 = false) {
+  if (tf32) return Precision::Tf32;
+  return compute == DType::BFloat16  ? Precision::Bf16
+         : compute == DType::Float16 ? Precision::Fp16
+                                     : Precision::Fp32;
+}
+
 class RegionCheck {
  public:
   Region region;
@@ -70,7 +78,7 @@ class RegionCheck {
     MapInstr instr;
     instr.code = MapCode::Number;
     instr.dtype = dtype;
-    instr.attrs.f = f;
+    instr.attrs = ConstantAttrs{f};
     return push(instr);
   }
   int accumulator(DType dtype = DType::Float32) {
@@ -91,8 +99,7 @@ class RegionCheck {
     instr.code = MapCode::Random;
     instr.op = Op::Random;
     instr.dtype = dtype;
-    instr.attrs.i[0] = kind;
-    instr.attrs.i[1] = offset;
+    instr.attrs = RandomAttrs{static_cast<RandomKind>(kind), offset};
     instr.view.value = state;
     return push(instr);
   }

@@ -41,25 +41,23 @@ TEST_CASE("opaque: concat along every axis") {
       c[axis] = 7;
       out[axis] = a[axis] + 7;
       RegionCheck t = opaque(Op::Concat, {{dtype, a}, {dtype, b}, {dtype, c}}, dtype, out);
-      t.region.opaque.attrs.i[0] = axis;
+      t.region.opaque.attrs = AxisAttrs{axis};
       check(t);
     }
   RegionCheck large = opaque(Op::Concat, {{DType::Float32, {100000}}, {DType::Float32, {70001}}},
                              DType::Float32, {170001});
+  large.region.opaque.attrs = AxisAttrs{0};
   check(large);
 }
 
 TEST_CASE("opaque: pad and crop") {
   for (const DType dtype : kAll) {
     RegionCheck t = opaque(Op::Pad, {{dtype, {3, 4, 5}}}, dtype, {4, 3, 9});
-    const std::int64_t amounts[] = {0, 1, -1, 0, 3, 1};
-    std::copy(amounts, amounts + 6, t.region.opaque.attrs.i);
-    t.region.opaque.attrs.f = 2;
+    t.region.opaque.attrs = PadAttrs{{0, -1, 3}, {1, 0, 1}, 2};
     check(t);
   }
   RegionCheck empty = opaque(Op::Pad, {{DType::Float32, {2, 0}}}, DType::Float32, {2, 3});
-  empty.region.opaque.attrs.i[2] = 1;
-  empty.region.opaque.attrs.i[3] = 2;
+  empty.region.opaque.attrs = PadAttrs{{0, 1}, {0, 2}, 0};
   check(empty);
 }
 
@@ -71,12 +69,12 @@ TEST_CASE("opaque: gather and scatter-add") {
         picked[axis] = 6;
         RegionCheck t = opaque(Op::Gather, {{dtype, x}, {index, picked}}, dtype, picked,
                                static_cast<double>(x[axis]));
-        t.region.opaque.attrs.i[0] = axis;
+        t.region.opaque.attrs = AxisAttrs{axis};
         check(t);
         if (dtype == DType::Bool) continue;
         RegionCheck s = opaque(Op::ScatterAdd, {{dtype, x}, {index, picked}, {dtype, picked}},
                                dtype, x, static_cast<double>(x[axis]));
-        s.region.opaque.attrs.i[0] = axis;
+        s.region.opaque.attrs = AxisAttrs{axis};
         check(s);
       }
 }
@@ -90,6 +88,7 @@ TEST_CASE("opaque: rows of a table, by one index a row") {
     t.region.kind = RegionKind::Opaque;
     Opaque& o = t.region.opaque;
     o.op = op;
+    o.attrs = AxisAttrs{0};
     o.inputs = {t.leaf(DType::Float32, {100, 256}), t.leaf_of(DType::Int64, {500, 256}, indices)};
     if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {500, 256}));
     for (const ValueId id : o.inputs)
@@ -108,7 +107,7 @@ TEST_CASE("opaque: an index of rank 1 is the same along all other axes") {
       if (op == Op::ScatterAdd) inputs.push_back({DType::Float32, picked});
       RegionCheck t = opaque(op, inputs, DType::Float32, op == Op::Gather ? picked : x,
                              static_cast<double>(x[axis]));
-      t.region.opaque.attrs.i[0] = axis;
+      t.region.opaque.attrs = AxisAttrs{axis};
       check(t);
     }
 }
@@ -120,6 +119,7 @@ TEST_CASE("opaque: an index out of range is refused by name") {
       t.region.kind = RegionKind::Opaque;
       Opaque& o = t.region.opaque;
       o.op = op;
+      o.attrs = AxisAttrs{0};
       o.inputs = {t.leaf(DType::Float32, {4, 2}), t.leaf_of(DType::Int64, {2, 2}, {0, 1, bad, 3})};
       if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {2, 2}));
       for (const ValueId id : o.inputs)
@@ -146,7 +146,7 @@ TEST_CASE("opaque: pooling") {
         opaque(Op::MaxPool2dGather, {{d, x}, {d, x}}, d, y), opaque(Op::AvgPool2d, {{d, x}}, d, y),
         opaque(Op::AvgPool2dGrad, {{d, y}}, d, x)};
     for (RegionCheck& t : cases) {
-      v.store(t.region.opaque.attrs);
+      t.region.opaque.attrs = v;
       check(t);
     }
   }

@@ -91,13 +91,14 @@ Region opaque(const Memory& m, Op op, const Attrs& attrs, std::vector<ValueId> i
   return region;
 }
 
-Region contraction(const Memory& m, Op op, const Attrs& attrs, ValueId a, ValueId b, ValueId out) {
+Region contraction(const Memory& m, Op op, const ContractionAttrs& attrs, ValueId a, ValueId b,
+                   ValueId out) {
   Region region;
   region.kind = RegionKind::Contraction;
   Contraction& c = region.contraction;
   c.op = op;
   c.attrs = attrs;
-  c.dtype = c.compute = DType::Float64;
+  c.dtype = DType::Float64;
   c.out = out;
   c.a.value = a;
   c.b.value = b;
@@ -185,7 +186,7 @@ TEST_CASE("reference: matrix product of a transposed view, with an epilogue and 
   region.map.stores = {{1, view(out, {2, 1, 1})}};
   m.run(region);
   CHECK(m.get<float>(out) == std::vector<float>{-321.75f, -655.5f});
-  c.compute = DType::BFloat16;  // 100.25 has no bfloat16: ties to even gives 100
+  c.attrs.precision = Precision::Bf16;  // 100.25 has no bfloat16: ties to even gives 100
   m.run(region);
   CHECK(m.get<float>(out) == std::vector<float>{-321, -654});
 }
@@ -204,8 +205,7 @@ TEST_CASE("reference: a grouped, strided, padded convolution and its gradients a
   const ValueId dw = m.blank(DType::Float64, ws_shape);
   ConvAttrs conv;
   conv.stride_h = 2, conv.pad_h = 1, conv.pad_w = 1, conv.dil_w = 2, conv.groups = 2;
-  Attrs attrs;
-  conv.store(attrs);
+  const ContractionAttrs attrs{conv};
   m.run(contraction(m, Op::Conv2d, attrs, x, w, y));
   m.run(contraction(m, Op::Conv2dInputGrad, attrs, g, w, dx));
   m.run(contraction(m, Op::Conv2dWeightGrad, attrs, x, g, dw));
@@ -229,8 +229,7 @@ TEST_CASE("reference: maximum pooling takes the first maximum, and NaN before al
                 dx = m.blank(DType::Float32, {1, 1, 2, 4});
   PoolAttrs pool;
   pool.kernel_h = pool.kernel_w = pool.stride_h = pool.stride_w = 2;
-  Attrs attrs;
-  pool.store(attrs);
+  Attrs attrs = pool;
   m.run(opaque(m, Op::MaxPool2d, attrs, {x}, y));
   m.run(opaque(m, Op::MaxPool2dGrad, attrs, {x, g}, dx));
   CHECK(m.get<float>(y)[0] == 5);
@@ -244,13 +243,12 @@ TEST_CASE("reference: average pooling divides by the padded or by the covered ar
                 y = m.blank(DType::Float32, {1, 1, 1, 2});
   PoolAttrs pool;
   pool.kernel_w = 3, pool.stride_w = 3, pool.pad_w = 1, pool.ceil_mode = 1;
-  Attrs attrs;
-  pool.store(attrs);
+  Attrs attrs = pool;
   m.run(opaque(m, Op::AvgPool2d, attrs, {x},
                y));  // windows [pad 3 6] and [9 pad], the second cut off by the padded end
   CHECK(m.get<float>(y) == std::vector<float>{3, 4.5f});
   pool.count_include_pad = 0;
-  pool.store(attrs);
+  attrs = pool;
   m.run(opaque(m, Op::AvgPool2d, attrs, {x}, y));
   CHECK(m.get<float>(y) == std::vector<float>{4.5f, 9});
 }
@@ -258,14 +256,12 @@ TEST_CASE("reference: average pooling divides by the padded or by the covered ar
 TEST_CASE("reference: movement") {
   Memory m;
   const ValueId x = m.put<std::int32_t>({2, 2}, {1, 2, 3, 4});
-  Attrs attrs;
-  attrs.i[0] = 1;
+  const Attrs attrs = AxisAttrs{1};
   const ValueId joined = m.blank(DType::Int32, {2, 4});
   m.run(opaque(m, Op::Concat, attrs, {x, x}, joined));
   CHECK(m.get<std::int32_t>(joined) == std::vector<std::int32_t>{1, 2, 1, 2, 3, 4, 3, 4});
 
-  Attrs padding;
-  padding.i[0] = 1, padding.i[3] = 1, padding.f = 7;  // one row before, one column after
+  const Attrs padding = PadAttrs{{1}, {0, 1}, 7};  // one row before, one column after
   const ValueId padded = m.blank(DType::Int32, {3, 3});
   m.run(opaque(m, Op::Pad, padding, {x}, padded));
   CHECK(m.get<std::int32_t>(padded) == std::vector<std::int32_t>{7, 7, 7, 1, 2, 7, 3, 4, 7});
@@ -298,8 +294,7 @@ TEST_CASE("reference: softmax as a step of its own") {
 TEST_CASE("reference: an opaque op sees its own input shapes, whatever the memory was made as") {
   Memory m;
   const ValueId flat = m.put<float>({4}, {1, 2, 3, 4}), out = m.blank(DType::Float32, {2, 4});
-  Attrs attrs;
-  attrs.i[0] = 1;
+  const Attrs attrs = AxisAttrs{1};
   Region region = opaque(m, Op::Concat, attrs, {flat, flat}, out);
   region.opaque.shapes = {{2, 2}, {2, 2}};
   m.run(region);

@@ -25,8 +25,7 @@ test::RegionCheck product(std::int64_t m, std::int64_t n, std::int64_t k, DType 
   test::RegionCheck t;
   t.region.kind = RegionKind::Contraction;
   Contraction& c = t.region.contraction;
-  c.compute = compute;
-  c.tf32 = tf32;
+  c.attrs.precision = test::precision_of(compute, tf32);
   c.a_shape = {m, k};
   c.b_shape = {k, n};
   c.out_shape = {m, n};
@@ -48,7 +47,7 @@ test::RegionCheck convolution(const Conv& g, Op op) {
   c.a_shape = op == Op::Conv2dInputGrad ? y : x;
   c.b_shape = op == Op::Conv2dWeightGrad ? y : w;
   c.out_shape = op == Op::Conv2d ? y : op == Op::Conv2dInputGrad ? x : w;
-  ConvAttrs{g.stride, g.stride, g.pad, g.pad, 1, 1, 1}.store(c.attrs);
+  c.attrs.conv = ConvAttrs{g.stride, g.stride, g.pad, g.pad, 1, 1, 1};
   for (auto [view, shape] : {std::pair{&c.a, c.a_shape}, std::pair{&c.b, c.b_shape}}) {
     view->value = t.leaf(DType::Float32, shape);
     std::int64_t stride = 1;

@@ -51,8 +51,7 @@ DeviceCheck convolution(const Conv& g, Op op, const How& how, int epilogue, bool
   t.region.kind = RegionKind::Contraction;
   Contraction& c = t.region.contraction;
   c.op = op;
-  c.compute = how.compute;
-  c.tf32 = how.tf32;
+  c.attrs.precision = test::precision_of(how.compute, how.tf32);
   c.a_shape = op == Op::Conv2dInputGrad ? y : x;
   c.b_shape = op == Op::Conv2dWeightGrad ? y : w;
   c.out_shape = op == Op::Conv2d ? y : op == Op::Conv2dInputGrad ? x : w;
@@ -60,7 +59,7 @@ DeviceCheck convolution(const Conv& g, Op op, const How& how, int epilogue, bool
   c.b = natural(c.b_shape);
   c.a.value = t.leaf(how.memory, c.a_shape);
   c.b.value = t.leaf(how.memory, c.b_shape);
-  g.v.store(c.attrs);
+  c.attrs.conv = g.v;
   const Shape& out = c.out_shape;
   if (epilogue < 2) c.out = t.output(F, out);
   if (epilogue > 0) {

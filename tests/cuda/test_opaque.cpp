@@ -47,12 +47,12 @@ TEST_CASE("cuda opaque: concat along every axis, empty parts included") {
       c[axis] = 16;
       out[axis] += 16;
       DeviceCheck t = opaque(Op::Concat, {{dtype, a}, {dtype, b}, {dtype, c}}, dtype, out);
-      t.region.opaque.attrs.i[0] = axis;
+      t.region.opaque.attrs = AxisAttrs{axis};
       check(t);
     }
   DeviceCheck empty = opaque(Op::Concat, {{DType::Float32, {0, 3}}, {DType::Float32, {0, 2}}},
                              DType::Float32, {0, 5});
-  empty.region.opaque.attrs.i[0] = 1;
+  empty.region.opaque.attrs = AxisAttrs{1};
   check(empty);
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("cuda opaque: concat of many") {
     total += k % 5;
   }
   DeviceCheck t = opaque(Op::Concat, inputs, DType::Float32, {2, total});
-  t.region.opaque.attrs.i[0] = 1;
+  t.region.opaque.attrs = AxisAttrs{1};
   check(t);
 }
 
@@ -82,19 +82,22 @@ TEST_CASE("cuda opaque: padding of any axes, merged or not") {
         out[d] +=
             margin[static_cast<std::size_t>(2 * d)] + margin[static_cast<std::size_t>(2 * d + 1)];
       DeviceCheck t = opaque(Op::Pad, {{dtype, in}}, dtype, out);
-      for (int d = 0; d < 6; ++d) t.region.opaque.attrs.i[d] = margin[static_cast<std::size_t>(d)];
-      t.region.opaque.attrs.f = 1;
+      PadAttrs attrs{{}, {}, 1};
+      for (int d = 0; d < 3; ++d) {
+        attrs.before[d] = margin[static_cast<std::size_t>(2 * d)];
+        attrs.after[d] = margin[static_cast<std::size_t>(2 * d + 1)];
+      }
+      t.region.opaque.attrs = attrs;
       check(t);
     }
   DeviceCheck number = opaque(Op::Pad, {{DType::Float32, {}}}, DType::Float32, {});
+  number.region.opaque.attrs = PadAttrs{};
   check(number);
   DeviceCheck negative = opaque(Op::Pad, {{DType::Int8, {5}}}, DType::Int8, {8});
-  negative.region.opaque.attrs.i[1] = 3;
-  negative.region.opaque.attrs.f = -2;
+  negative.region.opaque.attrs = PadAttrs{{}, {3}, -2};
   check(negative);
   DeviceCheck empty = opaque(Op::Pad, {{DType::Float32, {2, 0}}}, DType::Float32, {2, 3});
-  empty.region.opaque.attrs.i[2] = 1;
-  empty.region.opaque.attrs.i[3] = 2;
+  empty.region.opaque.attrs = PadAttrs{{0, 1}, {0, 2}, 0};
   check(empty);
 }
 
@@ -106,11 +109,11 @@ TEST_CASE("cuda opaque: gather and scatter-add by an index an element") {
         picked[axis] = 6;
         DeviceCheck t = opaque(Op::Gather, {{dtype, x}, {index, picked}}, dtype, picked,
                                static_cast<double>(x[axis]));
-        t.region.opaque.attrs.i[0] = axis;
+        t.region.opaque.attrs = AxisAttrs{axis};
         check(t);
         DeviceCheck s = opaque(Op::ScatterAdd, {{dtype, x}, {index, picked}, {dtype, picked}},
                                dtype, x, static_cast<double>(x[axis]));
-        s.region.opaque.attrs.i[0] = axis;
+        s.region.opaque.attrs = AxisAttrs{axis};
         check(s);
       }
 }
@@ -132,7 +135,7 @@ TEST_CASE("cuda opaque: rows by a vector of indices") {
         if (op == Op::ScatterAdd) inputs.push_back({dtype, picked});
         DeviceCheck t = opaque(op, inputs, dtype, op == Op::Gather ? picked : s.x,
                                static_cast<double>(s.x[s.axis]));
-        t.region.opaque.attrs.i[0] = s.axis;
+        t.region.opaque.attrs = AxisAttrs{s.axis};
         check(t);
       }
 }
@@ -144,6 +147,7 @@ TEST_CASE("cuda opaque: an index outside gives NaN and adds nowhere") {
     t.region.kind = RegionKind::Opaque;
     Opaque& o = t.region.opaque;
     o.op = op;
+    o.attrs = AxisAttrs{0};
     o.inputs = {t.leaf_of(DType::Float32, {2}, {1, 2}), t.leaf_of(DType::Int64, {3}, {1, -1, 2})};
     if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf_of(DType::Float32, {3}, {10, 20, 40}));
     for (const ValueId id : o.inputs)
@@ -185,7 +189,7 @@ void check_pools(const PoolCase& c, DType dtype) {
                 pooled(c.x[3], v.kernel_w, v.stride_w, v.pad_w, v.dil_w, ceil_mode)};
   const auto run = [&](Op op, const Inputs& inputs, const Shape& out) {
     DeviceCheck t = opaque(op, inputs, dtype, out);
-    v.store(t.region.opaque.attrs);
+    t.region.opaque.attrs = v;
     check(t);
   };
   run(Op::MaxPool2d, {{dtype, c.x}}, y);
@@ -228,7 +232,7 @@ TEST_CASE("cuda opaque: a maximum past the whole image") {
     t.region.kind = RegionKind::Opaque;
     Opaque& o = t.region.opaque;
     o.op = op;
-    PoolAttrs{2, 2, 1, 1, 1, 1, 3, 3, 0, 1}.store(o.attrs);
+    o.attrs = PoolAttrs{2, 2, 1, 1, 1, 1, 3, 3, 0, 1};
     o.shapes = {image, second};
     o.inputs = {t.leaf_of(DType::Float32, image, {1, 2, 3, 4}),
                 t.leaf_of(DType::Float32, second, {5, 6, 7, 8})};
@@ -249,7 +253,7 @@ TEST_CASE("cuda opaque: a maximum is the first of equals, and a NaN") {
   t.region.kind = RegionKind::Opaque;
   Opaque& o = t.region.opaque;
   o.op = Op::MaxPool2dGrad;
-  PoolAttrs{2, 2, 2, 2, 0, 0, 1, 1, 0, 1}.store(o.attrs);
+  o.attrs = PoolAttrs{2, 2, 2, 2, 0, 0, 1, 1, 0, 1};
   o.shapes = {{1, 1, 2, 4}, {1, 1, 1, 2}};
   o.inputs = {t.leaf_of(DType::Float32, o.shapes[0], {1, 1, 3, NAN, 1, 1, NAN, 4}),
               t.leaf_of(DType::Float32, o.shapes[1], {5, 7})};
@@ -281,7 +285,7 @@ TEST_CASE("cuda opaque: a new batch size is the same source") {
   const auto source = [](std::int64_t batch) {
     DeviceCheck t = opaque(Op::MaxPool2d, {{DType::Float32, {batch, 6, 28, 28}}}, DType::Float32,
                            {batch, 6, 14, 14});
-    PoolAttrs{2, 2, 2, 2, 0, 0, 1, 1, 0, 1}.store(t.region.opaque.attrs);
+    t.region.opaque.attrs = PoolAttrs{2, 2, 2, 2, 0, 0, 1, 1, 0, 1};
     return cuda::opaque_engine(cuda::Target{}).prepare(t.region, t.values, 1)->source();
   };
   CHECK(source(64) == source(7));

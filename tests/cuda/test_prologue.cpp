@@ -132,7 +132,7 @@ DeviceCheck convolution(const Conv& g, Op op, const How& how) {
   if (op == Op::Conv2dInputGrad) c.a = y, c.out = x;
   if (op == Op::Conv2dWeightGrad) c.b = y, c.out = w;
   DeviceCheck t = test::contraction_of<DeviceCheck>(c, natural(c.a), natural(c.b));
-  g.v.store(t.region.contraction.attrs);
+  t.region.contraction.attrs.conv = g.v;
   return t;
 }
 

@@ -168,7 +168,7 @@ TEST_CASE("cuda reduced results: gradients of filters") {
       if (!tf32) c.compute = BF;
       const auto make = [&](bool keep) {
         DeviceCheck t = test::contraction_of<DeviceCheck>(c, natural(c.a), natural(c.b), keep);
-        g.v.store(t.region.contraction.attrs);
+        t.region.contraction.attrs.conv = g.v;
         return t;
       };
       check_all(make, cuda::native_contraction_engine(cuda::target_of(0)), tolerance(c));

@@ -51,7 +51,7 @@ std::vector<float> rounded_values(const Tensor& weight, DType dtype) {
 }
 
 void check_copy(const Tensor& weight, DType dtype) {
-  const Tensor copy = weight.node()->rounded;
+  const Tensor copy = weight.node()->leaf->rounded;
   REQUIRE(copy.defined());
   REQUIRE(copy.dtype() == dtype);
   CHECK(cast(copy, DType::Float32).eval().to_vector<float>() == rounded_values(weight, dtype));
@@ -97,7 +97,8 @@ TEST_CASE("cuda rounded: an update writes the copy along with the weight") {
       n.step(data);
       check_copy(n.weight, dtype);
     }
-    CHECK_FALSE(n.net.parameters()[2].node()->rounded.defined());  // small: rounded while loading
+    CHECK_FALSE(
+        n.net.parameters()[2].node()->leaf->rounded.defined());  // small: rounded while loading
     // The step reads the copy and casts no weight.
     const std::string plan = n.step.plan(data).steps();
     CHECK(contains(plan, cat(dtype, Shape{kOut, kIn})));
@@ -114,7 +115,7 @@ TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere")
   n.step(data);
   const Tensor other = randn({kOut, kIn}).eval();
   set_value(n.weight, other);
-  CHECK(n.weight.node()->rounded.node()->rounded_at != n.weight.node()->assigned_at.load());
+  CHECK(n.weight.node()->leaf->rounded.node()->leaf->rounded_at != n.weight.node()->assigned_at());
   const std::vector<float> seen = n.scores(data)[0].to_vector<float>();
   check_copy(n.weight, DType::BFloat16);
   // As evaluated without any copy.
@@ -137,7 +138,7 @@ TEST_CASE(
     const Tensor loss = cross_entropy(plain.net(data[0]), data[1]);
     eval(plain.sgd.updates(grad(loss, plain.sgd.parameters())));
   }
-  CHECK_FALSE(plain.weight.node()->rounded.defined());
+  CHECK_FALSE(plain.weight.node()->leaf->rounded.defined());
   CHECK(distance(n.weight, plain.weight) < 1e-3);
   set_precision(Precision::Fp16);
   const CompiledFunction half = n.make_step();
@@ -179,6 +180,6 @@ TEST_CASE("rounded: a program of the CPU keeps no copies") {
   set_precision(Precision::Bf16);
   Network n;
   n.step(batch());
-  CHECK_FALSE(n.weight.node()->rounded.defined());
+  CHECK_FALSE(n.weight.node()->leaf->rounded.defined());
   set_precision(Precision::Fp32);
 }

@@ -29,7 +29,6 @@ DeviceCheck product(const Case& k) {
   DeviceCheck t;
   t.region.kind = RegionKind::Contraction;
   Contraction& c = t.region.contraction;
-  c.compute = F;
   c.a_shape = {k.m, k.k};
   c.b_shape = {k.k, k.n};
   c.out_shape = {k.m, k.n};
@@ -94,9 +93,9 @@ TEST_CASE("simt claims large float32 products whose columns lie across k") {
   CHECK(refusal(product({512, 512, 4096})) == "too small a product");
   CHECK(refusal(product({26752, 2048, 64})) == "too small a product");
   DeviceCheck t = product({1024, 4096, 1024});
-  t.region.contraction.tf32 = true;
+  t.region.contraction.attrs.precision = Precision::Tf32;
   CHECK(refusal(t) == "it computes in tf32");
-  t.region.contraction.compute = DType::BFloat16;
+  t.region.contraction.attrs.precision = Precision::Bf16;
   CHECK(refusal(t) == "not float32 throughout");
 }
 

@@ -34,7 +34,7 @@ DeviceCheck update(std::int64_t m, std::int64_t n, std::int64_t k, DType compute
   r.kind = RegionKind::Contraction;
   r.title = "matmul+update";
   Contraction& c = r.contraction;
-  c.compute = compute;
+  c.attrs.precision = test::precision_of(compute);
   c.a_shape = {m, k}, c.b_shape = {k, n}, c.out_shape = {m, n};
   c.a.stride[0] = k, c.a.stride[1] = c.b.stride[1] = 1, c.b.stride[0] = n;
   c.a.value = t.leaf(F, {m, k});
@@ -69,7 +69,7 @@ DeviceCheck contraction(Op op, const Precise& how, const Shape& a, const Shape& 
   t.region.title = "test";
   Contraction& c = t.region.contraction;
   c.op = op;
-  c.compute = how.compute, c.tf32 = how.tf32;
+  c.attrs.precision = test::precision_of(how.compute, how.tf32);
   c.a_shape = a, c.b_shape = b, c.out_shape = out;
   c.a = natural(a), c.b = natural(b);
   c.a.value = t.leaf(F, a), c.b.value = t.leaf(F, b);
@@ -87,7 +87,7 @@ DeviceCheck convolution(Op op, const Precise& how) {
   DeviceCheck t = op == Op::Conv2d            ? contraction(op, how, x, w, y)
                   : op == Op::Conv2dInputGrad ? contraction(op, how, y, w, x)
                                               : contraction(op, how, x, y, w);
-  ConvAttrs().store(t.region.contraction.attrs);
+  t.region.contraction.attrs.conv = ConvAttrs();
   t.region.contraction.out = t.output(F, t.region.contraction.out_shape);
   return t;
 }
@@ -259,7 +259,7 @@ TEST_CASE("tune on a card: every configuration that an engine offers is right") 
         if (is_emulated() && candidates.size() > 3) candidates.resize(3);
         const auto bench = make_card_bench(t.region, t.values, options, candidates);
         for (const Candidate& c : candidates) {
-          CAPTURE(op_name(op));
+          CAPTURE(op_row(op).name);
           CAPTURE(c.title());
           std::string why;
           CHECK(bench->agrees(*c.kernel, &why));

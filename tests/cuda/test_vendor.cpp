@@ -36,23 +36,23 @@ cuda::Target with_libraries() {
   return target;
 }
 
-struct Precision {
+struct Arithmetic {
   DType memory, compute, result;
   bool tf32;
   double tolerance;
 };
 
 DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& b,
-                        const View& b_view, const Shape& out, const Precision& k,
+                        const View& b_view, const Shape& out, const Arithmetic& k,
                         bool keep_result = true) {
   return test::contraction_of<DeviceCheck>(
       {a, b, out, k.memory, k.memory, k.result, k.compute, op, k.tf32}, a_view, b_view,
       keep_result);
 }
 
-constexpr Precision kFp32{F, F, F, false, 2e-5};
+constexpr Arithmetic kFp32{F, F, F, false, 2e-5};
 
-DeviceCheck product(std::int64_t m, std::int64_t n, std::int64_t k, const Precision& how = kFp32,
+DeviceCheck product(std::int64_t m, std::int64_t n, std::int64_t k, const Arithmetic& how = kFp32,
                     bool keep_result = true) {
   return contraction(Op::Matmul, {m, k}, natural({m, k}), {k, n}, natural({k, n}), {m, n}, how,
                      keep_result);
@@ -334,13 +334,13 @@ const cuda::Target* card_with(bool cuda::Target::*library) {
   return &target;
 }
 
-constexpr Precision kAll[] = {kFp32,
-                              {F, F, F, true, 2e-3},
-                              {F, BF, F, false, 2e-5},
-                              {F, H, F, false, 2e-3},
-                              {BF, BF, F, false, 2e-5},
-                              {H, H, H, false, 2e-3},
-                              {D, D, D, false, 1e-12}};
+constexpr Arithmetic kAll[] = {kFp32,
+                               {F, F, F, true, 2e-3},
+                               {F, BF, F, false, 2e-5},
+                               {F, H, F, false, 2e-3},
+                               {BF, BF, F, false, 2e-5},
+                               {H, H, H, false, 2e-3},
+                               {D, D, D, false, 1e-12}};
 
 }  // namespace
 
@@ -349,7 +349,7 @@ TEST_CASE("vendor: cuBLASLt against the reference engine") {
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const std::int64_t sizes[][3] = {{1, 1, 1}, {64, 10, 84}, {33, 17, 65}, {128, 96, 160}};
-  for (const Precision& how : kAll)
+  for (const Arithmetic& how : kAll)
     for (const auto& size : sizes)
       for (const bool turn_a : {false, true})
         for (const bool turn_b : {false, true}) {
@@ -368,7 +368,7 @@ TEST_CASE("vendor: cuBLASLt's batches and epilogues") {
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const Shape a{3, 20, 24}, b{3, 24, 40}, out{3, 20, 40};
-  for (const Precision& how : {kFp32, kAll[2]}) {
+  for (const Arithmetic& how : {kFp32, kAll[2]}) {
     DeviceCheck batches = contraction(Op::Matmul, a, natural(a), b, natural(b), out, how);
     batches.check_device(engine, how.tolerance);
     View same = natural(b);
@@ -410,8 +410,8 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
                          {{2, 8, 9, 11}, {8, 4, 3, 3}, {2, 8, 5, 7}, {1, 1, 0, 0, 2, 2, 2}},
                          {{3, 32, 14, 14}, {64, 32, 1, 1}, {3, 64, 14, 14}, {}}};
   int planned = 0;
-  const auto check = [&](DeviceCheck& t, const ConvAttrs& v, const Precision& how) {
-    v.store(t.region.contraction.attrs);
+  const auto check = [&](DeviceCheck& t, const ConvAttrs& v, const Arithmetic& how) {
+    t.region.contraction.attrs.conv = v;
     try {
       engine.prepare(t.region, t.values, 1);
     } catch (const NotSupported& e) {
@@ -421,7 +421,7 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
     ++planned;
     t.check_device(engine, how.tolerance);
   };
-  for (const Precision& how : kAll)
+  for (const Arithmetic& how : kAll)
     for (const Sizes& s : sizes) {
       DeviceCheck y = contraction(Op::Conv2d, s.x, natural(s.x), s.w, natural(s.w), s.y, how);
       check(y, s.v, how);

@@ -32,8 +32,7 @@ DeviceCheck product(const Case& k) {
   DeviceCheck t;
   t.region.kind = RegionKind::Contraction;
   Contraction& c = t.region.contraction;
-  c.compute = k.compute;
-  c.tf32 = k.tf32;
+  c.attrs.precision = test::precision_of(k.compute, k.tf32);
   const int r = k.batch > 0 ? 1 : 0;
   c.a_shape = r == 1 ? Shape{k.batch, k.m, k.k} : Shape{k.m, k.k};
   c.b_shape = r == 1 ? Shape{k.batch, k.k, k.n} : Shape{k.k, k.n};

@@ -17,8 +17,7 @@ SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 OPTIONAL = {"include/tenon/nn.h", "src/nn/layers.cpp", "src/train/settings.cpp", "src/plan/pool_rules.cpp"}
 
 # kind, op, word it is looked for by, folders that are searched, the files that name it
-CPU_TABLES = ["src/cpu/engines/tile_compile.cpp", "src/cpu/engines/reference_compute.cpp", "src/cpu/kernels/tile_loops.inc"]
-LANGUAGE = ["src/graph/op.h", "src/ops/table.cpp"]
+LANGUAGE = ["src/graph/op_table.inc", "src/ops/table.cpp"]
 LIBRARY = ["include", "src"]
 
 
@@ -28,11 +27,11 @@ def composite(name, family):
 
 def element_wise(name, family):
     return ("element-wise primitive", name, rf"\b{name}\b", LIBRARY,
-            [*LANGUAGE, f"src/ops/{family}.cpp", *CPU_TABLES, "src/cuda/engines/maps/print_code.cpp"])
+            [*LANGUAGE, f"src/ops/{family}.cpp"])  # and its function in src/scalar, by a name of its own
 
 
 def heavy(name, family, *engines):
-    return ("op with kernels of its own", name, rf"\bOp::{name}\b|^ *{name},", LIBRARY,
+    return ("op with kernels of its own", name, rf"\bOp::{name}\b|^TENON_OP\({name},", LIBRARY,
             [*LANGUAGE, f"src/ops/{family}.cpp", "src/cpu/engines/opaque_engine.cpp", *engines])
 
 
@@ -49,8 +48,7 @@ CLAIMS = [
     element_wise("Expm1", "unary"),
     element_wise("Log1p", "unary"),
     element_wise("Erf", "unary"),
-    heavy("MaxPool2d", "pool", "src/cpu/engines/reference_opaque.cpp", "src/cpu/engines/reference_pool.cpp",
-          "src/cuda/engines/opaque/opaque_engine.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
+    heavy("MaxPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
     heavy("AvgPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
     heavy("Pad", "movement", "src/cpu/engines/reference_opaque.cpp", "src/cuda/engines/opaque/opaque_movement.cpp"),
     engine("contraction_engine"),

@@ -29,7 +29,6 @@ inline bool contains(const std::string& text, const std::string& part) {
 
 struct Settings {
   Device::Kind kind = Device::Kind::Cuda;
-  Arithmetic arithmetic = Arithmetic::Fp32;
   std::uint32_t disabled = 0;
 };
 
@@ -49,7 +48,6 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   PlanOptions options;
   options.device = {settings.kind, 0};
   options.engines = engines;
-  options.arithmetic = settings.arithmetic;
   options.disabled = settings.disabled;
   return plan_program(roots, leaves, options);
 }

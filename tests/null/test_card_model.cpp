@@ -106,9 +106,9 @@ TEST_CASE("card model: estimates order the engines as an H200 measured them") {
   std::string wrong;
   for (const auto& [model, optimizer, batch] :
        {std::tuple("lenet5", "sgd", 64), {"keras_cnn", "adam", 128}, {"fcn_r", "sgd", 1024}})
-    for (const Arithmetic arithmetic : {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16}) {
-      const auto program =
-          planned(training_step(model, optimizer, batch), {.arithmetic = arithmetic});
+    for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16}) {
+      const PrecisionScope scope(precision);
+      const auto program = planned(training_step(model, optimizer, batch));
       for (const Step& step : program->steps) {
         if (step.region.kind != RegionKind::Contraction) continue;
         const std::string key = tune_key("NVIDIA H200", step.region, program->values);

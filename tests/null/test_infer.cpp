@@ -179,7 +179,7 @@ TEST_CASE("infer: slices clip as NumPy's") {
     CAPTURE(r.step);
     const Tensor y = slice(x, 0, r.start, r.end, r.step);
     CHECK(y.size(0) == r.length);
-    if (op_of(y) == Op::Slice) CHECK(y.node()->attrs.i[0] == r.first);
+    if (op_of(y) == Op::Slice) CHECK(y.node()->attrs.as<SliceAttrs>().start[0] == r.first);
   }
   check(slice(input({0, 2}), 0, 0, 5), {0, 2});
 }
@@ -303,7 +303,7 @@ TEST_CASE("infer: a traced function draws from its own leaf") {
   {
     const RandomTraceGuard guard(&trace);
     CHECK(rand({3}, F32, &generator).node()->input(0) == state.node());
-    CHECK(randn({3}, F32, &generator).node()->attrs.i[1] == 1);
+    CHECK(randn({3}, F32, &generator).node()->attrs.as<RandomAttrs>().offset == 1);
     CHECK_THROWS_AS(rand({3}),
                     Error);  // the process's own generator: a call could advance only one
   }

@@ -132,15 +132,11 @@ TEST_CASE("map text: NVRTC takes every op in every dtype") {
     const auto dtype = static_cast<DType>(d);
     RegionCheck t = with_space({64, 8}, true);
     const int a = t.load(t.leaf(dtype, {64, 8})), b = t.load(t.leaf(dtype, {8}));
-    const auto floating_only = [](Op op) {
-      return (op >= Op::Exp && op <= Op::Sigmoid && op != Op::Square) || op == Op::Erf;
-    };
-    for (int o = static_cast<int>(Op::Neg); o <= static_cast<int>(Op::LogicalXor); ++o) {
-      const auto op = static_cast<Op>(o);
-      if (op == Op::Cast || (!is_floating(dtype) && floating_only(op))) continue;
-      const bool predicate =
-          op >= Op::Eq || op == Op::LogicalNot || op == Op::IsNan || op == Op::IsInf;
-      t.store(t.compute(op, predicate ? DType::Bool : dtype, a, op >= Op::Add ? b : -1));
+    for (const OpRow& row : kOpRows) {
+      if (row.function == nullptr || (!is_floating(dtype) && has_trait(row.op, kFloatingOnly)))
+        continue;
+      const DType result = has_trait(row.op, kTruth) ? DType::Bool : dtype;
+      t.store(t.compute(row.op, result, a, is_elementwise(row.op, 2) ? b : -1));
     }
     for (int to = 0; to < kDTypeCount; ++to)
       t.store(t.compute(Op::Cast, static_cast<DType>(to), a));

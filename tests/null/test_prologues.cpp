@@ -58,8 +58,10 @@ TEST_CASE("prologues: what stands before a matrix product") {
   check_fused(*planned({linear(where(gt(leaf({64, 120}), 0.0), x, 0.0), w, b)}));
   check_fused(*planned({linear(x, w * leaf({84, 1}), b)}));
   check_fused(*planned({linear(reshape(relu(leaf({64, 6, 5, 4})), {64, 120}), w, b)}));
-  for (const Arithmetic arithmetic : {Arithmetic::Tf32, Arithmetic::Bf16, Arithmetic::Fp16})
-    check_fused(*planned({linear(relu(x), w, b)}, {.arithmetic = arithmetic}));
+  for (const Precision precision : {Precision::Tf32, Precision::Bf16, Precision::Fp16}) {
+    const PrecisionScope scope(precision);
+    check_fused(*planned({linear(relu(x), w, b)}));
+  }
 }
 
 TEST_CASE("prologues: dropout is drawn by the products that read it, and its counter waits") {
@@ -95,13 +97,14 @@ TEST_CASE("prologues: why not") {
   ;
   check_apart(*planned({linear(exp(leaf({64, 20000})), leaf({300, 20000}))}),
               "costs more than it saves");
-  check_apart(*planned({conv2d(relu(leaf({128, 64, 11, 11})), leaf({64, 64, 3, 3}))},
-                       {.arithmetic = Arithmetic::Bf16}),
-              "whose engine conv reads operands as they stand in memory");
+  {
+    const PrecisionScope scope(Precision::Bf16);
+    check_apart(*planned({conv2d(relu(leaf({128, 64, 11, 11})), leaf({64, 64, 3, 3}))}),
+                "whose engine conv reads operands as they stand in memory");
+    check_apart(*planned({linear(relu(leaf({512, 512})), leaf({512, 512}))}),
+                "whose engine wgmma reads operands as they stand in memory");
+  }
   check_apart(*planned({linear(y, w)}, {.kind = Device::Kind::Cpu}),
               "whose engine contraction reads operands as they stand in memory");
-  check_apart(*planned({linear(relu(leaf({512, 512})), leaf({512, 512}))},
-                       {.arithmetic = Arithmetic::Bf16}),
-              "whose engine wgmma reads operands as they stand in memory");
   check_apart(*planned({linear(y, w)}, {.disabled = 1u << kPrologue}), "");
 }

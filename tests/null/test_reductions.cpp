@@ -46,10 +46,11 @@ std::vector<Tensor> clipped_step(const std::string& model) {
 
 TEST_CASE("reduced results: a product, its sum of squares and its largest are one step") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
-  const Tensor y = linear(x, w);
-  // Whether a block or many would reduce that many elements; whole numbers aside, any arithmetic.
-  for (const Arithmetic arithmetic : {Arithmetic::Fp32, Arithmetic::Tf32, Arithmetic::Bf16}) {
-    const auto p = planned({sum(square(y)), y}, {.arithmetic = arithmetic});
+  // Whether a block or many would reduce that many elements; whole numbers aside, any precision.
+  for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16}) {
+    const PrecisionScope scope(precision);
+    const Tensor y = linear(x, w);
+    const auto p = planned({sum(square(y)), y});
     CAPTURE(print_fusion(*p));
     CHECK(p->steps.size() == 1);
     CHECK(reduced(*p) == 1);
@@ -57,6 +58,7 @@ TEST_CASE("reduced results: a product, its sum of squares and its largest are on
   }
   const Tensor small = linear(leaf({4, 120}), w);
   CHECK(planned({sum(square(small)), small})->steps.size() == 1);
+  const Tensor y = linear(x, w);
   const auto two = planned({sum(square(y * 0.5)), amax(y), y});
   CAPTURE(print_fusion(*two));
   CHECK(two->steps.size() == 1);
@@ -117,9 +119,11 @@ TEST_CASE("reduced results: why not") {
   check_apart(*planned({sum(square(y)), y}, {.kind = Device::Kind::Cpu}),
               "its engine contraction only writes its result");
   check_apart(*planned({sum(square(y), {0}), y}), "");  // some axes only
-  const Tensor conv = conv2d(leaf({128, 64, 11, 11}), leaf({64, 64, 3, 3}));
-  check_apart(*planned({sum(square(conv)), conv}, {.arithmetic = Arithmetic::Bf16}),
-              "its engine would be native, not conv");
+  {
+    const PrecisionScope scope(Precision::Bf16);
+    const Tensor conv = conv2d(leaf({128, 64, 11, 11}), leaf({64, 64, 3, 3}));
+    check_apart(*planned({sum(square(conv)), conv}), "its engine would be native, not conv");
+  }
   // What another product makes later.
   const Tensor small = linear(leaf({4, 120}), w), later = sum(matmul(small, leaf({84, 300})));
   const auto waits = planned({sum(square(small * later)), small});

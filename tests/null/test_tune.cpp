@@ -175,8 +175,8 @@ TEST_CASE("tune: a key tells what decides the speed and nothing else") {
   CHECK(changed([](Program&, Contraction& c) { c.a.offset = 1; }));
   CHECK_FALSE(changed([](Program&, Contraction& c) { c.a.offset = 16; }));
   CHECK(changed([](Program& q, Contraction&) { q.values[0].dtype = DType::BFloat16; }));
-  CHECK(changed([](Program&, Contraction& c) { c.compute = DType::BFloat16; }));
-  CHECK(changed([](Program&, Contraction& c) { c.tf32 = true; }));
+  CHECK(changed([](Program&, Contraction& c) { c.attrs.precision = Precision::Bf16; }));
+  CHECK(changed([](Program&, Contraction& c) { c.attrs.precision = Precision::Tf32; }));
   CHECK(changed([](Program&, Contraction& c) { c.out = kNoValue; }));
   CHECK_FALSE(changed([](Program& q, Contraction&) { q.steps[0].region.title = "other"; }));
   CHECK_FALSE(changed([](Program& q, Contraction&) { q.values[0].label = 3; }));
@@ -191,7 +191,7 @@ TEST_CASE("tune: a key tells what decides the speed and nothing else") {
     MapInstr accumulator, constant, compute;
     accumulator.code = MapCode::Accumulator;
     constant.code = MapCode::Number;
-    constant.attrs.f = number;
+    constant.attrs = ConstantAttrs{number};
     compute.code = MapCode::Compute;
     compute.op = op;
     compute.args[0] = 0, compute.args[1] = 1;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -61,7 +62,7 @@ class Rest final : public Engine {
   };
 };
 
-std::shared_ptr<const Program> plan(const std::vector<Tensor>& roots, Arithmetic arithmetic) {
+std::shared_ptr<const Program> plan(const std::vector<Tensor>& roots) {
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
@@ -72,7 +73,6 @@ std::shared_ptr<const Program> plan(const std::vector<Tensor>& roots, Arithmetic
   PlanOptions plan;
   plan.device = {Device::Kind::Cuda, 0};
   plan.engines = engines;
-  plan.arithmetic = arithmetic;
   return plan_program(roots, leaves, plan);
 }
 
@@ -123,17 +123,19 @@ void add_sources(std::vector<std::string>& sources, const Program& program, Whic
 }
 
 /// Those of a step in float32, then those that it has in bfloat16 only.
-std::vector<std::string> sources_of(const std::vector<Tensor>& roots, Which which) {
+std::vector<std::string> sources_of(const std::function<std::vector<Tensor>()>& step, Which which) {
   std::vector<std::string> sources;
-  for (const Arithmetic arithmetic : {Arithmetic::Fp32, Arithmetic::Bf16})
-    add_sources(sources, *plan(roots, arithmetic), which);
+  for (const Precision precision : {Precision::Fp32, Precision::Bf16}) {
+    const PrecisionScope scope(precision);
+    add_sources(sources, *plan(step()), which);
+  }
   return sources;
 }
 
 std::vector<std::string> all_sources() {
-  std::vector<std::string> all = sources_of(others(), Which::All);
+  std::vector<std::string> all = sources_of(others, Which::All);
   for (const Training& r : kTrainings)
-    for (std::string& text : sources_of(training_step(r, r.batch), Which::All))
+    for (std::string& text : sources_of([&] { return training_step(r, r.batch); }, Which::All))
       if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
   return all;
 }
@@ -205,8 +207,9 @@ TEST_CASE("replay: every kernel waits for those in front of it, once") {
 TEST_CASE("replay: another batch size has the same kernels") {
   for (const Training& r : kTrainings) {
     CAPTURE(std::string(r.model));
-    const auto whole = sources_of(training_step(r, r.batch), Which::Maps);
-    for (const std::string& text : sources_of(training_step(r, r.batch / 2), Which::Maps)) {
+    const auto whole = sources_of([&] { return training_step(r, r.batch); }, Which::Maps);
+    for (const std::string& text :
+         sources_of([&] { return training_step(r, r.batch / 2); }, Which::Maps)) {
       const bool known = std::find(whole.begin(), whole.end(), text) != whole.end();
       CHECK_MESSAGE(known, text);
     }

@@ -54,7 +54,7 @@ ConvShape conv_shape(const Contraction& c) {
   const Shape& y = c.op == Op::Conv2d            ? c.out_shape
                    : c.op == Op::Conv2dInputGrad ? c.a_shape
                                                  : c.b_shape;
-  const ConvAttrs v = ConvAttrs::from(c.attrs);
+  const ConvAttrs v = c.attrs.conv;
   ConvShape s;
   s.n = x[0], s.c = x[1], s.h = x[2], s.w = x[3];
   s.k = w[0], s.r = w[2], s.s = w[3];
@@ -245,7 +245,7 @@ class MatmulKernel final : public ContractionKernel {
         shape_(matrix_shape(c_)),
         a_(c_.a, c_.a_shape, values[at(c_.a.value)].dtype),
         b_(c_.b, c_.b_shape, values[at(c_.b.value)].dtype),
-        math_(c_.compute == DType::BFloat16 ? Math::Bf16 : Math::F32) {
+        math_(c_.compute() == DType::BFloat16 ? Math::Bf16 : Math::F32) {
     // One matrix for all batches, and batches that follow one another: one product of more rows.
     const bool same_b = b_.offsets.empty() && b_.operand.batch_stride == 0;
     const bool rows_follow =
@@ -314,7 +314,7 @@ class ConvKernel final : public ContractionKernel {
         shape_(conv_shape(c_)),
         a_dtype_(values[at(c_.a.value)].dtype),
         b_dtype_(values[at(c_.b.value)].dtype),
-        math_(c_.compute == DType::BFloat16 ? Math::Bf16 : Math::F32) {
+        math_(c_.compute() == DType::BFloat16 ? Math::Bf16 : Math::F32) {
     set_kernel_bytes(conv2d_workspace(shape_, pass_of(c_.op), math_, threads));
   }
 

@@ -167,12 +167,12 @@ void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const 
   }
 }
 
-void pad(const MovedArray& x, const Attrs& attrs, std::byte* out, const Shape& out_shape) {
+void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shape& out_shape) {
   if (out_shape.numel() == 0) return;
   const std::int64_t item = item_of(x.dtype);
   const int last = out_shape.rank() - 1;
   std::byte element[8];
-  const std::int64_t bits = tile_number(x.dtype, attrs.f);
+  const std::int64_t bits = tile_number(x.dtype, margin.value);
   tile_table().store[static_cast<int>(x.dtype)](1, 1, element, &bits, 0, 1);
   if (last < 0) {
     std::memcpy(out, x.data, bytes_of(item));
@@ -180,7 +180,7 @@ void pad(const MovedArray& x, const Attrs& attrs, std::byte* out, const Shape& o
   }
   const std::int64_t length = out_shape[last], source_length = x.shape[last];
   // Columns [begin, end) of a row come from the input; amounts may be negative, which crops.
-  const std::int64_t shift = attrs.i[2 * last];
+  const std::int64_t shift = margin.before[last];
   const std::int64_t begin = std::clamp<std::int64_t>(shift, 0, length);
   const std::int64_t end = std::clamp<std::int64_t>(shift + source_length, begin, length);
   in_blocks(out_shape.numel() / length, length * item, [&](std::int64_t row0, std::int64_t row1) {
@@ -188,7 +188,7 @@ void pad(const MovedArray& x, const Attrs& attrs, std::byte* out, const Shape& o
       std::int64_t rest = row, source = 0, stride = 1;
       bool inside = true;
       for (int d = last - 1; d >= 0; --d) {
-        const std::int64_t c = rest % out_shape[d] - attrs.i[2 * d];
+        const std::int64_t c = rest % out_shape[d] - margin.before[d];
         rest /= out_shape[d];
         inside = inside && c >= 0 && c < x.shape[d];
         source += c * stride;

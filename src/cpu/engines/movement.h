@@ -21,7 +21,7 @@ struct MovedArray {
 };
 
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape);
-void pad(const MovedArray& x, const Attrs& attrs, std::byte* out, const Shape& out_shape);
+void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shape& out_shape);
 void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* out);
 /// out = base with the updates added, in order of the updates. Not for 16-bit floating dtypes.
 void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,

@@ -18,11 +18,10 @@ namespace tenon::cpu {
 
 namespace {
 
-bool is_pool(Op op) { return op >= Op::MaxPool2d && op <= Op::AvgPool2dGrad; }
-bool is_movement(Op op) { return op >= Op::Concat && op <= Op::ScatterAdd; }
+bool is_pool(Op op) { return kind_of(op) == OpKind::Pooling; }
+bool is_movement(Op op) { return kind_of(op) == OpKind::Movement; }
 
-PoolShape pool_shape(const Attrs& attrs, const Shape& large, const Shape& small) {
-  const PoolAttrs v = PoolAttrs::from(attrs);
+PoolShape pool_shape(const PoolAttrs& v, const Shape& large, const Shape& small) {
   const auto whole = [](std::int64_t i) { return static_cast<int>(i); };
   PoolShape s;
   s.n = large[0], s.c = large[1], s.h = large[2], s.w = large[3];
@@ -63,13 +62,13 @@ class OpaqueKernel final : public Kernel {
         dtype_(values[at(o_.out)].dtype) {
     for (std::size_t k = 0; k < o_.inputs.size(); ++k)
       arrays_.push_back({nullptr, o_.shapes[k], values[at(o_.inputs[k])].dtype});
-    widens_ = is_short_float(dtype_) && (is_pool(o_.op) || o_.op == Op::ScatterAdd);
+    widens_ = is_short_float(dtype_) && (is_pool(o_.op) || has_trait(o_.op, kAddsUp));
     if (is_pool(o_.op)) {
       const bool grows = o_.op == Op::MaxPool2dGrad || o_.op == Op::AvgPool2dGrad;
       const Shape& small = o_.op == Op::MaxPool2dGrad   ? arrays_[1].shape
                            : o_.op == Op::AvgPool2dGrad ? arrays_[0].shape
                                                         : out_shape_;
-      pool_ = pool_shape(o_.attrs, grows ? out_shape_ : arrays_[0].shape, small);
+      pool_ = pool_shape(o_.attrs.as<PoolAttrs>(), grows ? out_shape_ : arrays_[0].shape, small);
     }
     if (!widens_) return;
     for (const MovedArray& array : arrays_)
@@ -101,12 +100,13 @@ class OpaqueKernel final : public Kernel {
   }
 
   void apply(std::span<const MovedArray> in, DType dtype, std::byte* out) const {
-    const int axis = static_cast<int>(o_.attrs.i[0]);
+    const auto* along = o_.attrs.get_if<AxisAttrs>();
+    const int axis = along == nullptr ? 0 : static_cast<int>(along->axis);
     switch (o_.op) {
       case Op::Concat:
         return concat(in, axis, out, out_shape_);
       case Op::Pad:
-        return pad(in[0], o_.attrs, out, out_shape_);
+        return pad(in[0], o_.attrs.as<PadAttrs>(), out, out_shape_);
       case Op::Gather:
         return gather(in[0], in[1], axis, out);
       case Op::ScatterAdd:
@@ -168,7 +168,7 @@ class OpaqueEngine final : public Engine {
     if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
     const DType dtype = values[at(o.out)].dtype;
     if (is_pool(o.op) && !is_floating(dtype)) return "pooling of whole numbers";
-    if (o.op == Op::ScatterAdd && is_bool(dtype)) return "sums of truth values";
+    if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of truth values";
     return nullptr;
   }
 };

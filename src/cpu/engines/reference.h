@@ -97,7 +97,7 @@ class Reducer {
 };
 
 /// Philox numbers of an Op::Random with these attributes; `state` is its (seed, counter).
-Array random(const Attrs& attrs, DType dtype, const std::int64_t* state, std::int64_t count);
+Array random(const RandomAttrs& attrs, DType dtype, const std::int64_t* state, std::int64_t count);
 
 /// Runs a map program; `accumulator` is the contraction's result, for epilogues.
 void run_map(const MapProgram& map, std::span<const Value> values, const Binding& binding,
@@ -110,7 +110,7 @@ void run_contraction(const Region& region, std::span<const Value> values, const 
 bool knows_opaque(Op op);
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding);
 
-Array pool(Op op, const Attrs& attrs, std::span<const Array> inputs, std::span<const Shape> shapes,
-           const Shape& out_shape);
+Array pool(Op op, const PoolAttrs& attrs, std::span<const Array> inputs,
+           std::span<const Shape> shapes, const Shape& out_shape);
 
 }  // namespace tenon::cpu::reference

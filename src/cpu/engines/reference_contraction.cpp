@@ -16,7 +16,7 @@ Array operand(const Contraction& c, const MapProgram& prologue, const View& view
               const Shape& shape, std::span<const Value> values, const Binding& binding) {
   Array array = read(binding.values[view.value], values[at(view.value)].dtype, shape, view);
   if (!prologue.instrs.empty()) array = run_prologue(prologue, values, binding, array);
-  if (c.compute == DType::BFloat16)
+  if (c.compute() == DType::BFloat16)
     for (double& x : array.real) x = round_to(DType::BFloat16, x);
   return array;
 }
@@ -63,7 +63,7 @@ struct Sums {
   }
 
   void convolution() {
-    const ConvAttrs v = ConvAttrs::from(c.attrs);
+    const ConvAttrs v = c.attrs.conv;
     if (c.op == Op::Conv2d)
       each_product(v, c.a_shape, c.b_shape, c.out_shape,
                    [&](std::size_t x, std::size_t w, std::size_t y) { out[y] += a[x] * b[w]; });

@@ -76,7 +76,8 @@ class MapRun {
         return number(instr);
       case MapCode::Random: {
         const auto state = read(binding_, values_, instr.view.value);
-        return random(instr.attrs, instr.dtype, state.whole.data(), space(instr).numel());
+        return random(instr.attrs.as<RandomAttrs>(), instr.dtype, state.whole.data(),
+                      space(instr).numel());
       }
       case MapCode::Compute:
         return compute_instr(instr);
@@ -92,7 +93,8 @@ class MapRun {
     for_each(map_.space, instr.view,
              [&](std::int64_t, std::int64_t position) { count = std::max(count, position + 1); });
     const auto state = read(binding_, values_, instr.view.value);
-    const Array drawn = random(instr.attrs, instr.dtype, state.whole.data(), count);
+    const Array drawn =
+        random(instr.attrs.as<RandomAttrs>(), instr.dtype, state.whole.data(), count);
     Array out(instr.dtype, map_.space.numel());
     for_each(map_.space, instr.view, [&](std::int64_t i, std::int64_t position) {
       if (drawn.floating())
@@ -112,7 +114,7 @@ class MapRun {
 
   Array number(const MapInstr& instr) const {
     Array out(instr.dtype, space(instr).numel());
-    for (std::int64_t i = 0; i < out.size(); ++i) out.set(i, instr.attrs.f);
+    for (std::int64_t i = 0; i < out.size(); ++i) out.set(i, instr.attrs.as<ConstantAttrs>().value);
     return out;
   }
 

@@ -26,7 +26,7 @@ struct Call {
 };
 
 Array concat(const Call& call) {
-  const int axis = static_cast<int>(call.attrs.i[0]);
+  const int axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   const std::int64_t inner = inner_count(call.out_shape, axis), out_size = call.out_shape[axis];
   Array out(call.out_dtype, call.out_shape.numel());
   std::int64_t before = 0;
@@ -42,12 +42,13 @@ Array concat(const Call& call) {
 }
 
 Array pad(const Call& call) {
+  const auto& margin = call.attrs.as<PadAttrs>();
   Array out(call.out_dtype, call.out_shape.numel());
   for (std::int64_t i = 0; i < out.size(); ++i) {
     std::int64_t rest = i, source = 0, stride = 1;
     bool inside = true;
     for (int d = call.out_shape.rank() - 1; d >= 0; --d) {
-      const std::int64_t c = rest % call.out_shape[d] - call.attrs.i[2 * d];
+      const std::int64_t c = rest % call.out_shape[d] - margin.before[d];
       rest /= call.out_shape[d];
       inside = inside && c >= 0 && c < call.shapes[0][d];
       source += c * stride;
@@ -56,7 +57,7 @@ Array pad(const Call& call) {
     if (inside) {
       copy_element(out, i, call.inputs[0], source);
     } else {
-      out.set(i, call.attrs.f);
+      out.set(i, margin.value);
     }
   }
   return out;
@@ -75,7 +76,7 @@ std::int64_t indexed(const char* name, const Array& index, const Shape& index_sh
 }
 
 Array gather(const Call& call) {
-  const int axis = static_cast<int>(call.attrs.i[0]);
+  const int axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   Array out(call.out_dtype, call.out_shape.numel());
   for (std::int64_t i = 0; i < out.size(); ++i)
     copy_element(out, i, call.inputs[0],
@@ -85,7 +86,7 @@ Array gather(const Call& call) {
 }
 
 Array scatter_add(const Call& call) {
-  const int axis = static_cast<int>(call.attrs.i[0]);
+  const int axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   Array sums = convert(call.inputs[0], is_floating(call.out_dtype) ? DType::Float64 : DType::Int64);
   for (std::int64_t i = 0; i < call.inputs[2].size(); ++i) {
     const std::int64_t to = indexed("scatter_add", call.inputs[1], call.shapes[1], i,
@@ -131,15 +132,15 @@ Array compute_opaque(const Opaque& o, const Call& call) {
     case Op::LogSoftmax:
       return softmax(call, true);
     default:
-      return pool(o.op, o.attrs, call.inputs, call.shapes, call.out_shape);
+      return pool(o.op, o.attrs.as<PoolAttrs>(), call.inputs, call.shapes, call.out_shape);
   }
 }
 
 }  // namespace
 
 bool knows_opaque(Op op) {
-  return (op >= Op::Concat && op <= Op::ScatterAdd) ||
-         (op >= Op::MaxPool2d && op <= Op::LogSoftmax);
+  const OpKind kind = kind_of(op);
+  return kind == OpKind::Movement || kind == OpKind::Pooling || kind == OpKind::Composite;
 }
 
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding) {

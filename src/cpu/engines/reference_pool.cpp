@@ -115,9 +115,8 @@ Array avg_pool_grad(const PoolAttrs& v, const Array& g, const Shape& g_shape, co
 
 }  // namespace
 
-Array pool(Op op, const Attrs& attrs, std::span<const Array> inputs, std::span<const Shape> shapes,
+Array pool(Op op, const PoolAttrs& v, std::span<const Array> inputs, std::span<const Shape> shapes,
            const Shape& out_shape) {
-  const PoolAttrs v = PoolAttrs::from(attrs);
   switch (op) {
     case Op::MaxPool2d:
       return max_pool(v, inputs[0], shapes[0], inputs[0], out_shape,

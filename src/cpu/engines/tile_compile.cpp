@@ -15,14 +15,11 @@ constexpr std::int64_t kTileElements = 1024;  // most elements of a tile
 constexpr std::int64_t kTileBytes =
     32 << 10;  // wanted for all registers: the first-level cache, with room for the streams
 
-bool is_reduction(Op op) { return op >= Op::Sum && op <= Op::Min; }
+RandomKind random_kind(const MapInstr& instr) { return instr.attrs.as<RandomAttrs>().kind; }
 
-bool is_arg(Op op) { return op == Op::ArgMax || op == Op::ArgMin; }
-
-/// Kinds 0 and 1 are float32, 2 is int64.
 bool is_random(const MapInstr& instr) {
-  const std::int64_t kind = instr.attrs.i[0];
-  return kind >= 0 && kind <= 2 && instr.dtype == (kind == 2 ? DType::Int64 : DType::Float32);
+  const RandomKind kind = random_kind(instr);
+  return instr.dtype == (kind == RandomKind::Bits ? DType::Int64 : DType::Float32);
 }
 
 }  // namespace
@@ -55,39 +52,15 @@ std::int64_t tile_number(DType dtype, double number) {
 }
 
 std::int64_t cost_of(const MapInstr& instr) {
-  const bool wide = tile_type(instr.dtype) == TileType::F64;
+  const OpCost cost = op_row(instr.op).cost;
   switch (instr.code) {
     case MapCode::Random:
-      return instr.attrs.i[0] == 0 ? 150 : 400;
+      return random_kind(instr) == RandomKind::Uniform ? kRandomNumber.narrow : kRandomNumber.wide;
     case MapCode::RowReduce:
-      return is_arg(instr.op) ? 20 : 6;
     case MapCode::Compute:
-      break;
+      return tile_type(instr.dtype) == TileType::F64 ? cost.wide : cost.narrow;
     default:
       return 10;
-  }
-  switch (instr.op) {
-    case Op::Exp:
-    case Op::Expm1:
-    case Op::Log:
-    case Op::Log1p:
-    case Op::Tanh:
-    case Op::Sigmoid:
-    case Op::Erf:
-      return wide ? 1500 : 60;
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Pow:
-      return wide ? 2000 : 200;
-    case Op::Remainder:
-      return 1000;
-    case Op::Div:
-    case Op::Sqrt:
-    case Op::Rsqrt:
-    case Op::Reciprocal:
-      return wide ? 60 : 20;
-    default:
-      return wide ? 10 : 5;
   }
 }
 
@@ -126,11 +99,12 @@ bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why)
       return refuse("unknown kind of random numbers");
     if (instr.code == MapCode::RowReduce && epilogue)
       return refuse("a row reduction in an epilogue");
-    if (instr.code == MapCode::RowReduce && !is_reduction(instr.op) && !is_arg(instr.op))
+    if (instr.code == MapCode::RowReduce && kind_of(instr.op) != OpKind::Reduction &&
+        kind_of(instr.op) != OpKind::ArgReduction)
       return refuse("no row reduction");
     if (instr.code == MapCode::Compute && instr.op != Op::Cast &&
         table.op[code(instr.op)][code(type)] == nullptr)
-      return refuse(cat("no loop for op ", code(instr.op), " of this dtype"));
+      return refuse(cat("no loop for ", op_row(instr.op).name, " of this dtype"));
   }
   if (epilogue && !map.reduces.empty()) return refuse("a reduction in an epilogue");
   if (epilogue && map.space.rank() != 3) return refuse("an epilogue's space has three axes");

@@ -243,7 +243,7 @@ int TileCompiler::native(int i) {
 int TileCompiler::emit_number(const MapInstr& instr) {
   const int s = new_slot(TileSlot::Kind::Constant, tile_type(instr.dtype));
   p_.slots_[at(s)].offset = static_cast<std::int64_t>(p_.constants_.size());
-  p_.constants_.push_back(tile_number(instr.dtype, instr.attrs.f));
+  p_.constants_.push_back(tile_number(instr.dtype, instr.attrs.as<ConstantAttrs>().value));
   return s;
 }
 
@@ -318,8 +318,9 @@ int TileCompiler::emit_random(int i) {
   op.kind = TileOp::Kind::Random;
   op.count = count_of(level);
   op.view = instr_view(i);
-  op.number = instr.attrs.i[1];
-  op.random = p_.table_->random[instr.attrs.i[0]];
+  const auto& random = instr.attrs.as<RandomAttrs>();
+  op.number = random.offset;
+  op.random = p_.table_->random[static_cast<std::size_t>(random.kind)];
   op.out = result_slot(level, tile_type(instr.dtype));
   ops_of(level).push_back(op);
   return op.out;
@@ -372,10 +373,7 @@ int TileCompiler::emit_compute(int i) {
   }
   op.out = element_slot(i, level);
   ops_of(level).push_back(op);
-  const bool keeps_range =
-      instr.op == Op::Where || instr.op == Op::Maximum || instr.op == Op::Minimum ||
-      (instr.op >= Op::Eq && instr.op <= Op::LogicalXor) || instr.op == Op::LogicalNot ||
-      instr.op == Op::IsNan || instr.op == Op::IsInf;
+  const bool keeps_range = (op_row(instr.op).traits & (kTruth | kKeepsRange)) != 0;
   if (!keeps_range && !is_floating(instr.dtype)) narrow(op, instr.dtype, ops_of(level));
   return op.out;
 }

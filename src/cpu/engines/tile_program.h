@@ -82,7 +82,7 @@ struct TilePass {
 /// A reduction over other axes than the row's: partial results of each chunk, combined in order of
 /// the chunks.
 struct TileColumn {
-  int reduction = 0;  // index into TileTable::row and col
+  Op reduction = Op::Sum;
   TileType type = TileType::F64;
   std::int64_t neutral = 0;  // bits of the neutral element
   TileView view;             // into the partial results

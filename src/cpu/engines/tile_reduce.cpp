@@ -8,15 +8,10 @@ namespace tenon::cpu {
 
 namespace {
 
-bool is_arg(Op op) { return op == Op::ArgMax || op == Op::ArgMin; }
-
-/// Neutral element of a reduction (index as in TileTable::row), as bits of a double or int64.
-std::int64_t neutral_bits(int reduction, TileType gathered) {
-  const double inf = __builtin_inf();
-  const double reals[] = {0.0, 1.0, -inf, inf};
-  const std::int64_t wholes[] = {0, 1, INT64_MIN, INT64_MAX};
-  return gathered == TileType::F64 ? std::bit_cast<std::int64_t>(reals[reduction])
-                                   : wholes[reduction];
+/// Neutral element of a reduction, as bits of a double or int64.
+std::int64_t neutral_bits(Op reduction, TileType gathered) {
+  const Neutral& neutral = op_row(reduction).neutral;
+  return gathered == TileType::F64 ? std::bit_cast<std::int64_t>(neutral.real) : neutral.whole;
 }
 
 }  // namespace
@@ -26,7 +21,8 @@ void TileCompiler::emit_row_reduce(int i) {
   if (native_[at(i)] != 0) return;
   const TileType source = tile_type(map_.instrs[at(instr.args[0])].dtype);
   const int x = operand(instr.args[0], TileCount::All);
-  native_[at(i)] = is_arg(instr.op) ? emit_arg(instr, x, source) : emit_sum(instr, x, source);
+  native_[at(i)] = kind_of(instr.op) == OpKind::ArgReduction ? emit_arg(instr, x, source)
+                                                             : emit_sum(instr, x, source);
 }
 
 int TileCompiler::running_slot(TileType type, std::int64_t bits) {
@@ -45,13 +41,12 @@ int TileCompiler::running_slot(TileType type, std::int64_t bits) {
 
 int TileCompiler::emit_sum(const MapInstr& instr, int x, TileType source) {
   const TileType gathered = sum_type(source);
-  const int reduction = code(instr.op) - code(Op::Sum);
   TileOp op;
   op.kind = TileOp::Kind::RowReduce;
   op.count = TileCount::All;
-  op.row = p_.table_->row[reduction][code(source)];
+  op.row = p_.table_->row[code(instr.op)][code(source)];
   op.a = x;
-  op.out = running_slot(gathered, neutral_bits(reduction, gathered));
+  op.out = running_slot(gathered, neutral_bits(instr.op, gathered));
   pass().tile_ops.push_back(op);
   const TileType to = tile_type(instr.dtype);
   if (to == gathered) return op.out;
@@ -84,7 +79,7 @@ void TileCompiler::emit_column(std::size_t r) {
   const MapReduce& reduce = map_.reduces[r];
   const TileType source = tile_type(map_.instrs[at(reduce.source)].dtype);
   TileColumn column;
-  column.reduction = code(reduce.op) - code(Op::Sum);
+  column.reduction = reduce.op;
   column.type = sum_type(source);
   column.neutral = neutral_bits(column.reduction, column.type);
   column.view = view(static_cast<int>(map_.instrs.size() + map_.stores.size() + r));
@@ -97,8 +92,8 @@ void TileCompiler::emit_column(std::size_t r) {
   op.kind = TileOp::Kind::ColReduce;
   op.count = TileCount::All;
   op.column = static_cast<int>(p_.columns_.size());
-  op.row = p_.table_->row[column.reduction][code(source)];
-  op.col = p_.table_->col[column.reduction][code(source)];
+  op.row = p_.table_->row[code(column.reduction)][code(source)];
+  op.col = p_.table_->col[code(column.reduction)][code(source)];
   op.a = operand(reduce.source, TileCount::All);
   pass().tile_ops.push_back(op);
   p_.columns_.push_back(column);

@@ -311,8 +311,8 @@ void TileProgram::combine(const Binding& binding, std::byte* scratch,
   for (const TileColumn& column : columns_) {
     std::int64_t* sums = partials + column.partial_offset;
     for (std::int64_t part = 1; part < chunks_.parts; ++part)
-      table.col[column.reduction][static_cast<int>(column.type)](1, column.count, sums, 0,
-                                                                 sums + part * part_elements_);
+      table.col[static_cast<int>(column.reduction)][static_cast<int>(column.type)](
+          1, column.count, sums, 0, sums + part * part_elements_);
     const TileType to = tile_type(column.dtype);
     const int item = static_cast<int>(item_size(column.dtype));
     for (std::int64_t i = 0; i < column.count; i += kBlock) {

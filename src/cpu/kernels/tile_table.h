@@ -75,8 +75,6 @@ using TileIota = void (*)(std::int64_t rows, std::int64_t len, void* out, std::i
 using TileRandom = void (*)(std::int64_t n, void* out, std::uint64_t key, std::uint64_t draw,
                             std::int64_t first);
 
-inline constexpr int kTileReductions = 4;  // Sum, Prod, Max, Min, in this order
-
 struct TileTable {
   TileFn op[kOpCount][kTileTypes] =
       {};  // by the type of the arguments (Where: of the second); null: no such op
@@ -89,11 +87,11 @@ struct TileTable {
   TileLoad load[kDTypeCount] = {};
   TileStore store[kDTypeCount] = {};
   TileExpand expand4 = nullptr, expand8 = nullptr;  // by bytes of an element
-  TileRowReduce row[kTileReductions][kTileTypes] = {};
-  TileColReduce col[kTileReductions][kTileTypes] = {};
+  TileRowReduce row[kOpCount][kTileTypes] = {};
+  TileColReduce col[kOpCount][kTileTypes] = {};
   TileArgReduce arg_max[kTileTypes] = {}, arg_min[kTileTypes] = {};
   TileIota iota[kTileTypes] = {};
-  TileRandom random[3] = {};  // uniform, normal, bits: as Op::Random numbers its kinds
+  TileRandom random[3] = {};  // by RandomKind
 };
 
 const TileTable& tile_table_base();

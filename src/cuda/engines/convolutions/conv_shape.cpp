@@ -20,11 +20,11 @@ bool is_staged(DType t) {
 
 /// Fp32: these kernels do not compute so.
 GemmMath math_of(const Contraction& c, DType a, DType b) {
-  if (c.compute == DType::BFloat16) return GemmMath::Bf16;
-  if (c.compute == DType::Float16) return GemmMath::F16;
+  if (c.compute() == DType::BFloat16) return GemmMath::Bf16;
+  if (c.compute() == DType::Float16) return GemmMath::F16;
   if (a == b && a == DType::BFloat16) return GemmMath::Bf16;
   if (a == b && a == DType::Float16) return GemmMath::F16;
-  return c.tf32 ? GemmMath::Tf32 : GemmMath::Fp32;
+  return c.tf32() ? GemmMath::Tf32 : GemmMath::Fp32;
 }
 
 std::int64_t reach_of(const View& view, const Shape& shape) {
@@ -35,7 +35,7 @@ std::int64_t reach_of(const View& view, const Shape& shape) {
 
 class Shaper {
  public:
-  Shaper(const Contraction& c, ConvShape& s) : c_(c), v_(ConvAttrs::from(c.attrs)), s_(s) {}
+  Shaper(const Contraction& c, ConvShape& s) : c_(c), v_(c.attrs.conv), s_(s) {}
 
   void run() {
     s_.groups = v_.groups;
@@ -148,7 +148,7 @@ const char* conv_shape(const Region& region, std::span<const Value> values, Conv
   if (shape.math == GemmMath::Fp32) return "it computes in float32";
   if (c.out_shape.numel() == 0 || c.a_shape.numel() == 0 || c.b_shape.numel() == 0)
     return "it is empty";
-  const ConvAttrs v = ConvAttrs::from(c.attrs);
+  const ConvAttrs v = c.attrs.conv;
   if (c.op == Op::Conv2dInputGrad && (v.stride_h != 1 || v.stride_w != 1))
     return "the gradient of a strided convolution";
   const Shape& y = c.b_shape;

@@ -42,7 +42,8 @@ const char* fill_refusal(const Region& region, std::span<const Value> values,
   if (out.dtype != number.dtype || !is_contiguous(view, map.space) ||
       map.space.numel() != out.shape.numel())
     return "it writes a part of a value";
-  const auto bits = static_cast<std::uint64_t>(repeated_bits(out.dtype, number.attrs.f));
+  const auto bits =
+      static_cast<std::uint64_t>(repeated_bits(out.dtype, number.attrs.as<ConstantAttrs>().value));
   pattern = {view.value, static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32),
              out.shape.numel() * static_cast<std::int64_t>(item_size(out.dtype))};
   return pattern.possible() ? nullptr : "the driver has no such pattern";

@@ -32,7 +32,7 @@ std::string entry_name(const char* kind, const MapProgram& map) {
   int shown = 0;
   const auto add = [&](Op op) {
     if (op == last || shown == 5) return;
-    name += cat('_', op_name(op));
+    name += cat('_', op_row(op).name);
     last = op;
     ++shown;
   };

@@ -14,16 +14,7 @@ namespace tenon::cuda {
 
 namespace {
 
-bool is_predicate(Op op) {
-  return (op >= Op::Eq && op <= Op::LogicalXor) || op == Op::LogicalNot || op == Op::IsNan ||
-         op == Op::IsInf;
-}
-
-/// Whether a result of the op is a number of its dtype because its arguments are.
-bool keeps_range(Op op) {
-  return is_predicate(op) || op == Op::Where || op == Op::Maximum || op == Op::Minimum ||
-         op == Op::Relu || op == Op::StopGradient;
-}
+bool is_predicate(Op op) { return has_trait(op, kTruth); }
 
 const char* infix(Op op) {
   switch (op) {
@@ -39,99 +30,6 @@ const char* infix(Op op) {
       return nullptr;
   }
 }
-
-/// Names of src/scalar.
-const char* function_name(Op op) {
-  switch (op) {
-    case Op::Neg:
-      return "neg";
-    case Op::Abs:
-      return "abs";
-    case Op::Sign:
-      return "sign";
-    case Op::Exp:
-      return "exp";
-    case Op::Expm1:
-      return "expm1";
-    case Op::Log:
-      return "log";
-    case Op::Log1p:
-      return "log1p";
-    case Op::Sqrt:
-      return "sqrt";
-    case Op::Rsqrt:
-      return "rsqrt";
-    case Op::Reciprocal:
-      return "reciprocal";
-    case Op::Square:
-      return "square";
-    case Op::Sin:
-      return "sin";
-    case Op::Cos:
-      return "cos";
-    case Op::Tanh:
-      return "tanh";
-    case Op::Sigmoid:
-      return "sigmoid";
-    case Op::Relu:
-      return "relu";
-    case Op::Erf:
-      return "erf";
-    case Op::Floor:
-      return "floor";
-    case Op::Ceil:
-      return "ceil";
-    case Op::Round:
-      return "round";
-    case Op::Trunc:
-      return "trunc";
-    case Op::LogicalNot:
-      return "logical_not";
-    case Op::IsNan:
-      return "is_nan";
-    case Op::IsInf:
-      return "is_inf";
-    case Op::Add:
-      return "add";
-    case Op::Sub:
-      return "sub";
-    case Op::Mul:
-      return "mul";
-    case Op::Div:
-      return "div";
-    case Op::Pow:
-      return "pow";
-    case Op::Maximum:
-      return "maximum";
-    case Op::Minimum:
-      return "minimum";
-    case Op::Remainder:
-      return "remainder";
-    case Op::Eq:
-      return "eq";
-    case Op::Ne:
-      return "ne";
-    case Op::Lt:
-      return "lt";
-    case Op::Le:
-      return "le";
-    case Op::Gt:
-      return "gt";
-    case Op::Ge:
-      return "ge";
-    case Op::LogicalAnd:
-      return "logical_and";
-    case Op::LogicalOr:
-      return "logical_or";
-    case Op::LogicalXor:
-      return "logical_xor";
-    default:
-      throw InternalError(cat("op ", static_cast<int>(op), " has no scalar function"));
-  }
-}
-
-/// Rounding functions are the identity on integers.
-bool is_rounding(Op op) { return op >= Op::Floor && op <= Op::Trunc; }
 
 std::string rounded(const std::string& expression, DType dtype) {
   return needs_rounding(dtype) ? cat("rounded<", memory_type(dtype), ">(", expression, ")")
@@ -200,18 +98,20 @@ std::string print_compute(const MapInstr& instr, std::span<const std::string> ar
                           std::span<const DType> from) {
   if (instr.op == Op::Cast) return print_cast(args[0], from[0], instr.dtype);
   if (instr.op == Op::Where) return cat(args[0], " != 0 ? ", args[1], " : ", args[2]);
-  if (instr.op == Op::StopGradient || (is_rounding(instr.op) && !is_floating(from[0])))
+  if (instr.op == Op::StopGradient ||
+      (has_trait(instr.op, kRoundsToWhole) && !is_floating(from[0])))
     return args[0];
   std::string text;
   if (const char* sign = infix(instr.op); sign != nullptr && is_floating(from[0])) {
     text = cat(args[0], sign, args[1]);
   } else {
-    text = cat("scalar::", function_name(instr.op), "(", args[0]);
+    text = cat("scalar::", op_row(instr.op).function, "(", args[0]);
     if (args.size() > 1) text += cat(", ", args[1]);
     text += ')';
   }
   if (is_bool(instr.dtype) && !is_predicate(instr.op)) return cat("scalar::ne(", text, ", 0)");
-  return keeps_range(instr.op) ? text : rounded(text, instr.dtype);
+  const bool in_range = (op_row(instr.op).traits & (kTruth | kKeepsRange)) != 0;
+  return in_range ? text : rounded(text, instr.dtype);
 }
 
 std::string print_cast(const std::string& expression, DType from, DType to) {
@@ -228,40 +128,9 @@ std::string print_cast(const std::string& expression, DType from, DType to) {
   return is_bool(from) ? text : rounded(text, to);
 }
 
-const char* scalar_header(Op op) {
-  switch (op) {
-    case Op::Exp:
-    case Op::Expm1:
-    case Op::Tanh:
-    case Op::Sigmoid:
-      return "scalar/exp.h";
-    case Op::Erf:
-      return "scalar/erf.h";
-    case Op::Log:
-    case Op::Log1p:
-      return "scalar/log.h";
-    case Op::Pow:
-      return "scalar/pow.h";
-    case Op::Sin:
-    case Op::Cos:
-      return "scalar/trig.h";
-    default:
-      return nullptr;
-  }
-}
-
 double element_work(Op op) {
-  if (scalar_header(op) != nullptr) return 30;  // a series of its own
-  switch (op) {
-    case Op::Div:
-    case Op::Reciprocal:
-    case Op::Sqrt:
-    case Op::Rsqrt:
-    case Op::Remainder:
-      return 10;
-    default:
-      return 1.5;
-  }
+  if (op_row(op).header != nullptr) return 30;  // a series of its own
+  return op_row(op).cost.narrow > kStep.narrow ? 10 : 1.5;
 }
 
 std::uint64_t number_word(DType dtype, double number) {

@@ -32,8 +32,6 @@ std::string print_compute(const MapInstr& instr, std::span<const std::string> ar
                           std::span<const DType> from);
 /// `expression` of one dtype converted to another, as Op::Cast does.
 std::string print_cast(const std::string& expression, DType from, DType to);
-/// Headers of src/scalar that the op's function needs, beyond those of cuda/kernels/map.cuh.
-const char* scalar_header(Op op);
 /// Instructions of an element-wise op for an element, roughly.
 double element_work(Op op);
 /// The word that holds a Number: its value as the dtype's compute type.

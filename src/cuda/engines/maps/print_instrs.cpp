@@ -10,13 +10,6 @@
 
 namespace tenon::cuda {
 
-namespace {
-
-// attrs.i[0] of Random, as src/ops/random.cpp numbers the kinds.
-enum RandomKind { kUniform = 0, kNormal = 1, kBits = 2 };
-
-}  // namespace
-
 InstrPrinter::InstrPrinter(const MapProgram& map, std::span<const Value> values,
                            Coordinates coordinates, Arguments& arguments, std::string prefix,
                            std::string index)
@@ -106,7 +99,7 @@ void InstrPrinter::set_numbers() {
   for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
     const MapInstr& instr = map_.instrs[at(i)];
     if (instr.code != MapCode::Number) continue;
-    const std::uint64_t word = number_word(instr.dtype, instr.attrs.f);
+    const std::uint64_t word = number_word(instr.dtype, instr.attrs.as<ConstantAttrs>().value);
     if (word == 0) {
       set(i, zero_of(instr.dtype));
       continue;
@@ -201,7 +194,7 @@ std::string InstrPrinter::affine(const MapInstr& instr, const std::string& step)
 std::string InstrPrinter::random_draw(int instr) {
   const MapInstr& random = map_.instrs[at(instr)];
   const std::string offset = name('d', instr);
-  arguments_.number(offset, random.attrs.i[1]);
+  arguments_.number(offset, random.attrs.as<RandomAttrs>().offset);
   return cat("const RandomDraw ", name('r', instr), " = random_draw(", pointer(random.view.value),
              ", ", prefix_, offset, ");");
 }
@@ -209,11 +202,11 @@ std::string InstrPrinter::random_draw(int instr) {
 std::string InstrPrinter::random_element(int instr, const std::string& block,
                                          const std::string& word) const {
   const MapInstr& random = map_.instrs[at(instr)];
-  const std::int64_t kind = random.attrs.i[0];
-  const char* function = kind == kUniform  ? "uniform_of"
-                         : kind == kNormal ? "normal_of"
-                                           : "bits_of_word";
-  const DType drawn = kind == kBits ? DType::Int64 : DType::Float32;
+  const RandomKind kind = random.attrs.as<RandomAttrs>().kind;
+  const char* function = kind == RandomKind::Uniform  ? "uniform_of"
+                         : kind == RandomKind::Normal ? "normal_of"
+                                                      : "bits_of_word";
+  const DType drawn = kind == RandomKind::Bits ? DType::Int64 : DType::Float32;
   return print_cast(cat(function, "(", block, ", ", word, ")"), drawn, random.dtype);
 }
 
@@ -222,7 +215,7 @@ std::string InstrPrinter::includes() const {
   for (const MapInstr& instr : map_.instrs) {
     if (instr.code == MapCode::Random) headers.insert("cuda/kernels/philox.cuh");
     const bool floating = instr.code == MapCode::Compute;
-    if (const char* header = scalar_header(instr.op); floating && header != nullptr)
+    if (const char* header = op_row(instr.op).header; floating && header != nullptr)
       headers.insert(header);
   }
   std::string text;

@@ -83,14 +83,10 @@ class RowsPrinter {
     return out;
   }
 
-  /// One step of arithmetic: making it again costs less than a register for each element.
+  /// Making it again costs less than a register for each element.
   bool is_cheap(int i) const {
-    const Op op = instr(i).op;
     if (instr(i).code == MapCode::Affine) return true;
-    if (instr(i).code != MapCode::Compute) return false;
-    return op == Op::Neg || op == Op::Abs || op == Op::Sign || op == Op::Square || op == Op::Relu ||
-           (op >= Op::Floor && op <= Op::StopGradient) || op == Op::Add || op == Op::Sub ||
-           op == Op::Mul || (op >= Op::Maximum && op <= Op::Where && op != Op::Remainder);
+    return instr(i).code == MapCode::Compute && is_one_step(instr(i).op);
   }
   bool crosses(int i) const {
     for (int u = 0; u < count(); ++u)

@@ -11,8 +11,8 @@
 namespace tenon::cuda {
 namespace {
 
-bool is_pool(Op op) { return op >= Op::MaxPool2d && op <= Op::AvgPool2dGrad; }
-bool is_movement(Op op) { return op >= Op::Concat && op <= Op::ScatterAdd; }
+bool is_pool(Op op) { return kind_of(op) == OpKind::Pooling; }
+bool is_movement(Op op) { return kind_of(op) == OpKind::Movement; }
 bool is_softmax(Op op) { return op == Op::Softmax || op == Op::LogSoftmax; }
 
 class OpaqueEngine final : public Engine {
@@ -42,7 +42,7 @@ class OpaqueEngine final : public Engine {
     const Opaque& o = region.opaque;
     const DType dtype = values[static_cast<std::size_t>(o.out)].dtype;
     if (is_movement(o.op))
-      return o.op == Op::ScatterAdd && is_bool(dtype) ? "sums of truth values" : nullptr;
+      return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of truth values" : nullptr;
     if (!is_pool(o.op) && !is_softmax(o.op)) return "neither pooling, movement nor softmax";
     if (!is_floating(dtype)) return "pooling and softmax of whole numbers";
     if (is_pool(o.op))

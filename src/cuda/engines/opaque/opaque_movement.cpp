@@ -26,7 +26,7 @@ const char* word_name(std::int64_t word) {
 }
 
 std::unique_ptr<Kernel> concat(const OpaqueCall& call) {
-  const int axis = static_cast<int>(call.op.attrs.i[0]);
+  const int axis = static_cast<int>(call.op.attrs.as<AxisAttrs>().axis);
   const Shape& out = call.out().shape;
   const std::int64_t outer = outer_count(out, axis);
   const std::int64_t unit = inner_count(out, axis) * item_of(call.out().dtype);
@@ -75,7 +75,8 @@ std::unique_ptr<Kernel> pad(const OpaqueCall& call) {
   const Shape &in = call.op.shapes[0], &out = call.out().shape;
   const std::int64_t item = item_of(call.out().dtype);
   PadAxes axes;
-  for (int d = 0; d < out.rank(); ++d) axes.add(in[d], out[d], call.op.attrs.i[2 * d]);
+  const auto& margin = call.op.attrs.as<PadAttrs>();
+  for (int d = 0; d < out.rank(); ++d) axes.add(in[d], out[d], margin.before[d]);
   if (axes.rank == 0) axes.add(1, 1, 0);
   const int last = axes.rank - 1;
   const std::int64_t word = word_of((axes.in[last] | axes.out[last] | axes.before[last]) * item);
@@ -83,7 +84,7 @@ std::unique_ptr<Kernel> pad(const OpaqueCall& call) {
     sizes[last] = sizes[last] * item / word;
   PadArgs args;
   args.count = out.numel() * item / word;
-  args.fill = repeated_bits(call.out().dtype, call.op.attrs.f);
+  args.fill = repeated_bits(call.out().dtype, margin.value);
   std::int64_t stride = 1;
   for (int d = last; d >= 0; --d) {
     args.size[d] = make_divisor(axes.out[d]);
@@ -107,7 +108,7 @@ const char* index_name(DType dtype) { return dtype == DType::Int64 ? "long long"
 bool is_vector(const Opaque& op) { return op.shapes[1].rank() == 1; }
 
 std::unique_ptr<Kernel> gather(const OpaqueCall& call) {
-  const int axis = static_cast<int>(call.op.attrs.i[0]);
+  const int axis = static_cast<int>(call.op.attrs.as<AxisAttrs>().axis);
   const Shape& out = call.out().shape;
   const std::int64_t item = item_of(call.out().dtype), inner = inner_count(out, axis);
   const bool shared = is_vector(call.op), rows = shared || inner == 1;
@@ -133,7 +134,7 @@ std::int64_t blocks_of(std::int64_t size, std::int64_t tile) { return (size + ti
 
 std::unique_ptr<Kernel> scatter_add(const OpaqueCall& call) {
   constexpr std::int64_t kTile = 4096, kBlocks = 256;
-  const int axis = static_cast<int>(call.op.attrs.i[0]);
+  const int axis = static_cast<int>(call.op.attrs.as<AxisAttrs>().axis);
   const Shape &out = call.out().shape, &updates = call.op.shapes[2];
   const std::int64_t outer = outer_count(out, axis);
   ScatterArgs args;

@@ -63,7 +63,7 @@ Name name_of(Op op) {
 
 std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
   const Op op = call.op.op;
-  const PoolAttrs v = PoolAttrs::from(call.op.attrs);
+  const auto& v = call.op.attrs.as<PoolAttrs>();
   const Shape& out = call.out().shape;
   const Shape& large = spreads(op) ? out : call.op.shapes[0];
   const Shape& small = op == Op::MaxPool2dGrad   ? call.op.shapes[1]

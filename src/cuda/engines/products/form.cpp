@@ -127,7 +127,7 @@ struct Likeness {
 class Former {
  public:
   Former(const Contraction& c, std::span<const Value> values, Likeness like)
-      : c_(c), v_(ConvAttrs::from(c.attrs)), like_(like) {
+      : c_(c), v_(c.attrs.conv), like_(like) {
     form_.a.value = c.a.value;
     form_.b.value = c.b.value;
     form_.a.dtype = values[at(c.a.value)].dtype;

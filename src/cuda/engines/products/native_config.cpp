@@ -53,13 +53,13 @@ std::int64_t more_splits(std::int64_t s) {
 }
 
 GemmMath math_of(const Contraction& c, const ContractionForm& form) {
-  if (c.compute == DType::BFloat16) return GemmMath::Bf16;
-  if (c.compute == DType::Float16) return GemmMath::F16;
+  if (c.compute() == DType::BFloat16) return GemmMath::Bf16;
+  if (c.compute() == DType::Float16) return GemmMath::F16;
   // Products of two 16-bit numbers are exact in float32 on tensor cores too.
   const bool alike = form.a.element == form.b.element;
   if (alike && form.a.element == DType::BFloat16) return GemmMath::Bf16;
   if (alike && form.a.element == DType::Float16) return GemmMath::F16;
-  return c.tf32 ? GemmMath::Tf32 : GemmMath::Fp32;
+  return c.tf32() ? GemmMath::Tf32 : GemmMath::Fp32;
 }
 
 /// 16-bit operands stay what they are where the tensor cores take them so; float32 ones always, and

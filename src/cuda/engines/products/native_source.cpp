@@ -87,7 +87,7 @@ Source gemm_source(const ContractionForm& form, const GemmConfig& config,
 Source plain_source(const Contraction& c, const ContractionForm& form, const std::string& parts) {
   const bool wide = c.dtype == DType::Float64;
   const char* sum = !is_floating(c.dtype) ? "long long" : wide ? "double" : "float";
-  const int round = c.compute == DType::BFloat16 ? 1 : c.compute == DType::Float16 ? 2 : 0;
+  const int round = c.compute() == DType::BFloat16 ? 1 : c.compute() == DType::Float16 ? 2 : 0;
   const Prologues prologues = prologues_of(form);
   std::string text = cat(
       "#include \"cuda/kernels/gemm_plain.cuh\"\n", parts,

@@ -117,9 +117,9 @@ const char* refusal(const Region& region, std::span<const Value> values, MatrixS
     return "it is no matrix product";
   const Contraction& c = region.contraction;
   for (const DType dtype :
-       {c.dtype, c.compute, values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
+       {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
     if (dtype != DType::Float32) return "not float32 throughout";
-  if (c.tf32) return "it computes in tf32";
+  if (c.tf32()) return "it computes in tf32";
   if (!matrix_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
   if (shape.m != c.a_shape[c.a_shape.rank() - 2]) return "several matrices on the left";

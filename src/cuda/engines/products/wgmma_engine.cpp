@@ -29,10 +29,10 @@ bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::
 
 /// What both operands are multiplied as; Float32 stands for tf32.
 DType operand_dtype(const Contraction& c, std::span<const Value> values) {
-  if (is_short(c.compute)) return c.compute;
+  if (is_short(c.compute())) return c.compute();
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
   // Products of two 16-bit numbers are exact in the sums' float32.
-  return a == b && is_short(a) && c.compute == DType::Float32 ? a : DType::Float32;
+  return a == b && is_short(a) && c.compute() == DType::Float32 ? a : DType::Float32;
 }
 
 /// tf32 is read where it stands if k is contiguous, lines and start at multiples of 16 bytes.
@@ -50,7 +50,7 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
   for (const DType dtype : {c.dtype, a, b})
     if (dtype != DType::Float32 && !is_short(dtype)) return "neither float32 nor a 16-bit type";
   const bool tf32 = !is_short(operand_dtype(c, values));
-  if (tf32 && !c.tf32) return "it does not compute in a 16-bit type or tf32";
+  if (tf32 && !c.tf32()) return "it does not compute in a 16-bit type or tf32";
   if (tf32 && (is_short(a) || is_short(b))) return "tf32 of a 16-bit operand";
   if (!matrix_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";

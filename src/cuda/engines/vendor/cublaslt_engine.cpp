@@ -54,7 +54,7 @@ double product_microseconds(const CardModel& card, MatrixShape shape, const Cont
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
   // By class: an incomplete batch is planned as a whole one is.
   shape.m = power_above(shape.m), shape.k = power_above(shape.k);
-  const double rate = kShare * card.rate(c.compute, c.tf32);
+  const double rate = kShare * card.rate(c.compute(), c.tf32());
   const double tiles = real(divide_up(shape.m, kTile) * divide_up(shape.n, kTile) * shape.batch);
   double best = 0;
   for (std::int64_t splits = 1; splits == 1 || shape.k / splits >= kShortestSplit; splits *= 2) {
@@ -66,7 +66,7 @@ double product_microseconds(const CardModel& card, MatrixShape shape, const Cont
     if (splits == 1 || cycles < best) best = cycles;
   }
   const double bytes = real(shape.batch * (shape.m * shape.n + (shape.m + shape.n) * shape.k)) *
-                       static_cast<double>(item_size(c.compute));
+                       static_cast<double>(item_size(c.compute()));
   return std::max(card.cycles_to_microseconds(best + card.launch_cycles()),
                   microseconds(card, {.bytes = bytes})) +
          card.cycles_to_microseconds(kRounds * card.latency);
@@ -80,9 +80,9 @@ class LtCall {
       : ordinal_(target.ordinal), is_double_(operands == DType::Float64) {
     const CublasLt& lt = cublaslt();
     const cublasLtHandle_t handle = cublaslt_handle(ordinal_);
-    const int compute = is_double_                             ? CUBLAS_COMPUTE_64F
-                        : c.tf32 && operands == DType::Float32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                               : CUBLAS_COMPUTE_32F;
+    const int compute = is_double_                               ? CUBLAS_COMPUTE_64F
+                        : c.tf32() && operands == DType::Float32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                 : CUBLAS_COMPUTE_32F;
     check_cublaslt(lt.cublasLtMatmulDescInit_internal(&operation_, sizeof operation_, compute,
                                                       is_double_ ? CUDA_R_64F : CUDA_R_32F),
                    "describing a product");
@@ -215,7 +215,7 @@ class LtKernel final : public Kernel {
     } else {
       out_ = c_.out;
     }
-    call_.emplace(target, c_, shape, c_.compute, result, simple ? &*simple : nullptr, rank);
+    call_.emplace(target, c_, shape, c_.compute(), result, simple ? &*simple : nullptr, rank);
     workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + product_bytes_ +
                       conversion_room(call_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -236,8 +236,8 @@ class LtKernel final : public Kernel {
           {.bytes = others + static_cast<double>(c.out_shape.numel() *
                                                  static_cast<std::int64_t>(item_size(c.dtype)))});
     for (const auto& [view, operand] : {std::pair(&c.a, &shape.a), std::pair(&c.b, &shape.b)})
-      if (const DType from = values[at(view->value)].dtype; from != c.compute)
-        us += conversion_microseconds(card, operand->rows, item_size(from), item_size(c.compute));
+      if (const DType from = values[at(view->value)].dtype; from != c.compute())
+        us += conversion_microseconds(card, operand->rows, item_size(from), item_size(c.compute()));
     return us;
   }
 
@@ -274,8 +274,8 @@ class LtKernel final : public Kernel {
   void convert(const Target& target, std::span<const Value> values, const View& view,
                MatrixRows& rows, std::optional<RowCast>& cast) const {
     const DType from = values[at(view.value)].dtype;
-    if (from == c_.compute) return;
-    cast.emplace(target, rows, from, c_.compute);
+    if (from == c_.compute()) return;
+    cast.emplace(target, rows, from, c_.compute());
     rows = cast->result();
   }
 

@@ -48,10 +48,10 @@ std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Valu
 CudnnConvolution convolution_of(const Contraction& c) {
   CudnnConvolution v;
   v.op = c.op;
-  v.attrs = ConvAttrs::from(c.attrs);
-  v.operands = c.compute;
+  v.attrs = c.attrs.conv;
+  v.operands = c.compute();
   v.result = c.dtype;
-  v.tf32 = c.tf32;
+  v.tf32 = c.tf32();
   if (c.op == Op::Conv2d) {
     v.x = c.a_shape, v.w = c.b_shape, v.y = c.out_shape;
   } else if (c.op == Op::Conv2dInputGrad) {
@@ -99,8 +99,8 @@ class CudnnKernel final : public Kernel {
   CudnnKernel(const Target& target, const Region& region, std::span<const Value> values,
               const Way& way)
       : c_(region.contraction),
-        a_(target, c_.a, c_.a_shape, c_.compute, values),
-        b_(target, c_.b, c_.b_shape, c_.compute, values) {
+        a_(target, c_.a, c_.a_shape, c_.compute(), values),
+        b_(target, c_.b, c_.b_shape, c_.compute(), values) {
     if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way.rank);
     workspace_bytes =
         a_.bytes() + b_.bytes() + product_bytes_ + conversion_room(plan_->workspace_bytes());

@@ -11,15 +11,15 @@
 
 namespace tenon::cuda {
 const char* vendor_refusal(const Contraction& c, std::span<const Value> values) {
-  if (!is_floating(c.compute) || !is_floating(c.dtype)) return "whole numbers";
+  if (!is_floating(c.compute()) || !is_floating(c.dtype)) return "whole numbers";
   for (const View* view : {&c.a, &c.b}) {
     const DType dtype = values[at(view->value)].dtype;
     if (!is_floating(dtype)) return "whole numbers";
-    if (dtype != c.compute && !vendor_is_short(c.compute)) return "operands of several types";
+    if (dtype != c.compute() && !vendor_is_short(c.compute())) return "operands of several types";
   }
-  const bool wide = c.compute == DType::Float64;
+  const bool wide = c.compute() == DType::Float64;
   if (wide != (c.dtype == DType::Float64)) return "a result of another precision";
-  if (vendor_is_short(c.dtype) && c.dtype != c.compute) return "a result of another precision";
+  if (vendor_is_short(c.dtype) && c.dtype != c.compute()) return "a result of another precision";
   return nullptr;
 }
 

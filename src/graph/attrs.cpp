@@ -1,0 +1,15 @@
+// What a node says that was asked for the parameters of another op.
+#include "graph/attrs.h"
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon {
+
+void Attrs::refuse() const {
+  throw InternalError(
+      cat("a node's attributes are of kind ", value_.index(), ", not of the kind that its op has"));
+}
+
+}  // namespace tenon
