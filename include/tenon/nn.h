@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -97,6 +98,13 @@ class TENON_API Module {
   Tensor parameter(const std::string& name, const Tensor& init);
   /// State that is saved but not trained.
   Tensor buffer(const std::string& name, const Tensor& init);
+  /// Renews a buffer, from within forward(): `update(mean_, 0.9 * mean_ + 0.1 * batch_mean)`. What
+  /// this call returns carries it, so it happens, once, with whatever evaluates the loss: eval(),
+  /// step(loss), a compiled function, the Trainer, which leaves it out where it leaves out the
+  /// step. In evaluation mode this does nothing; with_updates() asks for no mode. Throws ValueError
+  /// outside of a call and for a second value of the same buffer, ShapeError or DTypeError where
+  /// the value does not fit.
+  void update(const Tensor& buffer, const Tensor& value) const;
   /// Registers a child and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
   template <class M>
   requires std::derived_from<M, Module> M child(const std::string& name, M module) {
@@ -317,6 +325,101 @@ class TENON_API AvgPool2d : public Module {
 
  private:
   Pool2dOptions options_;
+};
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  std::optional<double> momentum = 0.1;  ///< none: the mean of all batches so far
+  bool affine = true;                    ///< a weight and a bias a channel
+  bool track_running_stats = true;       ///< off: the batch's own statistics in evaluation too
+};
+/// Normalises by channel: while training with the statistics of the batch, renewing running_mean,
+/// running_var and num_batches_tracked as PyTorch does; in evaluation with the running ones.
+/// Throws ShapeError for another input, ValueError for one value a channel while training.
+class TENON_API BatchNorm : public Module {
+ public:
+  const Tensor& weight() const { return weight_; }  ///< [C]; undefined without affine
+  const Tensor& bias() const { return bias_; }
+  const Tensor& running_mean() const { return running_mean_; }  ///< [C]; undefined untracked
+  const Tensor& running_var() const { return running_var_; }
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ protected:
+  BatchNorm(const char* kind, int min_rank, int max_rank, std::int64_t channels,
+            const BatchNormOptions& options);
+
+ private:
+  void renew(const Moments& batch, std::int64_t count) const;
+  const char* kind_;
+  int min_rank_, max_rank_;
+  std::int64_t channels_;
+  BatchNormOptions options_;
+  Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;
+};
+/// x [N, C] or [N, C, L].
+class TENON_API BatchNorm1d : public BatchNorm {
+ public:
+  explicit BatchNorm1d(std::int64_t channels, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm1d", 2, 3, channels, options) {}
+};
+/// x [N, C, H, W].
+class TENON_API BatchNorm2d : public BatchNorm {
+ public:
+  explicit BatchNorm2d(std::int64_t channels, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm2d", 4, 4, channels, options) {}
+};
+/// x [N, C, D, H, W].
+class TENON_API BatchNorm3d : public BatchNorm {
+ public:
+  explicit BatchNorm3d(std::int64_t channels, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm3d", 5, 5, channels, options) {}
+};
+
+struct LayerNormOptions {
+  double eps = 1e-5;
+  bool elementwise_affine = true, bias = true;
+};
+/// Normalises over the last axes, which are `shape`.
+class TENON_API LayerNorm : public Module {
+ public:
+  explicit LayerNorm(const Shape& shape, const LayerNormOptions& options = {});
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  Shape shape_;
+  double eps_;
+  Tensor weight_, bias_;
+};
+
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;
+};
+/// Normalises x [N, C, …] over groups of channels.
+class TENON_API GroupNorm : public Module {
+ public:
+  GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormOptions& options = {});
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  std::int64_t groups_, channels_;
+  double eps_;
+  Tensor weight_, bias_;
+};
+
+/// Rows of weight [count, size] by index: int64 or int32 […] to […, size].
+class TENON_API Embedding : public Module {
+ public:
+  Embedding(std::int64_t count, std::int64_t size, Generator* generator = nullptr);
+  const Tensor& weight() const { return weight_; }
+  Tensor forward(const Tensor& index) const override;
+  std::string describe() const override;
+
+ private:
+  Tensor weight_;
 };
 
 class TENON_API Flatten : public Module {

@@ -246,6 +246,27 @@ struct Pool2dOptions {
 TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 
+// ---- Normalisation: sums and deviations of 16-bit values are float32, results have x's dtype
+struct Moments {
+  Tensor mean, var;
+};
+/// Mean and variance (of the count, not one less) of each channel of x [N, C, …]: two vectors [C],
+/// float32 for 16-bit x. Throws ShapeError below two axes.
+TENON_API Moments batch_moments(const Tensor& x);
+/// (x - mean) / sqrt(var + eps) · weight + bias by channel of x [N, C, …], the others [C]; weight
+/// and bias may be undefined. Gradients flow into all of them: with the batch's own moments this
+/// is batch norm while training. Throws ShapeError.
+TENON_API Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var,
+                            const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
+/// x normalised over its last axes, which are `shape`; weight and bias (of that shape) may be
+/// undefined. Throws ShapeError.
+TENON_API Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight = {},
+                            const Tensor& bias = {}, double eps = 1e-5);
+/// x [N, C, …] normalised over groups of channels; weight and bias [C] may be undefined. Throws
+/// ShapeError, or ValueError when the channels do not divide.
+TENON_API Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight = {},
+                            const Tensor& bias = {}, double eps = 1e-5);
+
 // ---- Losses
 enum class Reduction { None, Mean, Sum };
 /// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with
@@ -269,5 +290,16 @@ TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Ten
 /// When evaluated, `target` (a variable) holds `value` afterwards; yields the value. Shapes and
 /// dtypes must agree.
 TENON_API Tensor assign(const Tensor& target, const Tensor& value);
+/// The value itself, which carries assignments from here on: evaluating anything that depends on
+/// it, a loss or a compiled step, carries them out, once. Gradients pass through. Where calls in
+/// one graph carry assignments to the same variable, each sees what the one before has left. (In a
+/// module's forward, update() does this.) Throws ValueError for what is no assignment.
+TENON_API Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments);
+TENON_API Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignments);
+/// For steps that guard what they carry or leave it out: replaces the values by the same ones that
+/// carry nothing and returns the assignments, one a variable. What is dropped does not happen.
+TENON_API std::vector<Tensor> take_updates(std::vector<Tensor>& values);
+/// The assignment, where `guard` (a bool scalar) is true; else the variable stays as it is.
+TENON_API Tensor guarded(const Tensor& assignment, const Tensor& guard);
 
 }  // namespace tenon

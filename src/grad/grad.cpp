@@ -6,12 +6,14 @@
 // formed in the same order every time.
 #include <tenon/grad.h>
 
+#include <algorithm>
 #include <string>
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
 #include "base/str.h"
+#include "graph/effects.h"
 #include "graph/node_index.h"
 #include "ops/table.h"
 
@@ -40,10 +42,25 @@ void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& s
   }
 }
 
+// All that the values are made of. What stands in carried updates alone plays no part in them.
+NumberedOrder order_of(std::span<const Tensor> outputs) {
+  NumberedOrder all = numbered_order(outputs, true);
+  const auto carries = [](const Node* node) { return node->op == Op::WithUpdates; };
+  if (std::none_of(all.nodes.begin(), all.nodes.end(), carries)) return all;
+  const auto reached = made_from(all.nodes, outputs);
+  NumberedOrder order;
+  for (Node* node : all.nodes) {
+    if (!reached.contains(node)) continue;
+    order.index.insert(node, static_cast<std::uint32_t>(order.nodes.size()));
+    order.nodes.push_back(node);
+  }
+  return order;
+}
+
 class Walk {
  public:
   Walk(const Tensor& output, std::span<const Tensor> inputs)
-      : order_(numbered_order({&output, 1}, true)),
+      : order_(order_of({&output, 1})),
         target_(order_.nodes.size(), 0),
         between_(order_.nodes.size(), 0),
         gradients_(order_.nodes.size()) {
@@ -75,9 +92,14 @@ class Walk {
   }
 
  private:
+  bool is_between(const Node* node) const {
+    const std::uint32_t n = order_.index[node];
+    return n != NodeIndex::kAbsent && between_[n] != 0;
+  }
+
   bool depends(const Node& node) const {
     for (const Node* in : node.in())
-      if (between_[order_.index[in]] != 0) return true;
+      if (is_between(in)) return true;
     return false;
   }
 
@@ -90,14 +112,12 @@ class Walk {
     for (int k = 0; k < node.input_count; ++k) {
       const Tensor& part = parts[static_cast<std::size_t>(k)];
       Node* in = node.input(k);
-      if (!part.defined()) continue;
-      const std::uint32_t n = order_.index[in];
-      if (between_[n] == 0) continue;
+      if (!part.defined() || !is_between(in)) continue;
       if (part.shape() != in->shape || part.dtype() != in->dtype)
         throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
                                 part.dtype(), part.shape(), " for input ", k, ", which is ",
                                 in->dtype, in->shape));
-      Tensor& sum_so_far = gradients_[n];
+      Tensor& sum_so_far = gradients_[order_.index[in]];
       sum_so_far = sum_so_far.defined() ? add(sum_so_far, part) : part;
     }
   }

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <unordered_map>
 
 #include <tenon/error.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
@@ -30,6 +32,19 @@ Labels& labels() {
 }
 
 }  // namespace
+
+void Node::report_unheeded() const noexcept {
+  if (std::uncaught_exceptions() > 0) return;  // not forgotten: given up with what failed
+  try {
+    log_message(
+        LogLevel::Warning,
+        cat("assign", label == 0 ? "" : cat(" (", label_text(label), ")"), ": ", dtype, shape,
+            " was to be assigned and nobody evaluated that: pass the assignment to "
+            "eval(), return it from the compiled function, or let a value carry it "
+            "(update() in a module's forward, with_updates())"));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a message that cannot be made is left out
+  }
+}
 
 void retain(Node* node) noexcept {
   if (node != nullptr) node->refs.fetch_add(1, std::memory_order_relaxed);

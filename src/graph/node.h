@@ -46,6 +46,8 @@ struct Node {
   // Depends on a variable: keeps its inputs when it gets its value, so that gradients can be asked
   // for after the value was read, as people do with a loss.
   bool tracked = false;
+  // An assignment that nobody has evaluated, carried or compiled so far: dropped so, it says so.
+  bool unheeded = false;
   // Where it is computed and its value lives, once `placed`: numbers and index ramps, and what is
   // made of them alone, go to whom they meet; alone, to the device that was current when they were
   // built.
@@ -65,6 +67,14 @@ struct Node {
   // assignment to a variable it reads would compute with the wrong value, and is refused instead.
   std::uint64_t built_at = 0;
   std::unique_ptr<LeafState> leaf;
+
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node() {
+    if (unheeded) report_unheeded();
+  }
+  void report_unheeded() const noexcept;
 
   Node* const* inputs() const noexcept { return inputs_heap ? inputs_heap.get() : inputs_inline; }
   std::span<Node* const> in() const noexcept { return {inputs(), input_count}; }

@@ -40,6 +40,31 @@ class PathGuard {
   std::size_t length_;
 };
 
+// What the call of a module on this thread renews; the calls that it makes have lists of their own.
+class Updates {
+ public:
+  Updates() : outer_(std::exchange(current_, this)) {}
+  ~Updates() { current_ = outer_; }
+  Updates(const Updates&) = delete;
+  Updates& operator=(const Updates&) = delete;
+
+  static Updates* current() { return current_; }
+  void add(const Tensor& buffer, const Tensor& value) {
+    for (const Tensor& made : made_)
+      if (made.node()->input(0) == buffer.node())
+        throw ValueError(cat(where("update"), ": ", label_text(buffer.node()->label),
+                             " is renewed twice in one call"));
+    made_.push_back(assign(buffer, value));
+  }
+  const std::vector<Tensor>& made() const { return made_; }
+
+ private:
+  static thread_local Updates* current_;
+  std::vector<Tensor> made_;
+  Updates* outer_;
+};
+thread_local Updates* Updates::current_ = nullptr;
+
 // Does not ask the module to describe itself: its constructor is still at work.
 void check_name(const std::string& name) {
   if (name.empty() || name.find('.') != std::string::npos)
@@ -73,7 +98,9 @@ Tensor Module::operator()(const Tensor& x) const {
   PathGuard path(name);
   std::optional<PrecisionScope> precision;
   if (state_->precision) precision.emplace(*state_->precision);
+  Updates updates;
   Tensor y = forward(x);
+  y = with_updates(y, updates.made());
   for (CallObserver* o = t_observer; o != nullptr; o = o->previous_)
     o->function_(t_path, *this, x, y);
   return y;
@@ -93,6 +120,15 @@ Tensor Module::parameter(const std::string& name, const Tensor& init) {
   Tensor t = variable(init, name);
   state_->entries.push_back({name, t, false, false});
   return t;
+}
+
+void Module::update(const Tensor& buffer, const Tensor& value) const {
+  if (!is_training()) return;
+  if (Updates::current() == nullptr)
+    throw ValueError(cat(where("update"),
+                         ": no module is being called: call the module itself, "
+                         "not its forward()"));
+  Updates::current()->add(buffer, value);
 }
 
 Tensor Module::buffer(const std::string& name, const Tensor& init) {

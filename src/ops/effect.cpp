@@ -1,14 +1,18 @@
 // Effects: what evaluation changes beside making values.
 #include <tenon/error.h>
+#include <tenon/ops.h>
 
 #include "base/str.h"
+#include "graph/effects.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
 namespace tenon {
 
 Tensor assign(const Tensor& target, const Tensor& value) {
-  return build(Op::Assign, {target, value});
+  Tensor out = build(Op::Assign, {target, value});
+  out.node()->unheeded = true;
+  return out;
 }
 
 Inferred infer_assign(const Node& node) {
@@ -29,5 +33,59 @@ Inferred infer_assign(const Node& node) {
 
 // The result is the value; what the variable held before plays no part.
 Gradients vjp_assign(const Tensor&, const Tensor& g) { return {Tensor{}, g}; }
+
+// A tick of the assignment clock tells one carrier's assignments from another's, and in which order
+// they were made.
+Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
+  if (assignments.empty()) return value;
+  std::vector<Tensor> inputs{value};
+  inputs.insert(inputs.end(), assignments.begin(), assignments.end());
+  Tensor out = build(Op::WithUpdates, inputs);
+  const std::uint64_t made = advance_assignment_clock();
+  for (const Tensor& a : assignments) {
+    a.node()->unheeded = false;
+    a.node()->built_at = made;
+  }
+  return out;
+}
+
+Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignments) {
+  return with_updates(value, std::span<const Tensor>(assignments.begin(), assignments.size()));
+}
+
+Inferred infer_with_updates(const Node& node) {
+  for (const Node* in : node.in().subspan(1))
+    if (in->op != Op::Assign)
+      throw ValueError(cat(where(node), ": a value carries assignments, not the result of ",
+                           op_info(in->op).name, ": make one with assign(variable, value)"));
+  return {node.input(0)->dtype, node.input(0)->shape};
+}
+
+// The gradient carries the same assignments: who evaluates gradients and no loss makes the step
+// too.
+Gradients vjp_with_updates(const Tensor& out, const Tensor& g) {
+  std::vector<Tensor> inputs{g};
+  for (Node* in : out.node()->in().subspan(1))
+    if (!in->realised()) inputs.emplace_back(in);
+  Gradients gradients(out.node()->input_count);
+  gradients[0] = inputs.size() == 1 ? g : build(Op::WithUpdates, inputs);
+  return gradients;
+}
+
+Tensor guarded(const Tensor& assignment, const Tensor& guard) {
+  Node* node = assignment.defined() ? assignment.node() : nullptr;
+  if (node == nullptr || node->op != Op::Assign || node->realised())
+    throw ValueError("guarded: it takes an assignment that is still to be evaluated");
+  node->unheeded = false;
+  const Tensor variable(node->input(0));
+  LabelGuard label(node->label);
+  return assign(variable, where(guard, Tensor(node->input(1)), variable));
+}
+
+std::vector<Tensor> take_updates(std::vector<Tensor>& values) {
+  Taken taken = take_effects(values);
+  values = std::move(taken.values);
+  return std::move(taken.assignments);
+}
 
 }  // namespace tenon

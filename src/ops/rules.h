@@ -126,6 +126,8 @@ Tensor decompose_log_softmax(const Tensor& out);
 // effect.cpp
 TENON_INFER(assign);
 TENON_VJP(assign);
+TENON_INFER(with_updates);
+TENON_VJP(with_updates);
 
 #undef TENON_INFER
 #undef TENON_VJP

@@ -118,6 +118,7 @@ constexpr std::array kRows = {
     composite(Op::LogSoftmax, infer_softmax, vjp_log_softmax, decompose_log_softmax),
 
     row(Op::Assign, infer_assign, vjp_assign),
+    row(Op::WithUpdates, infer_with_updates, vjp_with_updates),
 };
 
 constexpr bool is_composite(const OpInfo& info) { return info.kind == OpKind::Composite; }

@@ -87,7 +87,7 @@ double constant_value(const Tensor& t) { return t.node()->attrs.as<ConstantAttrs
 bool is_constant(const Tensor& t) { return t.node()->op == Op::Constant && !t.node()->realised(); }
 
 bool is_identity_view(const Node& node, const Node& in) {
-  if (node.op == Op::StopGradient) return true;
+  if (node.op == Op::StopGradient || node.op == Op::WithUpdates) return true;
   if (node.op == Op::Cast) return node.dtype == in.dtype;
   if (node.shape != in.shape) return false;
   if (node.op == Op::Reshape || node.op == Op::Expand) return true;

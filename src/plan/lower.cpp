@@ -222,7 +222,7 @@ class Lowering {
       refs_[&node] = whole(item);
       return;
     }
-    if (node.op == Op::StopGradient) {
+    if (node.op == Op::StopGradient || node.op == Op::WithUpdates) {
       refs_[&node] = refs_.at(node.input(0));
       return;
     }

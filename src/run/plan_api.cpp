@@ -3,6 +3,7 @@
 
 #include "run/plan_api.h"
 
+#include "graph/effects.h"
 #include "graph/node.h"
 #include "run/settings.h"
 
@@ -32,6 +33,7 @@ Plan plan(std::span<const Tensor> tensors) {
   std::vector<Tensor> roots;
   for (const Tensor& t : tensors)
     if (t.defined() && !t.node()->realised()) roots.push_back(t);
+  roots = with_effects(roots, topological_order(roots)).roots;
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);

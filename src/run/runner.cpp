@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cuda/cuda.h"
+#include "graph/effects.h"
 #include "graph/node_index.h"
 #include "run/caches.h"
 #include "run/settings.h"
@@ -95,21 +96,35 @@ void mix_node(Key& key, const Node& node) {
   for (std::int64_t s : node.shape) key.mix(static_cast<std::uint64_t>(s));
 }
 
-void check_fresh(const Node& node) {
-  for (Node* in : node.in())
-    if (in->op == Op::Variable && node.built_at < in->assigned_at() && node.op != Op::Assign) {
-      const std::string& variable = label_text(in->label);
-      throw ValueError(cat(op_row(node.op).name,
-                           node.label == 0 ? "" : cat(" (", label_text(node.label), ")"),
-                           ": the variable ", variable.empty() ? "it reads" : variable,
-                           " was assigned after this tensor was built and before it was evaluated: "
-                           "evaluate the tensor before the update"));
-    }
+// A variable that the node reads and that was assigned after the node was built.
+const Node* assigned_since(const Node& node) {
+  for (const Node* in : node.in())
+    if (in->op == Op::Variable && node.built_at < in->assigned_at() && node.op != Op::Assign)
+      return in;
+  return nullptr;
 }
 
-Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::uint64_t planning,
-                   Device device) {
+// Updates that a value carries are made of what the variables hold when they are carried out; the
+// values asked for must be those of their time.
+void refuse_stale(std::span<Node* const> order, std::span<const Tensor> wanted) {
+  const auto reached = made_from(order, wanted);
+  for (const Node* node : order) {
+    const Node* assigned = node->realised() ? nullptr : assigned_since(*node);
+    if (assigned == nullptr || !reached.contains(node)) continue;
+    const std::string& variable = label_text(assigned->label);
+    throw ValueError(cat(op_row(node->op).name,
+                         node->label == 0 ? "" : cat(" (", label_text(node->label), ")"),
+                         ": the variable ", variable.empty() ? "it reads" : variable,
+                         " was assigned after this tensor was built and before it was evaluated: "
+                         "evaluate the tensor before the update"));
+  }
+}
+
+// `wanted` are the roots that values are asked of; the others are assignments that these carry.
+Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size_t wanted,
+                   std::uint64_t planning, Device device) {
   Traversal t;
+  bool stale = false;
   t.order = std::move(order);
   t.edges.reserve(2 * t.order.nodes.size());
   t.key.mix(planning);
@@ -121,7 +136,7 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::uint
       t.leaves.push_back(node);
       continue;
     }
-    check_fresh(*node);
+    stale |= assigned_since(*node) != nullptr;
     t.has_effects |= node->op == Op::Assign;
     node->attrs.each_word([&t](std::uint64_t word) { t.key.mix(word); });
     for (Node* in : node->in()) {
@@ -130,6 +145,7 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::uint
     }
   }
   for (const Tensor& root : roots) t.key.mix(t.order.index[root.node()] | 1ull << 40);
+  if (stale) refuse_stale(t.order.nodes, roots.first(wanted));
   return t;
 }
 
@@ -273,16 +289,19 @@ void transfer(Node& node) {
 
 void eval_on(Device device, std::vector<Tensor> roots, NumberedOrder order) {
   const std::uint64_t planning = planning_key(current_context());
-  Traversal t = traverse(std::move(order), roots, planning, device);
-  if (t.has_effects) {
-    const std::vector<Tensor> held = held_elsewhere(t, roots);
-    if (!held.empty()) {
-      roots.insert(roots.end(), held.begin(), held.end());
-      t = traverse(numbered_order(roots), roots, planning, device);
-    }
+  Traversal t = traverse(std::move(order), roots, roots.size(), planning, device);
+  if (!t.has_effects) {
+    run(*find_or_plan(t, roots, device), t, roots);
+    return;
   }
-  const std::shared_ptr<const Program> program = find_or_plan(t, roots, device);
-  run(*program, t, roots);
+  const std::size_t asked = roots.size();
+  const std::vector<Tensor> held = held_elsewhere(t, roots);
+  roots.insert(roots.end(), held.begin(), held.end());
+  const std::size_t wanted = roots.size();
+  const Effects effects = with_effects(std::move(roots), t.order.nodes);
+  if (effects.roots.size() != asked)
+    t = traverse(numbered_order(effects.roots), effects.roots, wanted, planning, device);
+  run(*find_or_plan(t, effects.roots, device), t, effects.results);
 }
 
 bool is_pending_transfer(const Node* node) { return node->op == Op::ToDevice && !node->realised(); }

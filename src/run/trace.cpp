@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "graph/context.h"
+#include "graph/effects.h"
 #include "graph/shapes_only.h"
 #include "run/runner.h"
 #include "run/settings.h"
@@ -56,7 +57,7 @@ std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
       out = make_node(Op::Cast, out.dtype(), out.shape(), {}, std::span(&out, 1));
     t.shapes.push_back(out.shape());
   }
-  return outputs;
+  return with_effects(outputs, topological_order(outputs)).roots;
 }
 
 }  // namespace

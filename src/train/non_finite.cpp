@@ -41,9 +41,10 @@ std::string first_non_finite(const nn::Module& net, const Tensor& input) {
   std::vector<Tensor> checks;
   checks.reserve(suspects.size());
   for (const Suspect& s : suspects) checks.push_back(s.finite);
+  take_updates(checks);  // looking on renews nothing
   tenon::eval(checks);
-  for (const Suspect& s : suspects)
-    if (s.finite.item() == 0) return s.what;
+  for (std::size_t k = 0; k < suspects.size(); ++k)
+    if (checks[k].item() == 0) return suspects[k].what;
   return "";
 }
 

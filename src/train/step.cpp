@@ -87,9 +87,11 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, Tensor& guard,
 std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, const Tensor& rates,
                                      bool queued) {
   net_.train();
-  const Tensor scores = net_(input);
-  const Tensor value = loss_(scores, target);
-  check_loss(value);
+  std::vector<Tensor> values{net_(input)};
+  values.push_back(loss_(values[0], target));
+  check_loss(values[1]);
+  const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is
+  const Tensor &scores = values[0], &value = values[1];
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
   std::vector<Tensor> figures{value, count_correct(scores, target, classes_)}, updates;
@@ -108,6 +110,8 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, 
   std::vector<Tensor> out{in_one(figures)};
   for (Tensor& update : optimizer_.updates(grads, guard, rates)) out.push_back(std::move(update));
   for (Tensor& update : updates) out.push_back(std::move(update));
+  for (const Tensor& update : renewed)
+    out.push_back(guard.defined() ? guarded(update, guard) : update);
   return out;
 }
 

@@ -62,27 +62,36 @@ void add_networks(Cases& cases) {
        false,
        false,
        1e-5});
-  cases.push_back(
-      {"batch norm",
-       {{{3, 2, 4, 3}}, {{2}, 0.5, 1.5}, {{2}}},
-       [](const Tensors& x) {
-         const Tensor m = mean(x[0], {0, 2, 3}, true), v = var(x[0], {0, 2, 3}, true, 0);
-         const Tensor y = (x[0] - m) * rsqrt(v + 1e-5);
-         return relu(y * reshape(x[1], {2, 1, 1}) + reshape(x[2], {2, 1, 1}));
-       },
-       true,
-       true,
-       false,
-       1e-5});
-  cases.push_back({"layer norm",
-                   {{{5, 9}}, {{9}, 0.5, 1.5}, {{9}}},
+  cases.push_back({"batch norm",
+                   {{{3, 2, 4, 3}}, {{2}, 0.5, 1.5}, {{2}}},
                    [](const Tensors& x) {
-                     const Tensor m = mean(x[0], {-1}, true), v = var(x[0], {-1}, true, 0);
-                     return (x[0] - m) * rsqrt(v + 1e-5) * x[1] + x[2];
+                     const Moments m = batch_moments(x[0]);
+                     return relu(batch_norm(x[0], m.mean, m.var, x[1], x[2]));
                    },
                    true,
                    true,
-                   false,
+                   true,
+                   1e-5});
+  cases.push_back(
+      {"batch norm of a matrix", {{{1, 3}}, {{3}, 0.5, 1.5}, {{3}}}, [](const Tensors& x) {
+         return batch_norm(concat({x[0], x[0] * 2}), x[2], x[1], {}, {}, 0.1);
+       }});
+  cases.push_back({"batch norm without elements", {{{0, 3, 2}}, {{3}}}, [](const Tensors& x) {
+                     return batch_norm(x[0], x[1], square(x[1]), x[1]);
+                   }});
+  cases.push_back({"group norm",
+                   {{{3, 4, 5}}, {{4}, 0.5, 1.5}, {{4}}},
+                   [](const Tensors& x) { return group_norm(x[0], 2, x[1], x[2]); },
+                   true,
+                   true,
+                   true,
+                   1e-5});
+  cases.push_back({"layer norm",
+                   {{{5, 9}}, {{9}, 0.5, 1.5}, {{9}}},
+                   [](const Tensors& x) { return layer_norm(x[0], {9}, x[1], x[2]); },
+                   true,
+                   true,
+                   true,
                    1e-5});
   cases.push_back({"attention",
                    {{{2, 5, 4}}, {{2, 5, 4}}, {{2, 5, 3}}},

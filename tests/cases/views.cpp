@@ -107,6 +107,10 @@ void add_movement(Cases& cases) {
   cases.push_back({"one_hot", {whole({2, 3}, 0, 4), {{4}}}, [](const Tensors& x) {
                      return one_hot(x[0], 4) * x[1];
                    }});
+  cases.push_back({"with_updates", {{{2, 3}}}, [](const Tensors& x) {
+                     const Tensor v = variable(ones({2, 3}, x[0].dtype()), "state");
+                     return square(with_updates(exp(x[0]), {assign(v, x[0] + v)})) * x[0];
+                   }});
   cases.push_back({"assign", {{{2, 3}}}, [](const Tensors& x) {
                      const Tensor v = variable(zeros(x[0].shape(), x[0].dtype()), "v");
                      return assign(v, x[0] * 2 + v);

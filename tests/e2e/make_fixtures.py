@@ -11,6 +11,8 @@ ops.safetensors      CASE/in0.. CASE/out, and for floating results CASE/g (what 
                      of sum(out * g)); with second derivatives CASE/h0.. (weights of d0..) and CASE/dd0.. (gradients of their sum)
 special.safetensors  CASE/in0 CASE/out: functions of zeros, infinities, NaN and large numbers
 optim.safetensors    optimizers: given gradients, parameters and states after each step; schedules: factors by step
+batch_norm.safetensors  NAME/x, NAME/target: fifty batches; NAME/losses; NAME/scale, NAME/layer/KEY: what fifty steps have left;
+                     NAME/evaluated: the first batch in evaluation mode
 models.safetensors   networks: weights under PyTorch's names, input, targets, activations, gradients (every seventh element
                      of the large ones), ten losses by optimizer
 """
@@ -216,6 +218,15 @@ def loss_cases():
     case("bce_with_logits", lambda x, t: F.binary_cross_entropy_with_logits(x, torch.sigmoid(t)), normal(5, 9, scale=8), b)
 
 
+def norm_cases():
+    x, channel, scale = draw(4, 3, 5, low=-1.0, high=3.0), draw(3), draw(3, low=0.5)
+    case("batch_norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), x, channel, draw(3), second=True)
+    case("batch_norm_given", lambda x, m, v, w, b: F.batch_norm(x, m, v, w, b, eps=1e-3), x, channel, scale, draw(3), draw(3))
+    case("layer_norm", lambda x, w, b: F.layer_norm(x, (3, 5), w, b), x, draw(3, 5), draw(3, 5), second=True)
+    case("layer_norm_plain", lambda x: F.layer_norm(x, (5,), eps=1e-2), x)
+    case("group_norm", lambda x, w, b: F.group_norm(x, 2, w, b), draw(3, 4, 5), draw(4), draw(4), second=True)
+
+
 def rounded(t):
     return t.detach().to(torch.float32) if t.dtype == torch.float64 else t.detach()
 
@@ -245,7 +256,7 @@ def run_case(name, function, inputs):
 
 
 def op_fixtures():
-    for add in (unary_cases, binary_cases, reduction_cases, shape_cases, contraction_cases, pooling_cases, loss_cases):
+    for add in (unary_cases, binary_cases, reduction_cases, shape_cases, contraction_cases, pooling_cases, loss_cases, norm_cases):
         add()
     out = {}
     for name, (function, inputs) in CASES.items():
@@ -419,6 +430,37 @@ def model_fixtures(name, build, batch, stored):
     return {key: v.contiguous().clone() for key, v in out.items()}
 
 
+BATCH_NORMS = {  # name: (layer, shape of a batch)
+    "1d": (lambda: nn.BatchNorm1d(4), (6, 4)),
+    "1d_cumulative": (lambda: nn.BatchNorm1d(3, momentum=None), (4, 3, 5)),
+    "2d": (lambda: nn.BatchNorm2d(3), (4, 3, 3, 2)),
+    "2d_plain": (lambda: nn.BatchNorm2d(3, eps=1e-3, momentum=0.3, affine=False), (4, 3, 2, 2)),
+    "2d_untracked": (lambda: nn.BatchNorm2d(2, track_running_stats=False), (4, 2, 2, 2)),
+    "3d": (lambda: nn.BatchNorm3d(2), (3, 2, 2, 1, 2)),
+}
+
+
+def batch_norm_fixtures(steps=50):
+    """A linear map, batch norm and a target, learnt by SGD: losses, and all that the layer holds at the end."""
+    rng, out = np.random.default_rng(23), {}
+    for name, (build, shape) in BATCH_NORMS.items():
+        x, target = (torch.from_numpy(rng.standard_normal((steps, *shape)).astype(np.float32)) for _ in range(2))
+        layer, scale = build().double(), nn.Parameter(torch.ones(shape[1:], dtype=torch.float64))
+        optimizer = torch.optim.SGD([scale, *layer.parameters()], lr=0.1)
+        losses = []
+        for k in range(steps):
+            optimizer.zero_grad()
+            loss = F.mse_loss(layer(x[k].double() * scale), target[k].double())
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        layer.eval()
+        out |= {f"{name}/x": x, f"{name}/target": target, f"{name}/losses": torch.tensor(losses, dtype=torch.float64),
+                f"{name}/scale": rounded(scale.detach()), f"{name}/evaluated": rounded(layer(x[0].double()))}
+        out |= {f"{name}/layer/{key}": rounded(value) for key, value in layer.state_dict().items()}
+    return {key: v.contiguous().clone() for key, v in out.items()}
+
+
 def main():
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
@@ -427,6 +469,7 @@ def main():
     files = {
         "ops": op_fixtures(),
         "special": special_fixtures(),
+        "batch_norm": batch_norm_fixtures(),
         "optim": optimizer_fixtures() | schedule_fixtures(),
         "models": model_fixtures("lenet5", lenet5, 5, torch.float32) | model_fixtures("keras_cnn", keras_cnn, 3, torch.bfloat16)
                   | model_fixtures("mlp", mlp, 7, torch.float32),

@@ -253,6 +253,19 @@ void add_losses(Functions& f) {
   };
 }
 
+void add_norms(Functions& f) {
+  f["batch_norm"] = [](const In& in) {
+    const Moments m = batch_moments(in[0]);
+    return batch_norm(in[0], m.mean, m.var, in[1], in[2]);
+  };
+  f["batch_norm_given"] = [](const In& in) {
+    return batch_norm(in[0], in[1], in[2], in[3], in[4], 1e-3);
+  };
+  f["layer_norm"] = [](const In& in) { return layer_norm(in[0], {3, 5}, in[1], in[2]); };
+  f["layer_norm_plain"] = [](const In& in) { return layer_norm(in[0], {5}, {}, {}, 1e-2); };
+  f["group_norm"] = [](const In& in) { return group_norm(in[0], 2, in[1], in[2]); };
+}
+
 Functions all_functions() {
   Functions f;
   add_elementwise(f);
@@ -261,6 +274,7 @@ Functions all_functions() {
   add_contractions(f);
   add_pooling(f);
   add_losses(f);
+  add_norms(f);
   return f;
 }
 

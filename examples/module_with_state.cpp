@@ -1,0 +1,62 @@
+// A module with state: a forward pass that renews a buffer in one line. Here, a layer that learns
+// the scale of its inputs from what it sees, and batch norm, which is made the same way.
+#include <tenon/tenon.h>
+
+#include "check.h"
+
+using namespace tenon;
+
+class Standardise : public nn::Module {
+ public:
+  explicit Standardise(std::int64_t width)
+      : size_(buffer("size", ones({width}))), seen_(buffer("seen", scalar(0))) {}
+
+  Tensor forward(const Tensor& x) const override {
+    update(size_, 0.9 * size_ + 0.1 * mean(abs(x), {0}));  // nothing in evaluation mode
+    update(seen_, seen_ + 1);
+    return x / size_;
+  }
+  const Tensor& size() const { return size_; }
+  const Tensor& seen() const { return seen_; }
+
+ private:
+  Tensor size_, seen_;
+};
+
+int main() {
+  manual_seed(1);
+  const Standardise input(8);
+  nn::Sequential net(input, nn::Linear(8, 16), nn::BatchNorm1d(16), nn::Tanh(), nn::Linear(16, 1));
+  const Tensor x = randn({256, 8}) * 40, y = sum(sin(x / 40), {1}, true);
+  eval({x, y});
+
+  // Calling the network changes nothing yet. The step evaluates the loss, and with it the updates.
+  optim::Adam adam(net, {.lr = 0.01});
+  double loss = 0;
+  for (int step = 0; step < 300; ++step) loss = adam.step(mse_loss(net(x), y));
+  std::printf("loss %.4f after %.0f steps; the inputs are about %.1f in size\n", loss,
+              input.seen().item(), input.size().to_vector<float>()[0]);
+  check(loss < 0.1, "the network fits the function");
+  check(input.seen().item() == 300, "a step renews each buffer once");
+
+  // Compiled steps and the Trainer do the same; in evaluation mode the buffers stay as they are.
+  auto compiled = compile([&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{mse_loss(net(in[0]), in[1])};
+  });
+  compiled({x, y});
+  check(input.seen().item() == 301, "so does a compiled function");
+  net.eval();
+  net(x).eval();
+  check(input.seen().item() == 301, "evaluation renews nothing");
+
+  // A step that should count only when its loss is finite takes the updates off and guards them.
+  net.train();
+  std::vector<Tensor> values{mse_loss(net(x / 0.0), y)};
+  std::vector<Tensor> work = take_updates(values);
+  const Tensor fine = isfinite(values[0]);
+  for (Tensor& update : work) update = guarded(update, fine);
+  for (const Tensor& update : adam.updates(grad(values[0], adam.parameters()), fine))
+    work.push_back(update);
+  eval(work);
+  check(input.seen().item() == 301, "a step that is left out renews nothing");
+}

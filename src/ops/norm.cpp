@@ -1,0 +1,109 @@
+// Normalisation: moments of a batch, and the functions that take away a mean and divide by a
+// deviation. All are made of reductions and element-wise ops, so they fuse and differentiate again.
+//
+// 16-bit values are widened: sums, means and deviations are float32, the result has the dtype of x.
+#include <tenon/error.h>
+#include <tenon/ops.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+Tensor widened(const Tensor& x) {
+  return is_floating(x.dtype()) && item_size(x.dtype()) > 2 ? x : cast(x, DType::Float32);
+}
+
+Tensor narrowed(const Tensor& y, const Tensor& x) {
+  return is_floating(x.dtype()) && x.dtype() != y.dtype() ? cast(y, x.dtype()) : y;
+}
+
+// A vector of channels beside x [N, C, …]: [C, 1, …].
+Tensor by_channel(const Tensor& v, const Tensor& x, const char* op, const char* what) {
+  if (v.rank() != 1 || v.size(0) != x.size(1))
+    throw ShapeError(cat(where(op), ": the ", what, " is ", v.shape(), ", must be [", x.size(1),
+                         "]: one for each channel of the input ", x.shape()));
+  Ints sizes(static_cast<std::size_t>(x.rank() - 1), 1);
+  sizes[0] = v.size(0);
+  return reshape(cast(v, x.dtype()), sizes);
+}
+
+void check_channels(const Tensor& x, const char* op) {
+  if (x.rank() < 2)
+    throw ShapeError(
+        cat(where(op), ": the input is ", x.shape(), ", must be [N, C, …]: it has no channels"));
+}
+
+Moments moments(const Tensor& x, const Ints& axes) {
+  const Tensor m = mean(x, axes, true);
+  return {m, mean(square(x - m), axes, true)};
+}
+
+Tensor normalised(const Tensor& x, const Moments& m, double eps) {
+  return (x - m.mean) * rsqrt(m.var + eps);
+}
+
+}  // namespace
+
+Moments batch_moments(const Tensor& input) {
+  check_channels(input, "batch_moments");
+  const Tensor x = widened(input);
+  Ints axes{0};
+  for (int axis = 2; axis < x.rank(); ++axis) axes.push_back(axis);
+  const Moments m = moments(x, axes);
+  return {reshape(m.mean, {x.size(1)}), reshape(m.var, {x.size(1)})};
+}
+
+Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, const Tensor& weight,
+                  const Tensor& bias, double eps) {
+  constexpr const char* kName = "batch_norm";
+  check_channels(input, kName);
+  const Tensor x = widened(input);
+  Tensor scale = rsqrt(by_channel(var, x, kName, "variance") + eps);
+  if (weight.defined()) scale = scale * by_channel(weight, x, kName, "weight");
+  Tensor y = (x - by_channel(mean, x, kName, "mean")) * scale;
+  if (bias.defined()) y = y + by_channel(bias, x, kName, "bias");
+  return narrowed(y, input);
+}
+
+Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight, const Tensor& bias,
+                  double eps) {
+  const int axes = shape.rank(), first = input.rank() - axes;
+  bool fits = axes > 0 && first >= 0;
+  for (int axis = 0; fits && axis < axes; ++axis) fits = input.size(first + axis) == shape[axis];
+  if (!fits)
+    throw ShapeError(cat(where("layer_norm"), ": the input is ", input.shape(),
+                         ", its last axes must be ", shape));
+  for (const Tensor* t : {&weight, &bias})
+    if (t->defined() && t->shape() != shape)
+      throw ShapeError(cat(where("layer_norm"), ": the ", t == &weight ? "weight" : "bias", " is ",
+                           t->shape(), ", must be ", shape));
+  const Tensor x = widened(input);
+  Ints last;
+  for (int axis = first; axis < x.rank(); ++axis) last.push_back(axis);
+  Tensor y = normalised(x, moments(x, last), eps);
+  if (weight.defined()) y = y * cast(weight, x.dtype());
+  if (bias.defined()) y = y + cast(bias, x.dtype());
+  return narrowed(y, input);
+}
+
+Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight,
+                  const Tensor& bias, double eps) {
+  constexpr const char* kName = "group_norm";
+  check_channels(input, kName);
+  if (groups < 1 || input.size(1) % groups != 0)
+    throw ValueError(
+        cat(where(kName), ": ", input.size(1), " channels do not divide into ", groups, " groups"));
+  const Tensor x = widened(input);
+  const Ints sizes(x.shape().begin(), x.shape().end());
+  const std::int64_t count = x.numel() == 0 ? 0 : x.numel() / (x.size(0) * groups);
+  const Tensor rows = reshape(x, {x.size(0), groups, count});
+  Tensor y = reshape(normalised(rows, moments(rows, {2}), eps), sizes);
+  if (weight.defined()) y = y * by_channel(weight, x, kName, "weight");
+  if (bias.defined()) y = y + by_channel(bias, x, kName, "bias");
+  return narrowed(y, input);
+}
+
+}  // namespace tenon

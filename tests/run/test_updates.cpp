@@ -1,0 +1,207 @@
+// Assignments that a value carries: carried out once, by whoever evaluates what depends on it.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/log.h>
+#include <tenon/nn.h>
+#include <tenon/optim.h>
+
+using namespace tenon;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+/// Multiplies by a weight and counts its calls; keeps the mean of what it was given last.
+class Counting : public nn::Module {
+ public:
+  Counting()
+      : weight(parameter("weight", full({2}, 3))),
+        count(buffer("count", scalar(0))),
+        last(buffer("last", zeros({2}))) {}
+  Tensor forward(const Tensor& x) const override {
+    update(count, count + 1);
+    update(last, mean(x, {0}));
+    return x * weight;
+  }
+  Tensor weight, count, last;
+};
+
+Tensor rows(float a, float b) { return Tensor::from<float>({a, b, a, b}, {2, 2}); }
+
+std::vector<std::string> messages;
+struct Listening {
+  Listening() {
+    messages.clear();
+    set_log_sink([](LogLevel, std::string_view text, void*) { messages.emplace_back(text); });
+  }
+  ~Listening() { set_log_sink(nullptr); }
+};
+
+}  // namespace
+
+TEST_CASE("updates: what depends on a value carries out what the value carries, once") {
+  const Counting net;
+  const Tensor loss = sum(square(net(rows(1, 2))));
+  CHECK(net.count.item() == 0);
+  CHECK(loss.item() == doctest::Approx(2 * (9 + 36)));
+  CHECK(net.count.item() == 1);
+  CHECK(net.last.to_vector<float>() == Floats{1, 2});
+  // Gradients run the forward pass again; it renews nothing again.
+  CHECK(grad(loss, net.weight).to_vector<float>() == Floats{12, 48});
+  CHECK(net.count.item() == 1);
+  eval({loss, sum(loss)});
+  CHECK(net.count.item() == 1);
+}
+
+TEST_CASE("updates: by a step of an optimizer, and by gradients alone") {
+  const Counting net;
+  optim::Sgd sgd(net, {.lr = 0.01});
+  sgd.step(sum(net(net(rows(1, 2)))));
+  CHECK(net.count.item() == 2);
+  CHECK(net.last.to_vector<float>() == Floats{3, 6});  // of the second call
+  sgd.step(sum(net(rows(5, 6))));
+  CHECK(net.count.item() == 3);
+}
+
+TEST_CASE("updates: by updates of an optimizer whose loss nobody reads, in order of the calls") {
+  const Counting net;
+  optim::Sgd sgd(net, {.lr = 0.01});
+  const Tensor first = net(rows(1, 2)), second = net(rows(3, 4));
+  const Tensor loss = sum(first + second);
+  eval(sgd.updates(grad(loss, sgd.parameters())));
+  CHECK(net.count.item() == 2);
+  CHECK(net.last.to_vector<float>() == Floats{3, 4});
+}
+
+TEST_CASE("updates: nothing in evaluation mode, nor by what nobody evaluates") {
+  const Listening listening;
+  const Counting net;
+  { const Tensor unread = net(rows(1, 2)); }
+  net.eval();
+  net(rows(1, 2)).eval();
+  CHECK(net.count.item() == 0);
+  net.train();
+  CHECK(net.summary({4, 2}).parameters == 2);
+  CHECK(net.count.item() == 0);
+  CHECK(messages.empty());
+}
+
+TEST_CASE("updates: several calls in one graph see what the call before has left") {
+  const Counting net;
+  const Tensor a = net(rows(1, 2)), b = net(rows(3, 4)), c = net(rows(5, 6));
+  eval({sum(a + b + c)});
+  CHECK(net.count.item() == 3);
+  CHECK(net.last.to_vector<float>() == Floats{5, 6});
+  // Also where they are evaluated one after another.
+  const Tensor d = net(rows(7, 8)), e = net(rows(9, 10));
+  d.eval();
+  CHECK(net.count.item() == 4);
+  CHECK(e.to_vector<float>() == Floats{27, 30, 27, 30});
+  CHECK(net.count.item() == 5);
+  CHECK(net.last.to_vector<float>() == Floats{9, 10});
+}
+
+TEST_CASE("updates: those of one call take place together") {
+  // The cumulative mean divides by the new count, which the same call renews.
+  const nn::BatchNorm1d norm(1, {.momentum = {}});
+  const auto batch = [](float a, float b) { return Tensor::from<float>({a, b}, {2, 1}); };
+  eval({sum(norm(batch(0, 2)) + norm(batch(2, 4)) + norm(batch(10, 12)))});
+  CHECK(norm.running_mean().item() == doctest::Approx((1.0 + 3 + 11) / 3));
+  CHECK(norm.state_dict().at("num_batches_tracked").item() == 3);
+}
+
+TEST_CASE("updates: a compiled function carries them out at each call, and in each run of many") {
+  const Counting net;
+  CompiledFunction f =
+      compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{sum(net(in[0]))}; });
+  CHECK(f({rows(1, 2)})[0].item() == 18);
+  CHECK(f({rows(3, 4)})[0].item() == 42);
+  CHECK(f({rows(3, 4)}).size() == 1);
+  CHECK(net.count.item() == 3);
+  CHECK(net.last.to_vector<float>() == Floats{3, 4});
+  const Tensor three = stack({rows(1, 1), rows(2, 2), rows(7, 8)});
+  CHECK(f.run_many(3, {three})[0].to_vector<float>() == Floats{12, 24, 90});
+  CHECK(net.count.item() == 6);
+  CHECK(net.last.to_vector<float>() == Floats{7, 8});
+  CompiledFunction twice = compile([&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{net(in[0]), net(in[0] * 2)};
+  });
+  twice({rows(1, 2)});
+  twice({rows(1, 2)});
+  CHECK(net.count.item() == 10);
+  CHECK(net.last.to_vector<float>() == Floats{2, 4});
+}
+
+TEST_CASE("updates: taken off a loss, they are guarded or left out") {
+  const Counting net;
+  for (const bool open : {true, false}) {
+    std::vector<Tensor> values{sum(net(net(rows(1, 2))))};
+    std::vector<Tensor> work = take_updates(values);
+    CHECK(work.size() == 2);
+    for (Tensor& update : work) update = guarded(update, scalar(open, DType::Bool));
+    work.push_back(values[0]);
+    eval(work);
+    CHECK(values[0].item() == 54);
+    CHECK(net.count.item() == 2);
+  }
+  std::vector<Tensor> values{sum(net(rows(1, 2)))};
+  take_updates(values);
+  CHECK(values[0].item() == 18);
+  CHECK(net.count.item() == 2);
+}
+
+TEST_CASE(
+    "updates: a value may carry anything, in any mode; gradients pass and differentiate again") {
+  const Tensor w = variable(scalar(2), "w"), seen = variable(scalar(0), "seen");
+  const Tensor y = with_updates(w * w * w, {assign(seen, w * 10)});
+  CHECK(grad(grad(y, w), w).item() == 12);  // who evaluates gradients makes the step too
+  CHECK(seen.item() == 20);
+  set_value(seen, scalar(0));
+  CHECK(y.item() == 8);
+  CHECK(seen.item() == 0);  // once
+  CHECK_THROWS_AS(with_updates(y, {w}), ValueError);
+  CHECK_THROWS_AS(guarded(w, scalar(true, DType::Bool)), ValueError);
+}
+
+TEST_CASE("updates: mistakes are named") {
+  class Twice : public nn::Module {
+   public:
+    Twice() : count_(buffer("count", scalar(0))) {}
+    Tensor forward(const Tensor& x) const override {
+      update(count_, count_ + 1);
+      update(count_, count_ + 2);
+      return x;
+    }
+
+   private:
+    Tensor count_;
+  };
+  CHECK_THROWS_WITH_AS(Twice()(scalar(1)), doctest::Contains("count is renewed twice"), ValueError);
+  CHECK_THROWS_WITH_AS(Counting().forward(rows(1, 2)), doctest::Contains("call the module itself"),
+                       ValueError);
+}
+
+TEST_CASE("updates: an assignment that nobody evaluates says so") {
+  const Listening listening;
+  const Tensor w = variable(zeros({3}), "weight");
+  { const Tensor forgotten = assign(w, w + 1); }
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].find("nobody evaluated") != std::string::npos);
+  assign(w, w + 1).eval();
+  compile([&](const std::vector<Tensor>&) { return std::vector<Tensor>{assign(w, w + 1)}; })({});
+  CHECK(messages.size() == 1);
+}
+
+TEST_CASE("updates: a thousand layers with state cost what they do without") {
+  std::vector<nn::AnyModule> layers;
+  for (int k = 0; k < 1000; ++k) layers.emplace_back(Counting());
+  const nn::Sequential net(layers);
+  eval({sum(net(rows(0, 0)) + net(rows(0, 0)))});  // two calls: chained
+  CHECK(layers.back().state_dict().at("count").item() == 2);
+}
