@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/index.h"
+#include <tenon/error.h>
+
 #include "base/str.h"
 #include "ops/table.h"
 #include "plan/lower.h"
@@ -151,8 +152,17 @@ namespace {
 
 class Chainer {
  public:
-  Chainer(Program& program, std::vector<std::vector<int>>& before, const Engine& engine)
-      : p_(program), before_(before), engine_(engine) {}
+  Chainer(Program& program, Lists& before, const Engine& engine)
+      : p_(program),
+        before_(before),
+        engine_(engine),
+        graph_(before),
+        readers_(readers_of(program)),
+        writers_(program.values.size()),
+        chain_of_(program.steps.size(), -1) {
+    for (int s = 0; s < size(); ++s)
+      for (ValueId id : region(s).writes) writers_[at(id)].push_back(s);
+  }
 
   void run() {
     for (int s = 0; s < size(); ++s) {
@@ -176,17 +186,8 @@ class Chainer {
   int size() const { return static_cast<int>(p_.steps.size()); }
   Region& region(int step) { return p_.steps[at(step)].region; }
 
-  int writer(ValueId id) {
-    for (int s = 0; s < size(); ++s)
-      if (has(region(s).writes, id)) return s;
-    return -1;
-  }
-  std::vector<int> readers(ValueId id) {
-    std::vector<int> found;
-    for (int s = 0; s < size(); ++s)
-      if (has(region(s).reads, id)) found.push_back(s);
-    return found;
-  }
+  int writer(ValueId id) const { return writers_[at(id)].empty() ? -1 : writers_[at(id)][0]; }
+  const std::vector<int>& readers(ValueId id) const { return readers_[at(id)]; }
 
   void behind_convolution(int pool) {
     const Opaque& o = region(pool).opaque;
@@ -230,39 +231,39 @@ class Chainer {
     // Everybody else who reads it gets it from a chain as well.
     for (int s : readers(made))
       if (s != chain.steps[0] && !is_made_there(s, conv)) return false;
-    const Times times = contracted();
-    for (int s = 0; s < size(); ++s) {
-      if (has(chain.steps, s) || !changes_input(s, r)) continue;
+    for (int s : writers_of_inputs(r))
       for (int member : chain.steps)
-        if (times.reaches(times.node(s), times.node(member))) return false;
-    }
+        if (!has(chain.steps, s) && graph_.reaches(graph_.node(s), graph_.node(member)))
+          return false;
     return true;
   }
+  std::vector<int> writers_of_inputs(const Region& r) const {
+    std::vector<int> steps;
+    for (ValueId id : r.reads)
+      steps.insert(steps.end(), writers_[at(id)].begin(), writers_[at(id)].end());
+    return steps;
+  }
   bool is_made_there(int step, int conv) const {
-    return std::any_of(chains_.begin(), chains_.end(), [&](const Chain& c) {
-      return has(c.steps, step) && (c.again == conv || has(c.steps, conv));
-    });
+    const int chain = chain_of_[at(step)];
+    return chain >= 0 && (chains_[at(chain)].again == conv || has(chains_[at(chain)].steps, conv));
   }
-  bool changes_input(int step, const Region& r) {
-    return std::any_of(r.reads.begin(), r.reads.end(),
-                       [&](ValueId id) { return has(region(step).writes, id); });
-  }
-
   bool consider(Chain chain) {
     std::string why = refusal(chain);
     if (!why.empty()) {
       if (chain.again < 0) note(region(chain.steps[1]), cat("no chain: ", why));
       return false;
     }
+    if (!graph_.merge(graph_.node(chain.steps[0]), graph_.node(chain.steps[1])))
+      throw InternalError("a chain whose steps others stand between");
     wait_for(chain);
+    for (int s : chain.steps) chain_of_[at(s)] = static_cast<int>(chains_.size());
     chains_.push_back(std::move(chain));
     return true;
   }
 
   std::string refusal(const Chain& chain) {
-    for (const Chain& other : chains_)
-      for (int s : chain.steps)
-        if (has(other.steps, s)) return "one of the two is part of another";
+    for (int s : chain.steps)
+      if (chain_of_[at(s)] >= 0) return "one of the two is part of another";
     if (chain.samples < kLeastSlices)
       return cat(chain.samples, " samples do not make ", kLeastSlices, " slices");
     const std::int64_t each = handed_on(chain);
@@ -273,7 +274,8 @@ class Chainer {
     const std::int64_t slice = slice_of(chain);
     if (filters(chain) * kFilterCost > slice * each)
       return "its filters are packed again for each slice, which costs more";
-    if (stands_between(chain.steps[0], chain.steps[1])) return "another step stands between";
+    if (graph_.is_between(graph_.node(chain.steps[0]), graph_.node(chain.steps[1])))
+      return "another step stands between";
     std::string why;
     return engine_.claims(chained(chain), p_.values, &why) ? "" : why;
   }
@@ -307,22 +309,6 @@ class Chainer {
     std::int64_t slice = 1;
     while (2 * slice * each <= kSliceBytes && chain.samples >= 2 * slice * kLeastSlices) slice *= 2;
     return slice;
-  }
-
-  // Steps with the chains so far as one each.
-  Times contracted() const {
-    Times times(p_, before_);
-    for (const Chain& chain : chains_)
-      times.contract_in_a_row(times.node(chain.steps[0]), times.node(chain.steps[1]));
-    return times;
-  }
-
-  // Whether a third step waits for the first and is waited for by the second.
-  bool stands_between(int first, int second) const {
-    const Times times = contracted();
-    for (int other : times.after(times.node(first)))
-      if (other != times.node(second) && times.reaches(other, times.node(second))) return true;
-    return false;
   }
 
   // What is handed on and read by no other step than those that make it for themselves.
@@ -383,27 +369,29 @@ class Chainer {
         p_.values[at(id)].kind = Value::Kind::Gone;
         p_.values[at(id)].bytes = 0;
       }
-    std::vector<std::vector<int>> groups;
+    Lists groups;
     for (const Chain& chain : chains_) groups.push_back(chain.steps);
-    replace_steps(p_, before_, groups, [&](const std::vector<int>& members) {
-      for (std::size_t k = 0; k < groups.size(); ++k)
-        if (groups[k] == members) return std::move(steps[k]);
-      return Step();
-    });
+    std::size_t next = 0;
+    replace_steps(p_, before_, groups,
+                  [&](const std::vector<int>&) { return std::move(steps[next++]); });
   }
 
   // What is computed again reads its variables later: who assigns them comes after.
   void wait_for(const Chain& chain) {
     if (chain.again < 0) return;
-    const Region& r = region(chain.again);
-    for (int s = 0; s < size(); ++s)
-      if (!has(chain.steps, s) && changes_input(s, r))
-        before_[at(s)].insert(before_[at(s)].end(), chain.steps.begin(), chain.steps.end());
+    for (int s : writers_of_inputs(region(chain.again))) {
+      if (has(chain.steps, s)) continue;
+      before_[at(s)].insert(before_[at(s)].end(), chain.steps.begin(), chain.steps.end());
+      graph_.add_edge(chain.steps[0], s);
+    }
   }
 
   Program& p_;
-  std::vector<std::vector<int>>& before_;
+  Lists& before_;
   const Engine& engine_;
+  PlanGraph graph_;            // with the chains so far as one each
+  Lists readers_, writers_;    // steps, by value
+  std::vector<int> chain_of_;  // by step
   std::vector<Chain> chains_;
 };
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "ops/table.h"
 
@@ -211,6 +213,7 @@ class Emitter {
   void run(int slot_count) {
     p_.slots.assign(static_cast<std::size_t>(slot_count), kNoValue);
     for (int k = 0; k < static_cast<int>(g_.items.size()); ++k) make_value(k);
+    is_assigned_.assign(p_.values.size(), 0);
     for (int item : g_.outputs) add_output(item);
     for (const Group& group : f_.groups) p_.steps.push_back(step(group));
   }
@@ -261,8 +264,8 @@ class Emitter {
     if (item.op == Op::Assign) {
       slot.is_variable = true;
       slot.value = value_of_[item.target];
-      if (std::find(p_.assigned.begin(), p_.assigned.end(), slot.value) == p_.assigned.end())
-        p_.assigned.push_back(slot.value);
+      // A variable is assigned once; the assignment may be asked for twice.
+      if (std::exchange(is_assigned_[at(slot.value)], 1) == 0) p_.assigned.push_back(slot.value);
     } else {
       slot.value = value_of_[k];
       Value& value = p_.values[static_cast<std::size_t>(slot.value)];
@@ -341,6 +344,7 @@ class Emitter {
   const Fused& f_;
   Program& p_;
   std::vector<ValueId> value_of_;
+  std::vector<char> is_assigned_;  // by value
 };
 
 }  // namespace

@@ -4,9 +4,12 @@
 #include "plan/fuse.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "ops/table.h"
+#include "plan/plan_graph.h"
 
 namespace tenon {
 namespace {
@@ -92,10 +95,18 @@ class Fuser {
  public:
   Fuser(const Lowered& graph, const PlanOptions& options)
       : g_(graph),
+        waits_(static_cast<int>(graph.items.size())),
         on_(options.enabled(kFuse)),
         max_row_(options.device.kind == Device::Kind::Cuda ? kMaxRowOnCard : kMaxRow) {
     out_.group_of.assign(g_.items.size(), -1);
     out_.role.assign(g_.items.size(), Role::Element);
+    if (!on_) return;
+    for (int k = 0; k < static_cast<int>(g_.items.size()); ++k) {
+      for (const Ref& arg : g_.items[k].args)
+        if (!g_.items[arg.item].args.empty()) waits_.add_edge(arg.item, k);  // not leaves
+      for (int before : g_.items[k].after) waits_.add_edge(before, k);
+    }
+    waits_.sort();
   }
 
   Fused run() {
@@ -293,7 +304,7 @@ class Fuser {
       return note_stop(k, base, "reads a variable, which this sweep assigns, in another order");
     if (!edges_allow(a, b, guests ? b : -1, theirs.space, rows))
       return note_stop(k, base, "is also read in another pattern");
-    if (reaches(a, b) || reaches(b, a))
+    if (!waits_.merge(waits_.node(base), waits_.node(k)))
       return note_stop(k, base, "lies on another path between the two");
     theirs.row_axes = rows;
     for (int i : ours.items) {
@@ -337,37 +348,6 @@ class Fuser {
     return true;
   }
 
-  // A path from group `from` to group `to` through at least one other group.
-  bool reaches(int from, int to) {
-    seen_.assign(g_.items.size(), 0);
-    stack_.clear();
-    auto visit_users = [&](int item) {
-      for (int user : g_.items[item].users)
-        if (!seen_[user]) {
-          seen_[user] = 1;
-          stack_.push_back(user);
-        }
-    };
-    for (int item : out_.groups[from].items)
-      for (int user : g_.items[item].users)
-        if (out_.group_of[user] != from && out_.group_of[user] != to && !seen_[user]) {
-          seen_[user] = 1;
-          stack_.push_back(user);
-        }
-    while (!stack_.empty()) {
-      const int item = stack_.back();
-      stack_.pop_back();
-      const int owner = out_.group_of[item];
-      if (owner == to) return true;
-      // Everything of the group passed through depends on this item.
-      if (owner >= 0 && owner != from)
-        for (int member : out_.groups[owner].items) visit_users(member);
-      else
-        visit_users(item);
-    }
-    return false;
-  }
-
   void attach_epilogue(int c) {
     const Item& contraction = g_.items[c];
     const Shape space = epilogue_space(contraction);
@@ -393,6 +373,7 @@ class Fuser {
     }
   }
 
+  // Empty where the group can be the epilogue; the two are one in the order then.
   std::string epilogue_refusal(int c, int b, const Shape& space) {
     const Group& grp = out_.groups[b];
     const Item& contraction = g_.items[c];
@@ -416,7 +397,8 @@ class Fuser {
     }
     const int a = out_.group_of[c];
     if (!assignments_allow(a, b)) return "the contraction reads the variable that it assigns";
-    if (reaches(a, b) || reaches(b, a)) return "it needs a result that depends on this contraction";
+    if (!waits_.merge(waits_.node(c), waits_.node(grp.items[0])))
+      return "it needs a result that depends on this contraction";
     return "";
   }
 
@@ -424,13 +406,14 @@ class Fuser {
   // stored anyway (1 - y*y beside y), moves to its reader: the greedy walk had put it where its
   // arguments are made.
   void sink() {
+    std::vector<int> listed(out_.groups.size(), -1);  // for which group as a reader
     for (int a = 0; a < static_cast<int>(out_.groups.size()); ++a) {
       if (out_.groups[a].items.size() < 2 || out_.groups[a].kind == RegionKind::Opaque) continue;
       std::vector<int> readers;
       for (int i : out_.groups[a].items)
         for (int user : g_.items[i].users)
           if (const int b = out_.group_of[user];
-              b >= 0 && b != a && std::find(readers.begin(), readers.end(), b) == readers.end())
+              b >= 0 && b != a && std::exchange(listed[at(b)], a) != a)
             readers.push_back(b);
       for (int b : readers) sink_into(a, b);
     }
@@ -518,11 +501,10 @@ class Fuser {
   }
 
   const Lowered& g_;
+  PlanGraph waits_;  // items, merged as their groups are
   bool on_;
   std::int64_t max_row_;
   Fused out_;
-  std::vector<char> seen_;
-  std::vector<int> stack_;
 };
 
 }  // namespace

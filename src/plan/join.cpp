@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/index.h"
 #include "base/str.h"
 #include "plan/times.h"
 
@@ -14,9 +13,16 @@ namespace {
 // What a larger region reads should not be kept until others are ready.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
 
+// Of a launch: more arguments and text than anything gains.
+constexpr std::size_t kMostParts = 256;
+// Launches that a region looks at, and those that it asks who waits for what, before it opens one
+// of its own.
+constexpr int kMostSeen = 2048, kMostAsked = 64;
+
 struct Launch {
   std::vector<int> steps;
   bool large = false;  // one of them
+  int opened = 0;      // when the first could begin: no launch begins earlier than it was opened
 };
 
 class Joiner {
@@ -46,9 +52,11 @@ class Joiner {
     for (const auto& [s, why] : refused)
       note(p_.steps[at(s)].region, cat("has a launch of its own: it ", why));
     // The latest first: others can wait for them, more often than the reverse.
+    std::vector<int> begin(p_.steps.size());
+    for (int s : candidates) begin[at(s)] = times_.earliest(s);
     std::stable_sort(candidates.begin(), candidates.end(),
-                     [this](int a, int b) { return times_.earliest(a) > times_.earliest(b); });
-    for (int s : candidates) place(s);
+                     [&begin](int a, int b) { return begin[at(a)] > begin[at(b)]; });
+    for (int s : candidates) place(s, begin[at(s)]);
     rewrite(maps);
   }
 
@@ -59,35 +67,43 @@ class Joiner {
     return engine != nullptr && engine->joins(region, p_.values, why);
   }
 
-  void place(int s) {
+  // The first launch that takes the region, of those that could begin before it must: launches are
+  // opened the latest first.
+  void place(int s, int opened) {
     const bool large = p_.steps[at(s)].region.map.space.numel() > kMostElements;
-    for (Launch& launch : launches_) {
-      const int there = times_.node(launch.steps[0]), own = times_.node(s);
-      if ((large || launch.large) && times_.earliest(there) != times_.earliest(own)) continue;
-      if (!ready_together(launch.steps[0], s) && !may_join(there, own)) continue;
-      launch.steps.push_back(s);
-      launch.large = launch.large || large;
-      times_.contract(there, own);
+    const int own = times_.node(s);
+    auto launch = std::partition_point(
+        launches_.begin(), launches_.end(),
+        [last = times_.latest(own)](const Launch& l) { return l.opened > last; });
+    int asked = 0;
+    const auto end = launches_.end() - launch > kMostSeen ? launch + kMostSeen : launches_.end();
+    for (; launch != end && asked < kMostAsked; ++launch) {
+      const int there = times_.node(launch->steps[0]);
+      if ((large || launch->large) && times_.earliest(there) != times_.earliest(own)) continue;
+      if (launch->steps.size() == kMostParts) continue;
+      if (!ready_together(launch->steps[0], s) && !may_join(there, own)) continue;
+      ++asked;
+      if (times_.graph().depends(there, own) || !times_.contract(there, own)) continue;
+      launch->steps.push_back(s);
+      launch->large = launch->large || large;
       return;
     }
-    launches_.push_back({{s}, large});
+    launches_.push_back({{s}, large, opened});
   }
 
   // Whether the two begin at the same time and take equally long.
   bool ready_together(int s, int other) const {
-    const int a = times_.node(s), b = times_.node(other);
-    return times_.earliest(a) == times_.earliest(b) && !times_.depends(a, b) &&
+    return times_.earliest(times_.node(s)) == times_.earliest(times_.node(other)) &&
            p_.steps[at(s)].region.map.space == p_.steps[at(other)].region.map.space;
   }
 
   // Neither becomes later than it may, and nothing urgent waits for more than it must.
-  bool may_join(int a, int b) const {
+  bool may_join(int a, int b) {
     if (std::max(times_.earliest(a), times_.earliest(b)) >
         std::min(times_.latest(a), times_.latest(b)))
       return false;
     if (times_.is_urgent(a) && !times_.serves_no_other(a, b)) return false;
-    if (times_.is_urgent(b) && !times_.serves_no_other(b, a)) return false;
-    return !times_.depends(a, b);
+    return !times_.is_urgent(b) || times_.serves_no_other(b, a);
   }
 
   void rewrite(int maps) {

@@ -1,8 +1,10 @@
-// Rows of steps grow pair by pair, as long as one saves time by the engine's model.
+// Rows of steps grow pair by pair, as long as one saves time by the engine's model: the pair that
+// gains most first. Only neighbours are weighed, once, and again where one of them has grown.
 #include "plan/phases.h"
 
 #include <algorithm>
 #include <map>
+#include <queue>
 #include <set>
 #include <utility>
 
@@ -18,18 +20,33 @@ class Phaser {
       : p_(program), before_(before), options_(options), times_(program, before) {}
 
   void run() {
-    for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s)
-      if (can_share(p_.steps[at(s)].region)) rows_.push_back({{s}, 0});
-    while (grow()) {
+    row_of_.assign(p_.steps.size(), -1);
+    for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s) {
+      if (!can_share(p_.steps[at(s)].region)) continue;
+      row_of_[at(s)] = static_cast<int>(rows_.size());
+      rows_.push_back({{s}, 0, 0});
     }
+    for (std::size_t r = 0; r < rows_.size(); ++r) weigh_with_later(static_cast<int>(r));
+    while (!pairs_.empty()) grow();
     rewrite();
   }
 
  private:
   /// Steps one after another in one launch, and what that saves.
   struct Row {
-    std::vector<int> steps;
+    std::vector<int> steps;  // none: part of another
     double saved = 0;
+    int grown = 0;  // how often
+  };
+  /// Two rows of which the second waits for the first, as they were when they were weighed.
+  struct Pair {
+    double gain = 0;
+    int first = -1, second = -1;
+    int first_grown = 0, second_grown = 0;
+    bool operator<(const Pair& o) const {
+      if (gain != o.gain) return gain < o.gain;
+      return first != o.first ? first > o.first : second > o.second;
+    }
   };
 
   const Engine* engine_of(const Region& region) const {
@@ -43,24 +60,39 @@ class Phaser {
     return engine != nullptr && engine->joins(region, p_.values, &why);
   }
 
-  /// Makes one of the two rows that gain most by it.
-  bool grow() {
-    double most = 0;
-    std::size_t a = 0, b = 0;
-    for (std::size_t k = 0; k < rows_.size(); ++k)
-      for (std::size_t n = 0; n < rows_.size(); ++n) {
-        const double gain = k == n ? 0 : gain_of(rows_[k], rows_[n]);
-        if (gain <= most) continue;
-        most = gain;
-        a = k;
-        b = n;
-      }
-    if (most == 0) return false;
-    Row &first = rows_[a], &second = rows_[b];
-    times_.contract_in_a_row(times_.node(first.steps[0]), times_.node(second.steps[0]));
-    first = {in_a_row(first, second), first.saved + second.saved + most};
-    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(b));
-    return true;
+  int node_of(int row) const { return times_.node(rows_[at(row)].steps[0]); }
+
+  void weigh(int first, int second) {
+    const double gain = gain_of(rows_[at(first)], rows_[at(second)]);
+    if (gain > 0)
+      pairs_.push({gain, first, second, rows_[at(first)].grown, rows_[at(second)].grown});
+  }
+  void weigh_with_later(int row) {
+    for (int next : times_.after(node_of(row)))
+      if (row_of_[at(next)] >= 0) later_.push_back(row_of_[at(next)]);
+    std::sort(later_.begin(), later_.end());
+    for (int next : later_) weigh(row, next);
+    later_.clear();
+  }
+
+  /// Makes one of the two rows that gain most by it, and weighs that with its neighbours.
+  void grow() {
+    const Pair best = pairs_.top();
+    pairs_.pop();
+    Row &first = rows_[at(best.first)], &second = rows_[at(best.second)];
+    std::string why;
+    if (first.steps.empty() || second.steps.empty() || first.grown != best.first_grown ||
+        second.grown != best.second_grown ||
+        !may_wait(node_of(best.first), node_of(best.second), &why) ||
+        !times_.contract_in_a_row(node_of(best.first), node_of(best.second)))
+      return;
+    first = {in_a_row(first, second), first.saved + second.saved + best.gain, first.grown + 1};
+    second.steps.clear();
+    weigh_with_later(best.first);
+    for (int need : times_.needs(node_of(best.first)))
+      if (row_of_[at(need)] >= 0) earlier_.push_back(row_of_[at(need)]);
+    for (int row : earlier_) weigh(row, best.first);
+    earlier_.clear();
   }
 
   static std::vector<int> in_a_row(const Row& first, const Row& second) {
@@ -71,8 +103,6 @@ class Phaser {
 
   double gain_of(const Row& first, const Row& second) {
     const int from = times_.node(first.steps[0]), to = times_.node(second.steps[0]);
-    const std::vector<int>& after = times_.after(from);
-    if (!std::binary_search(after.begin(), after.end(), to)) return 0;
     std::string why;
     const double saved = may_wait(from, to, &why) ? saves(in_a_row(first, second), &why) : 0;
     if (saved > first.saved + second.saved) return saved - first.saved - second.saved;
@@ -81,17 +111,17 @@ class Phaser {
   }
 
   /// Whether nothing but the two becomes later by their being one.
-  bool may_wait(int first, int second, std::string* why) const {
+  bool may_wait(int first, int second, std::string* why) {
+    const int begin = std::max(times_.earliest(first), times_.latest(second) - times_.time(first));
+    *why = "something else waits for the step before it alone";
     for (int other : times_.after(first)) {
       if (other == second) continue;
-      *why = "something else waits for the step before it alone";
-      if (times_.reaches(other, second) || !times_.reaches(second, other)) return false;
+      if (times_.graph().reaches(other, second) || !times_.graph().reaches(second, other, false))
+        return false;
     }
-    const int begin = std::max(times_.earliest(first), times_.latest(second) - times_.time(first));
-    for (int other : times_.needs(second)) {
-      *why = "it waits for more than the step before it, and for longer";
+    *why = "it waits for more than the step before it, and for longer";
+    for (int other : times_.needs(second))
       if (other != first && times_.earliest(other) + times_.time(other) > begin) return false;
-    }
     why->clear();
     return true;
   }
@@ -126,7 +156,7 @@ class Phaser {
     std::vector<std::vector<int>> groups;
     std::size_t steps = 0;
     for (const Row& row : rows_) {
-      if (row.steps.size() == 1) continue;
+      if (row.steps.size() < 2) continue;
       steps += row.steps.size();
       groups.push_back(row.steps);
     }
@@ -173,6 +203,9 @@ class Phaser {
   const PlanOptions& options_;
   Times times_;
   std::vector<Row> rows_;
+  std::vector<int> row_of_;  // by step: the row that it is the first of; -1 where it shares none
+  std::priority_queue<Pair> pairs_;
+  std::vector<int> earlier_, later_;
   std::map<int, std::set<std::string>> refused_;  // by the first step of a row
 };
 

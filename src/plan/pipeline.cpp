@@ -1,6 +1,7 @@
 // The pass list: the compiler's table of contents. Every pass goes through one wrapper that times
 // it, can switch it off, and checks the graph after it in verified builds.
 #include <chrono>
+#include <unordered_map>
 
 #include <tenon/error.h>
 
@@ -71,10 +72,13 @@ class Pipeline {
 
   Roots graph_pass(PassId id, Roots roots, Roots (*pass)(Roots, const PlanOptions&)) {
     if (!options_.enabled(id)) return roots;
-    const int before = static_cast<int>(topological_order(roots).size());
+    const auto count = [&roots] { return static_cast<int>(topological_order(roots).size()); };
+    const int before = nodes_ < 0 ? count() : nodes_;
     const auto start = Clock::now();
     roots = pass(std::move(roots), options_);
-    record(id, ms_since(start), before, static_cast<int>(topological_order(roots).size()), "nodes");
+    const double ms = ms_since(start);
+    nodes_ = count();
+    record(id, ms, before, nodes_, "nodes");
     return roots;
   }
 
@@ -91,6 +95,7 @@ class Pipeline {
   }
   const PlanOptions& options_;
   Program& program_;
+  int nodes_ = -1;  // behind the last graph pass
 };
 
 Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeline) {
@@ -111,18 +116,16 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
 std::vector<std::string> graph_text(const Roots& roots) {
   std::vector<std::string> lines;
   std::vector<Node*> order = topological_order(roots);
-  auto number = [&order](const Node* node) {
-    for (std::size_t k = 0; k < order.size(); ++k)
-      if (order[k] == node) return k;
-    return order.size();
-  };
+  std::unordered_map<const Node*, std::size_t> number;
+  number.reserve(order.size());
+  for (const Node* node : order) number.emplace(node, number.size());
   for (std::size_t k = 0; k < order.size(); ++k) {
     const Node& node = *order[k];
     std::string line = cat("%", k, " = ", op_info(node.op).name);
     if (!node.realised()) {
       char separator = '(';
       for (Node* in : node.in()) {
-        line += cat(separator, "%", number(in));
+        line += cat(separator, "%", number.at(in));
         separator = ',';
       }
       if (separator == ',') line += ')';

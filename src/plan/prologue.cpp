@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/index.h"
 #include "base/str.h"
 #include "plan/lower.h"
+#include "plan/times.h"
 #include "plan/tune.h"
 
 namespace tenon {
@@ -117,8 +117,13 @@ std::string tenths_text(double us) {
 
 class Attacher {
  public:
-  Attacher(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
-      : p_(program), before_(before), options_(options), gone_(program.steps.size(), 0) {}
+  Attacher(Program& program, Lists& before, const PlanOptions& options)
+      : p_(program),
+        before_(before),
+        options_(options),
+        graph_(before),
+        readers_(readers_of(program)),
+        gone_(program.steps.size(), 0) {}
 
   void run() {
     for (int s = 0; s < size(); ++s) consider(s);
@@ -143,13 +148,13 @@ class Attacher {
     }
     const ValueId made = producer.map.stores[0].view.value;
     std::vector<Change> changes;
-    for (int t = 0; t < size(); ++t)
-      if (gone_[at(t)] == 0 && t != s && reads_value(region(t), made))
-        changes.push_back({t, region(t)});
-    if (changes.empty() || std::none_of(changes.begin(), changes.end(), [&](const Change& c) {
-          return is_operand(c.region, made);
-        }))
+    std::vector<int>& readers = readers_[at(made)];
+    std::erase_if(readers, [&](int t) { return gone_[at(t)] != 0 || t == s; });
+    sort_out(readers);
+    if (std::none_of(readers.begin(), readers.end(),
+                     [&](int t) { return is_operand(region(t), made); }))
       return;
+    for (int t : readers) changes.push_back({t, region(t)});
     std::string why = refusal(s, made, changes);
     double saved = 0;
     if (why.empty()) why = loss(producer, changes, saved);
@@ -158,20 +163,14 @@ class Attacher {
   }
 
   bool makes_operand(const Region& producer) const {
-    return std::any_of(p_.steps.begin(), p_.steps.end(), [&](const Step& step) {
-      return std::any_of(producer.writes.begin(), producer.writes.end(),
-                         [&](ValueId id) { return is_operand(step.region, id); });
-    });
-  }
-  static bool reads_value(const Region& r, ValueId id) {
-    return std::find(r.reads.begin(), r.reads.end(), id) != r.reads.end();
+    for (ValueId id : producer.writes)
+      for (int t : readers_[at(id)])
+        if (is_operand(p_.steps[at(t)].region, id)) return true;
+    return false;
   }
   static bool is_operand(const Region& r, ValueId id) {
     return r.kind == RegionKind::Contraction &&
            (r.contraction.a.value == id || r.contraction.b.value == id);
-  }
-  static void note(Region& r, const std::string& text) {
-    r.why += cat(r.why.empty() ? "" : "; ", text);
   }
 
   // Why the producer cannot be part of all that read its result; fills their regions.
@@ -215,27 +214,15 @@ class Attacher {
   }
 
   // Who waits for the producer then waits for its readers: none of these may wait for it in turn.
-  bool makes_circle(int s, const std::vector<Change>& changes) const {
-    const auto is_reader = [&](int step) {
-      return std::any_of(changes.begin(), changes.end(),
-                         [step](const Change& c) { return c.step == step; });
-    };
-    for (const Change& change : changes) {
-      std::vector<char> seen(before_.size(), 0);
-      std::vector<int> stack{change.step};
-      while (!stack.empty()) {
-        const int step = stack.back();
-        stack.pop_back();
-        if (step != change.step && !is_reader(step) && waits_for(step, s)) return true;
-        for (int b : before_[at(step)])
-          if (std::exchange(seen[at(b)], 1) == 0) stack.push_back(b);
-      }
+  bool makes_circle(int s, const std::vector<Change>& changes) {
+    const std::vector<int> after = graph_.after(s);
+    for (int t : after) {
+      const auto is_t = [t](const Change& c) { return c.step == t; };
+      if (gone_[at(t)] != 0 || std::any_of(changes.begin(), changes.end(), is_t)) continue;
+      for (const Change& change : changes)
+        if (graph_.reaches(t, change.step)) return true;
     }
     return false;
-  }
-  bool waits_for(int step, int other) const {
-    const std::vector<int>& list = before_[at(step)];
-    return std::find(list.begin(), list.end(), other) != list.end();
   }
 
   // Why the engines had rather not; `saved` is what they expect to save, in microseconds.
@@ -287,29 +274,30 @@ class Attacher {
   }
 
   void attach(int s, ValueId made, std::vector<Change>& changes, double saved) {
+    const std::vector<int>& needs = before_[at(s)];
     for (Change& change : changes) {
       note(change.region,
            cat("makes ", region(s).title, " while loading",
                saved > 0 ? cat(", to save ", tenths_text(saved), " us by the model") : ""));
       region(change.step) = std::move(change.region);
+      for (ValueId id : region(s).reads) readers_[at(id)].push_back(change.step);
+      std::vector<int>& list = before_[at(change.step)];
+      std::erase(list, s);
+      list.insert(list.end(), needs.begin(), needs.end());
+      sort_out(list);
+      for (int need : needs) graph_.add_edge(need, change.step);
     }
-    std::vector<int>& needs = before_[at(s)];
-    for (int t = 0; t < size(); ++t) {
-      const auto is_reader =
-          std::any_of(changes.begin(), changes.end(), [t](const Change& c) { return c.step == t; });
+    const std::vector<int> after = graph_.after(s);
+    for (int t : after) {
       std::vector<int>& list = before_[at(t)];
-      const auto found = std::find(list.begin(), list.end(), s);
-      if (found == list.end()) continue;
-      list.erase(found);
-      if (is_reader) {
-        list.insert(list.end(), needs.begin(), needs.end());
-      } else {
-        for (const Change& change : changes) list.push_back(change.step);
+      if (std::erase(list, s) == 0) continue;  // a reader
+      for (const Change& change : changes) {
+        list.push_back(change.step);
+        graph_.add_edge(change.step, t);
       }
-      std::sort(list.begin(), list.end());
-      list.erase(std::unique(list.begin(), list.end()), list.end());
+      sort_out(list);
     }
-    needs.clear();
+    before_[at(s)].clear();
     gone_[at(s)] = 1;
     p_.values[at(made)].kind = Value::Kind::Gone;
     p_.values[at(made)].bytes = 0;
@@ -318,7 +306,7 @@ class Attacher {
   void drop() {
     std::vector<int> number(p_.steps.size(), -1);
     std::vector<Step> steps;
-    std::vector<std::vector<int>> before;
+    Lists before;
     for (int s = 0; s < size(); ++s) {
       if (gone_[at(s)] != 0) continue;
       number[at(s)] = static_cast<int>(steps.size());
@@ -332,8 +320,10 @@ class Attacher {
   }
 
   Program& p_;
-  std::vector<std::vector<int>>& before_;
+  Lists& before_;
   const PlanOptions& options_;
+  PlanGraph graph_;
+  Lists readers_;  // steps, by value
   std::vector<char> gone_;
 };
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/index.h"
 #include "base/str.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -140,12 +139,16 @@ class Epilogue {
 
 class Reducer {
  public:
-  Reducer(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
-      : p_(program), before_(before), options_(options), times_(program, before) {}
+  Reducer(Program& program, Lists& before, const PlanOptions& options)
+      : p_(program),
+        before_(before),
+        options_(options),
+        times_(program, before),
+        readers_(readers_of(program)) {}
 
   void run() {
     for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s) consider(s);
-    std::vector<std::vector<int>> groups;
+    Lists groups;
     for (const auto& [product, sweeps] : sweeps_of_) {
       groups.push_back(sweeps);
       groups.back().insert(groups.back().begin(), product);
@@ -184,11 +187,10 @@ class Reducer {
           !reads_in_order(with, sweep.map, instr.view))
         return "that makes its elements in another order";
     for (const int other : before_[at(s)])
-      if (!times_.reaches(times_.node(other), times_.node(product)) &&
+      if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !before_[at(other)].empty()))
         return cat("that does not wait for ", region(other).title);
-    const int node = times_.node(s);
-    if (sweep.map.space.numel() < kManyElements && times_.earliest(node) < times_.latest(node))
+    if (sweep.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
       return "that costs more than reading it beside other work";
     const Region bare = with;
     Epilogue(with).add(sweep.map);
@@ -221,10 +223,12 @@ class Reducer {
     with.title += cat("+", sweep.title);
     std::vector<ValueId> made;
     for (const ValueId id : sweep.reads)
-      if (writes(with, id))
+      if (writes(with, id)) {
         made.push_back(id);
-      else
+      } else {
         merge(with.reads, {id});
+        readers_[at(id)].push_back(product);
+      }
     merge(with.writes, sweep.writes);
     region(product) = std::move(with);
     sweeps_of_[product].push_back(s);
@@ -235,12 +239,8 @@ class Reducer {
   void forget_unread(int product, ValueId id) {
     if (p_.values[at(id)].kind != Value::Kind::Arena) return;
     const std::vector<int>& gone = sweeps_of_[product];
-    for (int t = 0; t < static_cast<int>(p_.steps.size()); ++t) {
-      const std::vector<ValueId>& reads = region(t).reads;
-      if (std::find(gone.begin(), gone.end(), t) == gone.end() &&
-          std::find(reads.begin(), reads.end(), id) != reads.end())
-        return;
-    }
+    for (const int t : readers_[at(id)])
+      if (std::find(gone.begin(), gone.end(), t) == gone.end()) return;
     Region& r = region(product);
     if (r.contraction.out == id) r.contraction.out = kNoValue;
     std::erase_if(r.map.stores, [id](const MapStore& store) { return store.view.value == id; });
@@ -250,9 +250,10 @@ class Reducer {
   }
 
   Program& p_;
-  std::vector<std::vector<int>>& before_;
+  Lists& before_;
   const PlanOptions& options_;
-  const Times times_;
+  Times times_;
+  Lists readers_;                              // steps, by value
   std::map<int, std::vector<int>> sweeps_of_;  // by the product that took them
 };
 

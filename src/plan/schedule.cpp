@@ -2,10 +2,15 @@
 #include "plan/schedule.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
+#include <utility>
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "plan/tune.h"
 
@@ -31,19 +36,119 @@ void find_lifetimes(Program& p) {
   }
 }
 
-// Lowest offset at which `value` fits beside those already placed whose lives meet its own.
-std::int64_t lowest_fit(const Value& value, const std::vector<const Value*>& placed) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> taken;
-  for (const Value* o : placed)
-    if (o->first_step <= value.last_step && value.first_step <= o->last_step)
-      taken.emplace_back(o->offset, o->offset + aligned(o->bytes));
-  std::sort(taken.begin(), taken.end());
-  std::int64_t at = 0;
-  for (const auto& [begin, end] : taken) {
-    if (at + aligned(value.bytes) <= begin) break;
-    at = std::max(at, end);
+// The largest values are placed pair by pair, each beside all that live at the same time; there is
+// a limit, so that a plan of any size takes a time in proportion.
+constexpr std::size_t kMostPairs = 4096;
+
+/// Places of values in order of their offsets, with the steps during which they are taken.
+class Places {
+ public:
+  /// The lowest offset where nothing lives that lives with the value; it is taken then.
+  std::int64_t take_lowest(const Value& value) {
+    const std::int64_t bytes = aligned(value.bytes);
+    std::int64_t offset = 0;
+    for (const Place& p : taken_) {
+      if (p.first > value.last_step || p.last < value.first_step) continue;
+      if (offset + bytes <= p.begin) break;
+      offset = std::max(offset, p.end);
+    }
+    const Place own{offset, offset + bytes, value.first_step, value.last_step};
+    taken_.insert(std::upper_bound(taken_.begin(), taken_.end(), own), own);
+    return offset;
   }
-  return at;
+
+ private:
+  struct Place {
+    std::int64_t begin, end;
+    int first, last;
+    bool operator<(const Place& o) const {
+      return begin != o.begin ? begin < o.begin : end < o.end;
+    }
+  };
+  std::vector<Place> taken_;
+};
+
+/// Free room between the places of values that live now: each takes the smallest that holds it.
+class FreeRoom {
+ public:
+  std::int64_t take(std::int64_t bytes) {
+    const auto fit = by_size_.lower_bound({bytes, 0});
+    if (fit == by_size_.end()) {
+      const std::int64_t offset = end_;
+      end_ += bytes;
+      return offset;
+    }
+    const auto [size, offset] = *fit;
+    remove(offset, size);
+    if (size > bytes) add(offset + bytes, size - bytes);
+    return offset;
+  }
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next->first, next->second);
+    }
+    next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin() && std::prev(next)->first + std::prev(next)->second == offset) {
+      const auto [before, size] = *std::prev(next);
+      remove(before, size);
+      offset = before;
+      bytes += size;
+    }
+    add(offset, bytes);
+  }
+  std::int64_t end() const { return end_; }
+
+ private:
+  void add(std::int64_t offset, std::int64_t size) {
+    by_offset_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+  void remove(std::int64_t offset, std::int64_t size) {
+    by_offset_.erase(offset);
+    by_size_.erase({size, offset});
+  }
+  std::map<std::int64_t, std::int64_t> by_offset_;
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;
+  std::int64_t end_ = 0;
+};
+
+/// Places values from `base` on, step by step; where they end.
+std::int64_t place_by_time(std::span<Value* const> values, std::size_t steps, std::int64_t base) {
+  std::vector<std::vector<Value*>> begin(steps), end(steps);
+  for (Value* v : values) {
+    begin[at(v->first_step)].push_back(v);
+    end[at(v->last_step)].push_back(v);
+  }
+  FreeRoom room;
+  for (std::size_t s = 0; s < steps; ++s) {
+    for (Value* v : begin[s])
+      if (v->bytes > 0) v->offset = base + room.take(aligned(v->bytes));
+    for (Value* v : end[s])
+      if (v->bytes > 0) room.give_back(v->offset - base, aligned(v->bytes));
+  }
+  return base + room.end();
+}
+
+/// Places values, which stand by descending size; where they end.
+std::int64_t place_together(std::span<Value* const> values, std::size_t steps) {
+  Places places;
+  std::int64_t top = 0;
+  const std::size_t pairs = std::min(values.size(), kMostPairs);
+  for (Value* v : values.first(pairs)) {
+    v->offset = places.take_lowest(*v);
+    top = std::max(top, v->offset + aligned(v->bytes));
+  }
+  if (pairs == values.size()) return top;
+  top = place_by_time(values.subspan(pairs), steps, top);
+  // Many of much the same size lie closest as they come.
+  std::vector<std::int64_t> offsets;
+  for (const Value* v : values) offsets.push_back(v->offset);
+  const std::int64_t as_they_come = place_by_time(values, steps, 0);
+  if (as_they_come <= top) return as_they_come;
+  for (std::size_t k = 0; k < values.size(); ++k) values[k]->offset = offsets[k];
+  return top;
 }
 
 // Bytes of the arena when nothing shares a place.
@@ -147,55 +252,78 @@ void choose_engines(Program& program, const PlanOptions& options) {
   }
 }
 
+namespace {
+
+/// Of each value: how many steps are still to read it, and the sum of their numbers.
+struct ReadersLeft {
+  std::vector<int> count;
+  std::vector<std::int64_t> sum;
+};
+
+/// By how much more memory is live behind a step than before it.
+std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
+  const Region& r = program.steps[at(s)].region;
+  std::int64_t bytes = 0;
+  for (ValueId id : r.writes)
+    if (const Value& v = program.values[at(id)]; v.kind == Value::Kind::Arena) bytes += v.bytes;
+  for (ValueId id : r.reads)
+    if (const Value& v = program.values[at(id)];
+        v.kind == Value::Kind::Arena && left.count[at(id)] == 1)
+      bytes -= v.bytes;
+  return bytes;
+}
+
+}  // namespace
+
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy) {
   const std::size_t n = program.steps.size();
-  std::vector<int> readers_left(program.values.size(), 0);
-  for (const Step& s : program.steps)
-    for (ValueId id : s.region.reads) ++readers_left[static_cast<std::size_t>(id)];
+  ReadersLeft left{std::vector<int>(program.values.size(), 0),
+                   std::vector<std::int64_t>(program.values.size(), 0)};
+  for (std::size_t s = 0; s < n; ++s)
+    for (ValueId id : program.steps[s].region.reads) {
+      ++left.count[at(id)];
+      left.sum[at(id)] += static_cast<std::int64_t>(s);
+    }
   std::vector<std::vector<int>> after(n);
   std::vector<int> waiting(n);
   for (std::size_t s = 0; s < n; ++s) {
     waiting[s] = static_cast<int>(before[s].size());
-    for (int b : before[s]) after[static_cast<std::size_t>(b)].push_back(static_cast<int>(s));
+    for (int b : before[s]) after[at(b)].push_back(static_cast<int>(s));
   }
-  std::vector<int> ready, order;
-  for (std::size_t s = 0; s < n; ++s)
-    if (waiting[s] == 0) ready.push_back(static_cast<int>(s));
-  auto growth = [&](int s) {
-    const Region& r = program.steps[static_cast<std::size_t>(s)].region;
-    std::int64_t bytes = 0;
-    for (ValueId id : r.writes) {
-      const Value& v = program.values[static_cast<std::size_t>(id)];
-      if (v.kind == Value::Kind::Arena) bytes += v.bytes;
-    }
-    for (ValueId id : r.reads) {
-      const Value& v = program.values[static_cast<std::size_t>(id)];
-      if (v.kind == Value::Kind::Arena && readers_left[static_cast<std::size_t>(id)] == 1)
-        bytes -= v.bytes;
-    }
-    return bytes;
-  };
   const bool by_path = greedy && shares_no_memory(program);
-  const std::vector<int> path = longest_paths(program, after, waiting);
+  std::vector<int> path;
+  if (by_path) path = longest_paths(program, after, waiting);
   const auto cost = [&](int s) -> std::int64_t {
-    return by_path ? -path[static_cast<std::size_t>(s)] : greedy ? growth(s) : 0;
+    return by_path ? -path[at(s)] : greedy ? growth(program, s, left) : 0;
   };
+  // Of equal ones the first. An entry whose cost has changed since is passed over.
+  using Entry = std::pair<std::int64_t, int>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  std::vector<std::int64_t> costs(n, 0);
+  std::vector<char> state(n, 0);  // 1: ready, 2: done
+  const auto offer = [&](int s) {
+    costs[at(s)] = cost(s);
+    state[at(s)] = 1;
+    ready.emplace(costs[at(s)], s);
+  };
+  std::vector<int> order;
+  for (std::size_t s = 0; s < n; ++s)
+    if (waiting[s] == 0) offer(static_cast<int>(s));
   while (!ready.empty()) {
-    auto pick = ready.begin();
-    std::int64_t best = cost(*pick);
-    for (auto it = ready.begin() + 1; it != ready.end(); ++it) {
-      const std::int64_t other = cost(*it);
-      if (other > best || (other == best && *it > *pick)) continue;
-      best = other;
-      pick = it;
-    }
-    const int s = *pick;
-    ready.erase(pick);
+    const auto [asked, s] = ready.top();
+    ready.pop();
+    if (state[at(s)] == 2 || asked != costs[at(s)]) continue;
+    state[at(s)] = 2;
     order.push_back(s);
-    for (ValueId id : program.steps[static_cast<std::size_t>(s)].region.reads)
-      --readers_left[static_cast<std::size_t>(id)];
-    for (int next : after[static_cast<std::size_t>(s)])
-      if (--waiting[static_cast<std::size_t>(next)] == 0) ready.push_back(next);
+    for (ValueId id : program.steps[at(s)].region.reads) {
+      left.sum[at(id)] -= s;
+      // Its last reader is what would free it.
+      if (--left.count[at(id)] == 1)
+        if (const auto last = static_cast<int>(left.sum[at(id)]); state[at(last)] == 1 && !by_path)
+          offer(last);
+    }
+    for (int next : after[at(s)])
+      if (--waiting[at(next)] == 0) offer(next);
   }
   if (order.size() != n)
     throw InternalError("the steps of a program depend on each other in a circle");
@@ -213,12 +341,14 @@ void plan_memory(Program& program, const PlanOptions& options) {
     if (v.kind == Value::Kind::Arena) values.push_back(&v);
   std::stable_sort(values.begin(), values.end(),
                    [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
-  std::vector<const Value*> placed;
   std::int64_t top = 0;
-  for (Value* v : values) {
-    v->offset = options.enabled(kPlanMemory) && !apart ? lowest_fit(*v, placed) : top;
-    top = std::max(top, v->offset + aligned(v->bytes));
-    placed.push_back(v);
+  if (options.enabled(kPlanMemory) && !apart) {
+    top = place_together(values, program.steps.size());
+  } else {
+    for (Value* v : values) {
+      v->offset = top;
+      top += aligned(v->bytes);
+    }
   }
   program.workspace_offset = top;
   std::int64_t end = top;

@@ -1,4 +1,4 @@
-// Earliest times go forward through the graph, latest ones back.
+// Earliest times go forward through the graph, what must be done behind a node goes back.
 #include "plan/times.h"
 
 #include <algorithm>
@@ -12,101 +12,109 @@ namespace {
 // Duration of a contraction where that of another step is 1: several launches' time.
 constexpr int kContractionTime = 4;
 
-void sort_out(std::vector<int>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
-
 }  // namespace
 
-Times::Times(const Program& program, const std::vector<std::vector<int>>& before)
-    : before_(before),
-      node_(program.steps.size()),
+Times::Times(const Program& program, const Lists& before)
+    : graph_(before),
       time_(program.steps.size(), 1),
-      is_map_(program.steps.size()) {
-  for (int s = 0; s < size(); ++s) {
+      earliest_(program.steps.size(), 0),
+      tail_(program.steps.size(), 0),
+      is_map_(program.steps.size()),
+      may_wait_(program.steps.size(), 1) {
+  const int steps = static_cast<int>(program.steps.size());
+  std::vector<int> order(at(steps));
+  for (int s = 0; s < steps; ++s) {
     const RegionKind kind = program.steps[at(s)].region.kind;
-    node_[at(s)] = s;
     is_map_[at(s)] = kind == RegionKind::Map || kind == RegionKind::Joined ? 1 : 0;
     if (kind == RegionKind::Contraction) time_[at(s)] = kContractionTime;
+    order[at(s)] = s;
   }
-  update();
-}
-
-bool Times::serves_no_other(int a, int b) const {
-  return std::includes(after_[at(b)].begin(), after_[at(b)].end(), after_[at(a)].begin(),
-                       after_[at(a)].end());
-}
-
-bool Times::reaches(int from, int to) const {
-  std::vector<char> seen(node_.size(), 0);
-  std::vector<int> stack{from};
-  while (!stack.empty()) {
-    const int n = stack.back();
-    stack.pop_back();
-    if (n == to) return true;
-    for (int next : after_[at(n)])
-      if (!std::exchange(seen[at(next)], 1)) stack.push_back(next);
+  std::sort(order.begin(), order.end(),
+            [this](int a, int b) { return graph_.place(a) < graph_.place(b); });
+  for (int n : order) {
+    earliest_[at(n)] = begin_of(n);
+    end_ = std::max(end_, earliest(n) + time(n));
   }
-  return false;
+  for (auto n = order.rbegin(); n != order.rend(); ++n) put_off(*n);
 }
 
-void Times::contract(int a, int b) {
-  for (int& n : node_)
-    if (n == b) n = a;
-  update();
+bool Times::serves_no_other(int a, int b) {
+  const std::vector<int>&of_a = after(a), &of_b = after(b);
+  return of_a.size() <= of_b.size() &&
+         std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }
 
-void Times::contract_in_a_row(int first, int second) {
+bool Times::contract(int a, int b) {
+  if (!graph_.merge(a, b)) return false;
+  update(a);
+  return true;
+}
+
+bool Times::contract_in_a_row(int first, int second) {
+  if (!graph_.merge(first, second)) return false;
   time_[at(first)] += time_[at(second)];
-  contract(first, second);
+  update(first);
+  return true;
 }
 
-// Fills in who waits for whom and the earliest times; gives the nodes in an order in which none
-// comes before what it needs.
-std::vector<int> Times::find_order() {
-  after_.assign(node_.size(), {});
-  needs_.assign(node_.size(), {});
-  for (int s = 0; s < size(); ++s)
-    for (int b : before_[at(s)])
-      if (node(b) != node(s)) needs_[at(node(s))].push_back(node(b));
-  std::vector<int> waiting(node_.size(), 0), order;
-  for (int n = 0; n < size(); ++n) {
-    sort_out(needs_[at(n)]);
-    for (int b : needs_[at(n)]) after_[at(b)].push_back(n);
-    waiting[at(n)] = static_cast<int>(needs_[at(n)].size());
-    if (node(n) == n && needs_[at(n)].empty()) order.push_back(n);
+int Times::begin_of(int n) {
+  int begin = 0;
+  for (int b : needs(n)) begin = std::max(begin, earliest(b) + time(b));
+  return begin;
+}
+
+// Fills in what a node's end means for the whole, from what waits for it.
+void Times::put_off(int n) {
+  int tail = 0;
+  char may_wait = 1;
+  for (int next : after(n)) {
+    tail = std::max(tail, tail_[at(next)]);
+    if (is_map_[at(next)] == 0) may_wait = 0;
+    may_wait = std::min(may_wait, may_wait_[at(next)]);
   }
-  earliest_.assign(node_.size(), 0);
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    const int n = order[k], done = earliest(n) + time(n);
-    for (int next : after_[at(n)]) {
-      earliest_[at(next)] = std::max(earliest(next), done);
-      if (--waiting[at(next)] == 0) order.push_back(next);
+  tail_[at(n)] = tail + time(n);
+  may_wait_[at(n)] = may_wait;
+}
+
+// Forward from a node that has become another as far as anything begins later, then back as far as
+// anything may be put off less.
+void Times::update(int n) {
+  const auto later = [this](int a, int b) { return graph_.place(a) > graph_.place(b); };
+  std::vector<int> heap{n};
+  bool first = true;
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    const int x = heap.back();
+    heap.pop_back();
+    const int begin = begin_of(x);
+    if (!std::exchange(first, false) && begin == earliest(x)) continue;
+    earliest_[at(x)] = begin;
+    end_ = std::max(end_, begin + time(x));
+    for (int next : after(x)) {
+      heap.push_back(next);
+      std::push_heap(heap.begin(), heap.end(), later);
     }
   }
-  return order;
+  const auto sooner = [this](int a, int b) { return graph_.place(a) < graph_.place(b); };
+  heap.push_back(n);
+  first = true;
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), sooner);
+    const int x = heap.back();
+    heap.pop_back();
+    const int tail = tail_[at(x)];
+    const char may_wait = may_wait_[at(x)];
+    put_off(x);
+    if (!std::exchange(first, false) && tail == tail_[at(x)] && may_wait == may_wait_[at(x)])
+      continue;
+    for (int need : needs(x)) {
+      heap.push_back(need);
+      std::push_heap(heap.begin(), heap.end(), sooner);
+    }
+  }
 }
 
-void Times::update() {
-  const std::vector<int> order = find_order();
-  int end = 0;
-  for (int n : order) end = std::max(end, earliest(n) + time(n));
-  latest_.assign(node_.size(), end);
-  for (auto n = order.rbegin(); n != order.rend(); ++n) {
-    for (int next : after_[at(*n)]) latest_[at(*n)] = std::min(latest(*n), latest(next));
-    latest_[at(*n)] -= time(*n);
-  }
-  std::vector<char> waits(node_.size(), 1);
-  for (auto n = order.rbegin(); n != order.rend(); ++n) {
-    for (int next : after_[at(*n)])
-      if (is_map_[at(next)] == 0 || waits[at(next)] == 0) waits[at(*n)] = 0;
-    if (waits[at(*n)] == 0) latest_[at(*n)] = earliest(*n);
-  }
-}
-
-void replace_steps(Program& program, std::vector<std::vector<int>>& before,
-                   const std::vector<std::vector<int>>& groups,
+void replace_steps(Program& program, Lists& before, const Lists& groups,
                    const std::function<Step(const std::vector<int>&)>& made) {
   std::vector<Step> steps;
   std::vector<int> number(program.steps.size(), -1);
@@ -119,13 +127,20 @@ void replace_steps(Program& program, std::vector<std::vector<int>>& before,
       number[s] = static_cast<int>(steps.size());
       steps.push_back(std::move(program.steps[s]));
     }
-  std::vector<std::vector<int>> waits(steps.size());
+  Lists waits(steps.size());
   for (std::size_t s = 0; s < before.size(); ++s)
     for (int b : before[s])
       if (number[at(b)] != number[s]) waits[at(number[s])].push_back(number[at(b)]);
   for (std::vector<int>& list : waits) sort_out(list);
   program.steps = std::move(steps);
   before = std::move(waits);
+}
+
+Lists readers_of(const Program& program) {
+  Lists readers(program.values.size());
+  for (std::size_t s = 0; s < program.steps.size(); ++s)
+    for (ValueId id : program.steps[s].region.reads) readers[at(id)].push_back(static_cast<int>(s));
+  return readers;
 }
 
 void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {

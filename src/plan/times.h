@@ -1,5 +1,6 @@
 // Steps as a graph with times, in units of a launch: what waits for what, when a step may begin and
-// when it must. Steps may be contracted to one, side by side or in a row.
+// when it must. Steps may be contracted to one, side by side or in a row; times change only where a
+// contraction is felt.
 //
 // For passes between fusion and the choice of engines; it knows no kernels, only kinds of regions.
 #pragma once
@@ -7,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/index.h"
+#include "plan/plan_graph.h"
 #include "plan/program.h"
 
 namespace tenon {
@@ -15,52 +16,52 @@ namespace tenon {
 /// The steps, of which some are contracted to one node: that of its first member.
 class Times {
  public:
-  /// `before` must outlive it.
-  Times(const Program& program, const std::vector<std::vector<int>>& before);
+  Times(const Program& program, const Lists& before);
 
-  int node(int step) const { return node_[at(step)]; }
+  PlanGraph& graph() { return graph_; }
+  int node(int step) const { return graph_.node(step); }
   /// When a node may begin at the earliest, and at the latest if nothing is to end later. What
   /// other steps than maps wait for is not put off at all: there may be more of them than run side
   /// by side.
   int earliest(int node) const { return earliest_[at(node)]; }
-  int latest(int node) const { return latest_[at(node)]; }
+  int latest(int node) const {
+    return may_wait_[at(node)] != 0 ? end_ - tail_[at(node)] : earliest(node);
+  }
   /// How long it takes.
   int time(int node) const { return time_[at(node)]; }
   /// Nodes that wait for it, and that it waits for, directly.
-  const std::vector<int>& after(int node) const { return after_[at(node)]; }
-  const std::vector<int>& needs(int node) const { return needs_[at(node)]; }
+  const std::vector<int>& after(int node) { return graph_.after(node); }
+  const std::vector<int>& needs(int node) { return graph_.needs(node); }
   /// Whether a delay of the node delays what waits for it, and so the whole.
-  bool is_urgent(int node) const {
-    return earliest(node) == latest(node) && !after_[at(node)].empty();
-  }
+  bool is_urgent(int node) { return earliest(node) == latest(node) && !after(node).empty(); }
   /// Whether all that waits for a waits for b too.
-  bool serves_no_other(int a, int b) const;
-  /// Whether `to` waits for `from`, directly or through others; every node waits for itself.
-  bool reaches(int from, int to) const;
-  bool depends(int a, int b) const { return reaches(a, b) || reaches(b, a); }
+  bool serves_no_other(int a, int b);
 
-  /// Of two that do not depend on one another.
-  void contract(int a, int b);
-  /// Of two of which the second waits for the first, and no third stands between.
-  void contract_in_a_row(int first, int second);
+  /// Of two that do not depend on one another; false, and nothing is done, where they may.
+  bool contract(int a, int b);
+  /// Of two of which the second waits for the first; false where a third may stand between.
+  bool contract_in_a_row(int first, int second);
 
  private:
-  int size() const { return static_cast<int>(node_.size()); }
-  void update();
-  std::vector<int> find_order();
+  void update(int node);
+  void put_off(int node);
+  int begin_of(int node);
 
-  const std::vector<std::vector<int>>& before_;
-  std::vector<int> node_, time_;
+  PlanGraph graph_;
+  std::vector<int> time_, earliest_;
+  std::vector<int> tail_;  // from its begin to the end of all that waits for it
   std::vector<char> is_map_;
-  std::vector<int> earliest_, latest_;
-  std::vector<std::vector<int>> after_, needs_;
+  std::vector<char> may_wait_;  // only maps that may wait as well wait for it
+  int end_ = 0;
 };
 
 /// Makes each group of steps one, by `made` of its members; the others stay. Rewrites `before` (for
 /// each step, the steps it waits for) likewise.
-void replace_steps(Program& program, std::vector<std::vector<int>>& before,
-                   const std::vector<std::vector<int>>& groups,
+void replace_steps(Program& program, Lists& before, const Lists& groups,
                    const std::function<Step(const std::vector<int>&)>& made);
+
+/// The steps that read each value.
+Lists readers_of(const Program& program);
 
 /// Adds the values that are not there yet.
 void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from);

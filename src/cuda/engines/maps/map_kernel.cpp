@@ -327,12 +327,12 @@ PrintedMap finished(std::vector<PrintedLaunch> launches) {
 /// program's values on, get their places.
 void take_temporaries(PrintedMap& map, const Sweeps& sweeps, ArgumentBlock* arguments) {
   const auto taken = static_cast<ValueId>(map.temporaries.size());
-  for (std::size_t v = sweeps.own_values; v < sweeps.values.size(); ++v)
-    map.temporaries.push_back(map.workspace_bytes + sweeps.values[v].offset);
+  for (const Value& temporary : sweeps.values.temporaries())
+    map.temporaries.push_back(map.workspace_bytes + temporary.offset);
   map.workspace_bytes += sweeps.temporary_bytes;
   if (arguments == nullptr) return;
   for (auto& [word, value] : arguments->pointers)
-    if (value >= static_cast<ValueId>(sweeps.own_values)) value += taken;
+    if (value >= static_cast<ValueId>(sweeps.values.own_size())) value += taken;
 }
 
 }  // namespace

@@ -29,8 +29,7 @@ ValueId add_temporary(Sweeps& sweeps, DType dtype, const Shape& shape) {
   value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(dtype));
   value.offset = sweeps.temporary_bytes;
   sweeps.temporary_bytes += (value.bytes + kAlign - 1) / kAlign * kAlign;
-  sweeps.values.push_back(value);
-  return static_cast<ValueId>(sweeps.values.size()) - 1;
+  return sweeps.values.add(std::move(value));
 }
 
 namespace {
@@ -38,8 +37,7 @@ namespace {
 class Cutter {
  public:
   Cutter(const MapProgram& map, std::span<const Value> values) : map_(map) {
-    out_.values.assign(values.begin(), values.end());
-    out_.own_values = values.size();
+    out_.values = ValueTable(values);
   }
 
   Sweeps cut() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "plan/region.h"
@@ -19,10 +20,31 @@ struct Sweep {
   MapProgram map;  // axes merged
 };
 
+/// The program's values, which must outlive it, and behind them temporaries, which have
+/// Value::offset set.
+class ValueTable {
+ public:
+  ValueTable() = default;
+  ValueTable(std::span<const Value> own) : own_(own) {}
+
+  const Value& operator[](std::size_t id) const {
+    return id < own_.size() ? own_[id] : temporaries_[id - own_.size()];
+  }
+  std::size_t own_size() const { return own_.size(); }
+  const std::vector<Value>& temporaries() const { return temporaries_; }
+  ValueId add(Value temporary) {
+    temporaries_.push_back(std::move(temporary));
+    return static_cast<ValueId>(own_.size() + temporaries_.size()) - 1;
+  }
+
+ private:
+  std::span<const Value> own_;
+  std::vector<Value> temporaries_;
+};
+
 struct Sweeps {
-  std::vector<Sweep> sweeps;   // in the order in which they run
-  std::vector<Value> values;   // the program's, then temporaries; these have Value::offset set
-  std::size_t own_values = 0;  // how many are the program's
+  std::vector<Sweep> sweeps;  // in the order in which they run
+  ValueTable values;
   std::int64_t temporary_bytes = 0;
 };
 

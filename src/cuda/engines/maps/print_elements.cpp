@@ -13,7 +13,7 @@ constexpr std::int64_t kMostBlocks = 4096;
 
 class ElementsPrinter {
  public:
-  ElementsPrinter(const Sweep& sweep, std::span<const Value> values, const PartOptions& options)
+  ElementsPrinter(const Sweep& sweep, const ValueTable& values, const PartOptions& options)
       : map_(sweep.map),
         options_(options),
         index_(fits_int(map_) ? "int" : "long long"),

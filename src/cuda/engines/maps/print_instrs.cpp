@@ -10,9 +10,8 @@
 
 namespace tenon::cuda {
 
-InstrPrinter::InstrPrinter(const MapProgram& map, std::span<const Value> values,
-                           Coordinates coordinates, Arguments& arguments, std::string prefix,
-                           std::string index)
+InstrPrinter::InstrPrinter(const MapProgram& map, const ValueTable& values, Coordinates coordinates,
+                           Arguments& arguments, std::string prefix, std::string index)
     : map_(map),
       values_(values),
       coordinates_(std::move(coordinates)),

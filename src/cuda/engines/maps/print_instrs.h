@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/engines/maps/map_sweeps.h"
 #include "cuda/engines/maps/print_code.h"
 
 namespace tenon::cuda {
@@ -29,7 +30,7 @@ enum class InnerStep : std::uint8_t { None, One, Other };
 class InstrPrinter {
  public:
   /// `prefix` stands before members of the argument struct ("a."); `index` is the type of offsets.
-  InstrPrinter(const MapProgram& map, std::span<const Value> values, Coordinates coordinates,
+  InstrPrinter(const MapProgram& map, const ValueTable& values, Coordinates coordinates,
                Arguments& arguments, std::string prefix, std::string index);
 
   /// The member that points to a value.
@@ -97,7 +98,7 @@ class InstrPrinter {
   std::string sum(const View& view, int axes, const std::string& type, const std::string& step);
 
   const MapProgram& map_;
-  std::span<const Value> values_;
+  ValueTable values_;
   Coordinates coordinates_;
   Arguments& arguments_;
   std::string prefix_, index_;

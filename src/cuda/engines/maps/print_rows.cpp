@@ -27,7 +27,7 @@ constexpr std::int64_t most_kept(std::int64_t lanes) {
 
 class RowsPrinter {
  public:
-  RowsPrinter(const Sweep& sweep, std::span<const Value> values, const PartOptions& options)
+  RowsPrinter(const Sweep& sweep, const ValueTable& values, const PartOptions& options)
       : map_(sweep.map),
         values_(values),
         options_(options),
@@ -403,7 +403,7 @@ class RowsPrinter {
   }
 
   const MapProgram& map_;
-  std::span<const Value> values_;
+  const ValueTable& values_;
   const PartOptions options_;
   const std::string index_;
   const std::int64_t length_;

@@ -22,7 +22,7 @@ Part print_part(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options) 
   return print_columns(sweep, sweeps, options);
 }
 
-int vector_width(const MapProgram& map, std::span<const Value> values, bool divides) {
+int vector_width(const MapProgram& map, const ValueTable& values, bool divides) {
   const int last = map.space.rank() - 1;
   std::int64_t width = 8;
   std::int64_t smallest = 8, largest = 1, stored = 1;

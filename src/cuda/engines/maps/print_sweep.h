@@ -51,7 +51,7 @@ Part print_columns(const Sweep& sweep, Sweeps& sweeps, const PartOptions& option
 
 /// Neighbours along the last axis that one thread handles with wide accesses: 1, 2, 4 or 8.
 /// `divides`: their number must divide the last axis.
-int vector_width(const MapProgram& map, std::span<const Value> values, bool divides);
+int vector_width(const MapProgram& map, const ValueTable& values, bool divides);
 
 /// Names c0, c1, … for the coordinates.
 Coordinates coordinates_of(const MapProgram& map);

@@ -1,0 +1,237 @@
+// The order is a list whose members carry numbers with room between them; who moves takes a number
+// between its new neighbours, and all are numbered anew when there is none.
+#include "plan/plan_graph.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <tenon/error.h>
+
+namespace tenon {
+namespace {
+
+// Edges that a search may cross: as many as small networks have in all, and little in large ones.
+constexpr int kMostEdges = 2048;
+
+}  // namespace
+
+void sort_out(std::vector<int>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+PlanGraph::PlanGraph(int nodes)
+    : merged_into_(at(nodes)),
+      after_(at(nodes)),
+      needs_(at(nodes)),
+      place_(at(nodes) + 1, 0),
+      next_(at(nodes) + 1),
+      previous_(at(nodes) + 1),
+      mark_(at(nodes), 0) {
+  for (int n = 0; n < nodes; ++n) merged_into_[at(n)] = n;
+}
+
+PlanGraph::PlanGraph(const Lists& before) : PlanGraph(static_cast<int>(before.size())) {
+  for (int n = 0; n < size(); ++n)
+    for (int b : before[at(n)]) add_edge(b, n);
+  sort();
+}
+
+void PlanGraph::add_edge(int from, int to) {
+  from = node(from);
+  to = node(to);
+  if (from == to) return;
+  if (sorted_ && place(from) > place(to)) {
+    // What waits for `to` and stands before `from` moves behind that.
+    if (search(to, from, true) == Path::Some)
+      throw InternalError("a step would wait for one that waits for it");
+    std::vector<int> stack{to}, moved;
+    ++epoch_;
+    mark_[at(to)] = 2 * epoch_;
+    while (!stack.empty()) {
+      const int n = stack.back();
+      stack.pop_back();
+      moved.push_back(n);
+      if (n == from) throw InternalError("a step would wait for one that waits for it");
+      for (int next : clean(after_, n))
+        if (place(next) <= place(from) && std::exchange(mark_[at(next)], 2 * epoch_) != 2 * epoch_)
+          stack.push_back(next);
+    }
+    put_behind(from, moved);
+  }
+  after_[at(from)].push_back(to);
+  needs_[at(to)].push_back(from);
+}
+
+void PlanGraph::sort() {
+  // Depth first over what each waits for, by number: what belongs together stays together.
+  std::vector<int> order;
+  order.reserve(at(size()));
+  std::vector<std::size_t> seen(at(size()), 0);  // of its needs, plus 1
+  std::vector<int> stack;
+  for (int first = 0; first < size(); ++first) {
+    if (seen[at(first)] == 0) stack.push_back(first);
+    while (!stack.empty()) {
+      const int n = stack.back();
+      std::size_t& next = seen[at(n)];
+      if (next == 0) next = 1;
+      if (next > needs_[at(n)].size()) {
+        if (next == needs_[at(n)].size() + 1) order.push_back(n);
+        next = needs_[at(n)].size() + 2;
+        stack.pop_back();
+        continue;
+      }
+      const int need = needs_[at(n)][next++ - 1];
+      if (seen[at(need)] == 0) {
+        stack.push_back(need);
+      } else if (seen[at(need)] < needs_[at(need)].size() + 2) {
+        throw InternalError("the steps of a program depend on each other in a circle");
+      }
+    }
+  }
+  const int ends = size();
+  int last = ends;
+  for (int n : order) {
+    next_[at(last)] = n;
+    previous_[at(n)] = last;
+    last = n;
+  }
+  next_[at(last)] = ends;
+  previous_[at(ends)] = last;
+  sorted_ = true;
+  renumber();
+}
+
+void PlanGraph::renumber() {
+  const int ends = size();
+  const std::int64_t room = (std::int64_t{1} << 62) / (ends + 1);
+  std::int64_t number = 0;
+  for (int n = next_[at(ends)]; n != ends; n = next_[at(n)]) place_[at(n)] = number += room;
+}
+
+std::vector<int>& PlanGraph::clean(Lists& lists, int node_number) {
+  std::vector<int>& list = lists[at(node_number)];
+  bool stale = false;
+  for (int& n : list)
+    if (const int now = node(n); now != n) {
+      n = now;
+      stale = true;
+    }
+  // Lists that have not been touched by a merge hold each node once but for what was added twice.
+  if (!stale && (list.size() < 2 || std::is_sorted(list.begin(), list.end(), std::less_equal<>())))
+    return list;
+  sort_out(list);
+  std::erase(list, node_number);
+  return list;
+}
+
+// Marks the neighbours of a node that lie between the two; whether one of them closes a path.
+bool PlanGraph::visit(int n, bool forward, int from, int to, bool direct_too) {
+  const std::uint32_t own = 2 * epoch_ + (forward ? 0 : 1), other = 2 * epoch_ + (forward ? 1 : 0);
+  const int start = forward ? from : to, goal = forward ? to : from;
+  for (int x : clean(forward ? after_ : needs_, n)) {
+    if (x == goal) {
+      if (n == start && !direct_too) continue;
+      return true;
+    }
+    if (forward ? place(x) > place(to) : place(x) < place(from)) continue;
+    if (mark_[at(x)] == other) return true;
+    if (std::exchange(mark_[at(x)], own) != own) (forward ? forward_ : backward_).push_back(x);
+  }
+  return false;
+}
+
+PlanGraph::Path PlanGraph::search(int from, int to, bool direct_too) {
+  forward_.assign(1, from);
+  backward_.assign(1, to);
+  if (place(from) > place(to)) return Path::None;
+  ++epoch_;
+  std::size_t next[2] = {0, 0};
+  std::size_t work[2] = {0, 0};
+  while (true) {
+    if (next[0] == forward_.size() || next[1] == backward_.size()) {
+      forward_done_ = next[0] == forward_.size();
+      return Path::None;
+    }
+    const std::size_t ahead = work[0] + after_[at(forward_[next[0]])].size();
+    const std::size_t back = work[1] + needs_[at(backward_[next[1]])].size();
+    const bool forward = ahead <= back;
+    work[forward ? 0 : 1] = (forward ? ahead : back) + 1;
+    if (work[0] + work[1] > kMostEdges) return Path::Unknown;
+    const int n = forward ? forward_[next[0]++] : backward_[next[1]++];
+    if (visit(n, forward, from, to, direct_too)) return Path::Some;
+  }
+}
+
+bool PlanGraph::reaches(int from, int to, bool unknown) {
+  if (from == to) return true;
+  const Path path = search(from, to, true);
+  return path == Path::Some || (path == Path::Unknown && unknown);
+}
+
+bool PlanGraph::is_between(int a, int b) {
+  return (place(a) < place(b) ? search(a, b, false) : search(b, a, false)) != Path::None;
+}
+
+void PlanGraph::unlink(int n) {
+  next_[at(previous_[at(n)])] = next_[at(n)];
+  previous_[at(next_[at(n)])] = previous_[at(n)];
+}
+
+void PlanGraph::link_behind(int n, int before) {
+  const int next = next_[at(before)];
+  next_[at(before)] = previous_[at(next)] = n;
+  previous_[at(n)] = before;
+  next_[at(n)] = next;
+}
+
+void PlanGraph::replace(int old_node, int by) {
+  place_[at(by)] = place_[at(old_node)];
+  link_behind(by, old_node);
+  unlink(old_node);
+}
+
+// Moves nodes behind another, or behind the ends to the front, in the order they have.
+void PlanGraph::put_behind(int n, std::vector<int>& moved) {
+  std::sort(moved.begin(), moved.end(), [this](int a, int b) { return place(a) < place(b); });
+  for (int m : moved) unlink(m);
+  const int next = next_[at(n)];
+  const std::int64_t low = n == size() ? 0 : place(n);
+  const std::int64_t high = next == size() ? low + (std::int64_t{1} << 40) : place(next);
+  const auto count = static_cast<std::int64_t>(moved.size());
+  const std::int64_t room = (high - low) / (count + 1);
+  int last = n;
+  std::int64_t number = low;
+  for (int m : moved) {
+    link_behind(m, last);
+    place_[at(m)] = number += room;
+    last = m;
+  }
+  if (room == 0 || number > (std::int64_t{1} << 62) + (std::int64_t{1} << 61)) renumber();
+}
+
+bool PlanGraph::merge(int a, int b) {
+  const bool in_order = place(a) < place(b);
+  const int first = in_order ? a : b, second = in_order ? b : a;
+  if (search(first, second, false) != Path::None) return false;
+  // The one takes the place of the second, with what waits for the first behind it; or that of the
+  // first, with what the second waits for before it.
+  std::vector<int>& moved = forward_done_ ? forward_ : backward_;
+  moved.erase(moved.begin());
+  const int stays = forward_done_ ? second : first;
+  unlink(forward_done_ ? first : second);
+  if (stays != a) replace(stays, a);
+  if (!moved.empty()) put_behind(forward_done_ ? a : previous_[at(a)], moved);
+  merged_into_[at(b)] = a;
+  for (Lists* lists : {&after_, &needs_}) {
+    std::vector<int>&to = (*lists)[at(a)], &from = (*lists)[at(b)];
+    if (to.size() < from.size()) to.swap(from);
+    to.insert(to.end(), from.begin(), from.end());
+    from = {};
+    std::erase(to, a);
+  }
+  return true;
+}
+
+}  // namespace tenon

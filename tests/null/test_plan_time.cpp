@@ -1,0 +1,53 @@
+// Planning takes a time in proportion to the graph, on either device: deep networks, long unrolled
+// ones, and twice as much of each. Processor time, with room for slow machines and loud neighbours,
+// but not for a pass that asks all pairs: those took 20 to 500 times as long.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "big_graphs.h"
+#include "planning.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+/// Seconds of the processor for a plan, the least of some.
+double seconds_to_plan(const std::vector<Tensor>& roots, Device::Kind kind, int times = 2) {
+  double least = 1e9;
+  for (int k = 0; k < times; ++k) {
+    const std::clock_t start = std::clock();
+    const auto p = planned(roots, {.kind = kind});
+    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
+
+void check_linear(const std::string& name, const std::vector<Tensor>& one,
+                  const std::vector<Tensor>& two, double most_seconds) {
+  for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
+    CAPTURE(name);
+    CAPTURE((kind == Device::Kind::Cuda));
+    const double half = seconds_to_plan(one, kind), whole = seconds_to_plan(two, kind);
+    CHECK(whole < most_seconds);
+    CHECK(whole < 3.5 * half);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("plan time: the step of a deep network of products, 10,000 nodes") {
+  check_linear("mlp", deep_mlp(230), deep_mlp(460), 1.0);
+}
+
+TEST_CASE("plan time: the step of 152 convolutions with batch norm written by hand") {
+  check_linear("resnet", deep_resnet(25), deep_resnet(51), 1.5);
+}
+
+TEST_CASE("plan time: an unrolled LSTM") {
+  check_linear("lstm", unrolled_lstm(100), unrolled_lstm(200), 1.5);
+}
