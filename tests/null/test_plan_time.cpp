@@ -2,6 +2,7 @@
 // ones, and twice as much of each. Processor time, with room for slow machines and loud neighbours,
 // but not for a pass that asks all pairs: those took 20 to 500 times as long.
 #include <doctest/doctest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <ctime>
@@ -38,6 +39,13 @@ void check_linear(const std::string& name, const std::vector<Tensor>& one,
   }
 }
 
+/// Bytes that a plan holds, kernels included, for each node of its graph.
+double bytes_a_node(const std::vector<Tensor>& roots) {
+  const std::size_t before = mallinfo2().uordblks;
+  const auto p = planned(roots, {.kind = Device::Kind::Cpu});
+  return static_cast<double>(mallinfo2().uordblks - before) / p->node_count;
+}
+
 }  // namespace
 
 TEST_CASE("plan time: the step of a deep network of products, 10,000 nodes") {
@@ -50,4 +58,11 @@ TEST_CASE("plan time: the step of 152 convolutions with batch norm written by ha
 
 TEST_CASE("plan time: an unrolled LSTM") {
   check_linear("lstm", unrolled_lstm(100), unrolled_lstm(200), 1.5);
+}
+
+TEST_CASE("plan memory: in proportion to the graph") {
+  const double one = bytes_a_node(deep_mlp(100)), two = bytes_a_node(deep_mlp(200));
+  CAPTURE(one);
+  CHECK(two < 1.1 * one);
+  CHECK(two < 4096);
 }
