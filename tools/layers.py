@@ -19,7 +19,7 @@ MATRIX = {
     "scalar": [],
     "base": [],
     "device": ["base"],
-    "graph": ["device:device/buffer.h", "device:tenon/device.h", "base"],
+    "graph": ["device:device/buffer.h", "device:device/versions.h", "device:tenon/device.h", "base"],
     "ops": ["graph", "base"],
     "grad": ["ops", "graph", "base"],
     "plan": ["ops", "graph", "device", "base"],

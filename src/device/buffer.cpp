@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #if defined(__linux__)
@@ -126,6 +127,23 @@ std::shared_ptr<Buffer> Buffer::window(std::shared_ptr<Buffer> parent, std::size
   buffer->device_ = parent->device_;
   buffer->parent_ = std::move(parent);
   return buffer;
+}
+
+std::shared_ptr<Buffer> Buffer::share() {
+  if (parent_ == nullptr) {
+    std::shared_ptr<Buffer> own(new Buffer);
+    own->data_ = data_;
+    own->bytes_ = bytes_;
+    own->reserved_ = std::exchange(reserved_, 0);
+    own->device_ = device_;
+    parent_ = std::move(own);
+  }
+  return parent_;
+}
+
+std::shared_ptr<Buffer> Buffer::adopt(std::shared_ptr<Buffer> memory) noexcept {
+  data_ = memory->data_;
+  return std::exchange(parent_, std::move(memory));
 }
 
 Buffer::~Buffer() {

@@ -5,6 +5,7 @@
 // (flat parameter arenas) or borrow foreign memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,10 +35,24 @@ class Buffer {
   /// Copies to host memory; returns when it is there.
   void read(void* host, std::size_t bytes) const;
 
+  /// What keeps its memory alive, for who reads it while it may be exchanged (versions.h).
+  std::shared_ptr<Buffer> share();
+  /// Takes the memory of another buffer of its size, after share(); returns what held its own.
+  std::shared_ptr<Buffer> adopt(std::shared_ptr<Buffer> memory) noexcept;
+
   void* data() noexcept { return data_; }
   const void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
   Device device() const noexcept { return device_; }
+
+  /// Who uses it now; under the lock of versions.h, but for the last.
+  struct Access {
+    std::uint32_t readers = 0;  // runs
+    std::uint32_t served = 0;   // steps to come that leave the old value to readers
+    bool assigning = false, in_place = false;
+    std::atomic<std::uint32_t> assigner{0};  // the thread that assigned it last; 0: none
+  };
+  Access access;
 
  private:
   Buffer() = default;

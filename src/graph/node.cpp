@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "device/versions.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
 
@@ -139,6 +140,18 @@ Device default_device() noexcept { return this_context().device; }
 std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }
 std::uint64_t advance_assignment_clock() noexcept {
   return g_assignments.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void mark_assigned(Node& variable) noexcept {
+  note_assigned(*variable.value);
+  variable.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+}
+
+void refuse_two_assigners(const Node& variable) {
+  const std::string& label = label_text(variable.label);
+  throw ValueError(cat("two threads assign ", label.empty() ? "a variable" : "the variable ", label,
+                       " ", variable.dtype, variable.shape,
+                       " at once: step an optimizer from one thread, or in turns"));
 }
 
 const std::string& label_text(std::uint32_t label) {

@@ -100,6 +100,12 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
 void retain(Node* node) noexcept;
 void release(Node* node) noexcept;
 
+/// Marks a variable as assigned now, by this thread: pending tensors that it built from the old
+/// value are refused afterwards.
+void mark_assigned(Node& variable) noexcept;
+/// Throws the ValueError for a variable that two threads assign at once.
+[[noreturn]] void refuse_two_assigners(const Node& variable);
+
 /// Count of assignments so far (see Node::built_at).
 std::uint64_t assignment_clock() noexcept;
 std::uint64_t advance_assignment_clock() noexcept;

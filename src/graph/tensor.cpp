@@ -4,6 +4,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "device/versions.h"
 #include "graph/node.h"
 #include "graph/shapes_only.h"
 
@@ -78,6 +79,27 @@ bool is_variable(const Tensor& tensor) {
   return tensor.defined() && tensor.node()->op == Op::Variable;
 }
 
+namespace {
+
+// Writes all of a variable's value, beside the old one where others read that.
+template <class Write>
+void assign_whole(Node& variable, Write&& write) {
+  Buffer& value = *variable.value;
+  if (value.bytes() != 0) {
+    if (value.device().kind == Device::Kind::Cpu) {
+      WholeWrite use;
+      if (!use.begin(value)) refuse_two_assigners(variable);
+      write(use.target());
+      use.end();
+    } else {
+      write(value);
+    }
+  }
+  mark_assigned(variable);
+}
+
+}  // namespace
+
 void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
   if (ShapesOnly::is_on()) return;
@@ -85,8 +107,7 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (bytes != node.value->bytes())
     throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
                          ", which holds ", node.value->bytes()));
-  if (bytes != 0) node.value->write(data, bytes);
-  node.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+  assign_whole(node, [&](Buffer& to) { to.write(data, bytes); });
 }
 
 void set_value(const Tensor& target, const Tensor& value) {
@@ -96,9 +117,8 @@ void set_value(const Tensor& target, const Tensor& value) {
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
   if (ShapesOnly::is_on()) return;
   const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());
-  Node& node = *target.node();
-  if (bytes != 0) node.value->copy_from(*value.eval().node()->value, bytes);
-  node.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+  const Buffer& from = *value.eval().node()->value;
+  assign_whole(*target.node(), [&](Buffer& to) { to.copy_from(from, bytes); });
 }
 
 }  // namespace tenon

@@ -76,6 +76,15 @@ void feed_random(const RandomTrace& random, Bound& b, ValueId value, Device devi
   b.strides[at(value)] = runs > 1 ? kRandomStride : 0;
 }
 
+// Inputs that are variables keep the value that they have now.
+void hold_given(const Trace& t, const std::vector<Tensor>& inputs, Bound& b) {
+  b.given.clear();
+  if (t.program->device.kind != Device::Kind::Cpu) return;
+  for (const Tensor& input : inputs)
+    if (may_change(*input.node())) b.given.push_back(input.node()->value.get());
+  if (!b.given.empty()) b.given_use.begin({}, b.given);
+}
+
 }  // namespace
 
 void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& b,
@@ -84,9 +93,10 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
   if (b.arena != arena) bind_arena(p, arena, b.values);
   b.arena = arena;
   refresh(t.kept);
+  hold_given(t, inputs, b);
   ValueId random = kNoValue;
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
-    if (p.slots[s] == kNoValue) continue;
+    if (p.slots[s] == kNoValue || b.variables.is_variable(s)) continue;
     const std::size_t value = at(p.slots[s]);
     const int input = t.input_of_slot[s];
     if (input < 0 && t.leaves[s].node() == t.random.leaf.node()) {
@@ -94,15 +104,20 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
       continue;
     }
     const Tensor& source = input >= 0 ? inputs[at(input)] : t.leaves[s];
-    b.values[value] = leaf_memory(*source.node());
+    const auto held = std::find(b.given.begin(), b.given.end(), source.node()->value.get());
+    b.values[value] = held == b.given.end() ? leaf_memory(*source.node())
+                                            : b.given_use.read(at(held - b.given.begin()));
     b.strides[value] =
         input >= 0 && b.runs > 1 && source.size(0) == b.runs ? p.values[value].bytes : 0;
   }
   if (t.random.draws > 0) feed_random(t.random, b, random, p.device);
   bind_outputs(t, b, outputs);
+  b.variables.begin(b.values);
 }
 
-void after_run(Trace& t) {
+void after_run(Trace& t, Bound& b) {
+  b.variables.end();
+  b.given_use.end();
   for (ValueId id : t.program->assigned)
     mark_assigned(*t.leaves[at(t.program->values[at(id)].slot)].node());
   mark_fresh(t.kept);

@@ -211,12 +211,13 @@ Outputs CompiledFunction::Impl::run(const std::vector<Tensor>& inputs, int runs)
   bind(*t, inputs, call.arena(), b, out.held().tensors);
   const int times = std::max(runs, 1);
   if (t->replay != nullptr) {
+    const std::unique_lock<std::mutex> queue = lock_queue(t->program->device);
     t->replay->run(b.values, b.strides, times, call.arena());
     for (int r = 0; r < times; ++r) count_run();
   } else {
     run_on_host(*t->program, b, times, call.arena());
   }
-  after_run(*t);
+  after_run(*t, b);
   return out;
 }
 
@@ -258,7 +259,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
     bind(*t, inputs, call.arena(), call.bound(), out.held().tensors);
     for (std::size_t s = 0; s < p.steps.size(); ++s)
       ms[s].push_back(time_step(p, s, call.bound().values.data(), call.arena()));
-    after_run(*t);
+    after_run(*t, call.bound());
   }
   std::vector<StepTime> times;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {

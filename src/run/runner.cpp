@@ -2,6 +2,7 @@
 #include "run/runner.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -12,9 +13,11 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cuda/cuda.h"
+#include "device/versions.h"
 #include "graph/effects.h"
 #include "graph/node_index.h"
 #include "run/caches.h"
+#include "run/leaf_use.h"
 #include "run/settings.h"
 
 namespace tenon {
@@ -96,10 +99,11 @@ void mix_node(Key& key, const Node& node) {
   for (std::int64_t s : node.shape) key.mix(static_cast<std::uint64_t>(s));
 }
 
-// A variable that the node reads and that was assigned after the node was built.
+// A variable that the node reads and that this thread assigned after the node was built.
 const Node* assigned_since(const Node& node) {
   for (const Node* in : node.in())
-    if (in->op == Op::Variable && node.built_at < in->assigned_at() && node.op != Op::Assign)
+    if (in->op == Op::Variable && node.built_at < in->assigned_at() && assigned_here(*in->value) &&
+        node.op != Op::Assign)
       return in;
   return nullptr;
 }
@@ -189,8 +193,9 @@ std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const 
 
 void run(const Program& program, const Traversal& t, std::span<const Tensor> roots) {
   std::vector<std::byte*> values(program.values.size(), nullptr);
+  LeafUse use(program, t.leaves);
   for (std::size_t s = 0; s < program.slots.size(); ++s)
-    if (program.slots[s] != kNoValue)
+    if (program.slots[s] != kNoValue && !use.is_variable(s))
       values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
   const std::shared_ptr<Buffer> arena = allocate_arena(program);
   auto* base = static_cast<std::byte*>(arena->data());
@@ -204,7 +209,9 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
     values[static_cast<std::size_t>(slot.value)] = static_cast<std::byte*>(buffer->data());
     outputs.emplace(slot.value, std::move(buffer));
   }
+  use.begin(values);
   run_steps(program, values.data(), base);
+  use.end();
   // Shares in the variables: a root that is realised lets go of its inputs, and may have been the
   // last to hold one.
   std::vector<Tensor> assigned(program.values.size());
@@ -226,7 +233,14 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
 
 }  // namespace
 
+std::unique_lock<std::mutex> lock_queue(Device device) {
+  static std::array<std::mutex, 64> queues;
+  if (device.kind == Device::Kind::Cpu) return {};
+  return std::unique_lock(queues[at(device.index) % queues.size()]);
+}
+
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena) {
+  const std::unique_lock<std::mutex> queue = lock_queue(program.device);
   if (program.device.kind == Device::Kind::Cuda) {
     cuda::run_once(program, values, arena);
   } else {
@@ -248,10 +262,6 @@ std::shared_ptr<Buffer> allocate_arena(const Program& program) {
 void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*>& values) {
   for (std::size_t k = 0; k < program.values.size(); ++k)
     if (program.values[k].kind == Value::Kind::Arena) values[k] = arena + program.values[k].offset;
-}
-
-void mark_assigned(Node& variable) {
-  variable.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
 }
 
 std::byte* leaf_memory(const Node& leaf) {

@@ -186,14 +186,15 @@ std::unique_ptr<Bound> Trace::take_bound(int runs) {
       return bound;
     }
   }
-  auto bound = std::make_unique<Bound>();
-  bound->runs = runs;
-  bound->values.assign(program->values.size(), nullptr);
-  bound->strides.assign(program->values.size(), 0);
-  return bound;
+  std::vector<Node*> nodes;
+  nodes.reserve(leaves.size());
+  for (const Tensor& leaf : leaves) nodes.push_back(leaf.node());
+  return std::make_unique<Bound>(*program, nodes, runs);
 }
 
 void Trace::give_back(std::unique_ptr<Bound> bound) {
+  bound->variables.abandon();  // of a call that failed
+  bound->given_use.abandon();
   const std::lock_guard lock(mutex_);
   bounds_.push_back(std::move(bound));
 }

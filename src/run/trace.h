@@ -18,6 +18,7 @@
 #include "graph/node.h"
 #include "graph/random_trace.h"
 #include "run/caches.h"
+#include "run/leaf_use.h"
 #include "run/rounded.h"
 
 namespace tenon {
@@ -53,12 +54,21 @@ class ArenaPool final : public CacheEntry {
 
 /// Addresses that one call of so many runs binds.
 struct Bound {
-  int runs = 0;
+  Bound(const Program& program, std::span<Node* const> leaves, int runs_of_it)
+      : runs(runs_of_it),
+        values(program.values.size(), nullptr),
+        strides(program.values.size(), 0),
+        variables(program, leaves) {}
+  const int runs;
   std::byte* arena = nullptr;
   std::vector<std::byte*> values;     // of the first run
   std::vector<std::int64_t> strides;  // bytes to the next run
   std::shared_ptr<Buffer> random;     // states of the generator, kRandomStride apart
   std::vector<std::int64_t> states;   // the same on the host
+  LeafUse variables;
+  std::vector<Buffer*>
+      given;  // variables among the inputs, which the caller may pass as any tensor
+  BufferUse given_use;
 };
 inline constexpr std::int64_t kRandomStride = 64;
 
@@ -117,7 +127,7 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
 /// Binds inputs and outputs, feeds the generator's state, and brings rounded copies up to date.
 void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& b,
           std::vector<Tensor>& outputs);
-/// After the runs: what was assigned is marked so.
-void after_run(Trace& t);
+/// After the runs: what was assigned is seen by others, and marked.
+void after_run(Trace& t, Bound& b);
 
 }  // namespace tenon

@@ -1,0 +1,65 @@
+// The variables of a program on the host, as one run uses them: a version of those that it reads,
+// memory for those that it assigns (device/versions.h).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/index.h"
+#include "device/versions.h"
+#include "graph/node.h"
+#include "plan/program.h"
+
+namespace tenon {
+
+/// Whether what a leaf holds is assigned: a variable, or the result of an assignment to one.
+inline bool may_change(const Node& leaf) {
+  return leaf.op == Op::Variable || leaf.op == Op::Assign;
+}
+
+class LeafUse {
+ public:
+  /// `leaves` by slot. On a card there is nothing to do: its work is done in the order of the
+  /// queue.
+  LeafUse(const Program& program, std::span<Node* const> leaves)
+      : variable_(program.slots.size(), 0) {
+    if (program.device.kind != Device::Kind::Cpu) return;
+    for (ValueId id : program.assigned) {
+      const std::size_t slot = at(program.values[at(id)].slot);
+      variable_[slot] = 1;
+      assigned_.push_back({leaves[slot], id});
+      assigned_buffers_.push_back(leaves[slot]->value.get());
+    }
+    for (std::size_t s = 0; s < program.slots.size(); ++s) {
+      if (program.slots[s] == kNoValue || variable_[s] != 0 || !may_change(*leaves[s])) continue;
+      variable_[s] = 1;
+      read_.push_back({leaves[s], program.slots[s]});
+      read_buffers_.push_back(leaves[s]->value.get());
+    }
+  }
+
+  /// Whether begin() finds the memory of the slot.
+  bool is_variable(std::size_t slot) const { return variable_[slot] != 0; }
+  /// Sets the addresses of variables. Throws ValueError where another thread assigns one of them.
+  void begin(std::vector<std::byte*>& values) {
+    if (const int taken = use_.begin(assigned_buffers_, read_buffers_); taken >= 0)
+      refuse_two_assigners(*assigned_[at(taken)].variable);
+    for (std::size_t k = 0; k < assigned_.size(); ++k)
+      values[at(assigned_[k].value)] = use_.assigned(k);
+    for (std::size_t k = 0; k < read_.size(); ++k) values[at(read_[k].value)] = use_.read(k);
+  }
+  void end() noexcept { use_.end(); }
+  void abandon() noexcept { use_.abandon(); }
+
+ private:
+  struct Place {
+    Node* variable;
+    ValueId value;
+  };
+  std::vector<char> variable_;  // by slot
+  std::vector<Place> assigned_, read_;
+  std::vector<Buffer*> assigned_buffers_, read_buffers_;
+  BufferUse use_;
+};
+
+}  // namespace tenon

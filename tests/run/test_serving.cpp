@@ -1,0 +1,127 @@
+// Readers beside a thread that trains: they see the weights of the last finished step, all of one
+// step, and are never refused. Run under ThreadSanitizer by ./dev tsan.
+#include <doctest/doctest.h>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/nn.h>
+#include <tenon/ops.h>
+#include <tenon/optim.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace tenon;
+using Floats = std::vector<float>;
+
+namespace {
+
+constexpr std::int64_t kWide = 20000;
+
+/// Two variables that hold the number of the step, everywhere.
+struct Counted {
+  Tensor a = variable(zeros({kWide}), "a"), b = variable(zeros({kWide}), "b");
+  std::vector<Tensor> step() const { return {assign(a, a + 1.0), assign(b, b + 1.0)}; }
+  Tensor both() const { return concat({a * 1.0, b * 1.0}, 0); }
+};
+
+/// How often what `read` gives is not of one step, or of an earlier one than before, while `step`
+/// runs `steps` times in another thread.
+int torn(int steps, const std::function<void()>& step, const std::function<Tensor()>& read) {
+  std::atomic<bool> done{false};
+  std::thread training([&] {
+    for (int k = 0; k < steps; ++k) step();
+    done = true;
+  });
+  int wrong = 0;
+  float last = 0;
+  while (!done) {
+    const Floats seen = read().to_vector<float>();
+    for (float v : seen) wrong += v != seen[0];
+    wrong += seen[0] < last;
+    last = seen[0];
+  }
+  training.join();
+  return wrong + (read().to_vector<float>()[0] != static_cast<float>(steps));
+}
+
+}  // namespace
+
+TEST_CASE("serving: what is evaluated beside a training thread is of one step that has ended") {
+  const Counted evaluated;
+  CHECK(torn(
+            300, [&] { eval(evaluated.step()); }, [&] { return evaluated.both(); }) == 0);
+  const Counted compiled;
+  const CompiledFunction step =
+      compile([&](const std::vector<Tensor>&) { return compiled.step(); });
+  const CompiledFunction read =
+      compile([&](const std::vector<Tensor>&) { return std::vector<Tensor>{compiled.both()}; });
+  CHECK(torn(
+            300, [&] { step({}); }, [&] { return read({})[0]; }) == 0);
+}
+
+TEST_CASE("serving: a variable that is given as an input is held like one that is captured") {
+  const Counted counted;
+  const CompiledFunction read = compile([](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{concat({in[0] * 1.0, in[0] + 0.0}, 0)};
+  });
+  CHECK(torn(
+            300, [&] { eval(counted.step()); }, [&] { return read({counted.a})[0]; }) == 0);
+}
+
+TEST_CASE("serving: a value set from another thread is seen whole") {
+  const Tensor w = variable(zeros({kWide}), "w");
+  int k = 0;
+  CHECK(torn(
+            300, [&] { set_value(w, full({kWide}, static_cast<float>(++k))); },
+            [&] { return w * 1.0; }) == 0);
+}
+
+TEST_CASE("serving: a graph built before another thread's step reads the step's weights") {
+  const Tensor w = variable(full({3}, 1), "w");
+  const Tensor pending = w * 2.0;
+  std::thread([&] { eval({assign(w, w + 1.0)}); }).join();
+  CHECK(pending.to_vector<float>() == Floats(3, 4));
+  const Tensor own = w * 2.0;
+  eval({assign(w, w + 1.0)});
+  CHECK_THROWS_WITH_AS(own.eval(), doctest::Contains("w was assigned after"), ValueError);
+}
+
+TEST_CASE("serving: a thread that nobody reads from assigns in place") {
+  const Tensor w = variable(full({1000}, 1), "w");
+  const Tensor kept = w;
+  const void* before = w.data();
+  for (int k = 0; k < 5; ++k) eval({assign(w, w * 2.0)}), (w + 1.0).eval();
+  CHECK(w.data() == before);
+  CHECK(w.to_vector<float>()[7] == 32);
+}
+
+TEST_CASE("serving: two threads that step one optimizer at once are told so") {
+  const nn::AnyModule net = nn::Sequential(nn::Linear(256, 256), nn::Tanh(), nn::Linear(256, 256));
+  optim::Sgd sgd(net, {.lr = 1e-3});
+  const Tensor x = ones({256, 256}).eval();
+  std::atomic<bool> told{false};
+  std::atomic<int> other{0};
+  const auto work = [&] {
+    for (int k = 0; k < 500 && !told; ++k) try {
+        sgd.step(mean(square(net(x))));
+      } catch (const ValueError& error) {
+        const std::string text = error.what();
+        if (text.find("two threads assign") != std::string::npos)
+          told = true;
+        else
+          ++other;
+      }
+  };
+  std::thread second(work);
+  work();
+  second.join();
+  CHECK(told);
+  CHECK(other == 0);
+  CHECK(std::isfinite(sgd.step(mean(square(net(x))))));  // fit for use afterwards
+}
