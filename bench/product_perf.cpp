@@ -1,6 +1,6 @@
 // Times the large products of fully connected networks on a card, with the epilogues that training
 // puts behind them: every engine that claims a shape, in each of its configurations. The figures of
-// docs/matmul.md come from its forerunner, which timed the same products.
+// docs/internals/matmul.md come from its forerunner, which timed the same products.
 //
 // Not part of the build. By hand, with the library in build/:
 //   g++ -std=c++20 -O1 -Isrc -Iinclude bench/product_perf.cpp build/lib/libtenon.a -ldl -lpthread

@@ -5,7 +5,7 @@
     tools/layers.py --print      check, and print who really includes whom
     tools/layers.py --self-test  check that planted violations are found
 
-The matrix below is the law (docs/architecture.md says why). A room may always include itself. To add an edge, argue for it
+The matrix below is the law (docs/internals/architecture.md says why). A room may always include itself. To add an edge, argue for it
 there first; most of the time the code belongs in another room.
 """
 import argparse
@@ -302,7 +302,7 @@ def main():
     for problem in problems:
         print(f"layers: {problem}", file=sys.stderr)
     if problems:
-        sys.exit(f"layers: {len(problems)} problem(s); the rules are in tools/layers.py and docs/architecture.md")
+        sys.exit(f"layers: {len(problems)} problem(s); the rules are in tools/layers.py and docs/internals/architecture.md")
     print(f"layers: {len(tree.edges)} files, {len(tree.room_edges)} edges between rooms, none forbidden, no cycle")
 
 

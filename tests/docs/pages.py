@@ -80,12 +80,31 @@ def try_page(path, options):
     return good
 
 
+def broken_links():
+    """Links between pages that lead nowhere: to a file that is not there, or to a heading that a page does not have."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("lab/**/*.md")]
+    headings = {page: {re.sub(r"[^\w\- ]", "", line.lstrip("# ").strip().lower()).replace(" ", "-")
+                       for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("#")} for page in map(pathlib.Path.resolve, pages)}
+    for page in headings:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if re.match(r"\w+:", link):
+                continue
+            path, _, heading = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (heading and heading not in headings.get(target, ())):
+                yield f"{page.relative_to(ROOT)}: the link {link} leads nowhere"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=str(ROOT / "build"))
     parser.add_argument("--compiler", default="c++")
     parser.add_argument("pages", nargs="*", help="default: all")
+    parser.add_argument("--links", action="store_true", help="only look at the links between pages")
     options = parser.parse_args()
+    broken = list(broken_links())
+    if broken or options.links:
+        sys.exit("\n".join(broken) or 0)
     pages = [pathlib.Path(page).resolve() for page in options.pages] or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     if not all([try_page(page, options) for page in pages if list(blocks(page))]):
         sys.exit(1)

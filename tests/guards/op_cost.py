@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adding an op costs the files that docs/architecture.md promises: three ops of each kind are looked for in the whole source,
+"""Adding an op costs the files that docs/internals/architecture.md promises: three ops of each kind are looked for in the whole source,
 and must be named in those files and nowhere else.
 
 An op that turns up in another file means that something above or beside it began to treat it specially. Move that knowledge into
@@ -74,14 +74,14 @@ def main():
             problems.append(f"{name} ({kind}) is named in {path}, which adding one must not touch")
         for path in sorted(set(promised) - found):
             problems.append(f"{name} ({kind}) is not named in {path} any more: correct the promise here and in"
-                            " docs/architecture.md")
+                            " docs/internals/architecture.md")
         if kind != "engine" and not re.search(rf"\b{re.sub('(?<!^)(?=[A-Z])', '_', name).lower()}\b", cases):
             problems.append(f"{name} ({kind}) has no case in tests/cases")
     for problem in problems:
         print(f"op_cost: {problem}", file=sys.stderr)
     if problems:
         sys.exit(f"op_cost: {len(problems)} problem(s)")
-    print(f"op_cost: {len(CLAIMS)} ops and engines cost what docs/architecture.md says")
+    print(f"op_cost: {len(CLAIMS)} ops and engines cost what docs/internals/architecture.md says")
 
 
 if __name__ == "__main__":
