@@ -21,9 +21,10 @@ class TENON_API Generator {
   void set_state(std::uint64_t seed, std::uint64_t counter) { seed_ = seed, counter_ = counter; }
   /// Takes `draws` counters; returns the first.
   std::uint64_t advance(std::uint64_t draws) noexcept;
-  /// int64[2] leaf (seed, counter) for one draw; advances. Inside a function being compiled: the
-  /// function's own leaf, fed at each call, and `offset` tells this draw from the others.
-  Tensor next(std::int64_t* offset);
+  /// int64[2] leaf (seed, counter) for so many draws; advances by them. Inside a function being
+  /// compiled: the function's own leaf, fed at each call, and `offset` tells these draws from
+  /// others.
+  Tensor next(std::int64_t* offset, std::int64_t draws = 1);
   /// That of the calling thread's context, used where none is given.
   static Generator& current();
 

@@ -8,6 +8,7 @@
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
+#include <tenon/loops.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>

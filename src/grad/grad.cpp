@@ -8,20 +8,32 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
 #include "base/str.h"
+#include "grad/scan.h"
 #include "graph/effects.h"
 #include "graph/node_index.h"
+#include "ops/infer.h"
 #include "ops/table.h"
 
 namespace tenon {
 namespace {
 
 bool passes_gradient(const Node& node) {
+  if (has_trait(node.op, kSeveralResults)) return op_info(node.op).no_grad_reason == nullptr;
+  if (node.op == Op::Result) return is_floating(node.dtype) && passes_gradient(*node.input(0));
   return node.input_count > 0 && is_floating(node.dtype) && op_info(node.op).vjp != nullptr;
+}
+
+// Gradients with regard to the inputs of an op with several results.
+std::vector<Tensor> through_results(const Tensor& out, std::span<const Tensor> cotangents) {
+  if (out.node()->op == Op::Scan) return vjp_scan(out, cotangents);
+  if (out.node()->op == Op::Cond) return vjp_cond(out, cotangents);
+  return op_info(out.node()->op).vjp_results(out, cotangents);
 }
 
 void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
@@ -59,11 +71,12 @@ NumberedOrder order_of(std::span<const Tensor> outputs) {
 
 class Walk {
  public:
-  Walk(const Tensor& output, std::span<const Tensor> inputs)
-      : order_(order_of({&output, 1})),
+  Walk(std::span<const Tensor> outputs, std::span<const Tensor> inputs)
+      : order_(order_of(outputs)),
         target_(order_.nodes.size(), 0),
         between_(order_.nodes.size(), 0),
-        gradients_(order_.nodes.size()) {
+        gradients_(order_.nodes.size()),
+        cotangents_(order_.nodes.size()) {
     for (const Tensor& input : inputs)
       if (const std::uint32_t n = order_.index[input.node()]; n != NodeIndex::kAbsent)
         target_[n] = 1;
@@ -72,54 +85,23 @@ class Walk {
           target_[n] != 0 || (passes_gradient(*order_.nodes[n]) && depends(*order_.nodes[n]));
   }
 
-  void run(const Tensor& seed) {
-    if (between_.empty() || between_.back() == 0) return;  // the output is the last
-    gradients_.back() = seed;
+  void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds) {
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      if (is_between(outputs[k].node())) add_to(outputs[k].node(), seeds[k]);
     for (std::size_t n = order_.nodes.size(); n-- > 0;) {
-      if (!gradients_[n].defined()) continue;
       Node& node = *order_.nodes[n];
+      if (!cotangents_[n].empty()) propagate_results(node, std::exchange(cotangents_[n], {}));
+      if (!gradients_[n].defined()) continue;
       const Tensor gradient = gradients_[n];
       if (target_[n] == 0) gradients_[n] = Tensor();
       if (passes_gradient(node) && depends(node)) propagate(node, gradient);
     }
   }
 
+  /// Undefined where none arrives.
   Tensor gradient(const Tensor& input) const {
     const std::uint32_t n = order_.index[input.node()];
-    if (n != NodeIndex::kAbsent && gradients_[n].defined()) return gradients_[n];
-    refuse_cut(input);
-    return zeros_like(input);
-  }
-
- private:
-  bool is_between(const Node* node) const {
-    const std::uint32_t n = order_.index[node];
-    return n != NodeIndex::kAbsent && between_[n] != 0;
-  }
-
-  bool depends(const Node& node) const {
-    for (const Node* in : node.in())
-      if (is_between(in)) return true;
-    return false;
-  }
-
-  void propagate(Node& node, const Tensor& gradient) {
-    const LabelGuard label(node.label);
-    const std::vector<Tensor> parts = op_info(node.op).vjp(Tensor(&node), gradient);
-    if (parts.size() != node.input_count)
-      throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ", parts.size(),
-                              " gradients for ", static_cast<int>(node.input_count), " inputs"));
-    for (int k = 0; k < node.input_count; ++k) {
-      const Tensor& part = parts[static_cast<std::size_t>(k)];
-      Node* in = node.input(k);
-      if (!part.defined() || !is_between(in)) continue;
-      if (part.shape() != in->shape || part.dtype() != in->dtype)
-        throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
-                                part.dtype(), part.shape(), " for input ", k, ", which is ",
-                                in->dtype, in->shape));
-      Tensor& sum_so_far = gradients_[order_.index[in]];
-      sum_so_far = sum_so_far.defined() ? add(sum_so_far, part) : part;
-    }
+    return n != NodeIndex::kAbsent ? gradients_[n] : Tensor();
   }
 
   // A computed value that depends on no variable no longer knows what it came from. Where that may
@@ -137,18 +119,82 @@ class Walk {
                 "the value if it is a constant"));
   }
 
+ private:
+  bool is_between(const Node* node) const {
+    const std::uint32_t n = order_.index[node];
+    return n != NodeIndex::kAbsent && between_[n] != 0;
+  }
+
+  bool depends(const Node& node) const {
+    for (const Node* in : node.in())
+      if (is_between(in)) return true;
+    return false;
+  }
+
+  void add_to(const Node* node, const Tensor& part) {
+    Tensor& sum_so_far = gradients_[order_.index[node]];
+    sum_so_far = sum_so_far.defined() ? add(sum_so_far, part) : part;
+  }
+
+  void propagate(Node& node, const Tensor& gradient) {
+    const LabelGuard label(node.label);
+    if (node.op != Op::Result) return hand_on(node, op_info(node.op).vjp(Tensor(&node), gradient));
+    const Node& source = *node.input(0);
+    std::vector<Tensor>& all = cotangents_[order_.index[&source]];
+    all.resize(static_cast<std::size_t>(op_info(source.op).result_count(source)));
+    Tensor& so_far = all[static_cast<std::size_t>(result_index(node))];
+    so_far = so_far.defined() ? add(so_far, gradient) : gradient;
+  }
+
+  void propagate_results(Node& node, const std::vector<Tensor>& cotangents) {
+    const LabelGuard label(node.label);
+    hand_on(node, through_results(Tensor(&node), cotangents));
+  }
+
+  void hand_on(Node& node, const std::vector<Tensor>& parts) {
+    if (parts.size() != node.input_count)
+      throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ", parts.size(),
+                              " gradients for ", static_cast<int>(node.input_count), " inputs"));
+    for (int k = 0; k < node.input_count; ++k) {
+      const Tensor& part = parts[static_cast<std::size_t>(k)];
+      const Node* in = node.input(k);
+      if (!part.defined() || !is_between(in)) continue;
+      if (part.shape() != in->shape || part.dtype() != in->dtype)
+        throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
+                                part.dtype(), part.shape(), " for input ", k, ", which is ",
+                                in->dtype, in->shape));
+      add_to(in, part);
+    }
+  }
+
   const NumberedOrder order_;
   // By number: asked for; on a way from one that is to the output; so far.
   std::vector<char> target_, between_;
   std::vector<Tensor> gradients_;
+  std::vector<std::vector<Tensor>> cotangents_;  // by number, of ops with several results
 };
 
 }  // namespace
 
 std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
   check(output, inputs, seed);
-  Walk walk(output, inputs);
-  walk.run(seed.defined() ? seed : ones_like(output));
+  const Tensor start = seed.defined() ? seed : ones_like(output);
+  Walk walk({&output, 1}, inputs);
+  walk.run({&output, 1}, {&start, 1});
+  std::vector<Tensor> gradients;
+  for (const Tensor& input : inputs) {
+    gradients.push_back(walk.gradient(input));
+    if (gradients.back().defined()) continue;
+    walk.refuse_cut(input);
+    gradients.back() = zeros_like(input);
+  }
+  return gradients;
+}
+
+std::vector<Tensor> grad_of_several(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                                    std::span<const Tensor> seeds) {
+  Walk walk(outputs, inputs);
+  walk.run(outputs, seeds);
   std::vector<Tensor> gradients;
   for (const Tensor& input : inputs) gradients.push_back(walk.gradient(input));
   return gradients;

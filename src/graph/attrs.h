@@ -38,6 +38,11 @@ struct RandomAttrs {
   std::int64_t offset = 0;  // added to the counter: which draw of a program this is
 };
 
+/// Result: which one.
+struct ResultAttrs {
+  std::int64_t index = 0;
+};
+
 struct ReduceAttrs {
   std::int64_t axes = 0;  // bit mask
 };
@@ -83,13 +88,42 @@ struct PoolAttrs {
   std::int64_t ceil_mode = 0, count_include_pad = 1;
 };
 
+struct Body;
+
+/// What stands for a body in a key.
+struct BodyKey {
+  std::uint64_t lo = 0, hi = 0;
+};
+
+/// Inputs: carries, rows [length, …], then what the body takes in beside them. Results: the last
+/// carries, then the body's other results, [length, …] each.
+struct ScanAttrs {
+  BodyKey key;
+  std::int64_t length = 0, reverse = 0, carries = 0, rows = 0;
+  std::shared_ptr<const Body> body;
+  static constexpr std::size_t kWordBytes = 6 * sizeof(std::uint64_t);  // what precedes the body
+};
+
+/// Inputs: the predicate, operands of both branches, then what the one and what the other takes in
+/// beside them.
+struct CondAttrs {
+  BodyKey key_true, key_false;
+  std::int64_t operands = 0, captured = 0;  // of on_true
+  std::shared_ptr<const Body> on_true, on_false;
+  static constexpr std::size_t kWordBytes = 6 * sizeof(std::uint64_t);
+  /// Which inputs behind the predicate a branch's parameters are.
+  std::int64_t input_of(bool branch, std::int64_t parameter) const {
+    return branch || parameter < operands ? parameter : parameter + captured;
+  }
+};
+
 class Attrs {
  public:
   Attrs() = default;
   template <class T>
   requires(!std::is_same_v<std::remove_cvref_t<T>, Attrs>) Attrs(const T& value)
       : value_(held(value)) {  // NOLINT: a struct is its attributes
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(std::uint64_t) == 0);
+    static_assert(word_bytes<T>() % sizeof(std::uint64_t) == 0);
   }
 
   /// The struct; an InternalError where the node holds another.
@@ -129,6 +163,16 @@ class Attrs {
 
  private:
   static constexpr std::size_t kInline = 16;
+  /// All of a struct, or what its other members follow from.
+  template <class T>
+  static constexpr std::size_t word_bytes() {
+    if constexpr (requires { T::kWordBytes; }) {
+      return T::kWordBytes;
+    } else {
+      static_assert(std::is_trivially_copyable_v<T>);
+      return sizeof(T);
+    }
+  }
   struct Bytes {
     const char* data = nullptr;
     std::size_t size = 0;
@@ -147,7 +191,7 @@ class Attrs {
   }
   template <class T>
   static Bytes bytes_of(const std::shared_ptr<const T>& value) noexcept {
-    return {reinterpret_cast<const char*>(value.get()), sizeof(T)};
+    return {reinterpret_cast<const char*>(value.get()), word_bytes<T>()};
   }
   static Bytes bytes_of(std::monostate) noexcept { return {}; }
   Bytes bytes() const noexcept {
@@ -158,8 +202,8 @@ class Attrs {
   template <class T>
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
-               DeviceAttrs, Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>,
-               Shared<PoolAttrs>>
+               DeviceAttrs, ResultAttrs, Shared<SliceAttrs>, Shared<PadAttrs>,
+               Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>, Shared<CondAttrs>>
       value_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <bit>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -17,18 +18,19 @@ std::uint64_t Generator::advance(std::uint64_t draws) noexcept {
   return std::atomic_ref(counter_).fetch_add(draws, std::memory_order_relaxed);
 }
 
-Tensor Generator::next(std::int64_t* offset) {
+Tensor Generator::next(std::int64_t* offset, std::int64_t draws) {
   if (RandomTrace* trace = active_random_trace()) {
     if (trace->generator != nullptr && trace->generator != this)
       throw NotSupported("a compiled function draws from two generators: use one in it");
     trace->generator = this;
-    *offset = trace->draws++;
+    *offset = std::exchange(trace->draws, trace->draws + draws);
     return trace->leaf;
   }
   *offset = 0;
   if (ShapesOnly::is_on()) return without_memory(Shape{2}, DType::Int64, default_device());
-  const std::int64_t state[2] = {std::bit_cast<std::int64_t>(seed_),
-                                 std::bit_cast<std::int64_t>(advance(1))};
+  const std::int64_t state[2] = {
+      std::bit_cast<std::int64_t>(seed_),
+      std::bit_cast<std::int64_t>(advance(static_cast<std::uint64_t>(draws)))};
   return Tensor::from_data(state, Shape{2}, DType::Int64);
 }
 

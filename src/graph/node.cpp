@@ -101,7 +101,8 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
     retain(slots[k]);
     node->tracked |= slots[k]->tracked || slots[k]->op == Op::Variable;
   }
-  node->tracked &= op != Op::Assign && op != Op::StopGradient && is_floating(dtype);
+  node->tracked &= op != Op::Assign && op != Op::StopGradient &&
+                   (is_floating(dtype) || has_trait(op, kSeveralResults));
   node->device = inputs.empty() ? default_device() : inputs[0].node()->device;
   for (const Tensor& input : inputs) {
     if (!input.node()->placed) continue;

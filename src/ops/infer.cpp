@@ -30,8 +30,8 @@ Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> 
   const Inferred inferred = op_info(op).infer(node);
   node.dtype = inferred.dtype;
   node.shape = inferred.shape;
-  node.tracked &=
-      is_floating(inferred.dtype);  // make_node had to decide before the dtype was known
+  // make_node had to decide before the dtype was known.
+  node.tracked &= is_floating(inferred.dtype) || has_trait(op, kSeveralResults);
   return out;
 }
 

@@ -24,6 +24,12 @@ Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> 
 Tensor build_as(Op op, DType dtype, const Shape& shape, std::initializer_list<Tensor> inputs,
                 const Attrs& attrs = {});
 
+/// Result k of a node that has several, and all of them.
+Tensor result_of(const Tensor& node, std::int64_t k);
+std::vector<Tensor> results_of(const Tensor& node);
+/// Which result of its input a Result node is.
+inline std::int64_t result_index(const Node& node) { return node.attrs.as<ResultAttrs>().index; }
+
 /// Input k of a tensor's node.
 inline Tensor input_of(const Tensor& out, int k) { return Tensor(out.node()->input(k)); }
 /// "conv2d (block.1)" for the op of a node: how its errors begin.

@@ -91,6 +91,17 @@ TENON_VJP(pad);
 TENON_VJP(gather);
 TENON_VJP(scatter_add);
 
+// results.cpp
+TENON_INFER(result);
+
+// loops.cpp
+TENON_INFER(scan);
+TENON_INFER(cond);
+Inferred infer_scan_result(const Node& node, std::int64_t k);
+Inferred infer_cond_result(const Node& node, std::int64_t k);
+std::int64_t count_scan_results(const Node& node);
+std::int64_t count_cond_results(const Node& node);
+
 // device.cpp
 TENON_VJP(to);
 

@@ -20,16 +20,24 @@ using Infer = Inferred(const Node&);
 using Vjp = Gradients(const Tensor&, const Tensor&);
 using Decompose = Tensor(const Tensor&);
 
+using InferResult = Inferred(const Node&, std::int64_t);
+using VjpResults = Gradients(const Tensor&, std::span<const Tensor>);
+using ResultCount = std::int64_t(const Node&);
+
 constexpr OpInfo row(Op op, Infer& infer, Vjp& vjp) {
-  return {op_row(op), infer, vjp, nullptr, nullptr};
+  return {op_row(op), infer, vjp, nullptr, nullptr, nullptr, nullptr, nullptr};
 }
 
 constexpr OpInfo row(Op op, Infer& infer, const char* reason) {
-  return {op_row(op), infer, nullptr, nullptr, reason};
+  return {op_row(op), infer, nullptr, nullptr, reason, nullptr, nullptr, nullptr};
 }
 
 constexpr OpInfo composite(Op op, Infer& infer, Vjp& vjp, Decompose& decompose) {
-  return {op_row(op), infer, vjp, decompose, nullptr};
+  return {op_row(op), infer, vjp, decompose, nullptr, nullptr, nullptr, nullptr};
+}
+
+constexpr OpInfo loop(Op op, Infer& infer, InferResult& infer_result, ResultCount& count) {
+  return {op_row(op), infer, nullptr, nullptr, nullptr, infer_result, nullptr, count};
 }
 
 constexpr std::array kRows = {
@@ -102,6 +110,10 @@ constexpr std::array kRows = {
     row(Op::Gather, infer_gather, vjp_gather),
     row(Op::ScatterAdd, infer_scatter_add, vjp_scatter_add),
     row(Op::ToDevice, infer_same, vjp_to),
+
+    loop(Op::Scan, infer_scan, infer_scan_result, count_scan_results),
+    loop(Op::Cond, infer_cond, infer_cond_result, count_cond_results),
+    row(Op::Result, infer_result, "its gradient is part of what the op of the results is given"),
 
     row(Op::Matmul, infer_matmul, vjp_matmul),
     row(Op::Conv2d, infer_conv2d, vjp_conv2d),

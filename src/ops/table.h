@@ -26,7 +26,13 @@ struct OpInfo : OpRow {
   std::vector<Tensor> (*vjp)(const Tensor& out, const Tensor& g);
   // The same value in other ops, for composites; else null.
   Tensor (*decompose)(const Tensor& out);
-  const char* no_grad_reason;  // non-null exactly when vjp is null
+  const char* no_grad_reason;  // non-null exactly when there is no rule
+  // Of an op with several results: type of result k, and gradients given those of the results,
+  // undefined where there is none. Those of loops need grad() themselves: they stand in
+  // grad/scan.h.
+  Inferred (*infer_result)(const Node& node, std::int64_t k);
+  std::vector<Tensor> (*vjp_results)(const Tensor& out, std::span<const Tensor> cotangents);
+  std::int64_t (*result_count)(const Node& node);
 };
 
 const OpInfo& op_info(Op op);

@@ -117,7 +117,7 @@ const char* list_pool(const Opaque& o, std::span<const Value> values, Accesses& 
   if (op_info(o.op).kind != OpKind::Pooling) return "is no pooling";
   for (std::size_t k = 0; k < o.inputs.size(); ++k)
     if (const char* why = accesses.by_sample(o.inputs[k], o.shapes[k])) return why;
-  return accesses.by_sample(o.out, values[at(o.out)].shape);
+  return accesses.by_sample(o.out(), values[at(o.out())].shape);
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ Region narrowed(const Region& part, std::int64_t samples, std::span<Value> value
   Region narrow = part;
   if (part.kind == RegionKind::Opaque) {
     for (Shape& shape : narrow.opaque.shapes) shape[0] = samples;
-    values[at(narrow.opaque.out)].shape[0] = samples;
+    values[at(narrow.opaque.out())].shape[0] = samples;
     return narrow;
   }
   Contraction& c = narrow.contraction;
@@ -191,7 +191,7 @@ class Chainer {
 
   void behind_convolution(int pool) {
     const Opaque& o = region(pool).opaque;
-    if (p_.values[at(o.out)].shape.numel() >= o.shapes[0].numel()) return;  // a gradient
+    if (p_.values[at(o.out())].shape.numel() >= o.shapes[0].numel()) return;  // a gradient
     const int conv = writer(o.inputs[0]);
     if (conv >= 0 && is_conv(region(conv), Op::Conv2d))
       consider({{conv, pool}, {region(conv), region(pool)}, -1, o.shapes[0][0], {}});
@@ -199,8 +199,8 @@ class Chainer {
 
   void before_weights(int pool) {
     const Opaque& o = region(pool).opaque;
-    const std::vector<int> users = readers(o.out);
-    if (users.size() != 1 || p_.values[at(o.out)].kind != Value::Kind::Arena) return;
+    const std::vector<int> users = readers(o.out());
+    if (users.size() != 1 || p_.values[at(o.out())].kind != Value::Kind::Arena) return;
     if (!is_conv(region(users[0]), Op::Conv2dWeightGrad)) return;
     const Chain chain{{pool, users[0]}, {region(pool), region(users[0])}, -1, o.shapes[0][0], {}};
     for (ValueId input : o.inputs) {

@@ -230,7 +230,7 @@ class Emitter {
       return;
     }
     const int own = f_.group_of[k];
-    if (own < 0 || item.op == Op::Assign) return;
+    if (own < 0 || item.op == Op::Assign || has_trait(item.op, kSeveralResults)) return;
     bool outside =
         item.wanted || f_.role[k] == Role::Column || f_.groups[own].kind == RegionKind::Opaque;
     for (int user : item.users)
@@ -282,16 +282,19 @@ class Emitter {
     Step s;
     Region& r = s.region;
     r.kind = group.kind;
-    const Item& lead = g_.items[group.contraction >= 0 ? group.contraction : group.items.back()];
+    const bool opaque = group.kind == RegionKind::Opaque;
+    const Item& lead = g_.items[group.contraction >= 0 ? group.contraction
+                                : opaque               ? group.items.front()
+                                                       : group.items.back()];
     r.label = lead.label;
-    if (group.kind == RegionKind::Opaque) {
+    if (opaque) {
       r.opaque.op = lead.op;
       r.opaque.attrs = lead.attrs;
       for (const Ref& arg : lead.args) {
         r.opaque.inputs.push_back(value_of_[arg.item]);
         r.opaque.shapes.push_back(arg.shape);
       }
-      r.opaque.out = value_of_[group.items[0]];
+      list_results(group, r.opaque);
     } else {
       if (group.kind == RegionKind::Contraction) contraction(group, lead, r);
       if (group.kind == RegionKind::Map || r.contraction.has_epilogue)
@@ -306,6 +309,18 @@ class Emitter {
       separator = "; ";
     }
     return s;
+  }
+
+  void list_results(const Group& group, Opaque& opaque) const {
+    if (!has_trait(opaque.op, kSeveralResults)) {
+      opaque.outs = {value_of_[group.items[0]]};
+      return;
+    }
+    opaque.outs.assign(static_cast<std::size_t>(g_.items[group.items[0]].results), kNoValue);
+    for (int item : group.items)
+      if (g_.items[item].op == Op::Result)
+        opaque.outs[static_cast<std::size_t>(g_.items[item].attrs.as<ResultAttrs>().index)] =
+            value_of_[item];
   }
 
   void contraction(const Group& group, const Item& lead, Region& r) {
@@ -336,6 +351,7 @@ class Emitter {
         break;
       }
       text += op_info(g_.items[item].op).name;
+      if (has_trait(g_.items[item].op, kSeveralResults)) break;
     }
     return text;
   }

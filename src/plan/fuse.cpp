@@ -141,6 +141,11 @@ class Fuser {
       group(k).contraction = k;
       return;
     }
+    if (item.kind == OpKind::Result) {
+      const int owner = out_.group_of[k] = out_.group_of[item.args[0].item];
+      out_.groups[owner].items.push_back(k);
+      return;
+    }
     if (!is_map(item)) {
       open(k, RegionKind::Opaque);
       return;

@@ -94,7 +94,7 @@ namespace {
 class Lowering {
  public:
   Lowering(std::span<Node* const> leaves, const PlanOptions& options)
-      : fold_views_(options.enabled(kLayout)) {
+      : fold_views_(options.enabled(kLayout)), results_apart_(options.results_apart) {
     for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
   }
 
@@ -250,6 +250,8 @@ class Lowering {
     }
     const int item = push(node.op, node);
     out_.items[item].args = std::move(args);
+    if (has_trait(node.op, kSeveralResults))
+      out_.items[item].results = op_info(node.op).result_count(node);
     Ref ref = whole(item);
     if (node.op == Op::Iota) {
       std::memset(ref.stride, 0, sizeof ref.stride);
@@ -282,7 +284,11 @@ class Lowering {
     const Ref& ref = refs_.at(&node);
     const Item& base = out_.items[ref.item];
     const bool computed = base.kind != OpKind::Leaf || base.op == Op::Random;
-    const int item = computed && is_linear(ref, base.shape) ? ref.item : copy(ref, node.label);
+    int item = computed && is_linear(ref, base.shape) ? ref.item : copy(ref, node.label);
+    if (results_apart_ && out_.items[item].wanted) {
+      copies_.clear();  // this one is nobody else's
+      item = copy(whole(item), node.label);
+    }
     out_.items[item].wanted = true;
     return item;
   }
@@ -296,7 +302,7 @@ class Lowering {
           out_.items[it->second].after.push_back(k);
   }
 
-  bool fold_views_;
+  bool fold_views_, results_apart_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, Ref> refs_;
   std::unordered_map<const Node*, int> assigns_;

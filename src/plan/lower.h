@@ -27,8 +27,9 @@ struct Item {
   Shape shape;
   Attrs attrs;
   std::uint32_t label = 0;
-  int slot = -1;    // Data and Variable: index of the leaf
-  int target = -1;  // Assign: the variable's item
+  int slot = -1;             // Data and Variable: index of the leaf
+  int target = -1;           // Assign: the variable's item
+  std::int64_t results = 1;  // that the op has
   std::vector<Ref> args;
   std::vector<int>
       after;  // items that must have run before (readers of a variable, before its assignment)

@@ -6,12 +6,14 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "graph/body.h"
 #include "graph/node.h"
 #include "ops/table.h"
 #include "plan/chain.h"
 #include "plan/emit.h"
 #include "plan/graph_passes.h"
 #include "plan/join.h"
+#include "plan/loop_rules.h"
 #include "plan/phases.h"
 #include "plan/prologue.h"
 #include "plan/reductions.h"
@@ -24,6 +26,9 @@ namespace {
 constexpr PassInfo kPasses[kPassCount] = {
     {"verify_graph", true,
      "first: a wrong node is reported before it is rewritten beyond recognition"},
+    {"loops", false,
+     "before anything else: what is asked of a loop decides what its body is; on a card, branches "
+     "become choices"},
     {"fold_constants", true, "before share: folded numbers become equal nodes"},
     {"drop_noops", true,
      "before share, and again after decompose: views of views hide equal nodes"},
@@ -100,6 +105,7 @@ class Pipeline {
 
 Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeline) {
   roots = pipeline.graph_pass(kVerifyGraph, std::move(roots), verify_graph);
+  roots = pipeline.graph_pass(kLoops, std::move(roots), simplify_loops);
   roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
   roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
   roots = pipeline.graph_pass(kShare, std::move(roots), share);
@@ -138,6 +144,29 @@ std::vector<std::string> graph_text(const Roots& roots) {
   return lines;
 }
 
+std::shared_ptr<const Program> plan_body(const Body& body, const PlanOptions& options) {
+  std::vector<Node*> parameters;
+  for (const Tensor& parameter : body.parameters) parameters.push_back(parameter.node());
+  return plan_program(body.results, parameters, options);
+}
+
+// Programs of loops and branches, each planned once, whatever the number of steps.
+void plan_bodies(Program& program, const PlanOptions& options) {
+  PlanOptions inside = options;
+  inside.results_apart = true;
+  inside.copies = {};
+  for (Step& step : program.steps) {
+    Opaque& opaque = step.region.opaque;
+    if (step.region.kind != RegionKind::Opaque || kind_of(opaque.op) != OpKind::Loop) continue;
+    if (const ScanAttrs* scan = opaque.attrs.get_if<ScanAttrs>()) {
+      opaque.bodies = {plan_body(*scan->body, inside)};
+    } else {
+      const CondAttrs& cond = opaque.attrs.as<CondAttrs>();
+      opaque.bodies = {plan_body(*cond.on_true, inside), plan_body(*cond.on_false, inside)};
+    }
+  }
+}
+
 }  // namespace
 
 const PassInfo& pass_info(int pass) { return kPasses[pass]; }
@@ -168,6 +197,7 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
     return std::pair(items, static_cast<int>(fused.groups.size()));
   });
   emit(lowered, fused, static_cast<int>(leaves.size()), p);
+  plan_bodies(p, options);
   std::vector<std::vector<int>> before = group_dependencies(lowered, fused);
   pipeline.plan_pass(kPrologue, "regions", [&] {
     const auto regions = static_cast<int>(p.steps.size());

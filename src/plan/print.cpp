@@ -62,6 +62,17 @@ std::string milliseconds(double ms) {
   return cat(hundredths / 100, ".", hundredths % 100 < 10 ? "0" : "", hundredths % 100, " ms");
 }
 
+// Steps of a body, below the step that runs them.
+std::string indented(const std::string& text) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin) + 1;
+    out += cat("    ", text.substr(begin, end - begin));
+    begin = end;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string print_steps(const Program& p) {
@@ -75,6 +86,7 @@ std::string print_steps(const Program& p) {
     for (ValueId id : r.writes) out += cat(" ", value_text(p, id));
     out += '\n';
     for (const Region& part : r.parts) out += cat(between(r, part), "      ", region_text(part, 9));
+    for (const auto& body : r.opaque.bodies) out += indented(print_steps(*body));
   }
   return out;
 }

@@ -65,6 +65,7 @@ struct Program {
 
 enum PassId : std::uint32_t {
   kVerifyGraph,
+  kLoops,
   kFoldConstants,
   kDropNoops,
   kShare,
@@ -108,6 +109,7 @@ struct PlanOptions {
   std::span<const RoundedCopy> copies;  // of weights that the program reads
   std::uint32_t disabled = 0;           // bit mask of PassId
   std::int64_t memory_limit = 0;        // 0: none
+  bool results_apart = false;           // no two results share a value, as bodies of loops need it
   bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }
 };
 

@@ -26,7 +26,7 @@ void list_values(const Region& region, std::vector<ValueId>& reads, std::vector<
   }
   if (region.kind == RegionKind::Opaque) {
     for (ValueId id : region.opaque.inputs) once(reads, id);
-    once(writes, region.opaque.out);
+    for (ValueId id : region.opaque.outs) once(writes, id);
   }
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@
 #include "graph/op.h"
 
 namespace tenon {
+
+struct Program;
 
 /// Index into the program's table of values.
 using ValueId = std::int32_t;
@@ -132,7 +135,9 @@ struct Opaque {
   std::vector<Shape> shapes;    // of the inputs as the op sees them (a reshape may be folded away);
                                 // the index of Gather and ScatterAdd has rank 1 when it is the same
                                 // along all other axes
-  ValueId out = kNoValue;
+  std::vector<ValueId> outs;    // one each result; kNoValue where nobody reads one of several
+  std::vector<std::shared_ptr<const Program>> bodies;  // of loops and branches
+  ValueId out() const { return outs[0]; }
 };
 
 enum class RegionKind : std::uint8_t { Map, Contraction, Opaque, Joined, Chain };

@@ -164,6 +164,7 @@ std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> r
   std::vector<Tensor> held;
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (!nodes[n]->realised() && nodes[n]->op != Op::Constant && wanted[n] == 0 &&
+        !has_trait(nodes[n]->op, kSeveralResults) &&
         nodes[n]->refs.load(std::memory_order_relaxed) > inside[n])
       held.emplace_back(nodes[n]);
   return held;

@@ -10,6 +10,7 @@
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
 #include "graph/context.h"
+#include "plan/loop_engine.h"
 #include "run/tune.h"
 
 namespace tenon {
@@ -25,9 +26,9 @@ std::span<const Engine* const> engines(Device device, bool reference) {
   static const Engine* const parts[] = {&cpu::contraction_engine(), &cpu::map_engine(),
                                         &cpu::opaque_engine()};
   static const auto* const chains = cpu::chain_engine(parts).release();
-  static const Engine* const fast[] = {parts[0], parts[1], parts[2], chains,
-                                       &cpu::reference_engine()};
-  static const Engine* const plain[] = {&cpu::reference_engine()};
+  static const Engine* const fast[] = {parts[0], parts[1],       parts[2],
+                                       chains,   &loop_engine(), &cpu::reference_engine()};
+  static const Engine* const plain[] = {&loop_engine(), &cpu::reference_engine()};
   return reference ? std::span<const Engine* const>(plain) : std::span<const Engine* const>(fast);
 }
 

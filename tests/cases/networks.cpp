@@ -1,6 +1,7 @@
 // Cases of losses, and of small networks in which many ops meet: what fusion and layout see in
 // practice.
 #include <tenon/grad.h>
+#include <tenon/loops.h>
 
 #include "cases/cases.h"
 
@@ -42,6 +43,23 @@ void add_losses(Cases& cases) {
 }
 
 void add_networks(Cases& cases) {
+  cases.push_back({"scan: a recurrent layer",
+                   {{{5, 3, 7}}, {{3, 4}}, {{7, 4}, -1, 1}, {{4, 4}, -1, 1}, {{4}}},
+                   [](const Tensors& x) {
+                     const ScanStep step = [&x](const Tensors& c, const Tensors& row) {
+                       const Tensor h = tanh(matmul(row[0], x[2]) + matmul(c[0], x[3]) + x[4]);
+                       return ScanResult{{h}, {square(h)}};
+                     };
+                     const ScanResult r = scan(step, {x[1]}, {x[0]});
+                     return concat({r.ys[0], unsqueeze(r.carry[0], 0)}, 0);
+                   }});
+  cases.push_back({"cond", {{{3, 5}}, {{5}}}, [](const Tensors& x) {
+                     return cond(
+                         gt(sum(x[0]), sum(x[0]) - 1.0),
+                         [](const Tensors& in) { return Tensors{sin(in[0] * in[1])}; },
+                         [](const Tensors& in) { return Tensors{in[0] - in[1]}; }, x)[0];
+                   }});
+
   cases.push_back({"mlp",
                    {{{6, 5}}, {{8, 5}, -1, 1}, {{8}}, {{3, 8}, -1, 1}, {{3}}, whole({6}, 0, 3)},
                    [](const Tensors& x) {

@@ -25,7 +25,7 @@ RegionCheck opaque(Op op, const std::vector<std::pair<DType, Shape>>& inputs, DT
     t.region.opaque.inputs.push_back(t.leaf(type, shape, 0, high));
     t.region.opaque.shapes.push_back(shape);
   }
-  t.region.opaque.out = t.output(dtype, out);
+  t.region.opaque.outs = {t.output(dtype, out)};
   return t;
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("opaque: rows of a table, by one index a row") {
     if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {500, 256}));
     for (const ValueId id : o.inputs)
       o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
-    o.out = t.output(DType::Float32, op == Op::Gather ? Shape{500, 256} : Shape{100, 256});
+    o.outs = {t.output(DType::Float32, op == Op::Gather ? Shape{500, 256} : Shape{100, 256})};
     check(t);
   }
 }
@@ -124,7 +124,7 @@ TEST_CASE("opaque: an index out of range is refused by name") {
       if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {2, 2}));
       for (const ValueId id : o.inputs)
         o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
-      o.out = t.output(DType::Float32, op == Op::Gather ? Shape{2, 2} : Shape{4, 2});
+      o.outs = {t.output(DType::Float32, op == Op::Gather ? Shape{2, 2} : Shape{4, 2})};
       std::string message;
       try {
         t.run(cpu::opaque_engine(), 1);

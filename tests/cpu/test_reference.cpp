@@ -87,7 +87,7 @@ Region opaque(const Memory& m, Op op, const Attrs& attrs, std::vector<ValueId> i
   region.opaque.op = op;
   region.opaque.attrs = attrs;
   region.opaque.inputs = std::move(inputs);
-  region.opaque.out = out;
+  region.opaque.outs = {out};
   return region;
 }
 

@@ -24,7 +24,7 @@ DeviceCheck opaque(Op op, const Inputs& inputs, DType dtype, const Shape& out, d
     t.region.opaque.inputs.push_back(t.leaf(type, shape, 0, high));
     t.region.opaque.shapes.push_back(shape);
   }
-  t.region.opaque.out = t.output(dtype, out);
+  t.region.opaque.outs = {t.output(dtype, out)};
   return t;
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("cuda opaque: an index outside gives NaN and adds nowhere") {
     if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf_of(DType::Float32, {3}, {10, 20, 40}));
     for (const ValueId id : o.inputs)
       o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
-    o.out = t.output(DType::Float32, op == Op::Gather ? Shape{3} : Shape{2});
+    o.outs = {t.output(DType::Float32, op == Op::Gather ? Shape{3} : Shape{2})};
     const auto bytes = t.run_on_card(*engine().prepare(t.region, t.values, 1))[0];
     float got[3] = {};
     std::memcpy(got, bytes.data(), bytes.size());
@@ -237,7 +237,7 @@ TEST_CASE("cuda opaque: a maximum past the whole image") {
     o.inputs = {t.leaf_of(DType::Float32, image, {1, 2, 3, 4}),
                 t.leaf_of(DType::Float32, second, {5, 6, 7, 8})};
     if (op == Op::MaxPool2d) o.shapes.pop_back(), o.inputs.pop_back();
-    o.out = t.output(DType::Float32, out);
+    o.outs = {t.output(DType::Float32, out)};
     const auto bytes = t.run_on_card(*engine().prepare(t.region, t.values, 1))[0];
     std::vector<float> got(bytes.size() / sizeof(float));
     std::memcpy(got.data(), bytes.data(), bytes.size());
@@ -257,7 +257,7 @@ TEST_CASE("cuda opaque: a maximum is the first of equals, and a NaN") {
   o.shapes = {{1, 1, 2, 4}, {1, 1, 1, 2}};
   o.inputs = {t.leaf_of(DType::Float32, o.shapes[0], {1, 1, 3, NAN, 1, 1, NAN, 4}),
               t.leaf_of(DType::Float32, o.shapes[1], {5, 7})};
-  o.out = t.output(DType::Float32, o.shapes[0]);
+  o.outs = {t.output(DType::Float32, o.shapes[0])};
   check(t);
 }
 

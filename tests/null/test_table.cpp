@@ -22,7 +22,11 @@ TEST_CASE("table: every op has a row with its name, inference, and a gradient or
     CAPTURE(row.name);
     CHECK(names.insert(row.name).second);
     CHECK((row.infer != nullptr));
-    CHECK((row.vjp == nullptr) == (row.no_grad_reason != nullptr));
+    const bool several = has_trait(row.op, kSeveralResults);
+    CHECK((row.infer_result != nullptr) == several);
+    CHECK((row.result_count != nullptr) == several);
+    if (row.kind != OpKind::Loop)  // those have theirs in grad/scan.h
+      CHECK((row.vjp == nullptr && row.vjp_results == nullptr) == (row.no_grad_reason != nullptr));
     CHECK((row.decompose != nullptr) == (row.kind == OpKind::Composite));
     CHECK(row.arity >= -1);
     CHECK(row.arity <= 4);

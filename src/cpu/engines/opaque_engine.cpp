@@ -58,8 +58,8 @@ class OpaqueKernel final : public Kernel {
   OpaqueKernel(const Region& region, std::span<const Value> values)
       : o_(region.opaque),
         label_(region.label),
-        out_shape_(values[at(o_.out)].shape),
-        dtype_(values[at(o_.out)].dtype) {
+        out_shape_(values[at(o_.out())].shape),
+        dtype_(values[at(o_.out())].dtype) {
     for (std::size_t k = 0; k < o_.inputs.size(); ++k)
       arrays_.push_back({nullptr, o_.shapes[k], values[at(o_.inputs[k])].dtype});
     widens_ = is_short_float(dtype_) && (is_pool(o_.op) || has_trait(o_.op, kAddsUp));
@@ -81,7 +81,7 @@ class OpaqueKernel final : public Kernel {
     thread_local std::vector<MovedArray> in;  // keeps its memory: a settled step allocates nothing
     in.assign(arrays_.begin(), arrays_.end());
     for (std::size_t k = 0; k < in.size(); ++k) in[k].data = binding.values[o_.inputs[k]];
-    std::byte* out = binding.values[o_.out];
+    std::byte* out = binding.values[o_.out()];
     if (!widens_) return apply(in, dtype_, out);
     std::byte* place = binding.workspace;
     for (MovedArray& array : in) {
@@ -166,7 +166,7 @@ class OpaqueEngine final : public Engine {
     if (region.kind != RegionKind::Opaque) return "it is no opaque region";
     const Opaque& o = region.opaque;
     if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
-    const DType dtype = values[at(o.out)].dtype;
+    const DType dtype = values[at(o.out())].dtype;
     if (is_pool(o.op) && !is_floating(dtype)) return "pooling of whole numbers";
     if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of truth values";
     return nullptr;

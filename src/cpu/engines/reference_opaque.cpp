@@ -146,9 +146,9 @@ bool knows_opaque(Op op) {
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding) {
   const LabelGuard label(region.label);  // errors name the layer that the op was built in
   const Opaque& o = region.opaque;
-  Call call{o.attrs, {}, o.shapes, values[at(o.out)].shape, values[at(o.out)].dtype};
+  Call call{o.attrs, {}, o.shapes, values[at(o.out())].shape, values[at(o.out())].dtype};
   for (const ValueId id : o.inputs) call.inputs.push_back(read(binding, values, id));
-  write(compute_opaque(o, call), binding, values, o.out);
+  write(compute_opaque(o, call), binding, values, o.out());
 }
 
 }  // namespace tenon::cpu::reference

@@ -12,6 +12,7 @@
 #include "cuda/engines/products/wgmma_engine.h"
 #include "cuda/engines/vendor/cublaslt_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
+#include "plan/loop_engine.h"
 
 namespace tenon::cuda {
 namespace {
@@ -22,7 +23,7 @@ struct EngineList {
                 &conv_engine(target),     &native_contraction_engine(target),
                 &cublaslt_engine(target), &cudnn_engine(target),
                 &fill_engine(target),     &map_engine(target),
-                &opaque_engine(target)} {}
+                &opaque_engine(target),   &loop_engine()} {}
   std::vector<const Engine*> engines;
 };
 

@@ -40,7 +40,7 @@ class OpaqueEngine final : public Engine {
   static const char* refusal(const Region& region, std::span<const Value> values) {
     if (region.kind != RegionKind::Opaque) return "it is no opaque region";
     const Opaque& o = region.opaque;
-    const DType dtype = values[static_cast<std::size_t>(o.out)].dtype;
+    const DType dtype = values[static_cast<std::size_t>(o.out())].dtype;
     if (is_movement(o.op))
       return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of truth values" : nullptr;
     if (!is_pool(o.op) && !is_softmax(o.op)) return "neither pooling, movement nor softmax";

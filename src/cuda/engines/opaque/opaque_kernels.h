@@ -24,7 +24,7 @@ struct OpaqueCall {
   std::span<const Value> values;
 
   DType dtype(std::size_t k) const { return values[static_cast<std::size_t>(op.inputs[k])].dtype; }
-  const Value& out() const { return values[static_cast<std::size_t>(op.out)]; }
+  const Value& out() const { return values[static_cast<std::size_t>(op.out())]; }
 };
 
 std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call);
@@ -36,7 +36,7 @@ template <class Args>
 class OpaqueKernel final : public Kernel {
  public:
   OpaqueKernel(const OpaqueCall& call, const Args& args, Grid grid)
-      : args_(args), grid_(grid), inputs_(call.op.inputs), out_(call.op.out) {}
+      : args_(args), grid_(grid), inputs_(call.op.inputs), out_(call.op.out()) {}
 
   /// Compiles `body`, a call that takes `a`, with a header of cuda/kernels.
   void compile_body(const Target& target, const std::string& entry, const char* header,

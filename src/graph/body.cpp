@@ -1,0 +1,143 @@
+// Closing, hashing and rewriting bodies. All of it is linear in the body's nodes.
+#include "graph/body.h"
+
+#include <unordered_set>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+#include "graph/shapes_only.h"
+
+namespace tenon {
+namespace {
+
+// Numbers, index ramps and views of them: cheaper made than bound.
+bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers) {
+  if (node.realised() || node.op == Op::Random) return false;
+  if (node.op == Op::Constant || node.op == Op::Iota) return true;
+  return kind_of(node.op) == OpKind::View && numbers.contains(node.input(0));
+}
+
+// What views of it are taken of: those are free where they are read, copies where they are bound.
+Node* base_of(Node* node) {
+  while (!node->realised() && kind_of(node->op) == OpKind::View) node = node->input(0);
+  return node;
+}
+
+void set_key(Body& body) {
+  std::uint64_t lo = 0x452821E638D01377ull, hi = 0xBE5466CF34E90C6Cull;
+  const auto mix = [&](std::uint64_t v) {
+    lo = (lo ^ v) * 0x9E3779B97F4A7C15ull;
+    lo ^= lo >> 29;
+    hi = (hi + v) * 0xC2B2AE3D27D4EB4Full;
+    hi ^= hi >> 31;
+    hi += lo;
+  };
+  std::unordered_map<const Node*, std::uint64_t> number;
+  const auto describe = [&](const Node& node) {
+    number.emplace(&node, number.size());
+    mix(static_cast<std::uint64_t>(node.op) | static_cast<std::uint64_t>(node.dtype) << 8 |
+        static_cast<std::uint64_t>(node.shape.rank()) << 16 |
+        static_cast<std::uint64_t>(node.input_count) << 32);
+    for (std::int64_t size : node.shape) mix(static_cast<std::uint64_t>(size));
+  };
+  for (const Tensor& parameter : body.parameters) describe(*parameter.node());
+  for (Node* node : topological_order(body.results)) {
+    if (number.contains(node)) continue;
+    describe(*node);
+    node->attrs.each_word(mix);
+    for (const Node* in : node->in()) mix(number.at(in));
+  }
+  for (const Tensor& result : body.results) mix(number.at(result.node()) | 1ull << 40);
+  body.key = {lo, hi};
+}
+
+}  // namespace
+
+Device home_of(std::span<const Tensor> tensors) {
+  for (const Tensor& t : tensors)
+    if (t.node()->placed) return t.device();
+  return tensors.empty() ? default_device() : tensors[0].device();
+}
+
+Tensor stand_in_for(const Tensor& like, Device home) {
+  return without_memory(like.shape(), like.dtype(), home);
+}
+
+std::vector<Tensor> stand_ins_for(std::span<const Tensor> like, Device home) {
+  std::vector<Tensor> stand_ins;
+  stand_ins.reserve(like.size());
+  for (const Tensor& t : like) stand_ins.push_back(stand_in_for(t, home));
+  return stand_ins;
+}
+
+ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
+                      const std::vector<Tensor>& parameters, Device home) {
+  std::unordered_set<const Node*> inside, numbers;
+  for (const Tensor& parameter : parameters) inside.insert(parameter.node());
+  ClosedBody out;
+  Substitution instead;
+  const auto capture = [&](Node* node) {
+    if (inside.contains(node) || numbers.contains(node)) return;
+    node = base_of(node);
+    if (instead.contains(node)) return;
+    const Tensor outside(node);
+    out.captured.push_back(outside);
+    instead.emplace(node, stand_in_for(outside, home));
+  };
+  for (Node* node : topological_order(results)) {
+    if (is_number(*node, numbers)) numbers.insert(node);
+    if (node->realised()) continue;
+    if (node->op == Op::Assign)
+      throw NotSupported(cat(where(op), ": the variable ", label_text(node->input(0)->label),
+                             " is assigned inside: carry the value, and assign what comes out"));
+    bool depends = false;
+    for (const Node* in : node->in()) depends = depends || inside.contains(in);
+    if (!depends) continue;
+    inside.insert(node);
+    for (Node* in : node->in()) capture(in);
+  }
+  for (const Tensor& result : results) capture(result.node());
+  std::vector<Tensor> all = parameters;
+  for (const Tensor& outside : out.captured) all.push_back(instead.at(outside.node()));
+  out.body = make_body(all, substitute(results, instead));
+  return out;
+}
+
+std::shared_ptr<const Body> make_body(const std::vector<Tensor>& parameters,
+                                      const std::vector<Tensor>& results) {
+  auto body = std::make_shared<Body>();
+  body->parameters = parameters;
+  body->results = results;
+  set_key(*body);
+  return body;
+}
+
+std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Tensor>& results) {
+  return make_body(body.parameters, results);
+}
+
+std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead) {
+  Substitution done = instead;
+  std::vector<Tensor> inputs;
+  for (Node* node : topological_order(roots)) {
+    if (done.contains(node)) continue;
+    inputs.clear();
+    bool changed = false;
+    if (!node->realised())
+      for (Node* in : node->in()) {
+        inputs.push_back(done.at(in));
+        changed = changed || inputs.back().node() != in;
+      }
+    const LabelGuard label(node->label);
+    done.emplace(node, changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
+                               : Tensor(node));
+  }
+  std::vector<Tensor> out;
+  out.reserve(roots.size());
+  for (const Tensor& root : roots) out.push_back(done.at(root.node()));
+  return out;
+}
+
+}  // namespace tenon

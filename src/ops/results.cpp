@@ -1,0 +1,30 @@
+// Results of ops that have several: each is a node of its own that reads the op's.
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+
+Tensor result_of(const Tensor& node, std::int64_t k) {
+  return build(Op::Result, {node}, ResultAttrs{k});
+}
+
+std::vector<Tensor> results_of(const Tensor& node) {
+  std::vector<Tensor> results;
+  const std::int64_t count = op_info(node.node()->op).result_count(*node.node());
+  for (std::int64_t k = 0; k < count; ++k) results.push_back(result_of(node, k));
+  return results;
+}
+
+Inferred infer_result(const Node& node) {
+  const Node& source = *node.input(0);
+  const OpInfo& info = op_info(source.op);
+  const std::int64_t k = result_index(node);
+  if (info.infer_result == nullptr || k < 0 || k >= info.result_count(source))
+    throw InternalError(cat(info.name, " has no result ", k));
+  return info.infer_result(source, k);
+}
+
+}  // namespace tenon

@@ -1,0 +1,204 @@
+// Loops in the graph: which scans are one, and what of them is read. Linear in the graph.
+#include "plan/loop_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/index.h"
+#include "graph/body.h"
+#include "graph/node.h"
+#include "graph/shapes_only.h"
+#include "ops/infer.h"
+#include "ops/loops.h"
+
+namespace tenon {
+namespace {
+
+bool is_pending(const Node& node, Op op) { return node.op == op && !node.realised(); }
+
+// Scans that differ in what they are asked for alone: of one body's parameters, over equal inputs.
+struct Loop {
+  const Node* first = nullptr;
+  std::vector<Tensor> results;  // of the body: carries, then what somebody reads of each step
+  std::unordered_map<const Node*, int> number;  // of those behind the carries
+  Tensor scan;                                  // what they have become
+  std::vector<std::int64_t> margins;  // elements of a result's rows that have margins; 0: none
+};
+
+class Loops {
+ public:
+  Loops(const Roots& roots, bool on_card) : on_card_(on_card) {
+    for (Node* node : topological_order(roots)) {
+      if (is_pending(*node, Op::Scan)) enter(*node);
+      if (node->op == Op::Result && !node->realised()) read(*node);
+    }
+  }
+
+  Tensor rewritten(Node& node, std::span<const Tensor> inputs) {
+    if (is_pending(node, Op::Scan)) return scan_of(node, inputs);
+    if (is_pending(node, Op::Cond) && !on_card_) return cond_of(node, inputs);
+    if (!is_pending(node, Op::Result)) return {};
+    const Node& source = *node.input(0);
+    if (is_pending(source, Op::Scan)) {
+      Loop& loop = *loop_of_.at(&source);
+      const int k = place(loop, source, result_index(node));
+      return unpadded(loop, result_of(loop.scan, k), k, node.shape);
+    }
+    if (!is_pending(source, Op::Cond)) return {};
+    if (on_card_) return taken(*inputs[0].node(), result_index(node));
+    return result_of(inputs[0], read_of(source, result_index(node)));
+  }
+
+ private:
+  using Key = std::vector<const void*>;
+
+  void enter(const Node& node) {
+    const ScanAttrs& attrs = node.attrs.as<ScanAttrs>();
+    Key key{attrs.body->parameters.empty() ? static_cast<const void*>(&node)
+                                           : attrs.body->parameters[0].node(),
+            attrs.reverse != 0 ? this : nullptr};
+    for (const Node* in : node.in()) key.push_back(in);
+    auto [found, fresh] = loops_.try_emplace(std::move(key));
+    Loop& loop = found->second;
+    if (fresh) {
+      loop.first = &node;
+      loop.results.assign(attrs.body->results.begin(), attrs.body->results.begin() + attrs.carries);
+    }
+    loop_of_.emplace(&node, &loop);
+  }
+
+  void read(const Node& result) {
+    const Node& source = *result.input(0);
+    if (is_pending(source, Op::Scan)) place(*loop_of_.at(&source), source, result_index(result));
+    if (is_pending(source, Op::Cond)) read_of(source, result_index(result));
+  }
+
+  // Which of the results of a branch that somebody reads a result is.
+  std::int64_t read_of(const Node& cond, std::int64_t k) {
+    std::vector<std::int64_t>& read = read_of_[&cond];
+    const auto found = std::find(read.begin(), read.end(), k);
+    if (found == read.end()) read.push_back(k);
+    return std::find(read.begin(), read.end(), k) - read.begin();
+  }
+
+  // Where result k of a scan stands among those of its loop, from now on if not before.
+  static int place(Loop& loop, const Node& scan, int k) {
+    const ScanAttrs& attrs = scan.attrs.as<ScanAttrs>();
+    if (k < attrs.carries) return k;
+    const Tensor& y = attrs.body->results[static_cast<std::size_t>(k)];
+    const auto [found, fresh] =
+        loop.number.try_emplace(y.node(), static_cast<int>(loop.results.size()));
+    if (fresh) loop.results.push_back(y);
+    return found->second;
+  }
+
+  Tensor scan_of(const Node& node, std::span<const Tensor> inputs) {
+    Loop& loop = *loop_of_.at(&node);
+    if (loop.scan.defined()) return loop.scan;
+    ScanAttrs attrs = loop.first->attrs.as<ScanAttrs>();
+    std::vector<Tensor> read(inputs.begin(), inputs.end());
+    if (on_card_) {
+      pad_rows(loop, attrs, read);
+    } else {
+      attrs.body = with_results(*attrs.body, loop.results);
+    }
+    loop.scan = scan_node(read, attrs);
+    return loop.scan;
+  }
+
+  // Kernels of a card expect values to start where an allocation may: rows of another length get
+  // margins.
+  static std::int64_t padded_count(const Tensor& row) {
+    constexpr std::int64_t kBytes = 64;
+    const auto item = static_cast<std::int64_t>(item_size(row.dtype()));
+    return round_up(row.numel() * item, kBytes) / item;
+  }
+  static Tensor padded(const Tensor& flat, std::int64_t count) {
+    return pad(flat, {0, count - flat.size(-1)});
+  }
+
+  static void pad_rows(Loop& loop, ScanAttrs& attrs, std::vector<Tensor>& inputs) {
+    std::vector<Tensor> parameters = attrs.body->parameters;
+    Substitution instead;
+    for (std::int64_t p = attrs.carries; p < attrs.carries + attrs.rows; ++p) {
+      const Tensor row = parameters[at(p)];
+      const std::int64_t count = padded_count(row);
+      if (count == row.numel()) continue;
+      parameters[at(p)] = without_memory(Shape{count}, row.dtype(), row.device());
+      instead.emplace(row.node(),
+                      reshape(slice(parameters[at(p)], 0, 0, row.numel()), to_ints(row.shape())));
+      inputs[at(p)] = padded(reshape(inputs[at(p)], {attrs.length, row.numel()}), count);
+    }
+    std::vector<Tensor> results = substitute(loop.results, instead);
+    loop.margins.assign(results.size(), 0);
+    for (std::size_t k = at(attrs.carries); k < results.size(); ++k) {
+      const std::int64_t count = padded_count(results[k]), all = results[k].numel();
+      if (count == all) continue;
+      loop.margins[k] = all;
+      results[k] = padded(reshape(results[k], {all}), count);
+    }
+    attrs.body = make_body(parameters, results);
+  }
+
+  static Tensor unpadded(const Loop& loop, const Tensor& result, int k, const Shape& shape) {
+    if (loop.margins.empty() || loop.margins[at(k)] == 0) return result;
+    return reshape(slice(result, 1, 0, loop.margins[at(k)]), to_ints(shape));
+  }
+
+  Tensor cond_of(const Node& node, std::span<const Tensor> inputs) {
+    CondAttrs attrs = node.attrs.as<CondAttrs>();
+    for (std::shared_ptr<const Body>* body : {&attrs.on_true, &attrs.on_false}) {
+      std::vector<Tensor> results;
+      for (std::int64_t k : read_of_[&node])
+        results.push_back((*body)->results[static_cast<std::size_t>(k)]);
+      *body = with_results(**body, results);
+    }
+    return cond_node(inputs, std::move(attrs));
+  }
+
+  // Both branches are part of the program, once, and one is taken.
+  Tensor taken(const Node& cond, int k) {
+    const CondAttrs& attrs = cond.attrs.as<CondAttrs>();
+    auto [found, fresh] = branches_.try_emplace(&cond);
+    if (fresh) {
+      found->second.keep = Tensor(const_cast<Node*>(&cond));
+      found->second.on_true = inlined(cond, attrs, true);
+      found->second.on_false = inlined(cond, attrs, false);
+    }
+    const auto at = static_cast<std::size_t>(k);
+    return where(reshape(Tensor(cond.input(0)), {}), found->second.on_true[at],
+                 found->second.on_false[at]);
+  }
+
+  static std::vector<Tensor> inlined(const Node& cond, const CondAttrs& attrs, bool branch) {
+    const Body& body = branch ? *attrs.on_true : *attrs.on_false;
+    Substitution instead;
+    for (std::int64_t p = 0; p < std::ssize(body.parameters); ++p)
+      instead.emplace(body.parameters[static_cast<std::size_t>(p)].node(),
+                      Tensor(cond.input(static_cast<int>(attrs.input_of(branch, p)) + 1)));
+    return substitute(body.results, instead);
+  }
+
+  struct Branches {
+    Tensor keep;
+    std::vector<Tensor> on_true, on_false;
+  };
+
+  const bool on_card_;
+  std::map<Key, Loop> loops_;
+  std::unordered_map<const Node*, Loop*> loop_of_;
+  std::unordered_map<const Node*, std::vector<std::int64_t>> read_of_;  // of conds
+  std::unordered_map<const Node*, Branches> branches_;
+};
+
+}  // namespace
+
+Roots simplify_loops(Roots roots, const PlanOptions& options) {
+  Loops loops(roots, options.device.kind != Device::Kind::Cpu);
+  return rewrite(roots, [&loops](Node& node, std::span<const Tensor> inputs) {
+    return loops.rewritten(node, inputs);
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,62 @@
+// scan() and cond() on a card (the emulated one in CI): the values, gradients and draws of the CPU.
+#include "../run/loop_cases.h"
+
+#include <string>
+
+#include "card.h"
+
+using namespace tenon;
+using test::distance;
+using test::Tensors;
+
+TEST_CASE("card loops: a scan gives what the loop written out gives, gradients too") {
+  if (!test::has_card()) return;
+  const Device card = device("cuda");
+  for (const test::LoopCase& c : test::loop_cases(DType::Float32, 4))
+    test::check_loop(c, card, 3e-6);
+}
+
+TEST_CASE("card loops: compiled, captured and replayed, as on the CPU") {
+  if (!test::has_card()) return;
+  const Device card = device("cuda");
+  const auto course = [](Device device) {
+    const Tensor w = variable(to(test::draw({4, 4}, 5, DType::Float32), device), "w");
+    auto step = compile([&](const Tensors& in) {
+      const ScanResult r = scan(
+          [&](const Tensors& c, const Tensors& x) {
+            const Tensor h = tanh(matmul(c[0], w) + dropout(x[0], 0.25));
+            return ScanResult{{h}, {h}};
+          },
+          {in[0]}, {in[1]});
+      const Tensor loss = sum(square(r.ys[0]));
+      return Tensors{loss, assign(w, w - grad(loss, w) * 0.01)};
+    });
+    manual_seed(7);
+    std::vector<double> losses;
+    for (int k = 0; k < 4; ++k)
+      losses.push_back(step(test::to_device(
+          {test::draw({2, 4}, 6, DType::Float32),
+           test::draw({9, 2, 4}, 7 + static_cast<unsigned>(k) % 2, DType::Float32)},
+          device))[0]
+                           .item());
+    return losses;
+  };
+  const std::vector<double> ours = course(card), theirs = course({});
+  for (std::size_t k = 0; k < ours.size(); ++k)
+    CHECK(ours[k] == doctest::Approx(theirs[k]).epsilon(1e-5));
+}
+
+TEST_CASE("card loops: cond computes both branches and takes one") {
+  if (!test::has_card()) return;
+  const Device card = device("cuda");
+  const Tensor a = variable(to(test::draw({3}, 1, DType::Float32), card));
+  for (const double threshold : {-1e9, 1e9}) {
+    const Tensors r = cond(
+        gt(sum(a), threshold), [](const Tensors& x) { return Tensors{exp(x[0])}; },
+        [](const Tensors& x) { return Tensors{log(x[0] * 0.0f)}; }, {a});
+    const Tensor g = grad(sum(r[0]), a);
+    if (threshold > 0) continue;
+    CHECK(distance(r[0], exp(a)) < 1e-6);
+    CHECK(distance(g, exp(a)) < 1e-6);
+  }
+}
