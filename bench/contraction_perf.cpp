@@ -194,7 +194,7 @@ cuda::GemmMath math_of(const Contraction& c) {
                                       : cuda::GemmMath::Fp32;
 }
 
-std::string describe(const cuda::GemmTile& t, int splits) {
+std::string describe(const cuda::Tile& t, int splits) {
   return std::to_string(t.m) + "x" + std::to_string(t.n) + "x" + std::to_string(t.k) + " /" +
          std::to_string(splits);
 }
@@ -227,7 +227,7 @@ std::vector<Candidate> candidates(const Problem& p, const cuda::Target& target) 
     return all;
   }
   const auto form = cuda::contraction_form(p.region, p.values);
-  for (const cuda::GemmTile& tile : cuda::gemm_tiles(math_of(p.region.contraction))) {
+  for (const cuda::Tile& tile : cuda::gemm_tiles(math_of(p.region.contraction))) {
     const std::int64_t tiles =
         ((form.problem.m + tile.m - 1) / tile.m) * ((form.problem.n + tile.n - 1) / tile.n);
     if (p.large && tiles > 8192) continue;

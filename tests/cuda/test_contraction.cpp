@@ -34,7 +34,7 @@ void check(DeviceCheck& t, const Case& k) {
 /// The native engine with a tile and a number of splits that it would not choose.
 class TileEngine final : public Engine {
  public:
-  TileEngine(const cuda::GemmTile& tile, int splits) : tile_(tile), splits_(splits) {}
+  TileEngine(const cuda::Tile& tile, int splits) : tile_(tile), splits_(splits) {}
   const char* name() const override { return "native"; }
   bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -43,11 +43,11 @@ class TileEngine final : public Engine {
   }
 
  private:
-  const cuda::GemmTile tile_;
+  const cuda::Tile tile_;
   const int splits_;
 };
 
-void check_tile(DeviceCheck& t, const Case& k, const cuda::GemmTile& tile, int splits) {
+void check_tile(DeviceCheck& t, const Case& k, const cuda::Tile& tile, int splits) {
   CAPTURE(tile.m);
   CAPTURE(tile.n);
   CAPTURE(splits);
@@ -86,7 +86,7 @@ TEST_CASE("native contraction: every tile, split and whole") {
                                 : compute == F ? cuda::GemmMath::Fp32
                                                : cuda::GemmMath::Bf16;
     int mode = 0;
-    for (const cuda::GemmTile& tile : cuda::gemm_tiles(math)) {
+    for (const cuda::Tile& tile : cuda::gemm_tiles(math)) {
       DeviceCheck t = contraction(c, (mode & 1) != 0 ? transposed(c.a) : natural(c.a),
                                   (mode & 2) != 0 ? transposed(c.b) : natural(c.b));
       check_tile(t, c, tile, mode % 3 == 1 ? 3 : 1);

@@ -90,7 +90,7 @@ TEST_CASE("contraction source: every tile compiles") {
                                              {cuda::GemmMath::Bf16, F, BF},
                                              {cuda::GemmMath::Bf16, BF, BF}}) {
     int turn = 0;
-    for (const cuda::GemmTile& tile : cuda::gemm_tiles(math)) {
+    for (const cuda::Tile& tile : cuda::gemm_tiles(math)) {
       const test::RegionCheck t = product(64, 64, 64, dtype, compute, math == cuda::GemmMath::Tf32);
       const int splits = turn++ % 2 + 1;
       const auto kernel = cuda::prepare_contraction(t.region, t.values, {}, tile, splits);

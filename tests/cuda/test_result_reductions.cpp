@@ -116,7 +116,7 @@ TEST_CASE("cuda reduced results: every tile, split and whole") {
                                 : compute == F ? cuda::GemmMath::Fp32
                                                : cuda::GemmMath::Bf16;
     int turn = 0;
-    for (const cuda::GemmTile& tile : cuda::gemm_tiles(math)) {
+    for (const cuda::Tile& tile : cuda::gemm_tiles(math)) {
       const int splits = turn % 3 == 1 ? 3 : 1;
       CAPTURE(tile.m);
       CAPTURE(tile.n);

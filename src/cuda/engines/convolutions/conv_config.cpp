@@ -5,23 +5,24 @@
 #include <cmath>
 
 #include "base/index.h"
-#include "base/str.h"
 
 namespace tenon::cuda {
 
 namespace {
 
-// m, n, threads, thread_m, thread_n.
-constexpr ConvTile kPatchTiles[] = {
-    {16, 48, 256, 16, 48},  {16, 64, 256, 16, 32},  {16, 128, 256, 16, 32}, {32, 64, 256, 32, 32},
-    {32, 128, 256, 32, 32}, {32, 192, 256, 32, 48}, {32, 256, 256, 32, 32}, {64, 64, 256, 32, 32},
-    {64, 128, 256, 32, 32}, {16, 256, 256, 16, 32}, {32, 128, 512, 32, 32}, {64, 128, 512, 32, 32},
-    {32, 256, 512, 32, 32}, {32, 192, 512, 16, 48}, {16, 128, 512, 16, 32}, {16, 64, 512, 16, 32},
+// m, n, 0, threads, 0, thread_m, thread_n.
+constexpr Tile kPatchTiles[] = {
+    {16, 48, 0, 256, 0, 16, 48},  {16, 64, 0, 256, 0, 16, 32},  {16, 128, 0, 256, 0, 16, 32},
+    {32, 64, 0, 256, 0, 32, 32},  {32, 128, 0, 256, 0, 32, 32}, {32, 192, 0, 256, 0, 32, 48},
+    {32, 256, 0, 256, 0, 32, 32}, {64, 64, 0, 256, 0, 32, 32},  {64, 128, 0, 256, 0, 32, 32},
+    {16, 256, 0, 256, 0, 16, 32}, {32, 128, 0, 512, 0, 32, 32}, {64, 128, 0, 512, 0, 32, 32},
+    {32, 256, 0, 512, 0, 32, 32}, {32, 192, 0, 512, 0, 16, 48}, {16, 128, 0, 512, 0, 16, 32},
+    {16, 64, 0, 512, 0, 16, 32},
 };
-constexpr ConvTile kGradientTiles[] = {
-    {16, 64, 256, 16, 64},  {32, 32, 256, 32, 32},  {32, 96, 384, 32, 48},
-    {32, 144, 384, 32, 48}, {32, 288, 384, 32, 48}, {16, 224, 256, 16, 112},
-    {64, 144, 384, 32, 48}, {64, 64, 256, 32, 32},  {32, 224, 256, 32, 112},
+constexpr Tile kGradientTiles[] = {
+    {16, 64, 0, 256, 0, 16, 64},  {32, 32, 0, 256, 0, 32, 32},  {32, 96, 0, 384, 0, 32, 48},
+    {32, 144, 0, 384, 0, 32, 48}, {32, 288, 0, 384, 0, 32, 48}, {16, 224, 0, 256, 0, 16, 112},
+    {64, 144, 0, 384, 0, 32, 48}, {64, 64, 0, 256, 0, 32, 32},  {32, 224, 0, 256, 0, 32, 112},
 };
 
 // Neighbouring patches overlap: of four loads from the second-level cache one ends in the first.
@@ -30,10 +31,7 @@ constexpr std::int64_t kSharedBytes = 99 * 1024;  // of a block: what every card
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-int groups_of(const ConvTile& t) {
-  return t.threads / (32 * (t.m / t.thread_m) * (t.n / t.thread_n));
-}
-std::int64_t sums_bytes(const ConvTile& t) { return 4ll * groups_of(t) * t.m * (t.n + 8); }
+std::int64_t sums_bytes(const Tile& t) { return t.sums_bytes(t.groups(32)); }
 
 std::int64_t patch_units(const ConvShape& s, const ConvConfig& c) {
   return c.images * s.reach(s.rows, c.rows) * s.reach(s.columns, c.columns);
@@ -50,12 +48,12 @@ struct BlockWork {
     waits += card.latency * std::ceil(units / threads / 4);
   }
   /// Slices of k of all warps.
-  void multiply(double slices, const ConvTile& t) {
+  void multiply(double slices, const Tile& t) {
     const double warps = real(t.m) / t.thread_m * (real(t.n) / t.thread_n);
     const double fragments = t.thread_m / 16.0 + t.thread_n / 16.0;
     const double products = t.m / 16.0 * (t.n / 8.0);
     busy += slices * std::max(products * 0.8, warps * fragments * 4);
-    waits += slices / groups_of(t) * 60;
+    waits += slices / t.groups(32) * 60;
   }
   void finish(double items, double bytes, double threads) {
     busy += items / 32 * 40 / 4 + bytes / bytes_a_cycle();
@@ -69,10 +67,10 @@ struct BlockWork {
   }
 };
 
-double resident_blocks(const CardModel& card, const ConvConfig& c) {
-  return real(std::max<std::int64_t>(
-      1,
-      std::min<std::int64_t>({card.shared_bytes / (c.shared_bytes + 1024), 512 / c.tile.threads})));
+double resident(const CardModel& card, const ConvConfig& c) {
+  constexpr std::int64_t kOfSystem = 1024;  // of each block's shared memory
+  return real(
+      std::max<std::int64_t>(1, resident_blocks(card, c.tile, c.shared_bytes + kOfSystem, 512)));
 }
 
 // ---- Convolutions ------------------------------------------------------------------------------
@@ -100,7 +98,7 @@ double cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
   const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
                              divide_up(s.columns.result, c.columns) *
                              divide_up(power_above(s.images), c.images) * s.groups);
-  return work.of_all(blocks, resident_blocks(card, c));
+  return work.of_all(blocks, resident(card, c));
 }
 
 void consider(const CardModel& card, const ConvShape& s, ConvConfig c,
@@ -114,8 +112,7 @@ void consider(const CardModel& card, const ConvShape& s, ConvConfig c,
   all.push_back(c);
 }
 
-std::vector<ConvConfig> patch_configs(const CardModel& card, const ConvShape& s,
-                                      const ConvTile& tile) {
+std::vector<ConvConfig> patch_configs(const CardModel& card, const ConvShape& s, const Tile& tile) {
   std::vector<ConvConfig> all;
   ConvConfig c;
   c.tile = tile;
@@ -163,7 +160,7 @@ double gradient_cycles(const CardModel& card, const ConvShape& s, const ConvConf
   const double sums = real(s.filters * s.groups * s.channels * s.rows.taps * s.columns.taps);
   const double adding = card.launch_cycles() + 2 * card.latency +
                         splits * sums * 4 / work.bytes_a_cycle() / card.multiprocessors;
-  return work.of_all(tiles * splits, resident_blocks(card, c)) + adding;
+  return work.of_all(tiles * splits, resident(card, c)) + adding;
 }
 
 int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
@@ -179,7 +176,7 @@ int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
 }
 
 std::vector<ConvConfig> gradient_configs(const CardModel& card, const ConvShape& s,
-                                         const ConvTile& tile) {
+                                         const Tile& tile) {
   std::vector<ConvConfig> all;
   ConvConfig c;
   c.tile = tile;
@@ -202,7 +199,7 @@ std::vector<ConvConfig> gradient_configs(const CardModel& card, const ConvShape&
 
 }  // namespace
 
-std::span<const ConvTile> conv_tiles(bool filter_gradient) {
+std::span<const Tile> conv_tiles(bool filter_gradient) {
   if (filter_gradient) return kGradientTiles;
   return kPatchTiles;
 }
@@ -217,7 +214,7 @@ std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& sha
                                      std::size_t per_tile) {
   const auto sooner = [](const ConvConfig& a, const ConvConfig& b) { return a.cycles < b.cycles; };
   std::vector<ConvConfig> all;
-  for (const ConvTile& tile : conv_tiles(shape.filter_gradient)) {
+  for (const Tile& tile : conv_tiles(shape.filter_gradient)) {
     auto some = shape.filter_gradient ? gradient_configs(card, shape, tile)
                                       : patch_configs(card, shape, tile);
     std::stable_sort(some.begin(), some.end(), sooner);
@@ -229,8 +226,8 @@ std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& sha
 }
 
 std::string config_name(const ConvConfig& c) {
-  return cat(c.tile.m, "x", c.tile.n, "-", c.tile.threads, " ", c.images, "x", c.rows, "x",
-             c.columns, " ", c.chunk, "/", c.cells);
+  return config_text("#x#-# #x#x# #/#", {c.tile.m, c.tile.n, c.tile.threads, c.images, c.rows,
+                                         c.columns, c.chunk, c.cells});
 }
 
 }  // namespace tenon::cuda

@@ -12,13 +12,8 @@
 
 namespace tenon::cuda {
 
-/// A block of `threads` has m x n results, a warp thread_m x thread_n.
-struct ConvTile {
-  int m, n, threads, thread_m, thread_n;
-};
-
 struct ConvConfig {
-  ConvTile tile{};
+  Tile tile{};  // thread_m x thread_n are a warp's
   // A block's pixels: images x rows x columns. Of a filter gradient: images counts cells at a time.
   std::int64_t images = 1, rows = 1, columns = 1;
   std::int64_t chunk = 1;  // groups of units that are staged at a time; of a gradient, of a block
@@ -29,7 +24,7 @@ struct ConvConfig {
   double cycles = 0;  // expected
 };
 
-std::span<const ConvTile> conv_tiles(bool filter_gradient);
+std::span<const Tile> conv_tiles(bool filter_gradient);
 
 /// The best by the model, best first: at most `per_tile` of each tile. Empty when none fits.
 std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& shape,

@@ -25,30 +25,26 @@ constexpr double kMostFlops = 4e9;
 constexpr int kEffort = 3;
 
 /// What both kernels' texts have in common.
-std::string config_text(const ConvShape& s, const ConvConfig& c) {
-  constexpr const char* kMath[] = {"Math::Fp32", "Math::Tf32", "Math::Bf16", "Math::F16"};
-  const auto constant = [](const char* name, int value) {
-    return cat("  static constexpr int ", name, " = ", value, ";\n");
-  };
-  const ConvTile& t = c.tile;
-  return cat("\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr Math kMath = ",
-             kMath[static_cast<int>(s.math)],
-             ";\n  static constexpr Kind kPicture = ", stored_kind(s.picture_dtype),
-             ";\n  static constexpr bool kShifts = ", truth(s.shifts),
-             ", kWhole = ", truth(s.whole), ";\n", constant("kM", t.m), constant("kN", t.n),
-             constant("kThreads", t.threads), constant("kThreadM", t.thread_m),
-             constant("kThreadN", t.thread_n));
+ConfigText common_text(const ConvShape& s, const ConvConfig& c) {
+  return ConfigText()
+      .value("Math", "kMath", math_name(s.math))
+      .value("Kind", "kPicture", stored_kind(s.picture_dtype))
+      .flags({{"kShifts", s.shifts}, {"kWhole", s.whole}})
+      .tile(c.tile);
 }
+constexpr const char* kNamespace = "\nusing namespace tenon::cuda;\n\n";
 
-std::string bounds(const ConvTile& t) { return cat(t.threads, ", ", t.threads <= 256 ? 2 : 1); }
+std::string bounds(const Tile& t) { return cat(t.threads, ", ", t.threads <= 256 ? 2 : 1); }
 
 Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& epilogue) {
   return {"conv_patch",
-          cat("#include \"cuda/kernels/conv_patch.cuh\"\n", epilogue, config_text(s, c),
-              "  static constexpr Kind kFilters = ", stored_kind(s.other_dtype),
-              ";\n  static constexpr bool kRowsFirst = ", truth(s.rows_first),
-              ";\n  static constexpr int kStoreVector = ", c.store_vector,
-              ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
+          cat("#include \"cuda/kernels/conv_patch.cuh\"\n", epilogue, kNamespace,
+              common_text(s, c)
+                  .value("Kind", "kFilters", stored_kind(s.other_dtype))
+                  .flags({{"kRowsFirst", s.rows_first}})
+                  .ints({{"kStoreVector", c.store_vector}})
+                  .text(),
+              "\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_patch(const ConvProblem p, const Epilogue epilogue) {\n  "
               "TENON_DYNAMIC_SHARED(shared);\n  ConvBlock<Config, Epilogue>(p, epilogue, "
               "shared).await_and_run();\n}\n"),
@@ -57,10 +53,12 @@ Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& 
 
 Source gradient_source(const ConvShape& s, const ConvConfig& c) {
   return {"conv_gradient",
-          cat("#include \"cuda/kernels/conv_gradient.cuh\"\n", config_text(s, c),
-              "  static constexpr Kind kGradient = ", stored_kind(s.other_dtype),
-              ";\n  static constexpr int kAligned = ", c.aligned,
-              ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
+          cat("#include \"cuda/kernels/conv_gradient.cuh\"\n", kNamespace,
+              common_text(s, c)
+                  .value("Kind", "kGradient", stored_kind(s.other_dtype))
+                  .ints({{"kAligned", c.aligned}})
+                  .text(),
+              "\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_gradient(const ConvGradient p) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
               "ConvGradientBlock<Config>(p, shared).await_and_run();\n}\n"),
           kEffort + 1};
@@ -307,8 +305,7 @@ class ConvEngine final : public Engine {
     for (const ConvConfig& config : configs_of(region, values, configuration.empty() ? 1 : kAll))
       if (configuration.empty() || config_name(config) == configuration)
         return prepare_conv(region, values, target_, config);
-    throw NotSupported(
-        cat("the engine conv has no configuration ", configuration, " for ", region.title));
+    refuse_config("conv", configuration);
   }
 
  private:

@@ -8,8 +8,6 @@
 #include <limits>
 #include <utility>
 
-#include <tenon/error.h>
-
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/maps/print_code.h"
@@ -21,19 +19,19 @@ namespace {
 // m, n, k, threads, stages, thread_m, thread_n. Groups of threads that share a tile's k: threads /
 // (m / thread_m * n / thread_n), or warps likewise.
 // clang-format off
-constexpr GemmTile kFmaTiles[] = {
+constexpr Tile kFmaTiles[] = {
     {16, 16, 64, 256, 3, 4, 4},   {16, 64, 32, 256, 4, 4, 4},  {64, 16, 32, 256, 4, 4, 4},
     {32, 32, 32, 256, 4, 4, 4},   {8, 128, 32, 256, 3, 4, 4},  {32, 64, 32, 256, 3, 4, 4},
     {32, 16, 64, 256, 3, 4, 4},   {32, 128, 16, 256, 3, 4, 4},
     {64, 64, 16, 128, 4, 8, 4},   {64, 128, 16, 256, 3, 8, 4},
 };
-constexpr GemmTile kTf32Tiles[] = {
+constexpr Tile kTf32Tiles[] = {
     {16, 16, 64, 256, 3, 16, 16}, {16, 32, 64, 256, 3, 16, 32},  {32, 32, 32, 128, 4, 32, 32},
     {16, 64, 32, 256, 4, 16, 32}, {64, 16, 32, 256, 4, 32, 16},  {32, 64, 32, 256, 4, 32, 32},
     {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 3, 32, 32}, {64, 128, 32, 256, 3, 32, 32},
     {32, 16, 64, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32}, {128, 128, 32, 256, 3, 64, 32},
 };
-constexpr GemmTile kShortTiles[] = {
+constexpr Tile kShortTiles[] = {
     {16, 16, 128, 256, 3, 16, 16}, {16, 32, 128, 256, 3, 16, 32}, {32, 32, 64, 128, 4, 32, 32},
     {16, 64, 64, 256, 3, 16, 32},  {64, 16, 64, 256, 3, 32, 16},  {32, 64, 64, 256, 3, 32, 32},
     {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 4, 32, 32},  {64, 128, 32, 256, 3, 32, 32},
@@ -43,6 +41,7 @@ constexpr GemmTile kShortTiles[] = {
 };
 // clang-format on
 
+constexpr std::string_view kNativeName = "#x#x#-#/#";
 constexpr int kMaxSplits = 128;
 constexpr std::int64_t kMaxSplitTiles = 1024;
 
@@ -85,7 +84,7 @@ int side_bytes(const GemmConfig& config, const OperandForm& o, DType stored, int
 }
 
 int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
-  const GemmTile& t = config.tile;
+  const Tile& t = config.tile;
   // A Place of gemm_stage.cuh: offset, two words, offsets in the prologue's layouts.
   const auto table = [&](const OperandForm& o, int outer) {
     const int item = form.wide ? 8 : 4, layouts = static_cast<int>(o.layouts.size());
@@ -93,12 +92,10 @@ int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
     if (o.along_k) return o.outer_digits > 1 ? outer * place : 0;
     return o.inner_digits > 1 ? 2 * t.k * place : 0;
   };
-  const int lanes = config.math == GemmMath::Fp32 ? 1 : 32;
-  const int groups = t.threads / (lanes * (t.m / t.thread_m) * (t.n / t.thread_n));
+  const int groups = t.groups(config.math == GemmMath::Fp32 ? 1 : 32);
   const int stage = side_bytes(config, form.a, config.stored_a, t.m) +
                     side_bytes(config, form.b, config.stored_b, t.n);
-  return table(form.a, t.m) + table(form.b, t.n) +
-         std::max(stage * t.stages, groups * t.m * (t.n + 8) * 4);
+  return table(form.a, t.m) + table(form.b, t.n) + std::max(stage * t.stages, t.sums_bytes(groups));
 }
 
 /// Instructions of a prologue for an element, without those that load what it starts from.
@@ -128,21 +125,21 @@ class Model {
         batch_(power_above(form.batch)),
         exact_(op == Op::Matmul) {}
 
-  std::int64_t tiles(const GemmTile& t) const {
+  std::int64_t tiles(const Tile& t) const {
     return divide_up(m_, t.m) * divide_up(n_, t.n) * batch_;
   }
 
   double cycles(const GemmConfig& config) const {
-    const GemmTile& t = config.tile;
+    const Tile& t = config.tile;
     const std::int64_t steps = divide_up(divide_up(k_, config.splits), t.k);
     // Of a convolution half a block more than the even share: its pixels were rounded up, so how
     // the last wave fills is not known.
     const double even = static_cast<double>(tiles(t) * config.splits) / card_.multiprocessors;
     const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
     // Blocks that a multiprocessor runs at a time fill one another's waiting.
-    const int room = std::min(static_cast<int>(card_.shared_bytes) / config.shared_bytes,
-                              (t.m * t.n >= 8192 ? 512 : 1024) / t.threads);
-    const double resident = std::min(std::max(1.0, static_cast<double>(room)), share);
+    const auto room = static_cast<double>(
+        resident_blocks(card_, t, config.shared_bytes, t.m * t.n >= 8192 ? 512 : 1024));
+    const double resident = std::min(std::max(1.0, room), share);
     const double waves = exact_ ? std::ceil(share / resident) : share / resident;
     const double slots = instructions(t), warps = t.threads / 32.0;
     const double step = std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
@@ -164,11 +161,11 @@ class Model {
   static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
 
   /// Instructions of a thread for one stage, the tensor cores' aside.
-  double instructions(const GemmTile& t) const {
+  double instructions(const Tile& t) const {
     return 40 + staging(form_.a, base_.stored_a, t.m, t) +
            staging(form_.b, base_.stored_b, t.n, t) + arithmetic(t);
   }
-  double arithmetic(const GemmTile& t) const {
+  double arithmetic(const Tile& t) const {
     if (base_.math == GemmMath::Fp32) {
       const double slices =
           static_cast<double>(t.m) * t.n * t.k / t.thread_m / t.thread_n / 4 / t.threads;
@@ -184,17 +181,17 @@ class Model {
                      t.thread_m * t.thread_n / 128.0);
   }
   /// Of the operands, for one stage.
-  double bytes(const GemmTile& t) const {
+  double bytes(const Tile& t) const {
     return t.k * (t.m * static_cast<double>(item_size(form_.a.dtype)) +
                   t.n * static_cast<double>(item_size(form_.b.dtype)));
   }
   /// Cycles of the tensor cores of a multiprocessor.
-  double tensor(const GemmTile& t) const {
+  double tensor(const Tile& t) const {
     if (base_.math == GemmMath::Fp32) return 0;
     const double rate = base_.math == GemmMath::Tf32 ? card_.tf32 : card_.half;
     return static_cast<double>(t.m) * t.n * t.k / (rate * card_.mma_share);
   }
-  static double staging(const OperandForm& o, DType stored, int outer, const GemmTile& t) {
+  static double staging(const OperandForm& o, DType stored, int outer, const Tile& t) {
     const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
     // Whoever reads along k takes its k apart once a stage; short lines have been slow on H200.
@@ -214,13 +211,13 @@ class Model {
 
 }  // namespace
 
-std::span<const GemmTile> gemm_tiles(GemmMath math) {
+std::span<const Tile> gemm_tiles(GemmMath math) {
   if (math == GemmMath::Fp32) return kFmaTiles;
   if (math == GemmMath::Tf32) return kTf32Tiles;
   return kShortTiles;
 }
 
-GemmConfig config_with(const Contraction& c, const ContractionForm& form, const GemmTile& tile,
+GemmConfig config_with(const Contraction& c, const ContractionForm& form, const Tile& tile,
                        int splits) {
   GemmConfig config;
   config.math = math_of(c, form);
@@ -249,9 +246,9 @@ GemmConfig choose_config(const CardModel& card, const Contraction& c, const Cont
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
   const Model model(card, c.op, form, base);
   double best = std::numeric_limits<double>::infinity();
-  const GemmTile* tile = nullptr;
+  const Tile* tile = nullptr;
   int splits = 1;
-  for (const GemmTile& t : gemm_tiles(base.math))
+  for (const Tile& t : gemm_tiles(base.math))
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
       if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
       const double cycles = model.cycles(config_with(c, form, t, static_cast<int>(s)));
@@ -271,7 +268,7 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
   using Estimate = std::pair<double, GemmConfig>;
   const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
   std::vector<std::vector<Estimate>> tiles;  // of each the best number of splits and its neighbours
-  for (const GemmTile& t : gemm_tiles(base.math)) {
+  for (const Tile& t : gemm_tiles(base.math)) {
     std::vector<Estimate> all;
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
       if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
@@ -295,18 +292,18 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
 }
 
 std::string config_name(const GemmConfig& config) {
-  const GemmTile& t = config.tile;
-  return cat(t.m, "x", t.n, "x", t.k, "-", t.threads, "/", config.splits);
+  const Tile& t = config.tile;
+  return config_text(kNativeName, {t.m, t.n, t.k, t.threads, config.splits});
 }
 
 GemmConfig config_named(const Contraction& c, const ContractionForm& form,
                         const std::string& name) {
-  for (const GemmTile& t : gemm_tiles(config_with(c, form, kFmaTiles[0], 1).math))
-    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      GemmConfig config = config_with(c, form, t, static_cast<int>(s));
-      if (config_name(config) == name) return config;
-    }
-  throw NotSupported(cat("native has no configuration '", name, "'"));
+  const std::vector<std::int64_t> numbers = read_config(kNativeName, name);
+  for (const Tile& t : gemm_tiles(config_with(c, form, kFmaTiles[0], 1).math))
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s))
+      if (numbers == std::vector<std::int64_t>{t.m, t.n, t.k, t.threads, s})
+        return config_with(c, form, t, static_cast<int>(s));
+  refuse_config("native", name);
 }
 
 }  // namespace tenon::cuda

@@ -7,23 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "cuda/engines/launch/tile.h"
 #include "cuda/engines/products/form.h"
 #include "device/card_model.h"
 
 namespace tenon::cuda {
 
 enum class GemmMath : std::uint8_t { Fp32, Tf32, Bf16, F16 };
-
-/// A block of `threads` computes m x n results, k deep a stage; thread_m x thread_n is the tile of
-/// a thread (Fp32) or of a warp.
-struct GemmTile {
-  int m, n, k, threads, stages, thread_m, thread_n;
-};
+/// As kernels name it: "Math::Tf32".
+const char* math_name(GemmMath math);
 
 struct GemmConfig {
   GemmMath math = GemmMath::Fp32;
   DType stored_a = DType::Float32, stored_b = DType::Float32;  // in shared memory
-  GemmTile tile{};
+  Tile tile{};           // thread_m x thread_n are a thread's (Fp32) or a warp's
   int splits = 1;        // wanted; 1: the text has no splitting
   bool swizzle = false;  // blocks in an order that shares operands in the second-level cache
   int shared_bytes = 0;
@@ -44,9 +41,9 @@ std::string config_name(const GemmConfig& config);
 GemmConfig config_named(const Contraction& c, const ContractionForm& form, const std::string& name);
 
 /// All tiles that choose_config may take for this arithmetic: for tests.
-std::span<const GemmTile> gemm_tiles(GemmMath math);
+std::span<const Tile> gemm_tiles(GemmMath math);
 /// A configuration with this tile and number of splits: for tests and measurements.
-GemmConfig config_with(const Contraction& c, const ContractionForm& form, const GemmTile& tile,
+GemmConfig config_with(const Contraction& c, const ContractionForm& form, const Tile& tile,
                        int splits);
 
 /// The least power of two that is not below x.

@@ -99,7 +99,7 @@ class TiledKernel final : public ContractionKernel {
               const Target& target, const GemmConfig& config)
       : ContractionKernel(region, form, parts), config_(config) {
     GemmProblem& p = form_.problem;
-    const GemmTile& t = config.tile;
+    const Tile& t = config.tile;
     p.tiles_m = static_cast<int>(divide_up(p.m, t.m));
     p.tiles_n = static_cast<int>(divide_up(p.n, t.n));
     p.tiles = make_divisor(static_cast<std::int64_t>(p.tiles_m) * p.tiles_n);
@@ -253,8 +253,7 @@ class ContractionEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<const Value> values,
-                                            const Target& target, const GemmTile& tile,
-                                            int splits) {
+                                            const Target& target, const Tile& tile, int splits) {
   const ContractionForm form = contraction_form(region, values);
   return std::make_unique<TiledKernel>(region, form, print_parts(region, form, values, target),
                                        target, config_with(region.contraction, form, tile, splits));

@@ -15,6 +15,6 @@ const Engine& native_contraction_engine(const Target& target);
 /// The kernel of a region of floating numbers (float64 aside) with a tile and a number of splits
 /// instead of the chosen ones: for tests and measurements.
 std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<const Value> values,
-                                            const Target& target, const GemmTile& tile, int splits);
+                                            const Target& target, const Tile& tile, int splits);
 
 }  // namespace tenon::cuda

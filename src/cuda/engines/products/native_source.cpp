@@ -8,6 +8,11 @@
 
 namespace tenon::cuda {
 
+const char* math_name(GemmMath math) {
+  constexpr const char* kNames[] = {"Math::Fp32", "Math::Tf32", "Math::Bf16", "Math::F16"};
+  return kNames[static_cast<int>(math)];
+}
+
 namespace {
 
 std::string side(const OperandForm& o, DType stored, const char* prologue) {
@@ -19,20 +24,8 @@ std::string side(const OperandForm& o, DType stored, const char* prologue) {
              o.window, ">");
 }
 
-const char* math_name(GemmMath math) {
-  constexpr const char* kNames[] = {"Math::Fp32", "Math::Tf32", "Math::Bf16", "Math::F16"};
-  return kNames[static_cast<int>(math)];
-}
-
 /// Blocks of a multiprocessor that the compiler should leave registers for: a block alone waits.
 int residents(const GemmConfig& config) { return config.tile.threads == 256 ? 2 : 1; }
-
-std::string constant(const char* name, int value) {
-  return cat("  static constexpr int ", name, " = ", value, ";\n");
-}
-std::string flag(const char* name, bool value) {
-  return cat("  static constexpr bool ", name, " = ", truth(value), ";\n");
-}
 
 /// Parameters for the prologues that there are, and what the body passes on for both.
 struct Prologues {
@@ -57,24 +50,24 @@ const char* plain_element(const OperandForm& o) {
 
 Source gemm_source(const ContractionForm& form, const GemmConfig& config,
                    const std::string& parts) {
-  const GemmTile& t = config.tile;
   const Prologues prologues = prologues_of(form);
-  std::string text = cat("#include \"cuda/kernels/gemm.cuh\"\n", parts,
-                         "\nusing namespace tenon::cuda;\n\nstruct Config {\n");
-  text += cat("  using Offset = ", form.wide ? "long long" : "int", ";\n");
-  text += cat("  using A = ", side(form.a, config.stored_a, kPrologueA), ";\n");
-  text += cat("  using B = ", side(form.b, config.stored_b, kPrologueB), ";\n");
-  text += cat("  static constexpr Math kMath = ", math_name(config.math), ";\n");
-  text += constant("kM", t.m) + constant("kN", t.n) + constant("kK", t.k);
-  text += constant("kThreads", t.threads) + constant("kStages", t.stages);
-  text += constant("kThreadM", t.thread_m) + constant("kThreadN", t.thread_n);
-  text += constant("kStoreVector", form.store_vector) + constant("kInnerAxis", form.inner_axis);
-  text += flag("kSwizzle", config.swizzle) + flag("kSplit", config.splits > 1);
-  text += "};\n";
+  std::string text =
+      cat("#include \"cuda/kernels/gemm.cuh\"\n", parts, "\nusing namespace tenon::cuda;\n\n");
+  text += ConfigText()
+              .type("Offset", form.wide ? "long long" : "int")
+              .type("A", side(form.a, config.stored_a, kPrologueA))
+              .type("B", side(form.b, config.stored_b, kPrologueB))
+              .value("Math", "kMath", math_name(config.math))
+              .tile(config.tile)
+              .ints({{"kStoreVector", form.store_vector}})
+              .ints({{"kInnerAxis", form.inner_axis}})
+              .flags({{"kSwizzle", config.swizzle}})
+              .flags({{"kSplit", config.splits > 1}})
+              .text();
   if (config.splits > 1) text += cat("__device__ unsigned gemm_tickets[", kGemmTickets, "];\n");
   text += cat("using Block = GemmBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
               config.shared_bytes, ");\n\nextern \"C\" __global__ void __launch_bounds__(",
-              t.threads, ", ", residents(config),
+              config.tile.threads, ", ", residents(config),
               ")\ngemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const "
               "Epilogue epilogue",
               prologues.parameters,

@@ -22,17 +22,15 @@
 namespace tenon::cuda {
 namespace {
 
-/// m x n results a block, k deep a stage; `residents` blocks have room on a multiprocessor.
-struct Tile {
-  int m, n, k, stages, residents;
+constexpr Tile kTiles[] = {{128, 128, 16, 256, 4, 8, 8}, {128, 64, 16, 128, 4, 8, 8}};
+constexpr std::string_view kSimtName = "#x#/#";
 
-  int threads() const { return m * n / 64; }
-  int shared_bytes() const {  // as in SimtBlock
-    return 16 + 4 * std::max(stages * k * (m + n), m * (n + 8));
-  }
-};
+int shared_bytes(const Tile& t) {  // as in SimtBlock
+  return 16 + std::max(4 * t.stages * t.k * (t.m + t.n), t.sums_bytes(1));
+}
+/// Blocks of a multiprocessor, for which there are registers.
+int residents(const Tile& t) { return 512 / t.threads; }
 
-constexpr Tile kTiles[] = {{128, 128, 16, 4, 2}, {128, 64, 16, 4, 4}};
 constexpr int kMostSplits = 16;
 constexpr int kSimtTickets = 16384;
 
@@ -42,7 +40,7 @@ struct Config {
 };
 
 std::string name_of(const Config& config) {
-  return cat(config.tile->m, "x", config.tile->n, "/", config.splits);
+  return config_text(kSimtName, {config.tile->m, config.tile->n, config.splits});
 }
 
 std::int64_t tiles_of(const SimtSizes& s, const Tile& t) {
@@ -60,7 +58,7 @@ double cycles(const CardModel& card, const SimtSizes& s, const Config& config) {
   const double multiply_adds = card.fp32 * 100 / 128, bytes_a_cycle = card.cache * 7 / 30;
   const Tile& t = *config.tile;
   const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, card.multiprocessors);
-  const std::int64_t warps = std::min<std::int64_t>(blocks, t.residents) * t.threads() / 32;
+  const std::int64_t warps = std::min<std::int64_t>(blocks, residents(t)) * t.threads / 32;
   double work = static_cast<double>(blocks * divide_up(s.k, config.splits) * t.m * t.n);
   if (warps < 16) work *= 1.06;  // they do not hide what the others wait for
   if (blocks == 1) work *= 1.05;
@@ -87,10 +85,11 @@ std::vector<Config> configs(const CardModel& card, const SimtSizes& s) {
 }
 
 Config config_named(const std::string& name) {
+  const std::vector<std::int64_t> numbers = read_config(kSimtName, name);
   for (const Tile& tile : kTiles)
     for (int splits = 1; splits <= kMostSplits; ++splits)
-      if (const Config config{&tile, splits}; name_of(config) == name) return config;
-  throw NotSupported(cat("simt has no configuration '", name, "'"));
+      if (numbers == std::vector<std::int64_t>{tile.m, tile.n, splits}) return {&tile, splits};
+  refuse_config("simt", name);
 }
 
 /// As the choices see them: what grows with the batch as the next power of two, so that an
@@ -191,8 +190,8 @@ class SimtKernel final : public Kernel {
     }
     problem.partials = reinterpret_cast<float*>(place);
     void* params[] = {&problem, words.data()};
-    kernel_->launch(binding.stream, grid_, {static_cast<std::uint32_t>(tile_.threads()), 1, 1},
-                    static_cast<std::uint32_t>(tile_.shared_bytes()), params);
+    kernel_->launch(binding.stream, grid_, {static_cast<std::uint32_t>(tile_.threads), 1, 1},
+                    static_cast<std::uint32_t>(shared_bytes(tile_)), params);
   }
 
   std::string source() const override {
@@ -214,16 +213,21 @@ class SimtKernel final : public Kernel {
 
   Source text(bool split, const std::string& epilogue) const {
     const Tile& t = tile_;
-    std::string text =
-        cat("#include \"cuda/kernels/gemm_simt.cuh\"\n", epilogue,
-            "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kM = ", t.m,
-            ", kN = ", t.n, ", kK = ", t.k, ", kThreads = ", t.threads(), ", kStages = ", t.stages,
-            ";\n  static constexpr bool kSplit = ", truth(split), ";\n};\n");
+    std::string text = cat("#include \"cuda/kernels/gemm_simt.cuh\"\n", epilogue,
+                           "\nusing namespace tenon::cuda;\n\n",
+                           ConfigText()
+                               .ints({{"kM", t.m},
+                                      {"kN", t.n},
+                                      {"kK", t.k},
+                                      {"kThreads", t.threads},
+                                      {"kStages", t.stages}})
+                               .flags({{"kSplit", split}})
+                               .text());
     if (split) text += cat("__device__ unsigned simt_tickets[", kSimtTickets, "];\n");
     text +=
         cat("using Block = SimtBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
-            t.shared_bytes(), ");\n\nextern \"C\" __global__ void __launch_bounds__(", t.threads(),
-            ", ", t.residents, ")\ngemm_simt(const SimtProblem p, const Epilogue epilogue) {\n",
+            shared_bytes(t), ");\n\nextern \"C\" __global__ void __launch_bounds__(", t.threads,
+            ", ", residents(t), ")\ngemm_simt(const SimtProblem p, const Epilogue epilogue) {\n",
             kAwaitKernels, "  TENON_DYNAMIC_SHARED(shared);\n  Block(p, epilogue, shared).run(",
             split ? "simt_tickets" : "nullptr", ");\n}\n");
     return {"gemm_simt", std::move(text)};

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/tile.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/engines/products/conversions.h"
@@ -33,6 +34,11 @@ DType operand_dtype(const Contraction& c, std::span<const Value> values) {
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
   // Products of two 16-bit numbers are exact in the sums' float32.
   return a == b && is_short(a) && c.compute() == DType::Float32 ? a : DType::Float32;
+}
+
+const char* type_name(DType operands) {
+  if (operands == DType::Float32) return "WgmmaType::Tf32";
+  return operands == DType::Float16 ? "WgmmaType::F16" : "WgmmaType::Bf16";
 }
 
 /// tf32 is read where it stands if k is contiguous, lines and start at multiples of 16 bytes.
@@ -205,25 +211,28 @@ class WgmmaKernel final : public Kernel {
   }
 
   Source text(const MatrixShape& shape, DType operands, const std::string& epilogue) const {
-    return {
-        "gemm_wgmma",
-        cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
-            "\nusing namespace tenon::cuda;\n\nstruct Config {\n  static constexpr int kRows = ",
-            config_.rows, ", kStages = ", stages_, ", kCluster = ", config_.cluster,
-            ", kSplits = ", config_.splits, ", kStoreVector = ", shape.n % 4 == 0 ? 4 : 1,
-            ";\n  static constexpr bool kTurns = ", truth(turns_),
-            ", kAcrossA = ", truth(a_.across()), ", kAcrossB = ", truth(b_.across()),
-            ", kBatches = ", truth(batches_), ";\n  static constexpr WgmmaType kType = WgmmaType::",
-            operands == DType::Float32   ? "Tf32"
-            : operands == DType::Float16 ? "F16"
-                                         : "Bf16",
-            ";\n};\n\nextern \"C\" __global__ void __launch_bounds__(", kWgmmaThreads,
-            ", 1) __cluster_dims__(", config_.cluster * config_.splits,
-            ", 1, 1)\ngemm_wgmma(const __grid_constant__ WgmmaProblem p, const "
-            "__grid_constant__ Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
-            "WgmmaBlock<Config, Epilogue> block(p, epilogue, shared);\n  block.set_up();\n",
-            kAwaitKernels, "  block.run();\n}\n"),
-        3 + static_cast<int>(epilogue.size() / 1000)};
+    return {"gemm_wgmma",
+            cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
+                "\nusing namespace tenon::cuda;\n\n",
+                ConfigText()
+                    .ints({{"kRows", config_.rows},
+                           {"kStages", stages_},
+                           {"kCluster", config_.cluster},
+                           {"kSplits", config_.splits},
+                           {"kStoreVector", shape.n % 4 == 0 ? 4 : 1}})
+                    .flags({{"kTurns", turns_},
+                            {"kAcrossA", a_.across()},
+                            {"kAcrossB", b_.across()},
+                            {"kBatches", batches_}})
+                    .value("WgmmaType", "kType", type_name(operands))
+                    .text(),
+                "\nextern \"C\" __global__ void __launch_bounds__(", kWgmmaThreads,
+                ", 1) __cluster_dims__(", config_.cluster * config_.splits,
+                ", 1, 1)\ngemm_wgmma(const __grid_constant__ WgmmaProblem p, const "
+                "__grid_constant__ Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
+                "WgmmaBlock<Config, Epilogue> block(p, epilogue, shared);\n  block.set_up();\n",
+                kAwaitKernels, "  block.run();\n}\n"),
+            3 + static_cast<int>(epilogue.size() / 1000)};
   }
 
   const WgmmaConfig config_;

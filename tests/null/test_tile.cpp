@@ -1,0 +1,55 @@
+// The vocabulary of tiles: names that last, the text of a kernel's configuration, and what a tile
+// takes of a multiprocessor.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "cuda/engines/launch/tile.h"
+
+using namespace tenon;
+
+TEST_CASE("tiles: a name is read as it was written, and no other text is one") {
+  const char* pattern = "#x#-# #x#x# #/#";
+  const std::string name = cuda::config_text(pattern, {32, 128, 256, 1, 11, 11, 4, 1});
+  CHECK(name == "32x128-256 1x11x11 4/1");
+  CHECK(cuda::read_config(pattern, name) ==
+        std::vector<std::int64_t>{32, 128, 256, 1, 11, 11, 4, 1});
+  for (const char* other :
+       {"", "#x#-# #x#x# #/#", "32x128-256 1x11x11 4", "32x128-256 1x11x11 4/1 ",
+        "032x128-256 1x11x11 4/1", "32x128-256 1x11x11 4/-1",
+        "32x128-256 1x11x11 4/99999999999999999999", "32x128/1"}) {
+    CAPTURE(std::string(other));
+    CHECK(cuda::read_config(pattern, other).empty());
+  }
+}
+
+TEST_CASE("tiles: the text of a configuration leaves out what a tile has not") {
+  const cuda::Tile whole{64, 128, 32, 256, 3, 32, 16}, patch{16, 64, 0, 256, 0, 16, 32};
+  CHECK(cuda::ConfigText()
+            .type("Offset", "int")
+            .tile(whole)
+            .flags({{"kA", true}, {"kB", false}})
+            .text() ==
+        "struct Config {\n  using Offset = int;\n  static constexpr int kM = 64;\n"
+        "  static constexpr int kN = 128;\n  static constexpr int kK = 32;\n"
+        "  static constexpr int kThreads = 256;\n  static constexpr int kStages = 3;\n"
+        "  static constexpr int kThreadM = 32;\n  static constexpr int kThreadN = 16;\n"
+        "  static constexpr bool kA = true, kB = false;\n};\n");
+  CHECK(cuda::ConfigText().value("Math", "kMath", "Math::Tf32").tile(patch).text() ==
+        "struct Config {\n  static constexpr Math kMath = Math::Tf32;\n"
+        "  static constexpr int kM = 16;\n  static constexpr int kN = 64;\n"
+        "  static constexpr int kThreads = 256;\n  static constexpr int kThreadM = 16;\n"
+        "  static constexpr int kThreadN = 32;\n};\n");
+}
+
+TEST_CASE("tiles: blocks on a multiprocessor, by what there is less of") {
+  const cuda::Tile tile{64, 64, 32, 256, 3, 32, 32};
+  CHECK(tile.groups(32) == 2);
+  CHECK(tile.sums_bytes(2) == 4 * 2 * 64 * 72);
+  CardModel card;
+  CHECK(cuda::resident_blocks(card, tile, 50 << 10, 1024) == 4);
+  CHECK(cuda::resident_blocks(card, tile, 50 << 10, 512) == 2);
+  card.shared_bytes = 96 << 10;
+  CHECK(cuda::resident_blocks(card, tile, 50 << 10, 1024) == 1);
+}
