@@ -205,7 +205,17 @@ TENON_API Tensor select(const Tensor& x, int axis, std::int64_t index);
 TENON_API Tensor flip(const Tensor& x, const Ints& axes);
 TENON_API Tensor concat(const std::vector<Tensor>& tensors, int axis = 0);
 TENON_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
+/// `length` elements of an axis, from `start` on, which may be negative. A ValueError names what
+/// reaches outside.
+TENON_API Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length);
+/// Parts of `size` elements along an axis; the last may be smaller.
 TENON_API std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis = 0);
+/// Parts of the given sizes, which add up to the axis (else a ShapeError).
+TENON_API std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis = 0);
+/// At most `count` parts of equal size along an axis; the last may be smaller.
+TENON_API std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis = 0);
+/// Every x[.., index, ..] along an axis, which goes away.
+TENON_API std::vector<Tensor> unbind(const Tensor& x, int axis = 0);
 /// (before, after) pairs from the LAST axis backwards, as in PyTorch.
 TENON_API Tensor pad(const Tensor& x, const Ints& padding, Scalar value = 0);
 /// PyTorch's gather: out[i][j] = x[index[i][j]][j] for axis 0. Indices are int64 or int32; one

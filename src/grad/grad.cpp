@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "grad/scan.h"
+#include "grad/sum.h"
 #include "graph/effects.h"
 #include "graph/node_index.h"
 #include "ops/infer.h"
@@ -75,6 +76,7 @@ class Walk {
       : order_(order_of(outputs)),
         target_(order_.nodes.size(), 0),
         between_(order_.nodes.size(), 0),
+        parts_(order_.nodes.size()),
         gradients_(order_.nodes.size()),
         cotangents_(order_.nodes.size()) {
     for (const Tensor& input : inputs)
@@ -91,9 +93,9 @@ class Walk {
     for (std::size_t n = order_.nodes.size(); n-- > 0;) {
       Node& node = *order_.nodes[n];
       if (!cotangents_[n].empty()) propagate_results(node, std::exchange(cotangents_[n], {}));
-      if (!gradients_[n].defined()) continue;
-      const Tensor gradient = gradients_[n];
-      if (target_[n] == 0) gradients_[n] = Tensor();
+      if (parts_[n].empty()) continue;
+      const Tensor gradient = sum_of(std::exchange(parts_[n], {}));
+      if (target_[n] != 0) gradients_[n] = gradient;
       if (passes_gradient(node) && depends(node)) propagate(node, gradient);
     }
   }
@@ -131,10 +133,7 @@ class Walk {
     return false;
   }
 
-  void add_to(const Node* node, const Tensor& part) {
-    Tensor& sum_so_far = gradients_[order_.index[node]];
-    sum_so_far = sum_so_far.defined() ? add(sum_so_far, part) : part;
-  }
+  void add_to(const Node* node, const Tensor& part) { parts_[order_.index[node]].push_back(part); }
 
   void propagate(Node& node, const Tensor& gradient) {
     const LabelGuard label(node.label);
@@ -168,8 +167,10 @@ class Walk {
   }
 
   const NumberedOrder order_;
-  // By number: asked for; on a way from one that is to the output; so far.
+  // By number: asked for; on a way from one that is to the output; what has reached it so far, in
+  // the order of the walk; the gradients asked for.
   std::vector<char> target_, between_;
+  std::vector<std::vector<Tensor>> parts_;
   std::vector<Tensor> gradients_;
   std::vector<std::vector<Tensor>> cotangents_;  // by number, of ops with several results
 };

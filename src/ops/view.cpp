@@ -169,6 +169,47 @@ Tensor flip(const Tensor& x, const Ints& axes) {
   return out;
 }
 
+Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length) {
+  const int a = normalize_axis(axis, x.rank(), where("narrow").c_str());
+  const std::int64_t size = x.shape()[a], first = start < 0 ? start + size : start;
+  if (first < 0 || length < 0 || first > size || length > size - first)
+    throw ValueError(cat(where("narrow"), ": ", length, " elements from ", start,
+                         " reach outside axis ", axis, " of ", x.shape()));
+  return slice(x, a, first, first + length);
+}
+
+std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis) {
+  const int a = normalize_axis(axis, x.rank(), where("split").c_str());
+  std::int64_t total = 0;
+  for (const std::int64_t size : sizes) {
+    if (size < 0) throw ValueError(cat(where("split"), ": the size of a part is ", size));
+    total += size;
+  }
+  if (total != x.shape()[a])
+    throw ShapeError(cat(where("split"), ": the parts add up to ", total, ", axis ", axis, " of ",
+                         x.shape(), " has ", x.shape()[a]));
+  std::vector<Tensor> parts;
+  std::int64_t start = 0;
+  for (const std::int64_t size : sizes) {
+    parts.push_back(slice(x, a, start, start + size));
+    start += size;
+  }
+  return parts;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis) {
+  if (count < 1) throw ValueError(cat(where("chunk"), ": into ", count, " parts"));
+  const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk").c_str()));
+  return split(x, std::max<std::int64_t>((total + count - 1) / count, 1), axis);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, int axis) {
+  const int a = normalize_axis(axis, x.rank(), where("unbind").c_str());
+  std::vector<Tensor> parts;
+  for (std::int64_t k = 0; k < x.shape()[a]; ++k) parts.push_back(select(x, a, k));
+  return parts;
+}
+
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis) {
   if (size < 1) throw ValueError(cat(where("split"), ": the size of a part is ", size));
   const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("split").c_str()));
@@ -261,14 +302,17 @@ Tensor spread(const Tensor& g, int axis, std::int64_t start, std::int64_t step, 
     shape[axis] = size;
     return zeros(shape, g.dtype());
   }
+  if (step == 1) {
+    Ints margin(static_cast<std::size_t>(2 * (g.rank() - axis)), 0);
+    margin[margin.size() - 2] = start;
+    margin[margin.size() - 1] = size - start - length;
+    return pad(g, margin);
+  }
   std::int64_t outer = 1, inner = 1;
   for (int a = 0; a < axis; ++a) outer *= g.shape()[a];
   for (int a = axis + 1; a < g.rank(); ++a) inner *= g.shape()[a];
-  Tensor t = reshape(g, {outer, length, inner});
-  if (step != 1) {
-    t = pad(reshape(g, {outer, length, 1, inner}), {0, 0, 0, step - 1});
-    t = slice(reshape(t, {outer, length * step, inner}), 1, 0, (length - 1) * step + 1);
-  }
+  Tensor t = pad(reshape(g, {outer, length, 1, inner}), {0, 0, 0, step - 1});
+  t = slice(reshape(t, {outer, length * step, inner}), 1, 0, (length - 1) * step + 1);
   t = pad(t, {0, 0, start, size - start - t.size(1)});
   Ints sizes = to_ints(g.shape());
   sizes[static_cast<std::size_t>(axis)] = size;

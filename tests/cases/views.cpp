@@ -56,6 +56,28 @@ void add_views(Cases& cases) {
                      const std::vector<Tensor> p = split(x[0], 3);
                      return p[0] * p[1] + p[2];
                    }});
+  cases.push_back({"split by sizes", {{{3, 7}}}, [](const Tensors& x) {
+                     const std::vector<Tensor> p = split(x[0], {2, 0, 4, 1}, 1);
+                     return sum(exp(p[0])) + sum(p[2] * p[2]) + sum(p[3]) + sum(p[1]);
+                   }});
+  cases.push_back({"chunk with a gap", {{{2, 11}}}, [](const Tensors& x) {
+                     const std::vector<Tensor> p = chunk(x[0], 4, 1);
+                     return p[0] * p[2] + exp(narrow(x[0], -1, -3, 3));
+                   }});
+  cases.push_back({"unbind", {{{4, 2, 3}}}, [](const Tensors& x) {
+                     const std::vector<Tensor> p = unbind(x[0] * 2, 0);
+                     return p[3] * p[0] + exp(p[1]);
+                   }});
+  cases.push_back({"windows that overlap", {{{9, 2}}}, [](const Tensors& x) {
+                     Tensor total = zeros({3, 2}, x[0].dtype());
+                     for (std::int64_t k = 0; k < 7; ++k)
+                       total = total + exp(slice(x[0], 0, k, k + 3)) * static_cast<double>(k + 1);
+                     return total;
+                   }});
+  cases.push_back({"strided slices of one tensor", {{{8, 3}}}, [](const Tensors& x) {
+                     return slice(x[0], 0, 0, 8, 2) * slice(x[0], 0, 1, 8, 2) +
+                            exp(slice(x[0], 0, 7, 3, -1));
+                   }});
 }
 
 void add_movement(Cases& cases) {
