@@ -2,7 +2,8 @@
 //
 // All three do the same multiply-adds; what differs is how often a number is fetched. lab/matmul
 // climbs the same stairs on the card itself, from one thread an element to the tensor cores'
-// own pace. TFLOP/s on one NVIDIA H200, random data, beside cuBLAS in turn (docs/internals/matmul.md):
+// own pace. TFLOP/s on one NVIDIA H200, random data, beside cuBLAS in turn
+// (docs/internals/matmul.md):
 //
 //   step                                  type   1024³   4096³   8192³   of cuBLAS at 8192³
 //   one thread an element                 fp32     6.4     5.8     5.1     10 %

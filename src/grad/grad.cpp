@@ -83,8 +83,8 @@ class Walk {
       if (const std::uint32_t n = order_.index[input.node()]; n != NodeIndex::kAbsent)
         target_[n] = 1;
     for (std::size_t n = 0; n < order_.nodes.size(); ++n)
-      between_[n] =
-          target_[n] != 0 || (passes_gradient(*order_.nodes[n]) && depends(*order_.nodes[n]));
+      if (target_[n] != 0 || (passes_gradient(*order_.nodes[n]) && depends(*order_.nodes[n])))
+        between_[n] = 1;
   }
 
   void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds) {

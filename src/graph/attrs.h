@@ -143,7 +143,7 @@ class Attrs {
     }
   }
 
-  bool operator==(const Attrs& other) const noexcept {
+  bool operator==(const Attrs& other) const noexcept {  // NOLINT(bugprone-exception-escape): below
     if (value_.index() != other.value_.index()) return false;
     const Bytes a = bytes(), b = other.bytes();
     return a.data == b.data || std::memcmp(a.data, b.data, a.size) == 0;
@@ -194,7 +194,7 @@ class Attrs {
     return {reinterpret_cast<const char*>(value.get()), word_bytes<T>()};
   }
   static Bytes bytes_of(std::monostate) noexcept { return {}; }
-  Bytes bytes() const noexcept {
+  Bytes bytes() const noexcept {  // NOLINT(bugprone-exception-escape): never without a value
     return std::visit([](const auto& value) { return bytes_of(value); }, value_);
   }
   [[noreturn]] void refuse() const;

@@ -74,6 +74,7 @@ Traced trace(const ScanStep& step, const std::vector<Tensor>& carry, const std::
              Device home) {
   Traced out;
   std::vector<Tensor> rows;
+  rows.reserve(xs.size());
   for (const Tensor& x : xs) rows.push_back(without_memory(row_of(x.shape()), x.dtype(), home));
   const std::vector<Tensor> states = stand_ins_for(carry, home);
   out.random.leaf = without_memory(Shape{2}, DType::Int64, home);

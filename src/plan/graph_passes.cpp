@@ -260,7 +260,7 @@ Roots verify_graph(Roots roots, const PlanOptions&) {
   for (Node* node : topological_order(roots)) {
     if (node->realised()) continue;
     const OpInfo& info = op_info(node->op);
-    if (info.arity >= 0 && info.arity != node->input_count)
+    if (info.arity >= 0 && int{info.arity} != int{node->input_count})
       throw InternalError(
           cat(info.name, " has ", int{node->input_count}, " inputs, its row says ", info.arity));
     const Inferred inferred = info.infer(*node);

@@ -21,8 +21,8 @@ bool is_pending(const Node& node, Op op) { return node.op == op && !node.realise
 struct Loop {
   const Node* first = nullptr;
   std::vector<Tensor> results;  // of the body: carries, then what somebody reads of each step
-  std::unordered_map<const Node*, int> number;  // of those behind the carries
-  Tensor scan;                                  // what they have become
+  std::unordered_map<const Node*, std::int64_t> number;  // of those behind the carries
+  Tensor scan;                                           // what they have become
   std::vector<std::int64_t> margins;  // elements of a result's rows that have margins; 0: none
 };
 
@@ -42,7 +42,7 @@ class Loops {
     const Node& source = *node.input(0);
     if (is_pending(source, Op::Scan)) {
       Loop& loop = *loop_of_.at(&source);
-      const int k = place(loop, source, result_index(node));
+      const std::int64_t k = place(loop, source, result_index(node));
       return unpadded(loop, result_of(loop.scan, k), k, node.shape);
     }
     if (!is_pending(source, Op::Cond)) return {};
@@ -83,12 +83,11 @@ class Loops {
   }
 
   // Where result k of a scan stands among those of its loop, from now on if not before.
-  static int place(Loop& loop, const Node& scan, int k) {
+  static std::int64_t place(Loop& loop, const Node& scan, std::int64_t k) {
     const ScanAttrs& attrs = scan.attrs.as<ScanAttrs>();
     if (k < attrs.carries) return k;
     const Tensor& y = attrs.body->results[static_cast<std::size_t>(k)];
-    const auto [found, fresh] =
-        loop.number.try_emplace(y.node(), static_cast<int>(loop.results.size()));
+    const auto [found, fresh] = loop.number.try_emplace(y.node(), std::ssize(loop.results));
     if (fresh) loop.results.push_back(y);
     return found->second;
   }
@@ -141,7 +140,8 @@ class Loops {
     attrs.body = make_body(parameters, results);
   }
 
-  static Tensor unpadded(const Loop& loop, const Tensor& result, int k, const Shape& shape) {
+  static Tensor unpadded(const Loop& loop, const Tensor& result, std::int64_t k,
+                         const Shape& shape) {
     if (loop.margins.empty() || loop.margins[at(k)] == 0) return result;
     return reshape(slice(result, 1, 0, loop.margins[at(k)]), to_ints(shape));
   }
@@ -158,7 +158,7 @@ class Loops {
   }
 
   // Both branches are part of the program, once, and one is taken.
-  Tensor taken(const Node& cond, int k) {
+  Tensor taken(const Node& cond, std::int64_t k) {
     const CondAttrs& attrs = cond.attrs.as<CondAttrs>();
     auto [found, fresh] = branches_.try_emplace(&cond);
     if (fresh) {

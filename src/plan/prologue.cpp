@@ -154,6 +154,7 @@ class Attacher {
     if (std::none_of(readers.begin(), readers.end(),
                      [&](int t) { return is_operand(region(t), made); }))
       return;
+    changes.reserve(readers.size());
     for (int t : readers) changes.push_back({t, region(t)});
     std::string why = refusal(s, made, changes);
     double saved = 0;

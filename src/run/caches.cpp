@@ -121,7 +121,7 @@ std::int64_t footprint(const Program& program) {
              static_cast<std::int64_t>(step.passed_over.capacity());
   bytes += static_cast<std::int64_t>(program.values.capacity() * sizeof(Value));
   for (const std::string& line : program.graph_lines)
-    bytes += static_cast<std::int64_t>(sizeof line + line.capacity());
+    bytes += static_cast<std::int64_t>(sizeof(std::string) + line.capacity());
   return bytes;
 }
 

@@ -191,7 +191,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
   std::vector<Input> signature;
   signature.reserve(inputs.size());
   for (const Tensor& in : inputs) signature.push_back(describe(in, runs));
-  const std::shared_ptr<Trace> made = make_trace(function, context, std::move(signature), key);
+  std::shared_ptr<Trace> made = make_trace(function, context, std::move(signature), key);
   made->owner = weak_from_this();
   {
     const std::lock_guard lock(mutex);

@@ -29,7 +29,7 @@ ValueId add_temporary(Sweeps& sweeps, DType dtype, const Shape& shape) {
   value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(dtype));
   value.offset = sweeps.temporary_bytes;
   sweeps.temporary_bytes += (value.bytes + kAlign - 1) / kAlign * kAlign;
-  return sweeps.values.add(std::move(value));
+  return sweeps.values.add(value);
 }
 
 namespace {
@@ -137,7 +137,7 @@ class Cutter {
     const MapInstr& instr = map_.instrs[at(i)];
     const std::uint32_t reduced = instr.per_row ? row_bit() : 0;
     for (const MapStore& store : map_.stores) {
-      const MapInstr load = load_of(store.view.value, instr.dtype, reduced, instr.per_row);
+      MapInstr load = load_of(store.view.value, instr.dtype, reduced, instr.per_row);
       bool same = store.source == i && store.view.offset == 0;
       for (int d = 0; d < map_.space.rank(); ++d)
         same = same && (map_.space[d] == 1 || (reduced >> d & 1u) != 0 ||
@@ -146,8 +146,7 @@ class Cutter {
     }
     Shape shape = map_.space;
     if (instr.per_row) shape[shape.rank() - 1] = 1;
-    const MapInstr load =
-        load_of(temporary(instr.dtype, shape), instr.dtype, reduced, instr.per_row);
+    MapInstr load = load_of(temporary(instr.dtype, shape), instr.dtype, reduced, instr.per_row);
     rows.stores.push_back({i, load.view});
     return load;
   }

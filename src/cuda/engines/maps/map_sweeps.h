@@ -32,8 +32,8 @@ class ValueTable {
   }
   std::size_t own_size() const { return own_.size(); }
   const std::vector<Value>& temporaries() const { return temporaries_; }
-  ValueId add(Value temporary) {
-    temporaries_.push_back(std::move(temporary));
+  ValueId add(const Value& temporary) {
+    temporaries_.push_back(temporary);
     return static_cast<ValueId>(own_.size() + temporaries_.size()) - 1;
   }
 

@@ -29,7 +29,6 @@ class RowsPrinter {
  public:
   RowsPrinter(const Sweep& sweep, const ValueTable& values, const PartOptions& options)
       : map_(sweep.map),
-        values_(values),
         options_(options),
         index_(fits_int(map_) ? "int" : "long long"),
         length_(map_.space[map_.space.rank() - 1]),
@@ -403,7 +402,6 @@ class RowsPrinter {
   }
 
   const MapProgram& map_;
-  const ValueTable& values_;
   const PartOptions options_;
   const std::string index_;
   const std::int64_t length_;
