@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include <tenon/error.h>
@@ -107,11 +108,16 @@ class Walk {
   }
 
   // A computed value that depends on no variable no longer knows what it came from. Where that may
-  // be why nothing reaches an input, zeros would be a wrong answer given silently.
+  // be why nothing reaches an input, zeros would be a wrong answer given silently. Not so where a
+  // rule was asked and said zero, as floor's does; and what the input itself was made from cannot
+  // have come from it.
   void refuse_cut(const Tensor& input) const {
+    if (is_used(input)) return;
+    const std::vector<Node*> below = topological_order({&input, 1}, true);
+    const std::unordered_set<const Node*> sources(below.begin(), below.end());
     for (const Node* node : order_.nodes)
       if (node->realised() && node->input_count == 0 && is_floating(node->dtype) &&
-          op_info(node->op).vjp != nullptr && node != input.node())
+          op_info(node->op).vjp != nullptr && !sources.contains(node))
         throw ValueError(
             cat("grad: the output depends on a value of ", op_info(node->op).name, " ", node->shape,
                 label_text(node->label).empty() ? "" : " in " + label_text(node->label),
@@ -122,6 +128,15 @@ class Walk {
   }
 
  private:
+  bool is_used(const Tensor& input) const {
+    for (const Node* node : order_.nodes) {
+      const auto in = node->in();
+      if (is_between(node) && std::find(in.begin(), in.end(), input.node()) != in.end())
+        return true;
+    }
+    return false;
+  }
+
   bool is_between(const Node* node) const {
     const std::uint32_t n = order_.index[node];
     return n != NodeIndex::kAbsent && between_[n] != 0;
