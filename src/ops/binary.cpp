@@ -73,8 +73,15 @@ Tensor floor_divide_pair(const Pair& p) {
   return build(Op::Sub, {build(Op::Div, {p.a, p.b}), cast(inexact, p.dtype())});
 }
 
+// A number is compared as an element of the tensor would be, as in PyTorch: float16's 0.1 is 0.1.
+Tensor as_element(const Tensor& x) {
+  if (!is_constant(x)) return x;
+  const double value = x.node()->attrs.as<ConstantAttrs>().value;
+  return constant(x.shape(), stored_value(value, x.dtype()), x.dtype());
+}
+
 #define TENON_COMPARE(name, op) \
-  Tensor name##_pair(const Pair& p) { return build(Op::op, {p.a, p.b}); }
+  Tensor name##_pair(const Pair& p) { return build(Op::op, {as_element(p.a), as_element(p.b)}); }
 TENON_COMPARE(eq, Eq)
 TENON_COMPARE(ne, Ne)
 TENON_COMPARE(lt, Lt)

@@ -25,6 +25,8 @@ Tensor full(const Shape& shape, Scalar value, DType dtype) {
   if (!is_floating(dtype) && !value.integral && std::trunc(value.value) != value.value)
     throw ValueError(
         cat(where("full"), ": ", dtype, " cannot hold ", value.value, "; ask for a floating type"));
+  // The tensor's elements, not a number beside it: computed with as they are stored.
+  value.value = stored_value(value.value, dtype);
   return scalar_operand("full", value, shape, dtype);
 }
 

@@ -54,6 +54,19 @@ Tensor constant(const Shape& shape, double value, DType dtype) {
                   ConstantAttrs{value == 0 ? 0.0 : value});
 }
 
+double stored_value(double v, DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return static_cast<double>(static_cast<float>(float16(static_cast<float>(v))));
+    case DType::BFloat16:
+      return static_cast<double>(static_cast<float>(bfloat16(static_cast<float>(v))));
+    case DType::Float32:
+      return static_cast<double>(static_cast<float>(v));
+    default:
+      return v;
+  }
+}
+
 Tensor to_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x, DType::Float32); }
 
 DType scalar_dtype(DType tensor, Scalar scalar) {

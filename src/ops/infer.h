@@ -38,6 +38,9 @@ inline std::string where(const Node& node) { return where(op_info(node.op).name)
 Tensor constant(const Shape& shape, double value, DType dtype);
 inline bool is_constant(const Tensor& x) { return x.node()->op == Op::Constant; }
 
+/// A number as an element of this dtype holds it.
+double stored_value(double value, DType dtype);
+
 /// Integers and bool become float32; floating tensors stay as they are.
 Tensor to_floating(const Tensor& x);
 /// The dtype that a tensor and a plain number meet in (see ops.h).

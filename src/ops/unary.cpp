@@ -82,21 +82,6 @@ Tensor isfinite(const Tensor& x) { return logical_not(logical_or(isnan(x), isinf
 
 Tensor logical_not(const Tensor& x) { return build(Op::LogicalNot, {cast(x, DType::Bool)}); }
 
-namespace {
-double stored_value(double v, DType dtype) {
-  switch (dtype) {
-    case DType::Float16:
-      return static_cast<double>(static_cast<float>(float16(static_cast<float>(v))));
-    case DType::BFloat16:
-      return static_cast<double>(static_cast<float>(bfloat16(static_cast<float>(v))));
-    case DType::Float32:
-      return static_cast<double>(static_cast<float>(v));
-    default:
-      return v;
-  }
-}
-}  // namespace
-
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (is_constant(x)) {

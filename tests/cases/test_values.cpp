@@ -73,6 +73,17 @@ TEST_CASE("values: gradients at kinks and ties are PyTorch's") {
   });
 }
 
+TEST_CASE("values: a rule that says zero is no cut through a value that was read") {
+  const Tensor l = floats({0.5, 2.5, 7}), s = exp(floats({0.5, 0.25, 0.125}));
+  s.eval();
+  CHECK(list(grad(sum(floor(l / s)), l)) == Floats{0, 0, 0});
+  const Tensor x = l * s;  // what an input was made from cannot have come from it
+  CHECK(list(grad(sum(where(gt(x, 1), 2, 3 * s)), x)) == Floats{0, 0, 0});
+  const Tensor w = floats({1, 2, 3}), y = w * 2;
+  y.eval();
+  CHECK_THROWS_AS(grad(sum(y * l), w), ValueError);
+}
+
 TEST_CASE("values: no gradient of a branch not taken is NaN") {
   with_engines([] {
     const Tensor x = floats({-200, 0, 200});
@@ -180,6 +191,24 @@ TEST_CASE("values: statistics of float16 do not overflow on the way") {
     CHECK(list(mean(x, {1})) == Floats{30000, 30000, 30000, 30000});
     CHECK(list(var(x, {1})) == Floats{0, 0, 0, 0});
     CHECK(norm(full({4}, 300, DType::Float16)).item() == 600);
+  });
+}
+
+TEST_CASE("values: regions of 16-bit values compute in float32 and round where they store") {
+  with_engines([] {
+    for (const DType t : {DType::Float16, DType::BFloat16}) {
+      const Tensor x = cast(floats({12}), t);
+      CHECK(list(cast(log(exp(x) * 100) - 4, DType::Float32))[0] ==
+            doctest::Approx(12.605).epsilon(t == DType::Float16 ? 1e-3 : 8e-3));
+      // A plain number is not rounded to the tensor's dtype, nor does it overflow there.
+      CHECK(list(cast(cast(floats({1}), t) / 70000, DType::Float32))[0] ==
+            doctest::Approx(1.0 / 70000).epsilon(8e-3));
+    }
+    const Tensor tenth = full({1}, 0.1, DType::Float16);
+    CHECK(whole(eq(tenth, 0.1)) == Longs{1});
+    CHECK(list(cast(tenth, DType::Float32) * 1024) == Floats{0.0999755859375F * 1024});
+    CHECK(list(cast(exp2(cast(floats({10, 20}), DType::BFloat16)), DType::Float32)) ==
+          Floats{1024, 1048576});
   });
 }
 

@@ -1,7 +1,8 @@
 // Map regions by the reference engine: every instruction over the whole space before the next one,
 // then the stores.
 //
-// All loads come before all stores, so a region may overwrite what it reads.
+// All loads come before all stores, so a region may overwrite what it reads. What has a 16-bit
+// dtype is held in float32 and rounded where it is stored or cast, as on every engine.
 #include <algorithm>
 
 #include "base/index.h"
@@ -10,6 +11,11 @@
 namespace tenon::cpu::reference {
 
 namespace {
+
+/// What a region computes in where it says `dtype`.
+DType held(DType dtype) {
+  return is_floating(dtype) && item_size(dtype) == 2 ? DType::Float32 : dtype;
+}
 
 /// One element a row: the space with its last axis shrunk to 1.
 Shape row_space(const Shape& space) {
@@ -54,7 +60,7 @@ class MapRun {
     for (std::size_t k = 0; k < map_.instrs.size(); ++k)
       results_[k] = map_.instrs[k].code == MapCode::Random ? random_at(map_.instrs[k])
                                                            : evaluate(map_.instrs[k]);
-    return std::move(results_.back());
+    return convert(results_.back(), map_.instrs.back().dtype);
   }
 
  private:
@@ -66,18 +72,19 @@ class MapRun {
         const Value& value = values_[at(instr.view.value)];
         return convert(
             read(binding_.values[instr.view.value], value.dtype, space(instr), instr.view),
-            instr.dtype);
+            held(instr.dtype));
       }
       case MapCode::Accumulator:
-        return convert(*accumulator_, instr.dtype);
+        return convert(*accumulator_, held(instr.dtype));
       case MapCode::Affine:
         return affine(instr);
       case MapCode::Number:
         return number(instr);
       case MapCode::Random: {
         const auto state = read(binding_, values_, instr.view.value);
-        return random(instr.attrs.as<RandomAttrs>(), instr.dtype, state.whole.data(),
-                      space(instr).numel());
+        return convert(random(instr.attrs.as<RandomAttrs>(), instr.dtype, state.whole.data(),
+                              space(instr).numel()),
+                       held(instr.dtype));
       }
       case MapCode::Compute:
         return compute_instr(instr);
@@ -109,11 +116,11 @@ class MapRun {
     Array out(instr.dtype, space(instr).numel());
     for_each(space(instr), instr.view,
              [&](std::int64_t i, std::int64_t value) { out.set(i, value); });
-    return out;
+    return convert(out, held(instr.dtype));
   }
 
   Array number(const MapInstr& instr) const {
-    Array out(instr.dtype, space(instr).numel());
+    Array out(held(instr.dtype), space(instr).numel());
     for (std::int64_t i = 0; i < out.size(); ++i) out.set(i, instr.attrs.as<ConstantAttrs>().value);
     return out;
   }
@@ -123,14 +130,16 @@ class MapRun {
     std::size_t count = 0;
     for (const int arg : instr.args)
       if (arg >= 0) args[count++] = &results_[at(arg)];
-    return compute(instr.op, instr.dtype, {args, count}, space(instr).numel());
+    const DType dtype = instr.op == Op::Cast ? instr.dtype : held(instr.dtype);
+    return convert(compute(instr.op, dtype, {args, count}, space(instr).numel()),
+                   held(instr.dtype));
   }
 
   Array reduce_rows(const MapInstr& instr) const {
     const Array& source = results_[at(instr.args[0])];
     const std::int64_t rows = rows_.numel(), length = map_.space[map_.space.rank() - 1];
     const bool per_row_source = map_.instrs[at(instr.args[0])].per_row;
-    Reducer reducer(instr.op, instr.dtype, rows);
+    Reducer reducer(instr.op, held(instr.dtype), rows);
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t j = 0; j < length; ++j)
         reducer.add(row, source, per_row_source ? row : row * length + j, j);

@@ -40,10 +40,8 @@ std::int64_t tile_number(DType dtype, double number) {
       return static_cast<std::uint32_t>(whole);
     case DType::Int64:
       return whole;
-    case DType::Float16:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(float16(static_cast<float>(number))));
+    case DType::Float16:  // computed with in float32, and rounded where the result is stored
     case DType::BFloat16:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(bfloat16(static_cast<float>(number))));
     case DType::Float32:
       return std::bit_cast<std::uint32_t>(static_cast<float>(number));
     default:

@@ -110,7 +110,9 @@ std::string print_compute(const MapInstr& instr, std::span<const std::string> ar
     text += ')';
   }
   if (is_bool(instr.dtype) && !is_predicate(instr.op)) return cat("scalar::ne(", text, ", 0)");
-  const bool in_range = (op_row(instr.op).traits & (kTruth | kKeepsRange)) != 0;
+  // 16-bit floating values stay in float32 until they are stored or cast; integers wrap at once.
+  const bool in_range =
+      is_floating(instr.dtype) || (op_row(instr.op).traits & (kTruth | kKeepsRange)) != 0;
   return in_range ? text : rounded(text, instr.dtype);
 }
 
@@ -159,10 +161,8 @@ std::uint64_t number_word(DType dtype, double number) {
       return small(static_cast<std::int32_t>(whole));
     case DType::Int64:
       return small(whole);
-    case DType::Float16:
-      return small(static_cast<float>(float16(single)));
+    case DType::Float16:  // computed with in float32, and rounded where the result is stored
     case DType::BFloat16:
-      return small(static_cast<float>(bfloat16(single)));
     case DType::Float32:
       return small(single);
     default:

@@ -57,9 +57,7 @@ std::string Reduction::element(const std::string& expression, const std::string&
 
 std::string Reduction::result(const std::string& x) const {
   if (is_arg()) return print_cast(cat("place_of(", x, ")"), DType::Int64, to);
-  return needs_rounding(to) && gathered() == DType::Float32
-             ? cat("rounded<", memory_type(to), ">(", x, ")")
-             : print_cast(x, gathered(), to);
+  return is_floating(to) && gathered() == DType::Float32 ? x : print_cast(x, gathered(), to);
 }
 
 }  // namespace tenon::cuda
