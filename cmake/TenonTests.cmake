@@ -5,7 +5,7 @@ find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 find_package(doctest REQUIRED)
 
 file(GLOB TENON_TEST_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*.cpp)
-list(FILTER TENON_TEST_SOURCES EXCLUDE REGEX "/tests/(fuzz|consumer|guards)/")
+list(FILTER TENON_TEST_SOURCES EXCLUDE REGEX "/tests/(fuzz|consumer|guards|conformance)/")
 add_executable(tenon_tests ${TENON_TEST_SOURCES})
 target_include_directories(tenon_tests PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
 # Lightly optimised: half the compile time; what is timed is in the library.
@@ -43,6 +43,15 @@ set_property(TEST tests.cuda.train_launches APPEND PROPERTY ENVIRONMENT "TENON_C
 tenon_add_test(tests.vendor 300 tenon_tests "--test-case=vendor:*" --no-intro)
 tenon_use_emulator(tests.vendor)
 tenon_use_fake_libraries(tests.vendor)
+
+# PyTorch's samples for every op: the committed part; the whole from a folder that make_samples.py writes.
+file(GLOB TENON_CONFORMANCE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/conformance/*.cpp)
+add_executable(tenon_conformance ${TENON_CONFORMANCE_SOURCES})
+target_include_directories(tenon_conformance PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+target_compile_options(tenon_conformance PRIVATE $<$<CONFIG:Release>:-O1>)
+target_link_libraries(tenon_conformance PRIVATE tenon tenon_options ${CMAKE_DL_LIBS})
+tenon_add_test(tests.conformance 300 tenon_conformance tests/conformance)
+tenon_add_test(guards.differences 60 ${Python3_EXECUTABLE} tests/conformance/document.py --check)
 
 # Tests of the command are Python programs (unittest, standard library only).
 if(TARGET tenon_cli)

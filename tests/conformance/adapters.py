@@ -1,0 +1,463 @@
+"""How calls of PyTorch are said in Tenon: for each op of OpInfo, a function of the same parameters that gives the name of
+Tenon's op, its operands (tensors and numbers) and its other arguments as JSON, or raises Skip with the reason."""
+import math
+
+import torch
+
+
+class Skip(Exception):
+    """What Tenon has no word for."""
+
+
+CASTS = {"cast"}  # results are the rounding itself: the truth is not another one
+OPINFO = {}  # (name, variant): adapter
+
+
+def adapter(*names, variant=""):
+    def register(function):
+        for name in names:
+            OPINFO[name, variant] = function
+        return function
+    return register
+
+
+def number(value):
+    """A number as JSON keeps it to the last bit."""
+    if isinstance(value, bool):
+        raise Skip("a Python bool as a number")
+    if isinstance(value, int):
+        if not -2**63 <= value < 2**63:
+            raise Skip("a whole number beyond int64")
+        return {"i": value}
+    if isinstance(value, complex):
+        raise Skip("complex numbers")
+    return {"f": value.hex() if math.isfinite(value) else repr(value)}
+
+
+def plain_number(value):
+    return number(value.item() if isinstance(value, torch.Tensor) else value)
+
+
+def need(condition, reason):
+    if not condition:
+        raise Skip(reason)
+
+
+def tensors_or_numbers(*values):
+    for v in values:
+        need(isinstance(v, (torch.Tensor, int, float)) and not isinstance(v, bool), "an operand that is neither tensor nor number")
+    need(any(isinstance(v, torch.Tensor) for v in values), "numbers alone")
+    return list(values)
+
+
+def axes(dim):
+    if dim is None:
+        return []
+    return list(dim) if isinstance(dim, (tuple, list)) else [dim]
+
+
+def no_dtype(dtype):
+    need(dtype is None, "a dtype argument: cast says that")
+
+
+def pair(value):
+    if isinstance(value, int):
+        return [value, value]
+    value = list(value)
+    return value * 2 if len(value) == 1 else value
+
+
+# ---- Element by element
+
+UNARY = """neg abs sign exp expm1 log log1p sqrt rsqrt reciprocal square sin cos tanh sigmoid erf floor ceil round trunc logical_not
+isnan isinf isfinite log2 log10 exp2 tan sinh cosh""".split()
+UNARY_FUNCTIONAL = "relu silu softsign mish relu6 hardsigmoid".split()
+BINARY = """add sub mul div pow maximum minimum remainder floor_divide eq ne lt le gt ge logical_and logical_or logical_xor""".split()
+LOSSES = "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits".split()
+
+
+def unary(name):
+    def adapt(x, inplace=False, **rest):
+        need(not inplace and not rest.get("out"), "in place")
+        return name, [x], {}
+    return adapt
+
+
+def binary(name, swap=False):
+    def adapt(a, b, *, alpha=1, **_):
+        need(alpha == 1, "alpha")
+        return name, tensors_or_numbers(b, a) if swap else tensors_or_numbers(a, b), {}
+    return adapt
+
+
+for _name in UNARY:
+    OPINFO[_name, ""] = unary(_name)
+for _name in UNARY_FUNCTIONAL:
+    OPINFO["nn.functional." + _name, ""] = unary(_name)
+for _name in BINARY:
+    OPINFO[_name, ""] = binary(_name)
+OPINFO["true_divide", ""] = binary("div")
+OPINFO["div", "no_rounding_mode"] = binary("div")
+for _name, _of in [("add", "radd"), ("mul", "rmul"), ("sub", "rsub"), ("div", "rdiv"), ("pow", "rpow"), ("remainder", "rmod"),
+                   ("matmul", "rmatmul")]:
+    OPINFO[f"__{_of}__", ""] = binary(_name, swap=True)
+OPINFO["rsub", ""] = binary("sub", swap=True)
+OPINFO["max", "binary"] = binary("maximum")
+OPINFO["min", "binary"] = binary("minimum")
+
+
+@adapter("div", variant="floor_rounding")
+def _floor_divide(a, b, rounding_mode=None):
+    return "floor_divide", tensors_or_numbers(a, b), {}
+
+
+@adapter("nn.functional.hardtanh")
+def _hardtanh(x, min_val=-1.0, max_val=1.0, inplace=False):
+    need((min_val, max_val) == (-1, 1), "hardtanh between other ends: clamp says that")
+    return "hardtanh", [x], {}
+
+
+@adapter("nn.functional.gelu")
+def _gelu(x, approximate="none"):
+    return "gelu", [x], {"tanh": int(approximate == "tanh")}
+
+
+@adapter("nn.functional.leaky_relu")
+def _leaky_relu(x, negative_slope=0.01, inplace=False):
+    return "leaky_relu", [x], {"slope": number(float(negative_slope))}
+
+
+@adapter("nn.functional.elu")
+def _elu(x, alpha=1.0, inplace=False):
+    return "elu", [x], {"alpha": number(float(alpha))}
+
+
+@adapter("nn.functional.softplus")
+def _softplus(x, beta=1.0, threshold=20.0):
+    return "softplus", [x], {"beta": number(float(beta)), "threshold": number(float(threshold))}
+
+
+@adapter("clamp")
+def _clamp(x, min=None, max=None):
+    need(not isinstance(min, torch.Tensor) and not isinstance(max, torch.Tensor), "clamp by tensors: maximum and minimum say that")
+    need(min is not None and max is not None, "clamp at one end")
+    return "clamp", [x], {"low": number(min), "high": number(max)}
+
+
+@adapter("where")  # OpInfo's first argument is the first choice
+def _where(a, condition, b):
+    return where(condition, a, b)
+
+
+def where(condition, a, b):
+    need(condition.dtype == torch.bool, "a condition that is not bool")
+    return "where", [condition, *tensors_or_numbers(a, b)], {}
+
+
+def cast(dtype):
+    def adapt(x, memory_format=None, **_):
+        return "cast", [x], {"dtype": dtype}
+    return adapt
+
+
+for _name, _dtype in {"bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "char": "int8", "double": "float64", "float": "float32",
+                      "half": "float16", "int": "int32", "long": "int64"}.items():
+    OPINFO[_name, ""] = cast(_dtype)
+
+
+# ---- Reductions
+
+def reduction(name):
+    def adapt(x, dim=None, keepdim=False, *, dtype=None, **rest):
+        no_dtype(dtype)
+        need(dim is None or isinstance(dim, int) or len(dim) > 0, "an empty list of axes")
+        return name, [x], {"axes": axes(dim), "keepdim": int(keepdim)}
+    return adapt
+
+
+for _name in "sum prod mean amax amin all any logsumexp".split():
+    OPINFO[_name, ""] = reduction(_name)
+
+
+def no_dim(name):
+    def adapt(x, *rest, **_):
+        return name, [x], {"axes": [], "keepdim": 0}
+    return adapt
+
+
+OPINFO["max", "reduction_no_dim"] = no_dim("amax")
+OPINFO["min", "reduction_no_dim"] = no_dim("amin")
+
+
+@adapter("var")
+@adapter("var", variant="unbiased")
+def _var(x, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    correction = (1 if unbiased else 0) if correction is None else correction
+    need(dim is None or isinstance(dim, int) or len(dim) > 0, "an empty list of axes")
+    return "var", [x], {"axes": axes(dim), "keepdim": int(keepdim), "correction": number(float(correction))}
+
+
+def arg(name):
+    def adapt(x, dim=None, keepdim=False):
+        need(dim is not None or x.dim() <= 1, "the index of all elements: flatten says that")
+        return name, [x], {"axis": -1 if dim is None else dim, "keepdim": int(keepdim and dim is not None)}
+    return adapt
+
+
+OPINFO["argmax", ""], OPINFO["argmin", ""] = arg("argmax"), arg("argmin")
+
+
+@adapter("linalg.vector_norm")
+def _norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    no_dtype(dtype)
+    need(ord == 2, "a norm that is not Euclidean")
+    return "norm", [x], {"axes": axes(dim), "keepdim": int(keepdim)}
+
+
+def along(name):
+    def adapt(x, dim, dtype=None, **_):
+        no_dtype(dtype)
+        return name, [x], {"axis": dim}
+    return adapt
+
+
+OPINFO["softmax", ""], OPINFO["log_softmax", ""] = along("softmax"), along("log_softmax")
+
+
+# ---- Shape
+
+def sizes_of(args):
+    return list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list, torch.Size)) else list(args)
+
+
+@adapter("reshape", "view")
+def _reshape(x, *shape):
+    need(not (shape and isinstance(shape[0], torch.dtype)), "reinterpreting bits")
+    return "reshape", [x], {"sizes": sizes_of(shape)}
+
+
+@adapter("reshape_as", "view_as")
+def _reshape_as(x, other):
+    return "reshape", [x], {"sizes": list(other.shape)}
+
+
+@adapter("flatten")
+def _flatten(x, start_dim=0, end_dim=-1):
+    return "flatten", [x], {"start": start_dim, "end": end_dim}
+
+
+@adapter("permute")
+def _permute(x, *dims):
+    return "permute", [x], {"axes": sizes_of(dims)}
+
+
+@adapter("transpose")
+def _transpose(x, a, b):
+    return "transpose", [x], {"a": a, "b": b}
+
+
+@adapter("expand")
+def _expand(x, *sizes):
+    return "expand", [x], {"sizes": sizes_of(sizes)}
+
+
+@adapter("broadcast_to", "expand_as")
+def _broadcast_to(x, shape):
+    return "broadcast_to", [x], {"sizes": list(shape.shape if isinstance(shape, torch.Tensor) else shape)}
+
+
+@adapter("squeeze")
+def _squeeze(x, dim=None):
+    need(dim is not None, "squeeze of all axes")
+    need(x.dim() == 0 or x.shape[dim] == 1, "squeeze of an axis that is not 1")
+    return "squeeze", [x], {"axis": dim}
+
+
+@adapter("unsqueeze")
+def _unsqueeze(x, dim):
+    return "unsqueeze", [x], {"axis": dim}
+
+
+@adapter("narrow")
+def _narrow(x, dim, start, length):
+    start = int(start)
+    n = x.shape[dim]
+    begin = start + n if start < 0 else start
+    return "slice", [x], {"axis": dim, "start": begin, "end": begin + length, "step": 1}
+
+
+@adapter("select")
+def _select(x, dim, index):
+    return "select", [x], {"axis": dim, "index": int(index)}
+
+
+@adapter("flip")
+def _flip(x, *dims, **given):
+    dims = list(given.get("dims", sizes_of(dims)))
+    need(dims, "an empty list of axes")
+    return "flip", [x], {"axes": dims}
+
+
+@adapter("fliplr")
+def _fliplr(x):
+    return "flip", [x], {"axes": [1]}
+
+
+@adapter("flipud")
+def _flipud(x):
+    return "flip", [x], {"axes": [0]}
+
+
+@adapter("cat")
+def _cat(tensors, dim=0, **_):
+    need(all(t.dim() == tensors[0].dim() for t in tensors), "concat with PyTorch's empty tensor of one axis")
+    return "concat", list(tensors), {"axis": dim}
+
+
+@adapter("stack")
+def _stack(tensors, dim=0):
+    return "stack", list(tensors), {"axis": dim}
+
+
+@adapter("split")
+def _split(x, size, dim=0):
+    need(isinstance(size, int), "split into a list of sizes")
+    return "split", [x], {"size": size, "axis": dim}
+
+
+@adapter("nn.functional.pad", variant="constant")
+def _pad(x, pad, mode="constant", value=None):
+    need(x.dtype != torch.bool or value in (None, 0, 1), "a fill that is no bool")
+    need(all(p >= 0 for p in pad), "negative padding: slice says that")
+    return "pad", [x], {"padding": list(pad), "value": number(0 if value is None else value)}
+
+
+@adapter("gather")
+def _gather(x, dim, index, sparse_grad=False):
+    need(index.dtype in (torch.int32, torch.int64), "an index of uint8")
+    need(x.dim() == index.dim(), "an empty index of another rank")
+    return "gather", [x, index], {"axis": dim}
+
+
+@adapter("scatter_add")
+def _scatter_add(x, dim, index, source):
+    need(x.dim() == 0 or index.shape == source.shape, "scatter_add of a part of the updates")
+    return "scatter_add", [x, index, source], {"axis": dim}
+
+
+@adapter("index_select")
+def _index_select(x, dim, index):
+    return "index_select", [x, index], {"axis": dim}
+
+
+@adapter("nn.functional.one_hot")
+def _one_hot(index, num_classes=-1):
+    need(num_classes > 0, "a number of classes that is read from the data")
+    return "one_hot", [index], {"classes": num_classes}
+
+
+# ---- Contractions and pooling
+
+@adapter("matmul", "mm", "bmm", "mv", "dot")
+def _matmul(a, b, **_):
+    return "matmul", [a, b], {}
+
+
+@adapter("nn.functional.linear")
+def _linear(x, weight, bias=None):
+    need(weight.dim() == 2, "a weight that is a vector")
+    return "linear", [x, weight] + ([] if bias is None else [bias]), {}
+
+
+@adapter("nn.functional.conv2d")
+def _conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    need(x.dim() == 4, "an image without a batch axis")
+    stride, dilation = pair(stride), pair(dilation)
+    if padding == "valid":
+        padding = 0
+    if padding == "same":
+        whole = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
+        need(all(p % 2 == 0 for p in whole), "padding that is not the same on both sides")
+        padding = [p // 2 for p in whole]
+    return "conv2d", [x, weight] + ([] if bias is None else [bias]), {
+        "stride": stride, "padding": pair(padding), "dilation": dilation, "groups": groups}
+
+
+@adapter("nn.functional.max_pool2d")
+def _max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    need(x.dim() == 4 and not return_indices, "pooling without a batch axis, or its indices")
+    return "max_pool2d", [x], {"kernel": pair(kernel_size), "stride": pair(stride or kernel_size), "padding": pair(padding),
+                               "dilation": pair(dilation), "ceil": int(ceil_mode)}
+
+
+@adapter("nn.functional.avg_pool2d")
+def _avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    need(x.dim() == 4 and divisor_override is None, "pooling without a batch axis, or with another divisor")
+    return "avg_pool2d", [x], {"kernel": pair(kernel_size), "stride": pair(stride or kernel_size), "padding": pair(padding),
+                               "ceil": int(ceil_mode), "count_pad": int(count_include_pad)}
+
+
+# ---- Losses
+
+def loss(name, extra=None):
+    def adapt(x, target, *args, reduction="mean", **kwargs):
+        for key, value in kwargs.items():
+            need(key == extra or value is None, f"the argument {key}")
+        need(not args, "positional weights")
+        given = {extra: number(float(kwargs[extra]))} if extra in kwargs else {}
+        return name, [x, target], {"reduction": reduction, **given}
+    return adapt
+
+
+OPINFO["nn.functional.mse_loss", ""] = loss("mse_loss")
+OPINFO["nn.functional.l1_loss", ""] = loss("l1_loss")
+OPINFO["nn.functional.smooth_l1_loss", ""] = loss("smooth_l1_loss", "beta")
+OPINFO["nn.functional.huber_loss", ""] = loss("huber_loss", "delta")
+OPINFO["nn.functional.binary_cross_entropy_with_logits", ""] = loss("binary_cross_entropy_with_logits")
+
+
+@adapter("nn.functional.cross_entropy")
+def _cross_entropy(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    need(weight is None, "weights of classes")
+    need(target.is_floating_point() or not bool((target == ignore_index).any()), "an ignored class")
+    need(x.dim() > 1, "logits without a batch axis")
+    return "cross_entropy", [x, target], {"reduction": reduction, "smoothing": number(float(label_smoothing))}
+
+
+@adapter("nn.functional.nll_loss")
+def _nll_loss(x, target, weight=None, ignore_index=-100, reduction="mean"):
+    need(weight is None, "weights of classes")
+    need(not bool((target == ignore_index).any()), "an ignored class")
+    need(x.dim() > 1, "logits without a batch axis")
+    return "nll_loss", [x, target], {"reduction": reduction}
+
+
+# ---- Making tensors
+
+def like(name):
+    def adapt(x, **rest):
+        need(not rest, "a dtype argument: cast says that")
+        return name, [x], {}
+    return adapt
+
+
+OPINFO["zeros_like", ""], OPINFO["ones_like", ""] = like("zeros_like"), like("ones_like")
+
+
+@adapter("full")
+def _full(shape, value, *, dtype=None, device=None, **_):
+    need(dtype is not None, "a default dtype")
+    return "full", [], {"sizes": list(shape), "value": number(value), "dtype": str(dtype).removeprefix("torch.")}
+
+
+@adapter("arange")
+def _arange(*args, dtype=None, device=None, **named):
+    args = [*args, *named.values()]
+    start, end, step = {1: (0, *args, 1), 2: (*args, 1), 3: args}[len(args)]
+    need(dtype is not None, "a default dtype")
+    whole = isinstance(start, int) and isinstance(step, int)
+    need(dtype.is_floating_point or whole, "an integer range of fractional steps")
+    return "arange", [], {"start": number(start), "end": number(end), "step": number(step),
+                          "dtype": str(dtype).removeprefix("torch.")}

@@ -1,0 +1,250 @@
+// Samples' ops by name: what adapters.py says, in Tenon's words.
+#include <functional>
+#include <limits>
+#include <stdexcept>
+
+#include "conformance/samples.h"
+
+using namespace tenon;
+using nlohmann::json;
+
+namespace conformance {
+namespace {
+
+using In = std::vector<Operand>;
+using Out = std::vector<Tensor>;
+using Function = std::function<Out(const In&, const json&)>;
+using Functions = std::map<std::string, Function>;
+
+const Tensor& tensor(const Operand& operand) { return std::get<Tensor>(operand); }
+Scalar scalar_of(const Operand& operand) { return std::get<Scalar>(operand); }
+bool is_tensor(const Operand& operand) { return std::holds_alternative<Tensor>(operand); }
+Tensor optional(const In& in, std::size_t k) { return k < in.size() ? tensor(in[k]) : Tensor(); }
+
+Ints ints(const json& args, const char* key) { return args.at(key).get<Ints>(); }
+std::pair<std::int64_t, std::int64_t> pair(const json& args, const char* key) {
+  return {args.at(key).at(0), args.at(key).at(1)};
+}
+bool flag(const json& args, const char* key) { return args.value(key, 0) != 0; }
+double real(const json& args, const char* key, double otherwise) {
+  return args.contains(key) ? std::stod(args.at(key).at("f").get<std::string>()) : otherwise;
+}
+DType dtype(const json& args) {
+  return dtype_from_name(args.at("dtype").get<std::string>().c_str());
+}
+Shape shape(const json& args) {
+  const Ints sizes = ints(args, "sizes");
+  return Shape(sizes.data(), static_cast<int>(sizes.size()));
+}
+Reduction reduction(const json& args) {
+  const auto name = args.at("reduction").get<std::string>();
+  return name == "mean" ? Reduction::Mean : name == "sum" ? Reduction::Sum : Reduction::None;
+}
+
+/// One view of a random chain (fuzz.py, step()).
+Tensor step(const Tensor& x, const json& what) {
+  const auto kind = what.at(0).get<std::string>();
+  if (kind == "permute") return permute(x, what.at(1));
+  if (kind == "slice") return slice(x, what.at(1), what.at(2), what.at(3), what.at(4));
+  if (kind == "flip") return flip(x, what.at(1));
+  if (kind == "expand") return expand(x, what.at(1));
+  if (kind == "select") return select(x, what.at(1), what.at(2));
+  if (kind == "unsqueeze") return unsqueeze(x, what.at(1));
+  if (kind == "reshape") return reshape(x, what.at(1));
+  return mul(x, x);
+}
+
+void add_unary(Functions& f) {
+#define TENON_ONE(name) \
+  f[#name] = [](const In& in, const json&) -> Out { return {name(tensor(in[0]))}; };
+  // clang-format off
+  TENON_ONE(neg) TENON_ONE(abs) TENON_ONE(sign) TENON_ONE(exp) TENON_ONE(expm1) TENON_ONE(log)
+  TENON_ONE(log1p) TENON_ONE(sqrt) TENON_ONE(rsqrt) TENON_ONE(reciprocal) TENON_ONE(square)
+  TENON_ONE(sin) TENON_ONE(cos) TENON_ONE(tanh) TENON_ONE(sigmoid) TENON_ONE(relu) TENON_ONE(erf)
+  TENON_ONE(floor) TENON_ONE(ceil) TENON_ONE(round) TENON_ONE(trunc) TENON_ONE(logical_not)
+  TENON_ONE(isnan) TENON_ONE(isinf) TENON_ONE(isfinite) TENON_ONE(silu) TENON_ONE(softsign)
+  TENON_ONE(log2) TENON_ONE(log10) TENON_ONE(exp2) TENON_ONE(tan) TENON_ONE(mish)
+  TENON_ONE(hardtanh) TENON_ONE(relu6) TENON_ONE(hardsigmoid) TENON_ONE(sinh) TENON_ONE(cosh)
+  TENON_ONE(zeros_like) TENON_ONE(ones_like)
+  // clang-format on
+#undef TENON_ONE
+                                      f["gelu"] = [](const In& in, const json& a) -> Out {
+    return {gelu(tensor(in[0]), flag(a, "tanh"))};
+  };
+  f["leaky_relu"] = [](const In& in, const json& a) -> Out {
+    return {leaky_relu(tensor(in[0]), real(a, "slope", 0.01))};
+  };
+  f["elu"] = [](const In& in, const json& a) -> Out {
+    return {elu(tensor(in[0]), real(a, "alpha", 1))};
+  };
+  f["softplus"] = [](const In& in, const json& a) -> Out {
+    return {softplus(tensor(in[0]), real(a, "beta", 1), real(a, "threshold", 20))};
+  };
+  f["clamp"] = [](const In& in, const json& a) -> Out {
+    return {clamp(tensor(in[0]), number(a.at("low")), number(a.at("high")))};
+  };
+  f["cast"] = [](const In& in, const json& a) -> Out { return {cast(tensor(in[0]), dtype(a))}; };
+}
+
+void add_binary(Functions& f) {
+#define TENON_TWO(name)                                                    \
+  f[#name] = [](const In& in, const json&) -> Out {                        \
+    if (!is_tensor(in[0])) return {name(scalar_of(in[0]), tensor(in[1]))}; \
+    if (!is_tensor(in[1])) return {name(tensor(in[0]), scalar_of(in[1]))}; \
+    return {name(tensor(in[0]), tensor(in[1]))};                           \
+  };
+  // clang-format off
+  TENON_TWO(add) TENON_TWO(sub) TENON_TWO(mul) TENON_TWO(div) TENON_TWO(pow) TENON_TWO(maximum)
+  TENON_TWO(minimum) TENON_TWO(remainder) TENON_TWO(floor_divide) TENON_TWO(eq) TENON_TWO(ne)
+  TENON_TWO(lt) TENON_TWO(le) TENON_TWO(gt) TENON_TWO(ge) TENON_TWO(logical_and)
+  TENON_TWO(logical_or) TENON_TWO(logical_xor)
+  // clang-format on
+#undef TENON_TWO
+                  f["where"] = [](const In& in, const json&) -> Out {
+    const Tensor& c = tensor(in[0]);
+    if (!is_tensor(in[1])) return {where(c, scalar_of(in[1]), tensor(in[2]))};
+    if (!is_tensor(in[2])) return {where(c, tensor(in[1]), scalar_of(in[2]))};
+    return {where(c, tensor(in[1]), tensor(in[2]))};
+  };
+}
+
+void add_reductions(Functions& f) {
+#define TENON_OVER(name)                                               \
+  f[#name] = [](const In& in, const json& a) -> Out {                  \
+    return {name(tensor(in[0]), ints(a, "axes"), flag(a, "keepdim"))}; \
+  };
+  // clang-format off
+  TENON_OVER(sum) TENON_OVER(prod) TENON_OVER(mean) TENON_OVER(amax) TENON_OVER(amin)
+  TENON_OVER(all) TENON_OVER(any) TENON_OVER(logsumexp) TENON_OVER(norm)
+  // clang-format on
+#undef TENON_OVER
+          f["var"] = [](const In& in, const json& a) -> Out {
+    return {var(tensor(in[0]), ints(a, "axes"), flag(a, "keepdim"), real(a, "correction", 1))};
+  };
+  f["argmax"] = [](const In& in, const json& a) -> Out {
+    return {argmax(tensor(in[0]), a.at("axis"), flag(a, "keepdim"))};
+  };
+  f["argmin"] = [](const In& in, const json& a) -> Out {
+    return {argmin(tensor(in[0]), a.at("axis"), flag(a, "keepdim"))};
+  };
+  f["softmax"] = [](const In& in, const json& a) -> Out {
+    return {softmax(tensor(in[0]), a.at("axis"))};
+  };
+  f["log_softmax"] = [](const In& in, const json& a) -> Out {
+    return {log_softmax(tensor(in[0]), a.at("axis"))};
+  };
+}
+
+void add_shapes(Functions& f) {
+#define TENON_SHAPE(name, ...) \
+  f[#name] = [](const In& in, const json& a) -> Out { return {name(tensor(in[0]), __VA_ARGS__)}; };
+  TENON_SHAPE(reshape, ints(a, "sizes"))
+  TENON_SHAPE(flatten, a.at("start"), a.at("end"))
+  TENON_SHAPE(permute, ints(a, "axes"))
+  TENON_SHAPE(transpose, a.at("a"), a.at("b"))
+  TENON_SHAPE(expand, ints(a, "sizes"))
+  TENON_SHAPE(broadcast_to, shape(a))
+  TENON_SHAPE(squeeze, a.at("axis"))
+  TENON_SHAPE(unsqueeze, a.at("axis"))
+  TENON_SHAPE(slice, a.at("axis"), a.at("start"), a.at("end"), a.at("step"))
+  TENON_SHAPE(select, a.at("axis"), a.at("index"))
+  TENON_SHAPE(flip, ints(a, "axes"))
+  TENON_SHAPE(pad, ints(a, "padding"), number(a.at("value")))
+  TENON_SHAPE(gather, a.at("axis"), tensor(in[1]))
+  TENON_SHAPE(scatter_add, a.at("axis"), tensor(in[1]), tensor(in[2]))
+  TENON_SHAPE(index_select, a.at("axis"), tensor(in[1]))
+  TENON_SHAPE(one_hot, a.at("classes").get<std::int64_t>())
+#undef TENON_SHAPE
+  f["split"] = [](const In& in, const json& a) {
+    return split(tensor(in[0]), a.at("size"), a.at("axis"));
+  };
+  const auto tensors = [](const In& in) {
+    Out out;
+    for (const Operand& operand : in) out.push_back(tensor(operand));
+    return out;
+  };
+  f["concat"] = [tensors](const In& in, const json& a) -> Out {
+    return {concat(tensors(in), a.at("axis"))};
+  };
+  f["stack"] = [tensors](const In& in, const json& a) -> Out {
+    return {stack(tensors(in), a.at("axis"))};
+  };
+  f["views"] = [](const In& in, const json& a) -> Out {
+    Tensor x = tensor(in[0]);
+    for (const json& what : a.at("steps")) x = step(x, what);
+    return {x};
+  };
+  f["full"] = [](const In&, const json& a) -> Out {
+    return {full(shape(a), number(a.at("value")), dtype(a))};
+  };
+  f["arange"] = [](const In&, const json& a) -> Out {
+    return {arange(number(a.at("start")), number(a.at("end")), number(a.at("step")), dtype(a))};
+  };
+}
+
+void add_contractions(Functions& f) {
+  f["matmul"] = [](const In& in, const json&) -> Out {
+    return {matmul(tensor(in[0]), tensor(in[1]))};
+  };
+  f["linear"] = [](const In& in, const json&) -> Out {
+    return {linear(tensor(in[0]), tensor(in[1]), optional(in, 2))};
+  };
+  f["conv2d"] = [](const In& in, const json& a) -> Out {
+    Conv2dOptions o;
+    o.stride = pair(a, "stride"), o.padding = pair(a, "padding");
+    o.dilation = pair(a, "dilation"), o.groups = a.at("groups");
+    return {conv2d(tensor(in[0]), tensor(in[1]), optional(in, 2), o)};
+  };
+  const auto pool = [](const json& a) {
+    Pool2dOptions o;
+    o.kernel = pair(a, "kernel"), o.stride = pair(a, "stride"), o.padding = pair(a, "padding");
+    if (a.contains("dilation")) o.dilation = pair(a, "dilation");
+    o.ceil_mode = flag(a, "ceil");
+    o.count_include_pad = a.value("count_pad", 1) != 0;
+    return o;
+  };
+  f["max_pool2d"] = [pool](const In& in, const json& a) -> Out {
+    return {max_pool2d(tensor(in[0]), pool(a))};
+  };
+  f["avg_pool2d"] = [pool](const In& in, const json& a) -> Out {
+    return {avg_pool2d(tensor(in[0]), pool(a))};
+  };
+}
+
+void add_losses(Functions& f) {
+#define TENON_LOSS(name, ...)                                                             \
+  f[#name] = [](const In& in, const json& a) -> Out {                                     \
+    return {name(tensor(in[0]), tensor(in[1]), reduction(a) __VA_OPT__(, ) __VA_ARGS__)}; \
+  };
+  TENON_LOSS(mse_loss)
+  TENON_LOSS(l1_loss)
+  TENON_LOSS(binary_cross_entropy_with_logits)
+  TENON_LOSS(nll_loss)
+  TENON_LOSS(smooth_l1_loss, real(a, "beta", 1))
+  TENON_LOSS(huber_loss, real(a, "delta", 1))
+  TENON_LOSS(cross_entropy, real(a, "smoothing", 0))
+#undef TENON_LOSS
+}
+
+Functions all_functions() {
+  Functions f;
+  add_unary(f);
+  add_binary(f);
+  add_reductions(f);
+  add_shapes(f);
+  add_contractions(f);
+  add_losses(f);
+  return f;
+}
+
+}  // namespace
+
+std::vector<Tensor> call(const Sample& sample, const std::vector<Operand>& operands) {
+  static const Functions functions = all_functions();
+  const auto found = functions.find(sample.op());
+  if (found == functions.end())
+    throw std::out_of_range(sample.op() + ": functions.cpp lacks an op that adapters.py names");
+  return found->second(operands, sample.args());
+}
+
+}  // namespace conformance

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Writes what PyTorch computes for every op that Tenon has: its own samples (OpInfo), extremes, fuzzed shapes and views.
+
+    pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files)
+    tests/conformance/make_samples.py --committed     the part that CI runs: tests/conformance/samples.{json,safetensors}
+    tests/conformance/make_samples.py FOLDER          all of it, a pair of files an op
+    tests/conformance/make_samples.py FOLDER OP…      only these ops of Tenon
+
+A .safetensors file holds one flat tensor a dtype; its .json says where in it each tensor of a sample stands:
+[dtype, offset, shape]. A sample has inputs ("in": tensors, or numbers {"i": whole} or {"f": C99 hexadecimal}), arguments,
+outputs as PyTorch computes them in the dtype ("out") and in float64 ("out64"), weights of the outputs "g", gradients of
+sum(out * g) to inputs number "wrt" ("d", "d64"), weights "h" of those and the gradients of their sum ("dd64").
+"""
+import argparse
+import json
+import math
+import pathlib
+import random
+import warnings
+import zlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+from adapters import CASTS, OPINFO, Skip, plain_number
+from fuzz import extreme_samples, fuzz_samples
+
+HERE = pathlib.Path(__file__).resolve().parent
+DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
+COMMITTED_ELEMENTS = 130  # of all inputs of a committed sample
+COMMITTED_SAMPLES = {torch.float32: 6, torch.float16: 2, torch.bfloat16: 2, torch.float64: 1}  # of an op; others 1
+warnings.filterwarnings("ignore")
+
+
+def dtype_name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+class Pool:
+    """One flat tensor a dtype; equal tensors stand there once."""
+
+    def __init__(self):
+        self.parts, self.sizes, self.places = {}, {}, {}
+
+    def put(self, tensor):
+        flat = tensor.detach().contiguous().reshape(-1).clone()
+        name = dtype_name(flat.dtype)
+        bits = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+        if (name, bits) not in self.places:
+            self.places[name, bits] = self.sizes.get(name, 0)
+            self.sizes[name] = self.places[name, bits] + flat.numel()
+            self.parts.setdefault(name, []).append(flat)
+        return [name, self.places[name, bits], list(tensor.shape)]
+
+    def save(self, path):
+        save_file({name: torch.cat(parts) for name, parts in sorted(self.parts.items())}, str(path))
+
+
+def weights(tensors, seed, dtype=None):
+    """Multiples of 1/8 in [-2, 2]: exact in every floating dtype."""
+    generator = torch.Generator().manual_seed(seed)
+    return [(torch.randint(-16, 17, t.shape, generator=generator).double() / 8).to(dtype or t.dtype) for t in tensors]
+
+
+def in_float64(value, integers=False):
+    """The same argument in float64; numbers and other things as they are."""
+    if not isinstance(value, torch.Tensor):
+        if isinstance(value, (list, tuple)):
+            return type(value)(in_float64(v, integers) for v in value)
+        return value
+    if value.is_floating_point() or integers:
+        return value.detach().double().requires_grad_(value.requires_grad)
+    return value
+
+
+class Case:
+    """One call: a PyTorch function with arguments, and the op of Tenon, operands and arguments that say the same."""
+
+    def __init__(self, name, source, function, args, kwargs, adapter, autograd=False, second=False):
+        self.name, self.source, self.function, self.args, self.kwargs = name, source, function, args, kwargs
+        self.adapter, self.autograd, self.second = adapter, autograd, second
+
+    def run(self, args, kwargs, seed, second):
+        op, operands, attributes = self.adapter(*args, **kwargs)
+        out = self.function(*args, **kwargs)
+        out = [out] if isinstance(out, torch.Tensor) else list(out)
+        wrt = [k for k, t in enumerate(operands) if isinstance(t, torch.Tensor) and t.requires_grad] if self.autograd else []
+        if len({id(t) for t in operands if isinstance(t, torch.Tensor)}) < sum(isinstance(t, torch.Tensor) for t in operands):
+            wrt = []
+        result = {"op": op, "operands": operands, "attributes": attributes, "out": out, "wrt": wrt}
+        if not wrt or not any(t.requires_grad for t in out):
+            result["wrt"] = []
+            return result
+        leaves = [operands[k] for k in wrt]
+        g = weights(out, seed)
+        loss = sum((t * w).sum() for t, w in zip(out, g) if t.requires_grad)
+        d = torch.autograd.grad(loss, leaves, create_graph=second, allow_unused=True)
+        d = [torch.zeros_like(leaf) if t is None else t for t, leaf in zip(d, leaves)]
+        result |= {"g": g, "d": d}
+        if second:
+            h = weights(d, seed + 1)
+            loss = sum((t * w).sum() for t, w in zip(d, h))
+            dd = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
+            result |= {"h": h, "dd": [torch.zeros_like(leaf) if t is None else t for t, leaf in zip(dd, leaves)]}
+        return result
+
+    def record(self, pool, number):
+        """The sample as JSON; its tensors go into the pool."""
+        seed = zlib.crc32(f"{self.name}{self.source}{number}".encode())
+        plain = self.run(self.args, self.kwargs, seed, False)
+        dtypes = {t.dtype for t in plain["operands"] + plain["out"] if isinstance(t, torch.Tensor)}
+        if not dtypes <= set(DTYPES):
+            raise Skip("a dtype that Tenon lacks")
+        check_promotion(plain["operands"])
+        floating = any(t.is_floating_point() for t in plain["out"])
+        truth = plain
+        if floating and plain["op"] not in CASTS:
+            some = any(isinstance(t, torch.Tensor) and t.is_floating_point() for t in plain["operands"])
+            args, kwargs = in_float64(self.args, not some), {k: in_float64(v, not some) for k, v in self.kwargs.items()}
+            truth = self.run(args, kwargs, seed, self.second)
+        sample = {"op": plain["op"], "id": f"{self.name}/{self.source}/{number}"}
+        sample["in"] = [pool.put(t) if isinstance(t, torch.Tensor) else plain_number(t) for t in plain["operands"]]
+        if plain["attributes"]:
+            sample["args"] = plain["attributes"]
+        sample["out"] = [pool.put(t) for t in plain["out"]]
+        if truth is not plain:
+            sample["out64"] = [pool.put(t) for t in truth["out"]]
+        if plain["wrt"]:
+            sample |= {"wrt": plain["wrt"], "g": [pool.put(t) for t in plain["g"]], "d": [pool.put(t) for t in plain["d"]]}
+            if truth is not plain:
+                sample["d64"] = [pool.put(t) for t in truth["d"]]
+            if "dd" in truth:
+                h = [w.to(d.dtype) for w, d in zip(truth["h"], plain["d"])]
+                sample |= {"h": [pool.put(t) for t in h], "dd64": [pool.put(t) for t in truth["dd"]]}
+        return sample
+
+
+def check_promotion(operands):
+    """PyTorch lets a tensor without axes count as a number in promotion; Tenon, as the array API, as a tensor."""
+    tensors = [t for t in operands if isinstance(t, torch.Tensor)]
+    dtypes = {t.dtype for t in tensors}
+    if len(dtypes) > 1 and any(t.dim() == 0 for t in tensors):
+        raise Skip("promotion of a 0-d tensor: the array API's, not PyTorch's")
+    if torch.uint8 in dtypes and torch.int8 in dtypes:
+        raise Skip("uint8 with int8 gives int32: there is no int16")
+
+
+def opinfo_cases(op, dtype):
+    """Cases of PyTorch's own samples; what Tenon cannot say raises Skip when it is recorded."""
+    adapter = OPINFO[op.name, op.variant_test_name]
+    autograd = dtype.is_floating_point and op.supports_autograd
+    torch.manual_seed(zlib.crc32(op.name.encode()))
+    random.seed(0)
+    np.random.seed(0)
+    for sample in op.sample_inputs("cpu", dtype, requires_grad=autograd):
+        yield Case(op.name, "opinfo" + ("." + op.variant_test_name if op.variant_test_name else ""), op.op, (sample.input, *sample.args), dict(sample.kwargs), adapter, autograd,
+                   autograd and op.supports_gradgrad)
+
+
+def all_cases():
+    """(name, dtype, function that makes the cases)."""
+    from torch.testing._internal.common_methods_invocations import op_db
+    for op in op_db:
+        if (op.name, op.variant_test_name) in OPINFO:
+            for dtype in DTYPES:
+                if dtype in op.dtypes:
+                    yield op.name, dtype, lambda op=op, dtype=dtype: opinfo_cases(op, dtype)
+    for make, source in [(extreme_samples, "extreme"), (fuzz_samples, "fuzz")]:
+        for name, dtype, calls in make(DTYPES):
+            yield name, dtype, lambda name=name, calls=calls, source=source: (
+                Case(name, source, *call) for call in calls())
+
+
+def inputs_size(case):
+    tensors = [a for a in (*case.args, *case.kwargs.values()) if isinstance(a, torch.Tensor)]
+    return sum(t.numel() for t in tensors)
+
+
+def write(stem, samples, skipped, pool):
+    text = "[\n" + ",\n".join(json.dumps(s, separators=(",", ":")) for s in samples) + "\n]"
+    reasons = json.dumps([[*key, count] for key, count in sorted(skipped.items())], separators=(",", ":"))
+    pathlib.Path(f"{stem}.json").write_text(f'{{"samples":{text},\n"skipped":{reasons}}}\n')
+    pool.save(f"{stem}.safetensors")
+
+
+def record_all(cases, pool, samples, skipped, name, dtype, most, elements):
+    taken, shapes = 0, set()
+    for number, case in enumerate(cases):
+        small = case.source == "extreme" or inputs_size(case) <= elements
+        look = tuple(str(a.dim()) if isinstance(a, torch.Tensor) else type(a).__name__ for a in case.args) + tuple(case.kwargs)
+        if taken >= most or not small or (most < math.inf and case.source.startswith("opinfo") and look in shapes):
+            continue
+        try:
+            samples.append(case.record(pool, f"{dtype_name(dtype)}/{number}") | {"dtype": dtype_name(dtype)})
+        except Skip as reason:
+            key = (name, dtype_name(dtype), str(reason))
+            skipped[key] = skipped.get(key, 0) + 1
+            continue
+        except (RuntimeError, NotImplementedError, IndexError, TypeError, ValueError) as error:
+            key = (name, dtype_name(dtype), "PyTorch refuses: " + str(error).splitlines()[0][:80])
+            skipped[key] = skipped.get(key, 0) + 1
+            continue
+        shapes.add(look)
+        taken += 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=pathlib.Path)
+    parser.add_argument("ops", nargs="*")
+    parser.add_argument("--committed", action="store_true")
+    options = parser.parse_args()
+    if options.committed == bool(options.folder):
+        parser.error("give a folder or --committed")
+    torch.set_num_threads(1)
+    if options.folder:
+        options.folder.mkdir(parents=True, exist_ok=True)
+    grouped = {}
+    for name, dtype, make in all_cases():
+        grouped.setdefault(name, []).append((dtype, make))
+    pool, samples, skipped = Pool(), [], {}
+    for name, parts in sorted(grouped.items()):
+        if options.ops and name not in options.ops:
+            continue
+        for dtype, make in parts:
+            most = COMMITTED_SAMPLES.get(dtype, 1) if options.committed else math.inf
+            record_all(make(), pool, samples, skipped, name, dtype, most, COMMITTED_ELEMENTS if options.committed else math.inf)
+        if options.folder and samples:
+            write(options.folder / name, samples, skipped, pool)
+            print(f"{name}: {len(samples)} samples", flush=True)
+            pool, samples, skipped = Pool(), [], {}
+    if options.committed:
+        write(HERE / "samples", samples, skipped, pool)
+        print(f"{len(samples)} samples")
+
+
+if __name__ == "__main__":
+    main()
