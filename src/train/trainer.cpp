@@ -93,8 +93,8 @@ void Callback::on_checkpoint(const std::string&) {}
 bool Callback::should_stop(const EpochReport&) { return false; }
 
 struct Trainer::Impl {
-  Impl(nn::AnyModule module, nn::Loss l, optim::Optimizer& o, TrainOptions opts)
-      : net(std::move(module)),
+  Impl(const nn::AnyModule& module, nn::Loss l, optim::Optimizer& o, TrainOptions opts)
+      : net(module),
         loss(std::move(l)),
         optimizer(o),
         options(std::move(opts)),
@@ -607,7 +607,7 @@ Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
     throw ValueError("Trainer: the loss is an empty function: give it one, as nn::MSELoss()");
   for (const std::shared_ptr<Callback>& callback : options.callbacks)
     if (callback == nullptr) throw ValueError("Trainer: one of the callbacks is a null pointer");
-  impl_ = std::make_unique<Impl>(std::move(net), std::move(loss), optimizer, std::move(options));
+  impl_ = std::make_unique<Impl>(net, std::move(loss), optimizer, std::move(options));
 }
 
 Trainer::~Trainer() = default;
