@@ -65,6 +65,13 @@ TENON_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attrib
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
       *value = 1980000;
       return CUDA_SUCCESS;
+    // As an H100's; the models of these cards are known by name.
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      *value = 2619000;
+      return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      *value = 5120;
+      return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = card.multiprocessors;
       return CUDA_SUCCESS;

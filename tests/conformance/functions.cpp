@@ -156,7 +156,7 @@ void add_shapes(Functions& f) {
   TENON_SHAPE(one_hot, a.at("classes").get<std::int64_t>())
 #undef TENON_SHAPE
   f["split"] = [](const In& in, const json& a) {
-    return split(tensor(in[0]), a.at("size"), a.at("axis"));
+    return split(tensor(in[0]), a.at("size").get<std::int64_t>(), a.at("axis").get<int>());
   };
   const auto tensors = [](const In& in) {
     Out out;
