@@ -12,11 +12,11 @@
 namespace tenon {
 namespace {
 
-Tensor widened(const Tensor& x) {
+Tensor in_float32(const Tensor& x) {
   return is_floating(x.dtype()) && item_size(x.dtype()) > 2 ? x : cast(x, DType::Float32);
 }
 
-Tensor narrowed(const Tensor& y, const Tensor& x) {
+Tensor in_type_of(const Tensor& y, const Tensor& x) {
   return is_floating(x.dtype()) && x.dtype() != y.dtype() ? cast(y, x.dtype()) : y;
 }
 
@@ -49,7 +49,7 @@ Tensor normalised(const Tensor& x, const Moments& m, double eps) {
 
 Moments batch_moments(const Tensor& input) {
   check_channels(input, "batch_moments");
-  const Tensor x = widened(input);
+  const Tensor x = in_float32(input);
   Ints axes{0};
   for (int axis = 2; axis < x.rank(); ++axis) axes.push_back(axis);
   const Moments m = moments(x, axes);
@@ -60,12 +60,12 @@ Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, co
                   const Tensor& bias, double eps) {
   constexpr const char* kName = "batch_norm";
   check_channels(input, kName);
-  const Tensor x = widened(input);
+  const Tensor x = in_float32(input);
   Tensor scale = rsqrt(by_channel(var, x, kName, "variance") + eps);
   if (weight.defined()) scale = scale * by_channel(weight, x, kName, "weight");
   Tensor y = (x - by_channel(mean, x, kName, "mean")) * scale;
   if (bias.defined()) y = y + by_channel(bias, x, kName, "bias");
-  return narrowed(y, input);
+  return in_type_of(y, input);
 }
 
 Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight, const Tensor& bias,
@@ -80,13 +80,13 @@ Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
     if (t->defined() && t->shape() != shape)
       throw ShapeError(cat(where("layer_norm"), ": the ", t == &weight ? "weight" : "bias", " is ",
                            t->shape(), ", must be ", shape));
-  const Tensor x = widened(input);
+  const Tensor x = in_float32(input);
   Ints last;
   for (int axis = first; axis < x.rank(); ++axis) last.push_back(axis);
   Tensor y = normalised(x, moments(x, last), eps);
   if (weight.defined()) y = y * cast(weight, x.dtype());
   if (bias.defined()) y = y + cast(bias, x.dtype());
-  return narrowed(y, input);
+  return in_type_of(y, input);
 }
 
 Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight,
@@ -96,14 +96,14 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
   if (groups < 1 || input.size(1) % groups != 0)
     throw ValueError(
         cat(where(kName), ": ", input.size(1), " channels do not divide into ", groups, " groups"));
-  const Tensor x = widened(input);
+  const Tensor x = in_float32(input);
   const Ints sizes(x.shape().begin(), x.shape().end());
   const std::int64_t count = x.numel() == 0 ? 0 : x.numel() / (x.size(0) * groups);
   const Tensor rows = reshape(x, {x.size(0), groups, count});
   Tensor y = reshape(normalised(rows, moments(rows, {2}), eps), sizes);
   if (weight.defined()) y = y * by_channel(weight, x, kName, "weight");
   if (bias.defined()) y = y + by_channel(bias, x, kName, "bias");
-  return narrowed(y, input);
+  return in_type_of(y, input);
 }
 
 }  // namespace tenon
