@@ -16,7 +16,7 @@ namespace tenon {
 
 /// Defaults are an H200's. Public figures are NVIDIA's data sheets and tuning guides; what says
 /// "fitted" was fitted to products, convolutions and sweeps measured on an H200
-/// (bench/results/h200-products.txt, docs/cuda.md) and is taken for other cards as it is.
+/// (bench/results/h200-products.txt, docs/internals/cuda.md) and is taken for other cards as it is.
 struct CardModel {
   bool operator==(const CardModel&) const = default;
 

@@ -4,7 +4,7 @@
 // Nodes are counted by reference and freed iteratively, so that a graph of a million nodes in a row
 // does not overflow the stack. Nodes are not interned at construction: that would take a global
 // lock on every op. The program's key numbers leaves in order of first visit, and the `share` pass
-// merges equal nodes (docs/architecture.md).
+// merges equal nodes (docs/internals/architecture.md).
 #pragma once
 
 #include <atomic>

@@ -77,9 +77,9 @@ class Loops {
   // Which of the results of a branch that somebody reads a result is.
   std::int64_t read_of(const Node& cond, std::int64_t k) {
     std::vector<std::int64_t>& read = read_of_[&cond];
-    const auto found = std::find(read.begin(), read.end(), k);
-    if (found == read.end()) read.push_back(k);
-    return std::find(read.begin(), read.end(), k) - read.begin();
+    const auto place = std::find(read.begin(), read.end(), k) - read.begin();
+    if (place == std::ssize(read)) read.push_back(k);
+    return place;
   }
 
   // Where result k of a scan stands among those of its loop, from now on if not before.
