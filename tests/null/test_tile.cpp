@@ -1,28 +1,10 @@
-// The vocabulary of tiles: names that last, the text of a kernel's configuration, and what a tile
-// takes of a multiprocessor.
+// The vocabulary of tiles: the text of a kernel's configuration, and what a tile takes of a
+// multiprocessor.
 #include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
 
 #include "cuda/engines/launch/tile.h"
 
 using namespace tenon;
-
-TEST_CASE("tiles: a name is read as it was written, and no other text is one") {
-  const char* pattern = "#x#-# #x#x# #/#";
-  const std::string name = cuda::config_text(pattern, {32, 128, 256, 1, 11, 11, 4, 1});
-  CHECK(name == "32x128-256 1x11x11 4/1");
-  CHECK(cuda::read_config(pattern, name) ==
-        std::vector<std::int64_t>{32, 128, 256, 1, 11, 11, 4, 1});
-  for (const char* other :
-       {"", "#x#-# #x#x# #/#", "32x128-256 1x11x11 4", "32x128-256 1x11x11 4/1 ",
-        "032x128-256 1x11x11 4/1", "32x128-256 1x11x11 4/-1",
-        "32x128-256 1x11x11 4/99999999999999999999", "32x128/1"}) {
-    CAPTURE(std::string(other));
-    CHECK(cuda::read_config(pattern, other).empty());
-  }
-}
 
 TEST_CASE("tiles: the text of a configuration leaves out what a tile has not") {
   const cuda::Tile whole{64, 128, 32, 256, 3, 32, 16}, patch{16, 64, 0, 256, 0, 16, 32};

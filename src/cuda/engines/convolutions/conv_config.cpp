@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/index.h"
+#include "base/str.h"
 
 namespace tenon::cuda {
 
@@ -226,8 +227,8 @@ std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& sha
 }
 
 std::string config_name(const ConvConfig& c) {
-  return config_text("#x#-# #x#x# #/#", {c.tile.m, c.tile.n, c.tile.threads, c.images, c.rows,
-                                         c.columns, c.chunk, c.cells});
+  return cat(c.tile.m, "x", c.tile.n, "-", c.tile.threads, " ", c.images, "x", c.rows, "x",
+             c.columns, " ", c.chunk, "/", c.cells);
 }
 
 }  // namespace tenon::cuda

@@ -1,7 +1,5 @@
-// Texts and names of configurations.
+// Texts of configurations.
 #include "cuda/engines/launch/tile.h"
-
-#include <charconv>
 
 #include <tenon/error.h>
 
@@ -12,6 +10,18 @@ namespace tenon::cuda {
 namespace {
 
 constexpr const char* kConstant = "  static constexpr ";
+
+int printed(int number) { return number; }
+const char* printed(bool flag) { return truth(flag); }
+
+template <class T>
+std::string line_of(const char* type, std::initializer_list<std::pair<const char*, T>> constants) {
+  std::string line = cat(kConstant, type, " ");
+  for (const auto& constant : constants)
+    line += cat(&constant == constants.begin() ? "" : ", ", constant.first, " = ",
+                printed(constant.second));
+  return line + ";\n";
+}
 
 }  // namespace
 
@@ -26,24 +36,12 @@ ConfigText& ConfigText::value(const char* type, const char* name, const std::str
 }
 
 ConfigText& ConfigText::ints(std::initializer_list<std::pair<const char*, int>> constants) {
-  const char* before = "int ";
-  lines_ += kConstant;
-  for (const auto& [name, number] : constants) {
-    lines_ += cat(before, name, " = ", number);
-    before = ", ";
-  }
-  lines_ += ";\n";
+  lines_ += line_of("int", constants);
   return *this;
 }
 
 ConfigText& ConfigText::flags(std::initializer_list<std::pair<const char*, bool>> constants) {
-  const char* before = "bool ";
-  lines_ += kConstant;
-  for (const auto& [name, flag] : constants) {
-    lines_ += cat(before, name, " = ", truth(flag));
-    before = ", ";
-  }
-  lines_ += ";\n";
+  lines_ += line_of("bool", constants);
   return *this;
 }
 
@@ -57,39 +55,6 @@ ConfigText& ConfigText::tile(const Tile& tile) {
                                      {"kThreadN", tile.thread_n}})
     if (number != 0) ints({{name, number}});
   return *this;
-}
-
-std::string config_text(std::string_view pattern, std::initializer_list<std::int64_t> numbers) {
-  std::string text;
-  const std::int64_t* number = numbers.begin();
-  for (const char c : pattern) {
-    if (c == '#')
-      text += std::to_string(*number++);
-    else
-      text += c;
-  }
-  return text;
-}
-
-std::vector<std::int64_t> read_config(std::string_view pattern, std::string_view name) {
-  std::vector<std::int64_t> numbers;
-  const char *at = name.data(), *const end = at + name.size();
-  for (const char c : pattern) {
-    if (c != '#') {
-      if (at == end || *at++ != c) return {};
-      continue;
-    }
-    std::int64_t number = 0;
-    const auto [stop, error] = std::from_chars(at, end, number);
-    // As config_text() writes it: no sign, no zeros in front.
-    const bool written =
-        error == std::errc() && number >= 0 && (*at != '0' || stop == at + 1) && *at != '-';
-    if (!written) return {};
-    numbers.push_back(number);
-    at = stop;
-  }
-  if (at != end) return {};
-  return numbers;
 }
 
 void refuse_config(const char* engine, const std::string& name) {

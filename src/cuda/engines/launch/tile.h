@@ -1,14 +1,13 @@
 // The vocabulary of products' tiles, which native, simt, wgmma and conv kernels share: what a block
-// computes, what that takes of a multiprocessor, the text of the kernel's `struct Config`, and the
-// names that tables keep of choices. Which tiles there are, and which is taken, is their engines'.
+// computes, what that takes of a multiprocessor, and the text of the kernel's `struct Config`.
+// Which tiles there are, which is taken, and the names that tables keep of choices are their
+// engines'.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "device/card_model.h"
 
@@ -51,11 +50,6 @@ class ConfigText {
   std::string lines_;
 };
 
-/// A configuration's name by a pattern in which # is a number: "#x#-#/#". Names last: tables hold
-/// them.
-std::string config_text(std::string_view pattern, std::initializer_list<std::int64_t> numbers);
-/// The numbers of a name that config_text() makes; none for any other.
-std::vector<std::int64_t> read_config(std::string_view pattern, std::string_view name);
 /// For a name that is no configuration of the engine's.
 [[noreturn]] void refuse_config(const char* engine, const std::string& name);
 

@@ -41,7 +41,6 @@ constexpr Tile kShortTiles[] = {
 };
 // clang-format on
 
-constexpr std::string_view kNativeName = "#x#x#-#/#";
 constexpr int kMaxSplits = 128;
 constexpr std::int64_t kMaxSplitTiles = 1024;
 
@@ -293,16 +292,16 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
 
 std::string config_name(const GemmConfig& config) {
   const Tile& t = config.tile;
-  return config_text(kNativeName, {t.m, t.n, t.k, t.threads, config.splits});
+  return cat(t.m, "x", t.n, "x", t.k, "-", t.threads, "/", config.splits);
 }
 
 GemmConfig config_named(const Contraction& c, const ContractionForm& form,
                         const std::string& name) {
-  const std::vector<std::int64_t> numbers = read_config(kNativeName, name);
   for (const Tile& t : gemm_tiles(config_with(c, form, kFmaTiles[0], 1).math))
-    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s))
-      if (numbers == std::vector<std::int64_t>{t.m, t.n, t.k, t.threads, s})
-        return config_with(c, form, t, static_cast<int>(s));
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
+      GemmConfig config = config_with(c, form, t, static_cast<int>(s));
+      if (config_name(config) == name) return config;
+    }
   refuse_config("native", name);
 }
 

@@ -23,7 +23,6 @@ namespace tenon::cuda {
 namespace {
 
 constexpr Tile kTiles[] = {{128, 128, 16, 256, 4, 8, 8}, {128, 64, 16, 128, 4, 8, 8}};
-constexpr std::string_view kSimtName = "#x#/#";
 
 int shared_bytes(const Tile& t) {  // as in SimtBlock
   return 16 + std::max(4 * t.stages * t.k * (t.m + t.n), t.sums_bytes(1));
@@ -40,7 +39,7 @@ struct Config {
 };
 
 std::string name_of(const Config& config) {
-  return config_text(kSimtName, {config.tile->m, config.tile->n, config.splits});
+  return cat(config.tile->m, "x", config.tile->n, "/", config.splits);
 }
 
 std::int64_t tiles_of(const SimtSizes& s, const Tile& t) {
@@ -85,10 +84,9 @@ std::vector<Config> configs(const CardModel& card, const SimtSizes& s) {
 }
 
 Config config_named(const std::string& name) {
-  const std::vector<std::int64_t> numbers = read_config(kSimtName, name);
   for (const Tile& tile : kTiles)
     for (int splits = 1; splits <= kMostSplits; ++splits)
-      if (numbers == std::vector<std::int64_t>{tile.m, tile.n, splits}) return {&tile, splits};
+      if (const Config config{&tile, splits}; name_of(config) == name) return config;
   refuse_config("simt", name);
 }
 

@@ -5,13 +5,12 @@
 #include <bit>
 
 #include "base/index.h"
+#include "base/str.h"
 #include "cuda/engines/launch/tile.h"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
 
 namespace tenon::cuda {
 namespace {
-
-constexpr std::string_view kWgmmaName = "#-#/#";
 
 /// Every block has a part of the sums, and a cluster at most eight blocks.
 bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
@@ -86,18 +85,15 @@ std::vector<WgmmaConfig> wgmma_configs(const CardModel& card, const WgmmaSizes& 
 }
 
 std::string wgmma_config_name(const WgmmaConfig& c) {
-  return config_text(kWgmmaName, {c.rows, c.cluster, c.splits});
+  return cat(c.rows, "-", c.cluster, "/", c.splits);
 }
 
 WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name) {
-  const std::vector<std::int64_t> numbers = read_config(kWgmmaName, name);
-  if (numbers.size() == 3 && numbers[2] <= 8) {
-    const WgmmaConfig c{static_cast<int>(numbers[0]), static_cast<int>(numbers[1]),
-                        static_cast<int>(numbers[2])};
-    if ((c.rows == 64 || c.rows == 128) && (c.cluster == 1 || c.cluster == 2) &&
-        is_possible(sizes, c))
-      return c;
-  }
+  WgmmaConfig c;
+  for (c.rows = 64; c.rows <= 128; c.rows += 64)
+    for (c.cluster = 1; c.cluster <= 2; ++c.cluster)
+      for (c.splits = 1; is_possible(sizes, c); ++c.splits)
+        if (wgmma_config_name(c) == name) return c;
   refuse_config("wgmma", name);
 }
 
