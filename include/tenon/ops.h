@@ -82,6 +82,9 @@ TENON_UNARY(reciprocal);
 TENON_UNARY(square);
 TENON_UNARY(sin);
 TENON_UNARY(cos);
+TENON_UNARY(asin);
+TENON_UNARY(acos);
+TENON_UNARY(atan);
 TENON_UNARY(tanh);
 TENON_UNARY(sigmoid);
 TENON_UNARY(relu);
@@ -128,6 +131,7 @@ TENON_BINARY(sub);
 TENON_BINARY(mul);
 TENON_BINARY(div);
 TENON_BINARY(pow);
+TENON_BINARY(atan2);  // the angle of the point (b, a), in (-pi, pi]
 TENON_BINARY(maximum);
 TENON_BINARY(minimum);
 TENON_BINARY(remainder);
@@ -181,6 +185,25 @@ TENON_API Tensor logsumexp(const Tensor& x, const Ints& axes, bool keepdim = fal
 /// Index of the first maximum (minimum) along an axis, int64.
 TENON_API Tensor argmax(const Tensor& x, int axis = -1, bool keepdim = false);
 TENON_API Tensor argmin(const Tensor& x, int axis = -1, bool keepdim = false);
+
+// ---- Order: a NaN is larger than all else; of equal elements the first comes first
+/// Elements and their places along the axis that they were taken from, int64.
+struct ValuesAndIndices {
+  Tensor values, indices;
+};
+/// Largest (smallest) element along an axis and the first place of it; a NaN wins in both. The
+/// gradient goes to that place. Refuses an empty axis.
+TENON_API ValuesAndIndices max(const Tensor& x, int axis, bool keepdim = false);
+TENON_API ValuesAndIndices min(const Tensor& x, int axis, bool keepdim = false);
+/// All elements along an axis in order; always stable.
+TENON_API ValuesAndIndices sort(const Tensor& x, int axis = -1, bool descending = false,
+                                bool stable = false);
+TENON_API Tensor argsort(const Tensor& x, int axis = -1, bool descending = false,
+                         bool stable = false);
+/// The k largest (or smallest) elements along an axis, in order whether asked for or not. A
+/// ValueError where the axis has fewer.
+TENON_API ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis = -1, bool largest = true,
+                                bool sorted = true);
 /// Euclidean norm of all elements, or over axes.
 TENON_API Tensor norm(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
 TENON_API Tensor softmax(const Tensor& x, int axis = -1);

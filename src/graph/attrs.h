@@ -63,6 +63,11 @@ struct PadAttrs {
   double value = 0;
 };
 
+/// Elements of a row that are kept, and whether the largest come first.
+struct SortAttrs {
+  std::int64_t count = 0, descending = 0;
+};
+
 /// ToDevice.
 struct DeviceAttrs {
   std::int32_t kind = 0, index = 0;
@@ -202,7 +207,7 @@ class Attrs {
   template <class T>
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
-               DeviceAttrs, ResultAttrs, Shared<SliceAttrs>, Shared<PadAttrs>,
+               DeviceAttrs, ResultAttrs, SortAttrs, Shared<SliceAttrs>, Shared<PadAttrs>,
                Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>, Shared<CondAttrs>>
       value_;
 };

@@ -34,10 +34,6 @@ Tensor softsign(const Tensor& x) { return to_floating(x) / (1 + abs(to_floating(
 Tensor log2(const Tensor& x) { return log(x) * std::numbers::log2e; }
 Tensor log10(const Tensor& x) { return log(x) * std::numbers::log10e; }
 Tensor exp2(const Tensor& x) { return exp(to_floating(x) * std::numbers::ln2); }
-Tensor tan(const Tensor& x) { return sin(x) / cos(x); }
-Tensor cosh(const Tensor& x) { return (exp(x) + exp(-to_floating(x))) * 0.5; }
-// expm1 keeps the small differences that exp would cancel.
-Tensor sinh(const Tensor& x) { return (expm1(x) - expm1(-to_floating(x))) * 0.5; }
 
 Tensor gelu(const Tensor& input, bool tanh_approximation) {
   const Tensor x = to_floating(input);

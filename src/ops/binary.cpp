@@ -58,6 +58,7 @@ Tensor pow_pair(const Pair& p) { return refuse_bool(Op::Pow, "pow", p, "cast to 
 Tensor remainder_pair(const Pair& p) {
   return refuse_bool(Op::Remainder, "remainder", p, "cast to a number");
 }
+Tensor atan2_pair(const Pair& p) { return build(Op::Atan2, {to_floating(p.a), to_floating(p.b)}); }
 Tensor div_pair(const Pair& p) { return build(Op::Div, {to_floating(p.a), to_floating(p.b)}); }
 
 Tensor floor_divide_pair(const Pair& p) {
@@ -115,6 +116,7 @@ TENON_BINARY(add)
 TENON_BINARY(sub)
 TENON_BINARY(mul)
 TENON_BINARY(div)
+TENON_BINARY(atan2)
 TENON_BINARY(maximum)
 TENON_BINARY(minimum)
 TENON_BINARY(remainder)
@@ -175,6 +177,11 @@ Inferred infer_arithmetic(const Node& node) {
   require_same_shape(node);
   if (is_bool(node.input(0)->dtype)) throw DTypeError(cat(where(node), ": does not take bool"));
   return {node.input(0)->dtype, node.input(0)->shape};
+}
+
+Inferred infer_arithmetic_floating(const Node& node) {
+  require_floating(node, "cast it first");
+  return infer_arithmetic(node);
 }
 
 Inferred infer_compare(const Node& node) {
@@ -243,6 +250,11 @@ Gradients vjp_maximum(const Tensor& out, const Tensor& g) {
 Gradients vjp_minimum(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
   return vjp_larger(g, lt(a, b), eq(a, b));
+}
+
+Gradients vjp_atan2(const Tensor& out, const Tensor& g) {
+  const Tensor y = input_of(out, 0), x = input_of(out, 1), scaled = g / (square(x) + square(y));
+  return {scaled * x, -(scaled * y)};
 }
 
 Gradients vjp_remainder(const Tensor& out, const Tensor& g) {

@@ -42,6 +42,12 @@ TENON_VJP(reciprocal);
 TENON_VJP(square);
 TENON_VJP(sin);
 TENON_VJP(cos);
+TENON_VJP(tan);
+TENON_VJP(asin);
+TENON_VJP(acos);
+TENON_VJP(atan);
+TENON_VJP(sinh);
+TENON_VJP(cosh);
 TENON_VJP(tanh);
 TENON_VJP(sigmoid);
 TENON_VJP(relu);
@@ -50,6 +56,7 @@ TENON_VJP(cast);
 
 // binary.cpp
 TENON_INFER(arithmetic);
+TENON_INFER(arithmetic_floating);
 TENON_INFER(compare);
 TENON_INFER(logical);
 TENON_INFER(where);
@@ -58,6 +65,7 @@ TENON_VJP(sub);
 TENON_VJP(mul);
 TENON_VJP(div);
 TENON_VJP(pow);
+TENON_VJP(atan2);
 TENON_VJP(maximum);
 TENON_VJP(minimum);
 TENON_VJP(remainder);
@@ -90,6 +98,12 @@ TENON_VJP(concat);
 TENON_VJP(pad);
 TENON_VJP(gather);
 TENON_VJP(scatter_add);
+
+// sort.cpp
+TENON_INFER(sort);
+Inferred infer_sort_result(const Node& node, std::int64_t k);
+std::int64_t count_sort_results(const Node& node);
+Gradients vjp_sort(const Tensor& out, std::span<const Tensor> cotangents);
 
 // results.cpp
 TENON_INFER(result);

@@ -40,6 +40,11 @@ constexpr OpInfo loop(Op op, Infer& infer, InferResult& infer_result, ResultCoun
   return {op_row(op), infer, nullptr, nullptr, nullptr, infer_result, nullptr, count};
 }
 
+constexpr OpInfo several(Op op, Infer& infer, InferResult& infer_result, ResultCount& count,
+                         VjpResults& vjp) {
+  return {op_row(op), infer, nullptr, nullptr, nullptr, infer_result, vjp, count};
+}
+
 constexpr std::array kRows = {
     row(Op::Data, infer_stored, kLeaf),
     row(Op::Variable, infer_stored, kLeaf),
@@ -131,6 +136,15 @@ constexpr std::array kRows = {
 
     row(Op::Assign, infer_assign, vjp_assign),
     row(Op::WithUpdates, infer_with_updates, vjp_with_updates),
+
+    row(Op::Tan, infer_unary_floating, vjp_tan),
+    row(Op::Asin, infer_unary_floating, vjp_asin),
+    row(Op::Acos, infer_unary_floating, vjp_acos),
+    row(Op::Atan, infer_unary_floating, vjp_atan),
+    row(Op::Sinh, infer_unary_floating, vjp_sinh),
+    row(Op::Cosh, infer_unary_floating, vjp_cosh),
+    row(Op::Atan2, infer_arithmetic_floating, vjp_atan2),
+    several(Op::Sort, infer_sort, infer_sort_result, count_sort_results, vjp_sort),
 };
 
 constexpr bool is_composite(const OpInfo& info) { return info.kind == OpKind::Composite; }

@@ -58,6 +58,12 @@ TENON_FLOATING(rsqrt, Rsqrt)
 TENON_FLOATING(reciprocal, Reciprocal)
 TENON_FLOATING(sin, Sin)
 TENON_FLOATING(cos, Cos)
+TENON_FLOATING(tan, Tan)
+TENON_FLOATING(asin, Asin)
+TENON_FLOATING(acos, Acos)
+TENON_FLOATING(atan, Atan)
+TENON_FLOATING(sinh, Sinh)
+TENON_FLOATING(cosh, Cosh)
 TENON_FLOATING(tanh, Tanh)
 TENON_FLOATING(sigmoid, Sigmoid)
 TENON_FLOATING(erf, Erf)
@@ -112,6 +118,18 @@ Gradients vjp_reciprocal(const Tensor& out, const Tensor& g) { return {-(g * out
 Gradients vjp_square(const Tensor& out, const Tensor& g) { return {g * (input_of(out, 0) * 2)}; }
 Gradients vjp_sin(const Tensor& out, const Tensor& g) { return {g * cos(input_of(out, 0))}; }
 Gradients vjp_cos(const Tensor& out, const Tensor& g) { return {-(g * sin(input_of(out, 0)))}; }
+Gradients vjp_tan(const Tensor& out, const Tensor& g) { return {g * (1 + square(out))}; }
+Gradients vjp_asin(const Tensor& out, const Tensor& g) {
+  return {g * rsqrt(1 - square(input_of(out, 0)))};
+}
+Gradients vjp_acos(const Tensor& out, const Tensor& g) {
+  return {-(g * rsqrt(1 - square(input_of(out, 0))))};
+}
+Gradients vjp_atan(const Tensor& out, const Tensor& g) {
+  return {g / (1 + square(input_of(out, 0)))};
+}
+Gradients vjp_sinh(const Tensor& out, const Tensor& g) { return {g * cosh(input_of(out, 0))}; }
+Gradients vjp_cosh(const Tensor& out, const Tensor& g) { return {g * sinh(input_of(out, 0))}; }
 Gradients vjp_tanh(const Tensor& out, const Tensor& g) { return {g * (1 - square(out))}; }
 Gradients vjp_sigmoid(const Tensor& out, const Tensor& g) { return {g * (out * (1 - out))}; }
 Gradients vjp_relu(const Tensor& out, const Tensor& g) { return {where(gt(out, 0), g, 0)}; }

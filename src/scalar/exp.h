@@ -1,5 +1,5 @@
-// exp and what is built on it: expm1, tanh, sigmoid. Branch-free in float; double goes to the C
-// library.
+// exp and what is built on it: expm1, tanh, sigmoid, sinh, cosh. Branch-free in float; double goes
+// to the C library.
 //
 // Reduction x = n ln 2 + r with |r| <= ln 2 / 2, then a minimax polynomial in r (fitted by the
 // Remez algorithm to the weighted relative error). Errors in units of the last place are measured
@@ -72,9 +72,29 @@ TENON_SCALAR float sigmoid(float x) {
   return tame_quotient(top, 1.0f + e);
 }
 
+/// Beyond it exp's square root is squared again, which overflows only where the result does.
+inline constexpr float kHyperbolicLimit = 44.0f;
+
+TENON_SCALAR float sinh(float x) {
+  const float size = magnitude(x);
+  const float tame = size < kHyperbolicLimit ? size : kHyperbolicLimit;
+  const float t = expm1(tame), half = exp(size * 0.5f);
+  const float y = 0.5f * (t + t / (t + 1.0f));
+  const float large = 0.5f * half * half;
+  return with_sign(size < kHyperbolicLimit ? y : large, x);
+}
+TENON_SCALAR float cosh(float x) {
+  const float size = magnitude(x);
+  const float t = exp(size < kHyperbolicLimit ? size : kHyperbolicLimit), half = exp(size * 0.5f);
+  const float large = 0.5f * half * half;
+  return size < kHyperbolicLimit ? 0.5f * (t + 1.0f / t) : large;
+}
+
 TENON_SCALAR double exp(double x) { return ::exp(x); }
 TENON_SCALAR double expm1(double x) { return ::expm1(x); }
 TENON_SCALAR double tanh(double x) { return ::tanh(x); }
+TENON_SCALAR double sinh(double x) { return ::sinh(x); }
+TENON_SCALAR double cosh(double x) { return ::cosh(x); }
 TENON_SCALAR double sigmoid(double x) {
   const double e = ::exp(-magnitude(x));
   return (x < 0.0 ? e : 1.0) / (1.0 + e);

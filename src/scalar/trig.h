@@ -1,5 +1,5 @@
-// sin and cos. In float the reduction and the polynomials are in double, branch-free, for |x| <
-// kTrigLimit; the C library serves larger arguments and double.
+// sin, cos and tan. In float the reduction and the polynomials are in double, branch-free, for |x|
+// < kTrigLimit; the C library serves larger arguments and double.
 #pragma once
 
 #include "scalar/config.h"
@@ -38,9 +38,17 @@ TENON_SCALAR float cos_small(float x) {
   return static_cast<float>(sin_quadrant(static_cast<double>(x), 1));
 }
 
+TENON_SCALAR float tan_small(float x) {
+  const double wide = static_cast<double>(x);
+  const float y = static_cast<float>(sin_quadrant(wide, 0) / sin_quadrant(wide, 1));
+  return x == 0.0f ? x : y;
+}
+
 TENON_SCALAR float sin(float x) { return magnitude(x) < kTrigLimit ? sin_small(x) : ::sinf(x); }
 TENON_SCALAR float cos(float x) { return magnitude(x) < kTrigLimit ? cos_small(x) : ::cosf(x); }
+TENON_SCALAR float tan(float x) { return magnitude(x) < kTrigLimit ? tan_small(x) : ::tanf(x); }
 TENON_SCALAR double sin(double x) { return ::sin(x); }
 TENON_SCALAR double cos(double x) { return ::cos(x); }
+TENON_SCALAR double tan(double x) { return ::tan(x); }
 
 TENON_SCALAR_END

@@ -47,10 +47,15 @@ void add_activations(Cases& cases);
 void add_reductions(Cases& cases);
 void add_views(Cases& cases);
 void add_movement(Cases& cases);
+void add_order(Cases& cases);
 void add_contractions(Cases& cases);
 void add_pooling(Cases& cases);
 void add_losses(Cases& cases);
 void add_networks(Cases& cases);
+
+/// A number that depends on a case's name alone: what chooses its shapes, so that a case more
+/// leaves those of the others as they are.
+std::size_t number_of(const std::string& name);
 
 const Cases& all_cases();
 

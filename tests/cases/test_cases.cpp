@@ -21,11 +21,17 @@ using namespace tenon;
 
 namespace cases {
 
+std::size_t number_of(const std::string& name) {
+  std::uint32_t hash = 2166136261u;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+  return hash >> 8;
+}
+
 const Cases& all_cases() {
   static const Cases cases = [] {
     Cases list;
     for (auto* add : {add_elementwise, add_activations, add_reductions, add_views, add_movement,
-                      add_contractions, add_pooling, add_losses, add_networks})
+                      add_order, add_contractions, add_pooling, add_losses, add_networks})
       add(list);
     return list;
   }();

@@ -231,6 +231,24 @@ TEST_CASE("values: NaN") {
   });
 }
 
+TEST_CASE("values: order is stable, NaN is largest, and a result that is not read is not made") {
+  with_engines([] {
+    const Tensor x = floats({2, kNan, -0.0f, kInf, 0, 2, -kInf, kNan});
+    CHECK(whole(argsort(x)) == Longs{6, 2, 4, 0, 5, 3, 1, 7});
+    CHECK(whole(argsort(x, 0, true)) == Longs{1, 7, 3, 0, 5, 2, 4, 6});
+    CHECK(std::signbit(list(sort(x).values)[1]));
+    CHECK(whole(topk(x, 3).indices) == Longs{1, 7, 3});
+    CHECK(list(topk(x, 2, 0, false).values) == Floats{-kInf, 0});
+    const auto [values, indices] = max(floats({1, 3, 3, 2, kNan, 0}, {2, 3}), 1);
+    CHECK(list(slice(values, 0, 0, 1)) == Floats{3});
+    CHECK(std::isnan(list(values)[1]));
+    CHECK(whole(indices) == Longs{1, 1});
+    const Tensor y = floats({3, 1, 3, 2});
+    CHECK(slope(max(y, 0).values, y) == Floats{1, 0, 0, 0});
+    CHECK(slope(topk(y, 2).values * floats({5, 7}), y) == Floats{5, 0, 7, 0});
+  });
+}
+
 TEST_CASE("values: conversions") {
   with_engines([] {
     const Tensor x = floats({-2.5, -1.5, -0.5, 0.5, 1.5, 2.5});

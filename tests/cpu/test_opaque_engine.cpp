@@ -1,6 +1,10 @@
 // The opaque engine against the reference engine: movement and pooling, and the indices it refuses.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstring>
+#include <limits>
+
 #include <string>
 
 #include <tenon/error.h>
@@ -150,4 +154,39 @@ TEST_CASE("opaque: pooling") {
       check(t);
     }
   }
+}
+
+TEST_CASE("opaque: sorting, in every dtype, of short and long rows, all or a few") {
+  for (const DType dtype : kAll)
+    for (const auto& [length, count] :
+         {std::pair<std::int64_t, std::int64_t>{1, 1}, {37, 37}, {37, 3}, {3000, 3000}, {3000, 40}})
+      for (const std::int64_t descending : {0, 1}) {
+        CAPTURE(length);
+        CAPTURE(count);
+        RegionCheck t = opaque(Op::Sort, {{dtype, {5, length}}}, dtype, {5, count});
+        t.region.opaque.outs.push_back(t.output(DType::Int64, {5, count}));
+        t.region.opaque.attrs = SortAttrs{count, descending};
+        check(t);
+      }
+}
+
+TEST_CASE("opaque: a sort is stable, zeros are equal, and a NaN is larger than all else") {
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::Float16, DType::Float32, DType::Float64})
+    for (const std::int64_t descending : {0, 1}) {
+      RegionCheck t;
+      t.region.kind = RegionKind::Opaque;
+      Opaque& o = t.region.opaque;
+      o.op = Op::Sort;
+      o.attrs = SortAttrs{9, descending};
+      o.inputs = {t.leaf_of(dtype, {9}, {2, nan, -0.0, inf, 0.0, -inf, 2, nan, -1})};
+      o.shapes = {{9}};
+      o.outs = {kNoValue, t.output(DType::Int64, {9})};
+      check(t);
+      const auto bytes = t.run(cpu::opaque_engine(), 1)[0];
+      std::vector<std::int64_t> got(9);
+      std::memcpy(got.data(), bytes.data(), bytes.size());
+      CHECK(got == (descending != 0 ? std::vector<std::int64_t>{1, 7, 3, 0, 6, 2, 4, 8, 5}
+                                    : std::vector<std::int64_t>{5, 8, 2, 4, 0, 6, 3, 1, 7}));
+    }
 }

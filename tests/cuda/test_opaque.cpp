@@ -270,6 +270,41 @@ TEST_CASE("cuda opaque: softmax that was not decomposed") {
       }
 }
 
+TEST_CASE("cuda opaque: sorting, in every dtype, of rows of one piece and of several") {
+  for (const DType dtype : {DType::Bool, DType::UInt8, DType::Int8, DType::Int32, DType::Int64,
+                            DType::Float16, DType::BFloat16, DType::Float32, DType::Float64}) {
+    DeviceCheck t = opaque(Op::Sort, {{dtype, {3, 37}}}, dtype, {3, 37});
+    t.region.opaque.outs.push_back(t.output(DType::Int64, {3, 37}));
+    t.region.opaque.attrs = SortAttrs{37, 1};
+    check(t);
+  }
+  for (const auto& [length, count] :
+       {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {1025, 1025}, {2500, 7}, {3100, 3100}})
+    for (const DType dtype : {DType::Float32, DType::Int64}) {
+      CAPTURE(length);
+      DeviceCheck t = opaque(Op::Sort, {{dtype, {2, length}}}, dtype, {2, count}, 50);
+      t.region.opaque.outs.push_back(t.output(DType::Int64, {2, count}));
+      t.region.opaque.attrs = SortAttrs{count, length % 2};
+      check(t);
+    }
+}
+
+TEST_CASE("cuda opaque: places alone of a sort, and nothing of an empty one") {
+  DeviceCheck t;
+  t.region.kind = RegionKind::Opaque;
+  Opaque& o = t.region.opaque;
+  o.op = Op::Sort;
+  o.attrs = SortAttrs{5, 0};
+  o.inputs = {t.leaf_of(DType::Float32, {5}, {1, NAN, -INFINITY, 0, -0.0})};
+  o.shapes = {{5}};
+  o.outs = {kNoValue, t.output(DType::Int64, {5})};
+  check(t);
+  DeviceCheck empty = opaque(Op::Sort, {{DType::Float32, {0, 4}}}, DType::Float32, {0, 4});
+  empty.region.opaque.outs.push_back(kNoValue);
+  empty.region.opaque.attrs = SortAttrs{4, 0};
+  check(empty);
+}
+
 TEST_CASE("cuda opaque: what is not claimed, and why") {
   std::string why;
   DeviceCheck pool =

@@ -47,7 +47,7 @@ CLAIMS = [
     composite("huber_loss", "loss"),
     composite("logsumexp", "reduce"),
     element_wise("Expm1", "unary"),
-    element_wise("Log1p", "unary"),
+    element_wise("Atan", "unary"),
     element_wise("Erf", "unary"),
     heavy("MaxPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
     heavy("AvgPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),

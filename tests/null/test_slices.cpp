@@ -102,4 +102,5 @@ TEST_CASE("slices: builders refuse what does not fit") {
   CHECK_THROWS_AS(chunk(x, 0), ValueError);
   CHECK(chunk(x, 4, 1).size() == 3);  // parts of two, as PyTorch cuts
   CHECK(unbind(x, -1).size() == 6);
+  CHECK_THROWS_AS(topk(x, 7), ValueError);
 }

@@ -110,6 +110,18 @@ TEST_CASE("scalar: errors over all floats") {
   check(
       Op::Cos, [](double x) { return std::cos(x); }, 1);
   check(
+      Op::Tan, [](double x) { return std::tan(x); }, 1);
+  check(
+      Op::Asin, [](double x) { return std::asin(x); }, 3);
+  check(
+      Op::Acos, [](double x) { return std::acos(x); }, 3);
+  check(
+      Op::Atan, [](double x) { return std::atan(x); }, 3);
+  check(
+      Op::Sinh, [](double x) { return std::sinh(x); }, 4);
+  check(
+      Op::Cosh, [](double x) { return std::cosh(x); }, 4);
+  check(
       Op::Sqrt, [](double x) { return std::sqrt(x); }, 0.501);
   check(
       Op::Rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1.5);
@@ -118,8 +130,9 @@ TEST_CASE("scalar: errors over all floats") {
 }
 
 TEST_CASE("scalar: edges") {
-  for (const Op op : {Op::Exp, Op::Expm1, Op::Log, Op::Log1p, Op::Tanh, Op::Sigmoid, Op::Erf,
-                      Op::Sin, Op::Cos, Op::Sqrt})
+  for (const Op op :
+       {Op::Exp, Op::Expm1, Op::Log, Op::Log1p, Op::Tanh, Op::Sigmoid, Op::Erf, Op::Sin, Op::Cos,
+        Op::Sqrt, Op::Tan, Op::Asin, Op::Acos, Op::Atan, Op::Sinh, Op::Cosh})
     CHECK(std::isnan(one(op, kNan)));
   CHECK(one(Op::Exp, kInf) == kInf);
   CHECK(same(one(Op::Exp, -kInf), 0.0f));

@@ -1,4 +1,4 @@
-// The opaque engine: pooling and movement, one op a region.
+// The opaque engine: pooling, movement and sorting, one op a region.
 //
 // Kernels take float32 and float64; arrays of the 16-bit floating types are widened into the
 // workspace before them and rounded once after them.
@@ -11,6 +11,7 @@
 #include "cpu/engines/movement.h"
 #include "cpu/engines/workspace.h"
 #include "cpu/kernels/pool2d.h"
+#include "cpu/kernels/sort.h"
 #include "cpu/kernels/tile_table.h"
 #include "graph/node.h"
 
@@ -145,6 +146,33 @@ class OpaqueKernel final : public Kernel {
   bool widens_ = false;
 };
 
+class SortKernel final : public Kernel {
+ public:
+  SortKernel(const Opaque& o, std::span<const Value> values)
+      : in_(o.inputs[0]),
+        values_(o.outs[0]),
+        indices_(o.outs[1]),
+        dtype_(values[at(o.inputs[0])].dtype) {
+    const Shape& x = o.shapes[0];
+    const auto& attrs = o.attrs.as<SortAttrs>();
+    shape_.length = x[x.rank() - 1];
+    shape_.rows = shape_.length == 0 ? 0 : x.numel() / shape_.length;
+    shape_.count = attrs.count;
+    shape_.descending = attrs.descending != 0;
+  }
+
+  void run(const Binding& binding) const override {
+    const auto place = [&](ValueId id) { return id == kNoValue ? nullptr : binding.values[id]; };
+    sort_rows(shape_, dtype_, binding.values[in_], place(values_),
+              reinterpret_cast<std::int64_t*>(place(indices_)));
+  }
+
+ private:
+  const ValueId in_, values_, indices_;
+  const DType dtype_;
+  SortShape shape_;
+};
+
 class OpaqueEngine final : public Engine {
  public:
   const char* name() const override { return "opaque"; }
@@ -158,6 +186,7 @@ class OpaqueEngine final : public Engine {
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
+    if (region.opaque.op == Op::Sort) return std::make_unique<SortKernel>(region.opaque, values);
     return std::make_unique<OpaqueKernel>(region, values);
   }
 
@@ -166,6 +195,7 @@ class OpaqueEngine final : public Engine {
     if (region.kind != RegionKind::Opaque) return "it is no opaque region";
     const Opaque& o = region.opaque;
     if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
+    if (o.op == Op::Sort) return nullptr;
     const DType dtype = values[at(o.out())].dtype;
     if (is_pool(o.op) && !is_floating(dtype)) return "pooling of whole numbers";
     if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of truth values";

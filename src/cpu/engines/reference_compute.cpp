@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "cpu/engines/reference.h"
+#include "scalar/arc.h"
 #include "scalar/arithmetic.h"
 #include "scalar/erf.h"
 #include "scalar/exp.h"
@@ -59,15 +60,31 @@ std::int64_t whole_unary(Op op, std::int64_t x) {
   }
 }
 
-template <class T>
-T binary(Op op, T a, T b) {
+double real_binary(Op op, double a, double b) {
   switch (op) {
 #define TENON_BINARY(Name, printed, domain, function, ...) \
   case Op::Name:                                           \
-    return static_cast<T>(scalar::function(a, b));
+    return static_cast<double>(scalar::function(a, b));
 #include "graph/op_table.inc"
     default:
-      unknown(op, "function of two numbers");
+      unknown(op, "function of two floating numbers");
+  }
+}
+
+std::int64_t whole_binary(Op op, std::int64_t a, std::int64_t b) {
+  switch (op) {
+#define TENON_WHOLE_Any(Name, function) \
+  case Op::Name:                        \
+    return scalar::function(a, b);
+#define TENON_WHOLE_Paired(Name, function) TENON_WHOLE_Any(Name, function)
+#define TENON_WHOLE_Floating(Name, function)
+#define TENON_BINARY(Name, printed, domain, function, ...) TENON_WHOLE_##domain(Name, function)
+#include "graph/op_table.inc"
+#undef TENON_WHOLE_Any
+#undef TENON_WHOLE_Paired
+#undef TENON_WHOLE_Floating
+    default:
+      unknown(op, "function of two integers");
   }
 }
 
@@ -76,11 +93,11 @@ void compute_one(Op op, Array& out, std::int64_t i, const Array& a, std::int64_t
                  std::int64_t ib) {
   if (!a.floating()) {
     const std::int64_t x = a.whole[at(ia)];
-    out.set(i, b == nullptr ? whole_unary(op, x) : binary(op, x, b->whole[at(ib)]));
+    out.set(i, b == nullptr ? whole_unary(op, x) : whole_binary(op, x, b->whole[at(ib)]));
     return;
   }
   const double x = a.real[at(ia)];
-  const double y = b == nullptr ? real_unary(op, x) : binary(op, x, b->real[at(ib)]);
+  const double y = b == nullptr ? real_unary(op, x) : real_binary(op, x, b->real[at(ib)]);
   if (has_trait(op, kTruth)) {
     out.set(i, static_cast<std::int64_t>(y));
   } else {

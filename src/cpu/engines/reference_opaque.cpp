@@ -4,6 +4,7 @@
 // Indices are checked here, since no earlier stage sees their values.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <tenon/error.h>
 
@@ -143,9 +144,47 @@ bool knows_opaque(Op op) {
   return kind == OpKind::Movement || kind == OpKind::Pooling || kind == OpKind::Composite;
 }
 
+namespace {
+
+/// A NaN is larger than all else.
+bool is_smaller(const Array& x, std::int64_t i, std::int64_t j) {
+  if (!x.floating()) return x.whole[at(i)] < x.whole[at(j)];
+  const double a = x.real[at(i)], b = x.real[at(j)];
+  return std::isnan(b) ? !std::isnan(a) : a < b;
+}
+
+void sort(const Opaque& o, std::span<const Value> values, const Binding& binding) {
+  const Array x = read(binding, values, o.inputs[0]);
+  const auto& attrs = o.attrs.as<SortAttrs>();
+  const std::int64_t length = o.shapes[0].at(-1);
+  std::vector<std::int64_t> places;  // of what is kept, in x
+  std::vector<std::int64_t> row(at(length));
+  for (std::int64_t start = 0; start < x.size(); start += length) {
+    std::iota(row.begin(), row.end(), start);
+    std::stable_sort(row.begin(), row.end(), [&](std::int64_t i, std::int64_t j) {
+      return attrs.descending != 0 ? is_smaller(x, j, i) : is_smaller(x, i, j);
+    });
+    places.insert(places.end(), row.begin(), row.begin() + attrs.count);
+  }
+  const auto count = static_cast<std::int64_t>(places.size());
+  if (const ValueId out = o.outs[0]; out != kNoValue) {
+    Array sorted(values[at(out)].dtype, count);
+    for (std::int64_t i = 0; i < count; ++i) copy_element(sorted, i, x, places[at(i)]);
+    write(sorted, binding, values, out);
+  }
+  if (const ValueId out = o.outs[1]; out != kNoValue) {
+    Array indices(DType::Int64, count);
+    for (std::int64_t i = 0; i < count; ++i) indices.set(i, places[at(i)] % length);
+    write(indices, binding, values, out);
+  }
+}
+
+}  // namespace
+
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding) {
   const LabelGuard label(region.label);  // errors name the layer that the op was built in
   const Opaque& o = region.opaque;
+  if (o.op == Op::Sort) return sort(o, values, binding);
   Call call{o.attrs, {}, o.shapes, values[at(o.out())].shape, values[at(o.out())].dtype};
   for (const ValueId id : o.inputs) call.inputs.push_back(read(binding, values, id));
   write(compute_opaque(o, call), binding, values, o.out());

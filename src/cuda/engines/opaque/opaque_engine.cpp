@@ -32,6 +32,7 @@ class OpaqueEngine final : public Engine {
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
     const OpaqueCall call{target_, region.opaque, values};
+    if (region.opaque.op == Op::Sort) return prepare_sort(call);
     if (is_pool(region.opaque.op)) return prepare_pool(call);
     return is_movement(region.opaque.op) ? prepare_movement(call) : prepare_softmax(call);
   }
@@ -40,6 +41,7 @@ class OpaqueEngine final : public Engine {
   static const char* refusal(const Region& region, std::span<const Value> values) {
     if (region.kind != RegionKind::Opaque) return "it is no opaque region";
     const Opaque& o = region.opaque;
+    if (o.op == Op::Sort) return nullptr;
     const DType dtype = values[static_cast<std::size_t>(o.out())].dtype;
     if (is_movement(o.op))
       return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of truth values" : nullptr;

@@ -30,6 +30,7 @@ struct OpaqueCall {
 std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
+std::unique_ptr<Kernel> prepare_sort(const OpaqueCall& call);
 
 /// One launch with a struct of arguments that begins with the addresses of inputs and output.
 template <class Args>

@@ -1,0 +1,150 @@
+// Rows are sorted as unsigned keys with their places: keys and places are all different, so that
+// any sort of them is stable.
+//
+// Few of many are selected before they are sorted; long rows go through a radix sort, which takes
+// time in proportion to their length (digits in which all keys agree are skipped); short ones
+// through the library's sort.
+#include "cpu/kernels/sort.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "base/thread_pool.h"
+
+namespace tenon::cpu {
+namespace {
+
+constexpr std::int64_t kRadixLength = 1024;  // below, histograms cost more than comparisons
+constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
+
+template <class Key>
+struct Placed {
+  Key key;
+  std::uint32_t place;
+  bool operator<(const Placed& other) const {
+    return key != other.key ? key < other.key : place < other.place;
+  }
+};
+
+/// Keys are ordered as the elements are; zeros of both signs are equal, and so are all NaNs.
+template <class Key, class Real>
+Key key_of_real(Real x) {
+  using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+  if (x != x) return ~Key{0};
+  constexpr Bits kSign = Bits{1} << (8 * sizeof(Bits) - 1);
+  const Bits bits = x == 0 ? Bits{0} : std::bit_cast<Bits>(x);
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+
+template <class Key, class T>
+Key key_of(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
+    using Signed = std::make_signed_t<Key>;
+    return static_cast<Key>(static_cast<Signed>(x)) ^ kSign;
+  } else if constexpr (sizeof(T) <= 4) {
+    return key_of_real<Key>(static_cast<float>(x));
+  } else {
+    return key_of_real<Key>(x);
+  }
+}
+
+/// By one digit of the keys after the other, lowest first; `from` is sorted by places. The result
+/// is in the vector that is returned.
+template <class Key>
+std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector<Placed<Key>>& to) {
+  constexpr int kPasses = 8 * static_cast<int>(sizeof(Key)) / kDigitBits;
+  std::vector<std::uint32_t> counts(static_cast<std::size_t>(kPasses) * kDigits, 0);
+  for (const Placed<Key>& item : from)
+    for (int pass = 0; pass < kPasses; ++pass)
+      ++counts[static_cast<std::size_t>(pass * kDigits) +
+               (item.key >> (pass * kDigitBits) & (kDigits - 1))];
+  to.resize(from.size());
+  std::vector<Placed<Key>>*source = &from, *target = &to;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    std::uint32_t* const count = counts.data() + pass * kDigits;
+    if (std::find(count, count + kDigits, from.size()) != count + kDigits) continue;
+    std::uint32_t before = 0;
+    for (int digit = 0; digit < kDigits; ++digit) before += std::exchange(count[digit], before);
+    for (const Placed<Key>& item : *source)
+      (*target)[count[item.key >> (pass * kDigitBits) & (kDigits - 1)]++] = item;
+    std::swap(source, target);
+  }
+  return *source;
+}
+
+template <class T>
+void sort_row(const SortShape& shape, const T* x, T* values, std::int64_t* indices) {
+  using Key = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
+  // They keep their memory: a settled step allocates nothing.
+  thread_local std::vector<Placed<Key>> items, spare;
+  const Key turned = shape.descending ? ~Key{0} : Key{0};
+  items.resize(static_cast<std::size_t>(shape.length));
+  for (std::int64_t i = 0; i < shape.length; ++i)
+    items[static_cast<std::size_t>(i)] = {static_cast<Key>(key_of<Key>(x[i]) ^ turned),
+                                          static_cast<std::uint32_t>(i)};
+  const Placed<Key>* sorted = items.data();
+  const auto first = items.begin(), end = first + shape.count;
+  if (shape.count < shape.length / 4) {
+    std::nth_element(first, end, items.end());
+    std::sort(first, end);
+  } else if (shape.length < kRadixLength) {
+    std::sort(first, items.end());
+  } else {
+    sorted = radix_sort(items, spare).data();
+  }
+  for (std::int64_t i = 0; i < shape.count; ++i) {
+    if (values != nullptr) values[i] = x[sorted[i].place];
+    if (indices != nullptr) indices[i] = sorted[i].place;
+  }
+}
+
+template <class T>
+void sort_all(const SortShape& shape, const std::byte* x, std::byte* values,
+              std::int64_t* indices) {
+  constexpr std::int64_t kBlock = 4096;  // elements that are worth handing to another thread
+  const std::int64_t rows =
+      std::max<std::int64_t>(kBlock / std::max<std::int64_t>(shape.length, 1), 1);
+  parallel_for((shape.rows + rows - 1) / rows, [&](std::int64_t block, int) {
+    for (std::int64_t r = block * rows; r < std::min((block + 1) * rows, shape.rows); ++r)
+      sort_row(shape, reinterpret_cast<const T*>(x) + r * shape.length,
+               values == nullptr ? nullptr : reinterpret_cast<T*>(values) + r * shape.count,
+               indices == nullptr ? nullptr : indices + r * shape.count);
+  });
+}
+
+}  // namespace
+
+void sort_rows(const SortShape& shape, DType dtype, const std::byte* x, std::byte* values,
+               std::int64_t* indices) {
+  if (shape.rows == 0 || shape.count == 0) return;
+  if (shape.length >> 32 != 0)
+    throw ValueError(cat("sort: rows of ", shape.length, " elements; at most 2^32 - 1"));
+  switch (dtype) {
+    case DType::Bool:
+    case DType::UInt8:
+      return sort_all<std::uint8_t>(shape, x, values, indices);
+    case DType::Int8:
+      return sort_all<std::int8_t>(shape, x, values, indices);
+    case DType::Int32:
+      return sort_all<std::int32_t>(shape, x, values, indices);
+    case DType::Int64:
+      return sort_all<std::int64_t>(shape, x, values, indices);
+    case DType::Float16:
+      return sort_all<float16>(shape, x, values, indices);
+    case DType::BFloat16:
+      return sort_all<bfloat16>(shape, x, values, indices);
+    case DType::Float32:
+      return sort_all<float>(shape, x, values, indices);
+    case DType::Float64:
+      return sort_all<double>(shape, x, values, indices);
+  }
+}
+
+}  // namespace tenon::cpu

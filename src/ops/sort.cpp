@@ -1,0 +1,85 @@
+// Order: sort and what is built on it.
+//
+// Sort works along the last axis and keeps the first elements of each row; builders turn the axis.
+// Places are those of a stable sort, so that every engine gives the same ones.
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kValues = 0, kIndices = 1, kResults = 2;
+
+ValuesAndIndices ordered(const Tensor& x, std::int64_t count, int axis, bool descending) {
+  const Tensor rows = transpose(x, axis, -1);
+  const Tensor node = build(Op::Sort, {rows}, SortAttrs{count, descending ? 1 : 0});
+  return {transpose(result_of(node, kValues), axis, -1),
+          transpose(result_of(node, kIndices), axis, -1)};
+}
+
+ValuesAndIndices extremum(const char* name, const Tensor& x, int axis, bool keepdim, bool largest) {
+  if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
+  const int a = normalize_axis(axis, x.rank(), where(name).c_str());
+  const Tensor index = largest ? argmax(x, a, true) : argmin(x, a, true);
+  const Tensor values = gather(x, a, index);
+  return keepdim ? ValuesAndIndices{values, index}
+                 : ValuesAndIndices{squeeze(values, a), squeeze(index, a)};
+}
+
+}  // namespace
+
+ValuesAndIndices max(const Tensor& x, int axis, bool keepdim) {
+  return extremum("max", x, axis, keepdim, true);
+}
+ValuesAndIndices min(const Tensor& x, int axis, bool keepdim) {
+  return extremum("min", x, axis, keepdim, false);
+}
+
+ValuesAndIndices sort(const Tensor& x, int axis, bool descending, bool /*stable*/) {
+  if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
+  const int a = normalize_axis(axis, x.rank(), where("sort").c_str());
+  return ordered(x, x.shape()[a], a, descending);
+}
+
+Tensor argsort(const Tensor& x, int axis, bool descending, bool stable) {
+  return sort(x, axis, descending, stable).indices;
+}
+
+ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis, bool largest, bool /*sorted*/) {
+  const Tensor row = x.rank() == 0 ? reshape(x, {1}) : x;
+  const int a = normalize_axis(axis, row.rank(), where("topk").c_str());
+  if (k < 0 || k > row.shape()[a])
+    throw ValueError(cat(where("topk"), ": k = ", k, ", axis ", axis, " of ", x.shape(), " has ",
+                         row.shape()[a], " elements"));
+  if (x.rank() == 0 && k == 1) return {x, zeros({}, DType::Int64)};
+  return ordered(row, k, a, largest);
+}
+
+// ---- Inference --------------------------------------------------------------------------------
+
+Inferred infer_sort_result(const Node& node, std::int64_t k) {
+  const Node& x = *node.input(0);
+  const std::int64_t count = node.attrs.as<SortAttrs>().count;
+  if (x.shape.rank() == 0 || count < 0 || count > x.shape.at(-1))
+    throw ShapeError(cat(where(node), ": ", count, " elements of rows of ", x.shape));
+  Shape shape = x.shape;
+  shape[shape.rank() - 1] = count;
+  return {k == kIndices ? DType::Int64 : x.dtype, shape};
+}
+
+Inferred infer_sort(const Node& node) { return infer_sort_result(node, kValues); }
+
+std::int64_t count_sort_results(const Node&) { return kResults; }
+
+// ---- Gradients --------------------------------------------------------------------------------
+
+Gradients vjp_sort(const Tensor& out, std::span<const Tensor> cotangents) {
+  const Tensor x = input_of(out, 0);
+  if (!cotangents[kValues].defined()) return {Tensor{}};
+  return {scatter_add(zeros_like(x), -1, result_of(out, kIndices), cotangents[kValues])};
+}
+
+}  // namespace tenon
