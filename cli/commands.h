@@ -10,14 +10,19 @@ namespace tenon::cli {
 
 /// What --data and SPEC take.
 inline constexpr char kDataSpecHelp[] =
-    "digits[:TRAIN,TEST,SEED], mnist[:DIR], idx:DIR, csv:FILE[,label=NAME...] or npy:X,Y";
+    "digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], mnist[:DIR], cifar10[:DIR], "
+    "cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...] or npy:X,Y";
 /// What MODEL takes where a run will do too.
 inline constexpr char kModelHelp[] =
-    "lenet5, keras_cnn, fcn_r, mlp, mlp:784-300-10, a run folder or a model.safetensors";
+    "a network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists them), a run folder or a "
+    "model.safetensors";
+/// The names of the networks, for shells.
+std::vector<std::string> model_names();
 
 Command train_command();
 Command eval_command();
 Command predict_command();
+Command models_command();
 Command summary_command();
 Command inspect_command();
 Command verify_command();

@@ -50,12 +50,16 @@ std::size_t at(int x, int y, int width) {
          static_cast<std::size_t>(x);
 }
 
-// Draws one picture at (left, top), each pixel `scale` wide.
-void paste(io::Image& sheet, const std::vector<unsigned char>& picture, int side_w, int side_h,
+// Draws one picture, whose channels lie plane after plane, at (left, top), each pixel `scale` wide.
+void paste(io::Image& sheet, const std::vector<unsigned char>& planes, int side_w, int side_h,
            int left, int top, int scale) {
+  const auto channels = static_cast<std::size_t>(sheet.channels);
+  const std::size_t plane = planes.size() / channels;
   for (int y = 0; y < side_h * scale; ++y)
     for (int x = 0; x < side_w * scale; ++x)
-      sheet.pixels[at(left + x, top + y, sheet.width)] = picture[at(x / scale, y / scale, side_w)];
+      for (std::size_t c = 0; c < channels; ++c)
+        sheet.pixels[at(left + x, top + y, sheet.width) * channels + c] =
+            planes[c * plane + at(x / scale, y / scale, side_w)];
 }
 
 int sheet(const SheetOptions& options) {
@@ -64,20 +68,20 @@ int sheet(const SheetOptions& options) {
   const auto set =
       data::open_dataset(options.spec, options.train ? data::Split::Train : data::Split::Test);
   const Shape shape = set->input_shape();
-  if (shape.rank() != 3 || shape[0] != 1 || set->input_dtype() != DType::UInt8 ||
-      set->classes() == 0)
+  const bool pictures = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3);
+  if (!pictures || set->input_dtype() != DType::UInt8 || set->classes() == 0)
     throw ShapeError(
-        fmt::format("{}: a sheet needs grey pictures with classes; this holds {} of {}",
+        fmt::format("{}: a sheet needs grey or colour pictures with classes; this holds {} of {}",
                     options.spec, shape.str(), name(set->input_dtype())));
   const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]),
             gap = 2 * options.scale;
   const auto found = first_of_each_class(*set, options.columns);
   io::Image picture;
-  picture.channels = 1;
+  picture.channels = static_cast<int>(shape[0]);
   picture.width = options.columns * (width * options.scale + gap) + gap;
   picture.height = static_cast<int>(found.size()) * (height * options.scale + gap) + gap;
   picture.pixels.assign(
-      static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height), 48);
+      at(0, picture.height, picture.width) * static_cast<std::size_t>(picture.channels), 48);
   std::vector<unsigned char> pixels(static_cast<std::size_t>(shape.numel()));
   for (std::size_t row = 0; row < found.size(); ++row)
     for (std::size_t column = 0; column < found[row].size(); ++column) {
@@ -185,7 +189,7 @@ int info(const InfoOptions& options) {
 // ---- tables
 
 void add_spec(Command& command, std::string& spec) {
-  command.positional(spec, "SPEC", kDataSpecHelp).suggestions = {"digits", "mnist"};
+  command.positional(spec, "SPEC", kDataSpecHelp).suggestions = {"digits", "scenes", "mnist"};
 }
 
 Command sheet_command() {
@@ -198,6 +202,7 @@ Command sheet_command() {
       "right. Look at data before you train on it.";
   command.examples = {
       {"tenon data sheet digits digits.png", "200 drawn digits."},
+      {"tenon data sheet scenes scenes.png", "Colour pictures of ten objects."},
       {"tenon data sheet mnist mnist.png --columns 30 --scale 1", "MNIST, smaller and more."}};
   add_spec(command, options->spec);
   command.positional(options->file, "FILE.png", "picture to write").completes = Completes::Files;
@@ -232,9 +237,10 @@ Command data_command() {
   command.name = "data";
   command.summary = "fetch MNIST, look at a data source";
   command.about =
-      "Data sources are named the same way everywhere: digits (drawn on demand, needs no network), "
-      "digits:5000,1000 (fewer), "
-      "mnist (fetched) or mnist:DIR, idx:DIR (MNIST's format), csv:FILE (with label=NAME, "
+      "Data sources are named the same way everywhere: digits and scenes (drawn on demand, need no "
+      "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), "
+      "mnist (fetched) or mnist:DIR, cifar10 and cifar100 (their binary files) or cifar10:DIR, "
+      "idx:DIR (MNIST's format), csv:FILE (with label=NAME, "
       "column=NUMBER, test=FILE or shape=CxHxW behind commas), npy:INPUTS,TARGETS.";
   command.children = {data_fetch_command(), sheet_command(), info_command()};
   return command;

@@ -28,7 +28,9 @@ struct FoundData {
 
 std::vector<FoundData> look_for_data() {
   const std::string mnist = mnist_folder();
-  return {{"digits", "drawn on demand", true}, {"mnist", mnist, holds_mnist(mnist)}};
+  return {{"digits", "drawn on demand", true},
+          {"scenes", "drawn on demand", true},
+          {"mnist", mnist, holds_mnist(mnist)}};
 }
 
 // What is worth saying about the machine, if anything.

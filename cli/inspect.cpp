@@ -110,7 +110,7 @@ Command inspect_command() {
        "The memory of a single inference."},
       {"tenon inspect lenet5 plan --without fuse", "The same step with a pass switched off."}};
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
-  model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
+  model.suggestions = model_names();
   Positional& view =
       command.positional(options->view, "VIEW", join(kViews, ", ") + " (default: plan)", false);
   view.suggestions = kViews;

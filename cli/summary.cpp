@@ -154,7 +154,7 @@ Command summary_command() {
                       {"tenon summary mlp:784-300-10 --batch 256", "A network of your own sizes."},
                       {"tenon summary fcn_r --batch 4096 --memory-limit 500MB", "Would it fit?"}};
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
-  model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
+  model.suggestions = model_names();
   command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
   command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
       .choices = {"fp32", "tf32", "bf16", "fp16"};

@@ -300,7 +300,8 @@ int run(const Options& options) {
 
 // Words that a setting takes, for shells and the help; the library decides.
 std::vector<std::string> words_for(const std::string& key) {
-  if (key == "data") return {"digits", "mnist", "idx:", "csv:", "npy:"};
+  if (key == "data")
+    return {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx:", "csv:", "npy:"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
   if (key == "device") return {"cpu", "cuda"};
@@ -317,9 +318,9 @@ std::string help_of(const Shortcut& shortcut) {
 
 void add_options(Command& command, Options& options) {
   Positional& model = command.positional(
-      options.model, "MODEL", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10 (sizes in the name)",
-      false);
-  model.suggestions = {"lenet5", "keras_cnn", "fcn_r", "mlp"};
+      options.model, "MODEL",
+      "lenet5, resnet56, mlp:784-300-10 (sizes in the name); 'tenon models' lists all", false);
+  model.suggestions = model_names();
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
     const Shortcut& shortcut = kShortcuts[i];
     const std::string fallback = std::string(shortcut.key) == "data"        ? "digits"

@@ -49,6 +49,15 @@ TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tenso
 /// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every
 /// machine. Drawn when first used.
 TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
+/// `count` drawn scenes: colour pictures of side x side pixels, one of ten objects (ball, ring,
+/// box, triangle, star, cross, moon, heart, fish, house) among clutter, the same for the same seed
+/// on every machine. The class is the object's outline; colours, textures, light, place and angle
+/// are not. Drawn when first used. Throws ValueError for a side outside 16 to 1024.
+TENON_API std::shared_ptr<Dataset> drawn_scenes(std::uint64_t seed, std::int64_t count,
+                                                std::int64_t side = 32);
+/// CIFAR-10's or CIFAR-100's binary files (data_batch_1.bin …, or train.bin and test.bin) in a
+/// folder.
+TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split split);
 /// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder.
 TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
 
@@ -68,10 +77,11 @@ struct CsvOptions {
 TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
                                             const CsvOptions& options = {});
 
-/// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "mnist[:FOLDER]", "idx:FOLDER",
-/// "npy:INPUTS,TARGETS" or "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]".
-/// Without a test file of its own, a CSV or NumPy set keeps every tenth example for Split::Test.
-/// Throws ValueError for a name that is none of these, else what opening it throws.
+/// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "scenes[:TRAIN[,TEST[,SEED]]][,size=SIDE]",
+/// "mnist[:FOLDER]", "cifar10[:FOLDER]", "cifar100[:FOLDER]", "idx:FOLDER", "npy:INPUTS,TARGETS" or
+/// "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]". Without a test file of its
+/// own, a CSV or NumPy set keeps every tenth example for Split::Test. Throws ValueError for a name
+/// that is none of these, else what opening it throws.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split);
 
 /// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache

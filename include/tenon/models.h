@@ -10,7 +10,7 @@
 namespace tenon::models {
 
 struct Options {
-  std::int64_t classes = 10;
+  std::int64_t classes = 0;        ///< outputs; 0: as many as the model was published with
   std::string activation{};        ///< "" : the model's own; taken by mlp
   Generator* generator = nullptr;  ///< of the initial values; nullptr: the context's
 };
@@ -22,18 +22,21 @@ struct Recipe {
   std::string optimizer = "sgd";
   double lr = 0.05, momentum = 0.9, weight_decay = 0;
   std::string schedule = "cosine";
-  double warmup = 0.25;  ///< epochs
+  double warmup = 0.25;         ///< epochs
+  std::string data = "digits";  ///< what it is trained on when nothing else is named
+  double input_mean = 0.1307, input_std = 0.3081;  ///< pixels are (x / 255 - mean) / std
 };
 
 struct Info {
   std::string name, about;
   Shape input;                  ///< of one sample: [1, 28, 28]
-  std::int64_t parameters = 0;  ///< with 10 classes
+  std::int64_t classes = 0;     ///< outputs as published: 10 or 1000
+  std::int64_t parameters = 0;  ///< with so many classes
   Recipe recipe;
 };
 
-/// Builds "lenet5", "keras_cnn", "fcn_r", "mlp" or "mlp:784-300-10". Throws ValueError for another
-/// name, with near misses.
+/// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10". Throws
+/// ValueError for another name, with near misses.
 TENON_API nn::AnyModule create(const std::string& name, const Options& options = {});
 /// What is known of a model before it is built; same names as create().
 TENON_API Info info(const std::string& name);

@@ -287,6 +287,8 @@ struct Conv2dOptions {
   std::int64_t groups = 1;
   bool bias = true;
   Generator* generator = nullptr;  ///< of the initial values
+  /// Makes the initial weight out of its shape and the generator; empty: PyTorch's default.
+  std::function<Tensor(const Shape&, Generator*)> weight_init{};
 };
 /// x [N, in, H, W]; weight [out, in / groups, kernel], bias [out].
 class TENON_API Conv2d : public Module {
@@ -325,6 +327,30 @@ class TENON_API AvgPool2d : public Module {
 
  private:
   Pool2dOptions options_;
+};
+
+/// Windows such that `output` rows and columns come out, whatever the size of the input.
+class TENON_API AdaptiveAvgPool2d : public Module {
+ public:
+  explicit AdaptiveAvgPool2d(Pair output) : output_(output) {}
+  Tensor forward(const Tensor& x) const override {
+    return adaptive_avg_pool2d(x, {output_.h, output_.w});
+  }
+  std::string describe() const override;
+
+ private:
+  Pair output_;
+};
+class TENON_API AdaptiveMaxPool2d : public Module {
+ public:
+  explicit AdaptiveMaxPool2d(Pair output) : output_(output) {}
+  Tensor forward(const Tensor& x) const override {
+    return adaptive_max_pool2d(x, {output_.h, output_.w});
+  }
+  std::string describe() const override;
+
+ private:
+  Pair output_;
 };
 
 struct BatchNormOptions {
@@ -408,6 +434,21 @@ class TENON_API GroupNorm : public Module {
   std::int64_t groups_, channels_;
   double eps_;
   Tensor weight_, bias_;
+};
+
+struct LocalResponseNormOptions {
+  double alpha = 1e-4, beta = 0.75, k = 1;
+};
+/// Divides by a power of the mean square of `size` neighbouring channels; see local_response_norm.
+class TENON_API LocalResponseNorm : public Module {
+ public:
+  explicit LocalResponseNorm(std::int64_t size, const LocalResponseNormOptions& options = {});
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  std::int64_t size_;
+  LocalResponseNormOptions options_;
 };
 
 /// Rows of weight [count, size] by index: int64 or int32 […] to […, size].

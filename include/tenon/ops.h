@@ -278,6 +278,10 @@ struct Pool2dOptions {
 /// -infinity.
 TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+/// Mean and maximum over windows such that `output` rows and columns come out, whatever the size of
+/// x [N, C, H, W] or [C, H, W]. Throws ShapeError, ValueError or DTypeError.
+TENON_API Tensor adaptive_avg_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
+TENON_API Tensor adaptive_max_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
 
 // ---- Normalisation: sums and deviations of 16-bit values are float32, results have x's dtype
 struct Moments {
@@ -299,6 +303,10 @@ TENON_API Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& w
 /// ShapeError, or ValueError when the channels do not divide.
 TENON_API Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight = {},
                             const Tensor& bias = {}, double eps = 1e-5);
+/// x / (k + alpha · m)^beta, where m is the mean of the squares of `size` neighbouring channels of
+/// x [N, C, …], zeros beyond the ends (Krizhevsky et al., 2012, whose alpha multiplies their sum).
+TENON_API Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha = 1e-4,
+                                     double beta = 0.75, double k = 1);
 
 // ---- Losses
 enum class Reduction { None, Mean, Sum };

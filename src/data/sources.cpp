@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "data/csv_dataset.h"
+#include "data/scenes.h"
 #include "data/tensor_dataset.h"
 #include "io/file.h"
 #include "io/idx.h"
@@ -19,8 +20,9 @@ namespace tenon::data {
 namespace {
 
 constexpr std::int64_t kTrainDigits = 60'000, kTestDigits = 10'000;
+constexpr std::int64_t kTrainScenes = 50'000, kTestScenes = 10'000;
 constexpr std::uint64_t kTestSeeds =
-    0x7e57'0000'0000'0000ull;  // Digits for testing come from other seeds.
+    0x7e57'0000'0000'0000ull;  // What is drawn for testing comes from other seeds.
 
 std::vector<std::string> split_text(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -57,6 +59,27 @@ std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string&
   return split == Split::Train ? drawn_digits(key, train) : drawn_digits(key ^ kTestSeeds, test);
 }
 
+// "scenes:TRAIN,TEST,SEED,size=SIDE": as digits, and the pictures' side.
+std::shared_ptr<Dataset> open_scenes(const std::string& rest, const std::string& spec,
+                                     Split split) {
+  std::int64_t numbers[] = {kTrainScenes, kTestScenes, 0}, side = kSceneSide;
+  std::size_t given = 0;
+  for (const std::string& part :
+       rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
+    if (part.starts_with("size="))
+      side = whole_number(part.substr(5), spec);
+    else if (given < std::size(numbers))
+      numbers[given++] = whole_number(part, spec);
+    else
+      throw ValueError(cat("data '", spec,
+                           "': scenes takes at most three numbers and a size: "
+                           "scenes:TRAIN,TEST,SEED,size=SIDE"));
+  }
+  const auto key = static_cast<std::uint64_t>(numbers[2]);
+  return split == Split::Train ? drawn_scenes(key, numbers[0], side)
+                               : drawn_scenes(key ^ kTestSeeds, numbers[1], side);
+}
+
 std::string find_idx(const std::string& folder, const std::string& stem, const std::string& kind) {
   for (const char* joint : {"-", "."})
     for (const char* ending : {"", ".gz"}) {
@@ -72,6 +95,19 @@ std::shared_ptr<Dataset> open_mnist(const std::string& rest, Split split) {
     throw IoError(cat("MNIST is not in ", folder,
                       ": run 'tenon data fetch mnist', or name its folder: mnist:FOLDER"));
   return open_idx(folder, split);
+}
+
+// "cifar10" and "cifar100": the fetched files, or a folder that holds them.
+std::shared_ptr<Dataset> open_cifar_spec(const std::string& kind, const std::string& rest,
+                                         Split split) {
+  const std::string folder = rest.empty() ? cat(default_data_dir(), "/", kind) : rest;
+  const char* file = kind == "cifar10" ? "data_batch_1.bin" : "train.bin";
+  if (!io::file_exists(cat(folder, "/", file)))
+    throw IoError(cat(kind, ": there is no ", file, " in ", folder, ": ",
+                      rest.empty() ? cat("run 'tenon data fetch ", kind,
+                                         "', or name its folder: ", kind, ":FOLDER")
+                                   : "name the folder of its binary version"));
+  return open_cifar(folder, split);
 }
 
 std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
@@ -162,7 +198,9 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
   const std::string kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
   if (kind == "digits") return open_digits(rest, spec, split);
+  if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "mnist") return open_mnist(rest, split);
+  if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
   const bool known = kind == "idx" || kind == "csv" || kind == "npy";
   if (known && rest.empty())
     throw ValueError(
@@ -170,12 +208,14 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
   if (kind == "idx") return open_idx(rest, split);
   if (kind == "csv") return open_csv_spec(rest, spec, split);
   if (kind == "npy") return open_npy_spec(rest, spec, split);
-  const std::string kinds[] = {"digits", "mnist", "idx", "csv", "npy"};
-  const std::string near = nearest(kind, kinds, 5);
-  throw ValueError(cat("data '", spec, "' is unknown",
-                       near.empty() ? "." : cat("; did you mean '", near, "'?"),
-                       " It is one of digits[:TRAIN,TEST,SEED], mnist[:FOLDER], idx:FOLDER, "
-                       "csv:FILE, npy:INPUTS,TARGETS"));
+  const std::string kinds[] = {"digits",   "scenes", "mnist", "cifar10",
+                               "cifar100", "idx",    "csv",   "npy"};
+  const std::string near = nearest(kind, kinds, 8);
+  throw ValueError(
+      cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
+          " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
+          "mnist[:FOLDER], cifar10[:FOLDER], cifar100[:FOLDER], idx:FOLDER, "
+          "csv:FILE, npy:INPUTS,TARGETS"));
 }
 
 }  // namespace tenon::data

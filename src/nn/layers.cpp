@@ -20,8 +20,10 @@ void check_positive(std::int64_t value, const char* layer, const char* what) {
 }
 
 // PyTorch's default for weights and biases of linear and convolutional layers: ±1 / sqrt(fan-in).
-Tensor default_weight(const Shape& shape, Generator* generator) {
-  return init::kaiming_uniform(shape, std::sqrt(5.0), init::FanMode::In, generator);
+template <class Options>
+Tensor initial_weight(const Shape& shape, const Options& options) {
+  if (options.weight_init) return options.weight_init(shape, options.generator);
+  return init::kaiming_uniform(shape, std::sqrt(5.0), init::FanMode::In, options.generator);
 }
 
 Tensor default_bias(const Shape& weight, Generator* generator) {
@@ -35,8 +37,7 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options) 
   check_positive(in, "Linear", "the number of inputs");
   check_positive(out, "Linear", "the number of outputs");
   const Shape shape{out, in};
-  weight_ = parameter("weight", options.weight_init ? options.weight_init(shape, options.generator)
-                                                    : default_weight(shape, options.generator));
+  weight_ = parameter("weight", initial_weight(shape, options));
   if (options.bias) bias_ = parameter("bias", default_bias(shape, options.generator));
 }
 
@@ -58,7 +59,7 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptio
     throw ValueError(cat("Conv2d: ", in, " input and ", out, " output channels do not divide into ",
                          options.groups, " groups"));
   const Shape shape{out, in / options.groups, kernel.h, kernel.w};
-  weight_ = parameter("weight", default_weight(shape, options.generator));
+  weight_ = parameter("weight", initial_weight(shape, options));
   if (options.bias) bias_ = parameter("bias", default_bias(shape, options.generator));
 }
 
@@ -110,6 +111,13 @@ AvgPool2d::AvgPool2d(Pair kernel, const PoolOptions& options)
     : options_(pool_options(kernel, options, "AvgPool2d")) {}
 Tensor AvgPool2d::forward(const Tensor& x) const { return avg_pool2d(x, options_); }
 std::string AvgPool2d::describe() const { return describe_pool("AvgPool2d", options_); }
+
+std::string AdaptiveAvgPool2d::describe() const {
+  return cat("AdaptiveAvgPool2d(", text("output_size", std_pair(output_)), ")");
+}
+std::string AdaptiveMaxPool2d::describe() const {
+  return cat("AdaptiveMaxPool2d(", text("output_size", std_pair(output_)), ")");
+}
 
 std::string Flatten::describe() const {
   return start_ == 1 && end_ == -1 ? "Flatten()" : cat("Flatten(", start_, ", ", end_, ")");

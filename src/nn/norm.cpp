@@ -121,6 +121,20 @@ std::string GroupNorm::describe() const {
              weight_.defined() ? ")" : ", affine=false)");
 }
 
+LocalResponseNorm::LocalResponseNorm(std::int64_t size, const LocalResponseNormOptions& options)
+    : size_(size), options_(options) {
+  check_sizes(size, "LocalResponseNorm", "size");
+}
+
+Tensor LocalResponseNorm::forward(const Tensor& x) const {
+  return local_response_norm(x, size_, options_.alpha, options_.beta, options_.k);
+}
+
+std::string LocalResponseNorm::describe() const {
+  return cat("LocalResponseNorm(", size_, ", alpha=", options_.alpha, ", beta=", options_.beta,
+             ", k=", options_.k, ")");
+}
+
 Embedding::Embedding(std::int64_t count, std::int64_t size, Generator* generator) {
   check_sizes(count, "Embedding", "the number of rows");
   check_sizes(size, "Embedding", "the size of a row");

@@ -106,4 +106,24 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
   return in_type_of(y, input);
 }
 
+Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha, double beta,
+                           double k) {
+  constexpr const char* kName = "local_response_norm";
+  check_channels(input, kName);
+  if (size < 1) throw ValueError(cat(where(kName), ": size is ", size, ", must be at least 1"));
+  const Tensor x = in_float32(input);
+  const std::int64_t channels = x.size(1), samples = x.size(0);
+  const std::int64_t places = channels * samples == 0 ? 0 : x.numel() / (samples * channels);
+  // The mean of squares over neighbouring channels: an average pooling along the axis of channels,
+  // which counts the zeros beyond its ends. Of an even number of neighbours more lie before.
+  const Tensor squares = reshape(square(x), {samples, 1, channels, places});
+  const Tensor padded = pad(squares, {0, 0, size / 2, (size - 1) / 2});
+  Pool2dOptions window;
+  window.kernel = {size, 1};
+  window.stride = {1, 1};
+  const Ints sizes(x.shape().begin(), x.shape().end());
+  const Tensor near = reshape(avg_pool2d(padded, window), sizes);
+  return in_type_of(x * pow(near * alpha + k, -beta), input);
+}
+
 }  // namespace tenon

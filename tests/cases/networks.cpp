@@ -111,6 +111,29 @@ void add_networks(Cases& cases) {
                    true,
                    true,
                    1e-5});
+  for (const bool even : {false, true})
+    cases.push_back(
+        {even ? "local response norm of 4" : "local response norm of 5",
+         {{{2, 7, 3, 2}}},
+         [even](const Tensors& x) { return local_response_norm(x[0], even ? 4 : 5, 0.3, 0.75, 2); },
+         true,
+         true,
+         true,
+         1e-5});
+  cases.push_back({"local response norm of a matrix", {{{3, 4}}}, [](const Tensors& x) {
+                     return local_response_norm(x[0], 3, 0.3, 0.5, 1);
+                   }});
+  cases.push_back({"adaptive average pool, uneven", {{{2, 3, 7, 5}}}, [](const Tensors& x) {
+                     return adaptive_avg_pool2d(x[0], {3, 2});
+                   }});
+  cases.push_back({"adaptive average pool, even and more than there is",
+                   {{{2, 3, 6, 2}}},
+                   [](const Tensors& x) {
+                     return adaptive_avg_pool2d(x[0], {3, 4});
+                   }});
+  cases.push_back({"adaptive maximum pool", {{{3, 7, 6}}}, [](const Tensors& x) {
+                     return adaptive_max_pool2d(x[0], {3, 2});
+                   }});
   cases.push_back({"attention",
                    {{{2, 5, 4}}, {{2, 5, 4}}, {{2, 5, 3}}},
                    [](const Tensors& x) {

@@ -382,3 +382,32 @@ TEST_CASE("values: random numbers have their distributions") {
   CHECK(amax(d).item() == doctest::Approx(1 / 0.75));
   CHECK(mean(bernoulli({100000}, 0.3)).item() == doctest::Approx(0.3).epsilon(0.02));
 }
+
+TEST_CASE("values: response normalisation and adaptive pooling are PyTorch's") {
+  with_engines([] {
+    const Tensor x = reshape(remainder(arange(0, 10, 1, DType::Float32), 7) - 3, {1, 5, 2});
+    const Floats odd = list(local_response_norm(x, 3, 0.5, 0.75, 2));
+    const Floats even = list(local_response_norm(x, 4, 0.5, 0.75, 2));
+    const Floats odd_wanted{-1.132186f, -0.9584147f, -0.3650208f, 0,           0.3650208f,
+                            0.6857857f, 0.9988601f,  -0.9988601f, -0.6857857f, -0.3773952f};
+    const Floats even_wanted{-1.239392f, -1.005947f, -0.4016009f, 0,           0.3236612f,
+                             0.6909745f, 1.086219f,  -1.113263f,  -0.7421754f, -0.3710877f};
+    for (std::size_t i = 0; i < odd.size(); ++i) {
+      CHECK(odd[i] == doctest::Approx(odd_wanted[i]).epsilon(1e-5));
+      CHECK(even[i] == doctest::Approx(even_wanted[i]).epsilon(1e-5));
+    }
+    const Tensor y = reshape(remainder(arange(0, 35, 1, DType::Float32), 11), {1, 5, 7});
+    const Floats mean = list(adaptive_avg_pool2d(y, {3, 4}));
+    const Floats mean_wanted{4,         5.5f,      3.833333f, 3.5f, 5.333333f, 5,
+                             4.555556f, 4.833333f, 5.75f,     4.5f, 4.666667f, 2.5f};
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      CHECK(mean[i] == doctest::Approx(mean_wanted[i]).epsilon(1e-6));
+    CHECK(list(adaptive_max_pool2d(y, {3, 4})) ==
+          Floats{8, 10, 10, 6, 10, 10, 10, 9, 10, 9, 10, 5});
+  });
+  CHECK_THROWS_AS(adaptive_avg_pool2d(zeros({2, 3}), {1, 1}), ShapeError);
+  CHECK_THROWS_AS(adaptive_avg_pool2d(zeros({2, 3, 4}), {0, 1}), ValueError);
+  CHECK_THROWS_AS(adaptive_max_pool2d(zeros({2, 3, 4}, DType::Int64), {1, 1}), DTypeError);
+  CHECK_THROWS_AS(local_response_norm(zeros({4}), 3), ShapeError);
+  CHECK_THROWS_AS(local_response_norm(zeros({4, 4}), 0), ValueError);
+}

@@ -1,0 +1,86 @@
+// CIFAR-10 and CIFAR-100 in their binary formats: records of one label (two for CIFAR-100: coarse
+// and fine) and 3 x 32 x 32 bytes, red, green, blue.
+#include <cstring>
+
+#include <tenon/data.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "data/tensor_dataset.h"
+#include "io/file.h"
+
+namespace tenon::data {
+namespace {
+
+constexpr std::size_t kPixels = 3 * 32 * 32;
+
+struct Format {
+  std::int64_t classes;
+  std::size_t labels;  // bytes before the pixels; the last is the class
+  std::vector<std::string> train, test;
+  const char* names;  // the file that names the classes
+};
+
+Format format_of(const std::string& folder) {
+  if (io::file_exists(folder + "/train.bin"))
+    return {100, 2, {"train.bin"}, {"test.bin"}, "fine_label_names.txt"};
+  return {10,
+          1,
+          {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+           "data_batch_5.bin"},
+          {"test_batch.bin"},
+          "batches.meta.txt"};
+}
+
+// One name a line; none where the file is missing or holds another number of names.
+std::vector<std::string> read_names(const std::string& path, std::int64_t classes) {
+  if (!io::file_exists(path)) return {};
+  constexpr std::int64_t longest = 1 << 20;
+  const std::string text = io::read_file(path, longest);
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty()) names.push_back(line);
+    at = end + 1;
+  }
+  if (static_cast<std::int64_t>(names.size()) != classes) names.clear();
+  return names;
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split split) {
+  const Format format = format_of(folder);
+  const std::size_t record = format.labels + kPixels;
+  std::string bytes;
+  for (const std::string& name : split == Split::Train ? format.train : format.test) {
+    const std::string path = cat(folder, "/", name);
+    const std::string part = io::read_file(path);
+    if (part.empty() || part.size() % record != 0)
+      throw FormatError(cat(path, ": has ", part.size(), " bytes, no whole number of records of ",
+                            record, ": it is no binary CIFAR-", format.classes,
+                            " file, or is cut short"));
+    bytes += part;
+  }
+  const auto count = static_cast<std::int64_t>(bytes.size() / record);
+  std::vector<std::uint8_t> pixels(at(count) * kPixels), labels(at(count));
+  for (std::size_t i = 0; i < at(count); ++i) {
+    const char* entry = bytes.data() + i * record;
+    labels[i] = static_cast<std::uint8_t>(entry[format.labels - 1]);
+    std::memcpy(&pixels[i * kPixels], entry + format.labels, kPixels);
+  }
+  TensorDatasetParts parts;
+  parts.input = Tensor::from_data(pixels.data(), {count, 3, 32, 32}, DType::UInt8);
+  parts.classes = format.classes;
+  parts.target =
+      class_targets(Tensor::from_data(labels.data(), {count}, DType::UInt8), parts.classes, folder);
+  parts.class_names = read_names(cat(folder, "/", format.names), format.classes);
+  parts.description = cat(count, " pictures of CIFAR-", format.classes, " in ", folder);
+  return make_tensor_dataset(std::move(parts));
+}
+
+}  // namespace tenon::data

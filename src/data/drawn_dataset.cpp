@@ -1,0 +1,126 @@
+// Pictures drawn once, whichever thread asks first.
+#include "data/drawn_dataset.h"
+
+#include <atomic>
+#include <cstring>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "data/digits.h"
+#include "data/scenes.h"
+
+namespace tenon::data {
+namespace {
+
+class DrawnDataset final : public Dataset {
+ public:
+  DrawnDataset(DrawnPictures pictures, std::int64_t count)
+      : pictures_(std::move(pictures)),
+        count_(count),
+        bytes_(at(pictures_.picture.numel())),
+        pixels_(std::make_unique_for_overwrite<std::uint8_t[]>(at(count) * bytes_)),
+        labels_(std::make_unique_for_overwrite<std::uint8_t[]>(at(count))),
+        states_(std::make_unique<std::atomic<std::uint8_t>[]>(at(count))) {}
+
+  std::int64_t size() const override { return count_; }
+  Shape input_shape() const override { return pictures_.picture; }
+  DType input_dtype() const override { return DType::UInt8; }
+  std::int64_t classes() const override {
+    return static_cast<std::int64_t>(pictures_.class_names.size());
+  }
+  std::vector<std::string> class_names() const override { return pictures_.class_names; }
+  std::string describe() const override {
+    return cat(count_, " drawn ", pictures_.kind, " (seed ", pictures_.seed, ")");
+  }
+  bool in_memory() const override { return drawn_.load(std::memory_order_relaxed) == count_; }
+
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    auto* input = static_cast<std::uint8_t*>(inputs);
+    char* target = static_cast<char*>(targets);
+    for (std::int64_t index : indices) {
+      const std::int64_t label = fetch(index, input);
+      std::memcpy(target, &label, sizeof label);
+      input += bytes_;
+      target += sizeof label;
+    }
+  }
+
+ private:
+  enum : std::uint8_t { kMissing, kBusy, kDrawn };
+
+  // Copies a picture out and returns its class. Threads never wait for each other: who finds a
+  // picture in another's hands draws it for itself.
+  int fetch(std::int64_t index, std::uint8_t* out) const {
+    const std::size_t place = at(index);
+    const auto number = static_cast<std::uint64_t>(index);
+    std::atomic<std::uint8_t>& state = states_[place];
+    std::uint8_t* kept = &pixels_[place * bytes_];
+    if (state.load(std::memory_order_acquire) == kDrawn) {
+      std::memcpy(out, kept, bytes_);
+      return labels_[place];
+    }
+    const int label = pictures_.label(pictures_.seed, number);
+    pictures_.draw(pictures_.seed, number, out);
+    std::uint8_t missing = kMissing;
+    if (!state.compare_exchange_strong(missing, kBusy, std::memory_order_relaxed)) return label;
+    std::memcpy(kept, out, bytes_);
+    labels_[place] = static_cast<std::uint8_t>(label);
+    state.store(kDrawn, std::memory_order_release);
+    drawn_.fetch_add(1, std::memory_order_relaxed);
+    return label;
+  }
+
+  DrawnPictures pictures_;
+  std::int64_t count_;
+  std::size_t bytes_;
+  std::unique_ptr<std::uint8_t[]> pixels_, labels_;
+  std::unique_ptr<std::atomic<std::uint8_t>[]> states_;
+  mutable std::atomic<std::int64_t> drawn_{0};
+};
+
+}  // namespace
+
+std::shared_ptr<Dataset> drawn_dataset(DrawnPictures pictures, std::int64_t count) {
+  constexpr std::int64_t most = 100'000'000;
+  const std::string kind = pictures.kind;
+  const std::int64_t bytes = pictures.picture.numel();
+  if (count < 1 || count > most)
+    throw ValueError(cat("drawn ", kind, ": the number ", count, " is outside 1 to ", most));
+  try {
+    return std::make_shared<DrawnDataset>(std::move(pictures), count);
+  } catch (const std::bad_alloc&) {
+    throw MemoryError(cat("drawn ", kind, ": ", count, " of them take ", count * bytes,
+                          " bytes, which the system refuses: ask for fewer"));
+  }
+}
+
+std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count) {
+  return drawn_dataset({"digits",
+                        {1, kDigitSide, kDigitSide},
+                        {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
+                        seed,
+                        digit_label,
+                        draw_digit},
+                       count);
+}
+
+std::shared_ptr<Dataset> drawn_scenes(std::uint64_t seed, std::int64_t count, std::int64_t side) {
+  constexpr std::int64_t smallest = 16, largest = 1024;
+  if (side < smallest || side > largest)
+    throw ValueError(
+        cat("drawn scenes: the side ", side, " is outside ", smallest, " to ", largest, " pixels"));
+  const auto draw = [side](std::uint64_t key, std::uint64_t index, std::uint8_t* pixels) {
+    draw_scene(key, index, static_cast<int>(side), pixels);
+  };
+  return drawn_dataset({"scenes",
+                        {kSceneChannels, side, side},
+                        {std::begin(kSceneNames), std::end(kSceneNames)},
+                        seed,
+                        scene_label,
+                        draw},
+                       count);
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,19 @@
+// Outlines of the ten objects of drawn scenes, as distances: negative inside, positive outside, in
+// units of the object's half width, near enough to Euclid's for an edge one pixel soft.
+#pragma once
+
+#include <span>
+
+namespace tenon::data {
+
+struct Place {
+  float x, y;  // y downwards
+};
+
+/// Distance of a place from a polygon's edge, by all its sides.
+float polygon_distance(std::span<const Place> corners, Place at);
+
+/// Distance of a place from the outline of a class in [0, 10).
+float outline_distance(int label, Place at);
+
+}  // namespace tenon::data

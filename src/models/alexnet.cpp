@@ -1,0 +1,190 @@
+// AlexNet: as published in 2012, as torchvision has it, and the two of the 2017 benchmark of
+// deep-learning tools (Shi et al., arXiv 1608.07249).
+//
+// Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural
+// networks", 2012. Parameters are named as torchvision's: features.N and classifier.N.
+#include "models/entry.h"
+
+namespace tenon::models {
+namespace {
+
+using nn::AdaptiveAvgPool2d;
+using nn::AnyModule;
+using nn::Conv2d;
+using nn::Dropout;
+using nn::Flatten;
+using nn::Linear;
+using nn::MaxPool2d;
+using nn::Module;
+using nn::ReLU;
+using nn::Sequential;
+
+const nn::PoolOptions kOverlapping{.stride = 2};  // windows of 3
+
+class AlexNet : public Module {
+ public:
+  AlexNet(const char* kind, const Sequential& features, const Sequential& classifier)
+      : kind_(kind),
+        features_(child("features", features)),
+        avgpool_(child("avgpool", AdaptiveAvgPool2d(6))),
+        classifier_(child("classifier", classifier)) {}
+  Tensor forward(const Tensor& x) const override {
+    return classifier_(flatten(avgpool_(features_(x)), 1));
+  }
+  std::string describe() const override { return kind_; }
+
+ private:
+  const char* kind_;
+  Sequential features_;
+  AdaptiveAvgPool2d avgpool_;
+  Sequential classifier_;
+};
+
+AnyModule alexnet(const std::string&, const Options& o) {
+  Generator* g = o.generator;
+  const nn::Conv2dOptions three{.padding = 1, .generator = g};
+  return AlexNet(
+      "AlexNet",
+      Sequential(Conv2d(3, 64, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+                 MaxPool2d(3, kOverlapping),  //
+                 Conv2d(64, 192, 5, {.padding = 2, .generator = g}), ReLU(),
+                 MaxPool2d(3, kOverlapping),          //
+                 Conv2d(192, 384, 3, three), ReLU(),  //
+                 Conv2d(384, 256, 3, three), ReLU(),  //
+                 Conv2d(256, 256, 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
+      Sequential(Dropout(0.5, g), Linear(256 * 6 * 6, 4096, {.generator = g}), ReLU(),  //
+                 Dropout(0.5, g), Linear(4096, 4096, {.generator = g}), ReLU(),         //
+                 Linear(4096, o.classes, {.generator = g})));
+}
+
+// The benchmark's: one column, without local response normalisation and without dropout.
+AnyModule alexnet_s(const std::string&, const Options& o) {
+  Generator* g = o.generator;
+  const nn::Conv2dOptions three{.padding = 1, .generator = g};
+  return AlexNet("AlexNet-S",
+                 Sequential(Conv2d(3, 96, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+                            MaxPool2d(3, kOverlapping),  //
+                            Conv2d(96, 256, 5, {.padding = 2, .generator = g}), ReLU(),
+                            MaxPool2d(3, kOverlapping),          //
+                            Conv2d(256, 384, 3, three), ReLU(),  //
+                            Conv2d(384, 384, 3, three), ReLU(),  //
+                            Conv2d(384, 256, 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
+                 Sequential(Linear(256 * 6 * 6, 4096, {.generator = g}), ReLU(),
+                            Linear(4096, 4096, {.generator = g}), ReLU(),
+                            Linear(4096, o.classes, {.generator = g})));
+}
+
+// The paper's network. Groups of 2 stand where each of its two cards read only its own maps; its
+// alpha multiplies the plain sum of 5 squares, PyTorch's their mean. Weights begin as N(0, 0.01),
+// biases at 1 in the second, fourth and fifth convolution and the hidden linear layers (so that
+// rectifiers start with positive inputs), elsewhere at 0.
+AnyModule alexnet_2012(const std::string&, const Options& o) {
+  Generator* g = o.generator;
+  const auto draw = [](const Shape& weight, Generator* generator) {
+    return nn::init::normal(weight, 0, 0.01, generator);
+  };
+  const auto conv = [&](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t groups,
+                        std::int64_t stride, std::int64_t padding) {
+    return Conv2d(in, out, kernel,
+                  {.stride = stride,
+                   .padding = padding,
+                   .groups = groups,
+                   .generator = g,
+                   .weight_init = draw});
+  };
+  const auto linear = [&](std::int64_t in, std::int64_t out) {
+    return Linear(in, out, {.generator = g, .weight_init = draw});
+  };
+  const nn::LocalResponseNorm norm(5, {.alpha = 5e-4, .beta = 0.75, .k = 2});
+  AlexNet net("AlexNet (2012)",
+              Sequential(conv(3, 96, 11, 1, 4, 0), ReLU(), norm, MaxPool2d(3, kOverlapping),   //
+                         conv(96, 256, 5, 2, 1, 2), ReLU(), norm, MaxPool2d(3, kOverlapping),  //
+                         conv(256, 384, 3, 1, 1, 1), ReLU(),                                   //
+                         conv(384, 384, 3, 2, 1, 1), ReLU(),                                   //
+                         conv(384, 256, 3, 2, 1, 1), ReLU(), MaxPool2d(3, kOverlapping)),
+              Sequential(linear(256 * 6 * 6, 4096), ReLU(), Dropout(0.5, g),  //
+                         linear(4096, 4096), ReLU(), Dropout(0.5, g),         //
+                         linear(4096, o.classes)));
+  for (const auto& [name, value] : net.named_parameters()) {
+    if (value.rank() != 1) continue;
+    const bool one = name == "features.4.bias" || name == "features.10.bias" ||
+                     name == "features.12.bias" || name == "classifier.0.bias" ||
+                     name == "classifier.3.bias";
+    set_value(value, full(value.shape(), one ? 1.0 : 0.0));
+  }
+  return net;
+}
+
+// cuda-convnet's "layers-18pct" without normalisation.
+AnyModule alexnet_r(const std::string&, const Options& o) {
+  Generator* g = o.generator;
+  const nn::Conv2dOptions same{.padding = 2, .generator = g};
+  return Sequential(Conv2d(3, 32, 5, same), MaxPool2d(3, kOverlapping), ReLU(),       //
+                    Conv2d(32, 32, 5, same), ReLU(), MaxPool2d(3, kOverlapping),      //
+                    Conv2d(32, 64, 5, same), ReLU(), nn::AvgPool2d(3, kOverlapping),  //
+                    Flatten(), Linear(576, o.classes, {.generator = g}));
+}
+
+// The paper's: v = 0.9 v - 0.0005 e w - e g, batches of 128, rates divided by 10 three times.
+Recipe published(const char* data) {
+  return {.epochs = 90,
+          .batch = 128,
+          .lr = 0.01,
+          .momentum = 0.9,
+          .weight_decay = 5e-4,
+          .schedule = "step",
+          .warmup = 0,
+          .data = data,
+          .input_mean = 0.45,
+          .input_std = 0.25};
+}
+
+}  // namespace
+
+std::vector<Entry> alexnet_entries() {
+  const Recipe benchmark{.epochs = 1,
+                         .batch = 16,
+                         .lr = 0.01,
+                         .momentum = 0,
+                         .schedule = "constant",
+                         .warmup = 0,
+                         .data = "scenes:2000,500,size=224",
+                         .input_mean = 0.45,
+                         .input_std = 0.25};
+  const Recipe cifar{.epochs = 40,
+                     .batch = 128,
+                     .lr = 0.01,
+                     .data = "scenes",
+                     .input_mean = 0.45,
+                     .input_std = 0.25};
+  return {{{"alexnet",
+            "AlexNet as torchvision has it: one column, no normalisation",
+            {3, 224, 224},
+            1000,
+            61'100'840,
+            published("scenes:2000,500,size=224")},
+           alexnet},
+          {{"alexnet_2012",
+            "AlexNet as published: groups, response normalisation, overlapping pooling, dropout",
+            {3, 227, 227},
+            1000,
+            60'965'224,
+            published("scenes:2000,500,size=227")},
+           alexnet_2012},
+          {{"alexnet_s",
+            "AlexNet-S of the 2017 benchmark: ungrouped, no normalisation",
+            {3, 224, 224},
+            1000,
+            62'378'344,
+            benchmark},
+           alexnet_s},
+          {{"alexnet_r",
+            "AlexNet-R of the 2017 benchmark: cuda-convnet's for CIFAR-10",
+            {3, 32, 32},
+            10,
+            85'098,
+            cifar},
+           alexnet_r}};
+}
+
+}  // namespace tenon::models

@@ -1,0 +1,31 @@
+// What the table of networks holds of each: its facts, what builds it, and what its name may add.
+//
+// Every page of this room gives its networks as entries; models.cpp joins them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tenon/models.h>
+
+namespace tenon::models {
+
+struct Entry {
+  Info info;
+  /// `sizes` is what follows the colon of a name, or ""; Options::classes is at least 1.
+  nn::AnyModule (*build)(const std::string& sizes, const Options& options);
+  /// The facts of the network of these sizes; null: the name takes none.
+  Info (*sized)(const Info& standard, const std::string& sizes) = nullptr;
+  bool takes_activation = false;
+};
+
+std::vector<Entry> lenet_entries();
+std::vector<Entry> perceptron_entries();
+std::vector<Entry> alexnet_entries();
+std::vector<Entry> vgg_entries();
+std::vector<Entry> resnet_entries();
+
+/// A convolution's weight by He's rule for rectifiers, counted by what leaves it (He et al., 2015).
+nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options);
+
+}  // namespace tenon::models

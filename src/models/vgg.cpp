@@ -1,0 +1,94 @@
+// VGG16: thirteen convolutions of 3 x 3 and three linear layers.
+//
+// Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition",
+// 2015, network D. Names of parameters are torchvision's: features.N and classifier.N.
+#include "models/entry.h"
+
+namespace tenon::models {
+namespace {
+
+class Vgg : public nn::Module {
+ public:
+  Vgg(const nn::Sequential& features, const nn::Sequential& classifier)
+      : features_(child("features", features)),
+        avgpool_(child("avgpool", nn::AdaptiveAvgPool2d(7))),
+        classifier_(child("classifier", classifier)) {}
+  Tensor forward(const Tensor& x) const override {
+    return classifier_(flatten(avgpool_(features_(x)), 1));
+  }
+  std::string describe() const override { return "VGG"; }
+
+ private:
+  nn::Sequential features_;
+  nn::AdaptiveAvgPool2d avgpool_;
+  nn::Sequential classifier_;
+};
+
+constexpr std::int64_t kPool = 0;
+constexpr std::int64_t kLayers16[] = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
+                                      kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
+
+nn::Sequential features(bool batch_norm, Generator* g) {
+  nn::Sequential out;
+  std::int64_t in = 3;
+  for (const std::int64_t channels : kLayers16) {
+    if (channels == kPool) {
+      out.append(nn::MaxPool2d(2));
+      continue;
+    }
+    out.append(nn::Conv2d(in, channels, 3, he_fan_out({.padding = 1, .generator = g})));
+    if (batch_norm) out.append(nn::BatchNorm2d(channels));
+    out.append(nn::ReLU());
+    in = channels;
+  }
+  return out;
+}
+
+nn::AnyModule build(bool batch_norm, const Options& o) {
+  Generator* g = o.generator;
+  const auto draw = [](const Shape& weight, Generator* generator) {
+    return nn::init::normal(weight, 0, 0.01, generator);
+  };
+  const nn::LinearOptions wide{.generator = g, .weight_init = draw};
+  Vgg net(features(batch_norm, g),
+          nn::Sequential(nn::Linear(512 * 7 * 7, 4096, wide), nn::ReLU(), nn::Dropout(0.5, g),  //
+                         nn::Linear(4096, 4096, wide), nn::ReLU(), nn::Dropout(0.5, g),         //
+                         nn::Linear(4096, o.classes, wide)));
+  for (const auto& [name, value] : net.named_parameters())
+    if (value.rank() == 1 && name.ends_with(".bias")) set_value(value, zeros(value.shape()));
+  return net;
+}
+
+nn::AnyModule vgg16(const std::string&, const Options& o) { return build(false, o); }
+nn::AnyModule vgg16_bn(const std::string&, const Options& o) { return build(true, o); }
+
+}  // namespace
+
+std::vector<Entry> vgg_entries() {
+  const Recipe published{.epochs = 74,
+                         .batch = 32,
+                         .lr = 0.01,
+                         .momentum = 0.9,
+                         .weight_decay = 5e-4,
+                         .schedule = "cosine",
+                         .warmup = 0,
+                         .data = "scenes:2000,500,size=224",
+                         .input_mean = 0.45,
+                         .input_std = 0.25};
+  return {{{"vgg16",
+            "VGG16: 13 convolutions of 3 x 3, 3 linear layers",
+            {3, 224, 224},
+            1000,
+            138'357'544,
+            published},
+           vgg16},
+          {{"vgg16_bn",
+            "VGG16 with batch normalisation after every convolution",
+            {3, 224, 224},
+            1000,
+            138'365'992,
+            published},
+           vgg16_bn}};
+}
+
+}  // namespace tenon::models
