@@ -241,7 +241,8 @@ Command data_command() {
       "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), "
       "mnist (fetched) or mnist:DIR, cifar10 and cifar100 (their binary files) or cifar10:DIR, "
       "idx:DIR (MNIST's format), csv:FILE (with label=NAME, "
-      "column=NUMBER, test=FILE or shape=CxHxW behind commas), npy:INPUTS,TARGETS.";
+      "column=NUMBER, test=FILE or shape=CxHxW behind commas), npy:INPUTS,TARGETS, text:FILE (with "
+      "by=chars, words or bytes, and length=N).";
   command.children = {data_fetch_command(), sheet_command(), info_command()};
   return command;
 }

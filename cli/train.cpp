@@ -301,7 +301,7 @@ int run(const Options& options) {
 // Words that a setting takes, for shells and the help; the library decides.
 std::vector<std::string> words_for(const std::string& key) {
   if (key == "data")
-    return {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx:", "csv:", "npy:"};
+    return {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx:", "csv:", "npy:", "text:"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
   if (key == "device") return {"cpu", "cuda"};

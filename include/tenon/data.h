@@ -78,7 +78,8 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
                                             const CsvOptions& options = {});
 
 /// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "scenes[:TRAIN[,TEST[,SEED]]][,size=SIDE]",
-/// "mnist[:FOLDER]", "cifar10[:FOLDER]", "cifar100[:FOLDER]", "idx:FOLDER", "npy:INPUTS,TARGETS" or
+/// "mnist[:FOLDER]", "cifar10[:FOLDER]", "cifar100[:FOLDER]", "idx:FOLDER", "npy:INPUTS,TARGETS",
+/// "text:FILE[,by=chars|words|bytes][,length=N][,words=N]" or
 /// "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]". Without a test file of its
 /// own, a CSV or NumPy set keeps every tenth example for Split::Test. Throws ValueError for a name
 /// that is none of these, else what opening it throws.

@@ -17,4 +17,5 @@
 #include <tenon/shape.h>
 #include <tenon/system.h>
 #include <tenon/tensor.h>
+#include <tenon/text.h>
 #include <tenon/train.h>

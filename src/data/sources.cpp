@@ -7,6 +7,7 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/text.h>
 
 #include "base/env.h"
 #include "base/str.h"
@@ -141,6 +142,25 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
   return make_tensor_dataset(parse_csv(io::read_file(test), test, options));
 }
 
+std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::string& spec,
+                                        Split split) {
+  const std::vector<std::string> parts = split_text(rest, ',');
+  TextOptions options;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    if (part.starts_with("by="))
+      options.unit = text_unit(part.substr(3));
+    else if (part.starts_with("length="))
+      options.length = whole_number(part.substr(7), spec);
+    else if (part.starts_with("words="))
+      options.words = whole_number(part.substr(6), spec);
+    else
+      throw ValueError(
+          cat("data '", spec, "': '", part, "' is none of by=UNIT, length=N, words=N"));
+  }
+  return open_text(parts[0], split, options);
+}
+
 std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
                                        Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
@@ -201,21 +221,22 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
   if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "mnist") return open_mnist(rest, split);
   if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
-  const bool known = kind == "idx" || kind == "csv" || kind == "npy";
+  const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text";
   if (known && rest.empty())
     throw ValueError(
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
   if (kind == "idx") return open_idx(rest, split);
   if (kind == "csv") return open_csv_spec(rest, spec, split);
   if (kind == "npy") return open_npy_spec(rest, spec, split);
-  const std::string kinds[] = {"digits",   "scenes", "mnist", "cifar10",
-                               "cifar100", "idx",    "csv",   "npy"};
-  const std::string near = nearest(kind, kinds, 8);
+  if (kind == "text") return open_text_spec(rest, spec, split);
+  const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100",
+                               "idx",    "csv",    "npy",   "text"};
+  const std::string near = nearest(kind, kinds, static_cast<int>(std::size(kinds)));
   throw ValueError(
       cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
           " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
           "mnist[:FOLDER], cifar10[:FOLDER], cifar100[:FOLDER], idx:FOLDER, "
-          "csv:FILE, npy:INPUTS,TARGETS"));
+          "csv:FILE, npy:INPUTS,TARGETS, text:FILE"));
 }
 
 }  // namespace tenon::data

@@ -21,7 +21,8 @@ template <class F>
 std::string with_paths(const std::string& spec, const F& change) {
   const std::string kind = kind_of_source(spec);
   const std::string rest = spec.substr(kind.size() + 1);
-  if (kind == "idx" || kind == "mnist") return cat(kind, ":", change(rest));
+  if (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100")
+    return cat(kind, ":", change(rest));
   std::string out = kind + ":";
   for (std::size_t at = 0; at <= rest.size();) {
     const std::size_t end = std::min(rest.find(',', at), rest.size());
@@ -55,7 +56,8 @@ std::optional<std::string> missing_from(const std::string& spec, const fs::path&
 bool has_path(const std::string& spec) {
   const std::string kind = kind_of_source(spec);
   return spec.size() > kind.size() + 1 &&
-         (kind == "idx" || kind == "mnist" || kind == "csv" || kind == "npy");
+         (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100" ||
+          kind == "csv" || kind == "npy" || kind == "text");
 }
 
 std::string locate_data(const std::string& spec, const std::string& run_dir) {

@@ -1,0 +1,99 @@
+// Text: tokens of every unit, windows one token apart, and what cannot be read.
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/text.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+using data::Split;
+using data::TextUnit;
+using data::Vocabulary;
+
+namespace {
+
+using Longs = std::vector<std::int64_t>;
+
+std::string write(const TestFolder& folder, const std::string& text) {
+  std::string path = folder / "text.txt";
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("text: bytes are numbered by themselves") {
+  const Vocabulary v = Vocabulary::of("", TextUnit::Bytes);
+  CHECK(v.size() == 256);
+  CHECK(v.encode("a\xff") == Longs{'a', 255});
+  CHECK(v.decode(Longs{'a', 255}) == "a\xff");
+}
+
+TEST_CASE("text: characters are code points in ascending order") {
+  const Vocabulary v = Vocabulary::of("bäb€a", TextUnit::Characters);
+  CHECK(v.tokens() == std::vector<std::string>{"a", "b", "ä", "€"});
+  CHECK(v.encode("€ab") == Longs{3, 0, 1});
+  CHECK(v.decode(Longs{3, 0, 2}) == "€aä");
+  CHECK_THROWS_AS(v.encode("x"), ValueError);
+  CHECK_THROWS_AS(v.decode(Longs{4}), ValueError);
+  CHECK_THROWS_AS(Vocabulary::of("a\xffz", TextUnit::Characters), FormatError);
+  CHECK_THROWS_AS(Vocabulary::of("a\xc3", TextUnit::Characters), FormatError);
+}
+
+TEST_CASE("text: words by how common they are, signs and lines apart, others unknown") {
+  const std::string text = "Don't go, don't go!\nGo  (now) ä";
+  const Vocabulary v = Vocabulary::of(text, TextUnit::Words);
+  CHECK(v.tokens() == std::vector<std::string>{"<unk>", "go", "\n", "!", "(", ")", ",", "Don't",
+                                               "Go", "don't", "now", "ä"});
+  CHECK(v.decode(v.encode(text)) == "Don't go, don't go!\nGo (now) ä");
+  CHECK(v.encode("never go") == Longs{0, 1});
+  const Vocabulary few = Vocabulary::of(text, TextUnit::Words, 3);
+  CHECK(few.tokens() == std::vector<std::string>{"<unk>", "go", "\n"});
+  CHECK_THROWS_AS(Vocabulary(TextUnit::Words, {"a", "a"}), ValueError);
+  CHECK_THROWS_AS(data::text_unit("word"), ValueError);
+}
+
+TEST_CASE("text: windows see every token once and are followed by their targets") {
+  const TestFolder folder;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += static_cast<char>('a' + i % 7);
+  const std::string path = write(folder, text);
+  data::TextOptions options;
+  options.length = 4;
+  const auto train = data::open_text(path, Split::Train, options);
+  const auto test = data::open_text(path, Split::Test, options);
+  CHECK(train->size() == 22);  // 90 tokens: 22 windows of 4 and a token after the last
+  CHECK(test->size() == 2);
+  CHECK(train->classes() == 7);
+  CHECK(train->target_shape() == Shape{4});
+  Longs input(8, -1), target(8, -1);
+  const Longs which{21, 0};
+  train->get(which, input.data(), target.data());
+  const Vocabulary v = Vocabulary::of(text, TextUnit::Characters);
+  CHECK(v.decode(input) == text.substr(84, 4) + text.substr(0, 4));
+  CHECK(v.decode(target) == text.substr(85, 4) + text.substr(1, 4));
+  test->get(Longs{0, 1}, input.data(), target.data());
+  CHECK(v.decode(input) == text.substr(90, 8));
+  CHECK_THROWS_AS(data::open_text(path, Split::Test, {.length = 10}), ValueError);
+  CHECK_THROWS_AS(data::open_text(path, Split::Test, {.length = 0}), ValueError);
+  CHECK_THROWS_AS(data::open_text(folder / "none.txt", Split::Test), IoError);
+}
+
+TEST_CASE("text: named on the command line") {
+  const TestFolder folder;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += i % 3 == 0 ? "one " : "two ";
+  const std::string path = write(folder, text);
+  const auto set = data::open_dataset("text:" + path + ",by=words,length=5,words=2", Split::Train);
+  CHECK(set->input_shape() == Shape{5});
+  CHECK(set->class_names() == std::vector<std::string>{"<unk>", "two"});
+  CHECK(data::open_dataset("text:" + path, Split::Train)->input_shape() == Shape{64});
+  CHECK_THROWS_AS(data::open_dataset("text:" + path + ",by=letters", Split::Train), ValueError);
+  CHECK_THROWS_AS(data::open_dataset("text:" + path + ",size=5", Split::Train), ValueError);
+  CHECK_THROWS_AS(data::open_dataset("text:", Split::Train), ValueError);
+}
