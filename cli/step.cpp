@@ -21,7 +21,8 @@ Step begin(const std::string& model, std::int64_t batch) {
   const models::Info info = models::info(model);
   manual_seed(0);
   Step step{models::create(model), nullptr, {}, {}, with_batch(info.input, batch)};
-  step.inputs.push_back(randn(step.input).eval());
+  step.inputs.push_back(
+      (info.tokens ? randint(0, info.classes, step.input) : randn(step.input)).eval());
   return step;
 }
 
@@ -33,19 +34,22 @@ Step training_step(const std::string& model, std::int64_t batch, double clip_nor
                      "give a number above 0, or 0 for no clipping");
   Step step = begin(model, batch);
   const std::int64_t classes = step.net(step.inputs[0]).size(-1);
-  step.inputs.push_back(randint(0, classes, Shape({batch})).eval());
+  const bool tokens = models::info(model).tokens;
+  step.inputs.push_back(
+      randint(0, classes, tokens ? Shape({step.input.numel()}) : Shape({batch})).eval());
   optim::SgdOptions options;
   options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
   step.optimizer = std::make_shared<optim::Sgd>(step.net, options);
-  step.function = compile(
-      [net = step.net, optimizer = step.optimizer, clip_norm](const std::vector<Tensor>& inputs) {
-        const Tensor loss = cross_entropy(net(inputs[0]), inputs[1]);
-        std::vector<Tensor> grads = grad(loss, optimizer->parameters());
-        if (clip_norm > 0) grads = optim::clip_grad_norm(grads, clip_norm).grads;
-        std::vector<Tensor> outputs = optimizer->updates(grads);
-        outputs.insert(outputs.begin(), loss);
-        return outputs;
-      });
+  step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm,
+                           tokens](const std::vector<Tensor>& inputs) {
+    const Tensor scores = net(inputs[0]);
+    const Tensor loss = cross_entropy(tokens ? flatten(scores, 0, 1) : scores, inputs[1]);
+    std::vector<Tensor> grads = grad(loss, optimizer->parameters());
+    if (clip_norm > 0) grads = optim::clip_grad_norm(grads, clip_norm).grads;
+    std::vector<Tensor> outputs = optimizer->updates(grads);
+    outputs.insert(outputs.begin(), loss);
+    return outputs;
+  });
   return step;
 }
 

@@ -24,6 +24,7 @@ struct Recipe {
   std::string schedule = "cosine";
   double warmup = 0.25;         ///< epochs
   std::string data = "digits";  ///< what it is trained on when nothing else is named
+  double clip_norm = 0;         ///< 0: off
   double input_mean = 0.1307, input_std = 0.3081;  ///< pixels are (x / 255 - mean) / std
 };
 
@@ -33,6 +34,9 @@ struct Info {
   std::int64_t classes = 0;     ///< outputs as published: 10 or 1000
   std::int64_t parameters = 0;  ///< with so many classes
   Recipe recipe;
+  /// Inputs are tokens (int64, below `classes`), and so are targets, one for each place: the model
+  /// gives scores [N, T, classes]. Otherwise targets are one class for each input.
+  bool tokens = false;
 };
 
 /// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10". Throws

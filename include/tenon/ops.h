@@ -266,6 +266,22 @@ struct Conv2dOptions {
 TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv2dOptions& options = {});
 
+// ---- Attention
+struct AttentionOptions {
+  bool causal = false;      ///< the query at place i sees keys up to place i
+  double scale = 0;         ///< of the scores; 0: 1 / sqrt(size)
+  double dropout_p = 0;     ///< of the weights; give 0 outside of training
+  bool enable_gqa = false;  ///< keys and values have fewer heads, each for a group of the query's
+  Generator* generator = nullptr;
+};
+/// softmax(scale · query · keyᵀ) · value: query [..., L, E], key [..., S, E], value [..., S, Ev] to
+/// [..., L, Ev]; an axis of heads stands before the lengths. `mask` broadcasts to [..., L, S]: bool
+/// (true is seen) or floating (added to the scores); it may be undefined. A query that sees no key
+/// gives NaN, as in PyTorch. Throws ShapeError or DTypeError.
+TENON_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
+                                              const Tensor& value, const Tensor& mask = {},
+                                              const AttentionOptions& options = {});
+
 // ---- Pooling: x [N, C, H, W]
 struct Pool2dOptions {
   std::pair<std::int64_t, std::int64_t> kernel{2, 2};

@@ -95,6 +95,9 @@ struct TrainOptions {
   optim::ScheduleOptions schedule_options{};  ///< step counts are filled in
   double clip_norm = 0, clip_value = 0;       ///< 0: off
   bool classes = true;                        ///< targets are class indices: count correct answers
+  /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
+  /// given to the trainer sees them as [N · T, classes] and [N · T].
+  bool tokens = false;
   bool guard = true;                          ///< a step whose loss is not finite changes nothing
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model

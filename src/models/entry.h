@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/models.h>
@@ -24,6 +25,13 @@ std::vector<Entry> perceptron_entries();
 std::vector<Entry> alexnet_entries();
 std::vector<Entry> vgg_entries();
 std::vector<Entry> resnet_entries();
+std::vector<Entry> gpt2_entries();
+
+/// "layers=4,heads=4" as keys with numbers of at least 1. Throws ValueError that names the model
+/// and, with a near miss, the keys it takes.
+std::vector<std::pair<std::string, std::int64_t>> named_sizes(const std::string& model,
+                                                              const std::string& text,
+                                                              const std::vector<std::string>& keys);
 
 /// A convolution's weight by He's rule for rectifiers, counted by what leaves it (He et al., 2015).
 nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options);

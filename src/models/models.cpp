@@ -1,6 +1,9 @@
 // The networks that Tenon knows by name: one table of the pages' entries.
 #include <tenon/models.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -12,8 +15,8 @@ namespace {
 const std::vector<Entry>& table() {
   static const std::vector<Entry> entries = [] {
     std::vector<Entry> all;
-    for (const auto& page :
-         {lenet_entries, perceptron_entries, alexnet_entries, vgg_entries, resnet_entries})
+    for (const auto& page : {lenet_entries, perceptron_entries, alexnet_entries, vgg_entries,
+                             resnet_entries, gpt2_entries})
       for (Entry& entry : page()) all.push_back(std::move(entry));
     return all;
   }();
@@ -59,6 +62,34 @@ nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options) {
     return nn::init::kaiming_normal(weight, 0, nn::init::FanMode::Out, generator);
   };
   return options;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> named_sizes(
+    const std::string& model, const std::string& text, const std::vector<std::string>& keys) {
+  constexpr std::int64_t largest = 1 << 24;
+  std::vector<std::pair<std::string, std::int64_t>> out;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find(',', from), text.size());
+    const std::string part = text.substr(from, end - from), key = part.substr(0, part.find('='));
+    from = end + 1;
+    std::string all;
+    for (const std::string& known : keys) all += (all.empty() ? "" : ", ") + known;
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      const std::string near = nearest(key, keys.data(), static_cast<int>(keys.size()));
+      throw ValueError(cat("model '", model, ":", text, "': '", key, "' is no size of it",
+                           near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", all,
+                           ")"));
+    }
+    const char *first = part.data() + std::min(key.size() + 1, part.size()),
+               *last = part.data() + part.size();
+    std::int64_t value = 0;
+    const auto [stop, error] = std::from_chars(first, last, value);
+    if (error != std::errc() || stop != last || value < 1 || value > largest)
+      throw ValueError(cat("model '", model, ":", text, "': ", key, " must be a number from 1 to ",
+                           largest, ", as in ", model, ":", keys[0], "=4"));
+    out.emplace_back(key, value);
+  }
+  return out;
 }
 
 nn::AnyModule create(const std::string& name, const Options& options) {

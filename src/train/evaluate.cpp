@@ -15,16 +15,19 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
                     const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const auto start = std::chrono::steady_clock::now();
   loader.set_epoch(loader.state().epoch);
-  const std::int64_t count = classes ? loader.dataset().classes() : 0;
+  const std::int64_t count = classes && !step.tokens() ? loader.dataset().classes() : 0;
   Evaluation out;
   out.confusion = metrics::ConfusionMatrix(static_cast<int>(std::max<std::int64_t>(count, 1)));
-  metrics::RunningMean loss, top3;
+  metrics::RunningMean loss, top3, tokens;
   data::Batch batch;
   for (std::int64_t k = 1; loader.next(batch); ++k) {
     const EvalOutcome outcome = step(batch);
     const auto weight = static_cast<double>(batch.size);
     loss.add(outcome.loss, weight);
     out.items += batch.size;
+    if (step.tokens() && batch.target.numel() > 0)
+      tokens.add(static_cast<double>(outcome.correct) / static_cast<double>(batch.target.numel()),
+                 weight);
     if (count > 0) {
       if (outcome.scores.rank() != 2 || outcome.scores.size(1) < count)
         throw ShapeError(cat("the network gives ", outcome.scores.shape(), " where the data has ",
@@ -37,7 +40,7 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
     if (progress) progress(k, loader.batches());
   }
   out.loss = loss.value();
-  out.accuracy = count > 0 ? out.confusion.accuracy() : 0;
+  out.accuracy = step.tokens() ? tokens.value() : count > 0 ? out.confusion.accuracy() : 0;
   out.top3_accuracy = top3.value();
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   out.items_per_s = static_cast<double>(out.items) / std::max(out.seconds, 1e-9);

@@ -175,7 +175,7 @@ Evaluation TrainedModel::evaluate(
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
   const std::unique_ptr<data::Loader> loader =
       test_loader(settings_, data::open_dataset(spec, data::Split::Test), batch);
-  EvalStep step(net_, nn::CrossEntropyLoss());
+  EvalStep step(net_, nn::CrossEntropyLoss(), models::info(settings_.model).tokens);
   return train::evaluate(step, *loader, true, progress);
 }
 

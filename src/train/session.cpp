@@ -44,6 +44,21 @@ std::vector<std::string> class_words(const data::Dataset& set) {
   return {};
 }
 
+// A model of language takes windows up to its context.
+void check_tokens(const Settings& settings, const data::Dataset& set, const Shape& context) {
+  const bool windows = set.input_shape().rank() == 1 && set.input_dtype() == DType::Int64 &&
+                       set.target_shape() == set.input_shape() && set.classes() > 0;
+  if (!windows)
+    throw ValueError(cat("model '", settings.model, "' learns from text, but an example of '",
+                         settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
+                         ": name a text file, as in --data text:FILE"));
+  if (set.input_shape()[0] > context[0])
+    throw ValueError(cat("model '", settings.model, "' sees ", context[0],
+                         " tokens, but the windows of '", settings.data, "' have ",
+                         set.input_shape()[0],
+                         ": give the data a shorter length, as in text:FILE,length=", context[0]));
+}
+
 }  // namespace
 
 Context context_of(const Settings& settings) {
@@ -67,6 +82,10 @@ DataSets open_data(const Settings& settings) {
   sets.train = data::open_dataset(settings.data, data::Split::Train);
   sets.test = test.get();
   const Shape input = sets.train->input_shape();
+  if (model.tokens) {
+    check_tokens(settings, *sets.train, model.input);
+    return sets;
+  }
   // Perceptrons lay any input in a row; the others want theirs as it is.
   const bool fits =
       model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
@@ -114,6 +133,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.schedule_options.gamma = settings.gamma;
   o.schedule_options.minimum = settings.min_lr_factor;
   o.clip_norm = settings.clip_norm;
+  o.tokens = models::info(settings.model).tokens;
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;
   o.run_dir = dir;

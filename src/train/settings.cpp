@@ -32,7 +32,9 @@ constexpr double kAny = 1e15;
 const Field kFields[] = {
     {"model", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10", &Settings::model},
     {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
-    {"data", "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], idx:DIR or csv:FILE", &Settings::data},
+    {"data",
+     "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], idx:DIR or csv:FILE",
+     &Settings::data},
     {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
     {"max_steps", "ends the run earlier; 0: no limit", &Settings::max_steps},
@@ -217,6 +219,7 @@ Settings Settings::for_model(const std::string& model) {
   s.schedule = r.schedule;
   s.warmup = r.warmup;
   s.data = r.data;
+  s.clip_norm = r.clip_norm;
   s.input_mean = r.input_mean;
   s.input_std = r.input_std;
   return s;

@@ -13,6 +13,14 @@
 namespace tenon::train {
 namespace {
 
+// A sequence's places as so many examples.
+Tensor places(const Tensor& scores) {
+  if (scores.rank() != 3)
+    throw ShapeError(cat("Trainer: the network gives ", scores.shape(),
+                         ", must be [N, T, classes]: scores for each token"));
+  return reshape(scores, {scores.size(0) * scores.size(1), scores.size(2)});
+}
+
 // Answers that are right, int64; 0 where targets are no class numbers.
 Tensor count_correct(const Tensor& scores, const Tensor& target, bool classes) {
   if (!classes || is_floating(target.dtype()) || scores.rank() != target.rank() + 1)
@@ -52,6 +60,7 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
       clip_value_(options.clip_value),
       guarded_(options.guard),
       classes_(options.classes),
+      tokens_(options.tokens),
       open_(variable(ones({}, DType::Bool), "guard")) {
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
   on_batch_ =
@@ -88,13 +97,15 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, 
                                      bool queued) {
   net_.train();
   std::vector<Tensor> values{net_(input)};
-  values.push_back(loss_(values[0], target));
+  const Tensor wanted = tokens_ ? flatten(target) : target;
+  if (tokens_) values[0] = places(values[0]);
+  values.push_back(loss_(values[0], wanted));
   check_loss(values[1]);
   const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is
   const Tensor &scores = values[0], &value = values[1];
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
-  std::vector<Tensor> figures{value, count_correct(scores, target, classes_)}, updates;
+  std::vector<Tensor> figures{value, count_correct(scores, wanted, classes_)}, updates;
   Tensor guard = guarded_ ? isfinite(value) : Tensor();
   if (guarded_ && queued) {
     guard = logical_and(open_, guard);
@@ -164,17 +175,20 @@ void TrainStep::reopen() {
   set_value(open_, &yes, sizeof yes);
 }
 
-EvalStep::EvalStep(const nn::AnyModule& net, const nn::Loss& loss)
-    : function_(compile([net, loss](const std::vector<Tensor>& in) {
+// Scores of a large vocabulary are not kept: of sequences only the count of right tokens is.
+EvalStep::EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens)
+    : tokens_(tokens), function_(compile([net, loss, tokens](const std::vector<Tensor>& in) {
         net.eval();
-        const Tensor scores = net(in[0]);
-        const Tensor value = loss(scores, in[1]);
+        const Tensor scores = tokens ? places(net(in[0])) : net(in[0]);
+        const Tensor target = tokens ? flatten(in[1]) : in[1];
+        const Tensor value = loss(scores, target);
         check_loss(value);
-        return std::vector<Tensor>{value, scores};
+        return std::vector<Tensor>{value, tokens ? count_correct(scores, target, true) : scores};
       })) {}
 
 EvalOutcome EvalStep::operator()(const data::Batch& batch) {
   const std::vector<Tensor>& out = function_({batch.input, batch.target});
+  if (tokens_) return {out[0].item(), {}, static_cast<std::int64_t>(out[1].item())};
   return {out[0].item(), out[1]};
 }
 

@@ -71,7 +71,7 @@ class TrainStep {
   nn::Loss loss_;
   optim::Optimizer& optimizer_;
   double clip_norm_, clip_value_;
-  bool guarded_, classes_;
+  bool guarded_, classes_, tokens_;
   std::optional<ResidentSet> set_;
   std::optional<LossScale> scale_;
   Tensor open_;  // bool variable: no loss so far was anything but finite
@@ -80,15 +80,18 @@ class TrainStep {
 
 struct EvalOutcome {
   double loss = 0;
-  Tensor scores;
+  Tensor scores;             ///< undefined for sequences of tokens
+  std::int64_t correct = 0;  ///< of those
 };
 
 class EvalStep {
  public:
-  EvalStep(const nn::AnyModule& net, const nn::Loss& loss);
+  EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens);
+  bool tokens() const { return tokens_; }
   EvalOutcome operator()(const data::Batch& batch);
 
  private:
+  bool tokens_;
   CompiledFunction function_;
 };
 

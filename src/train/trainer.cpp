@@ -99,7 +99,7 @@ struct Trainer::Impl {
         optimizer(o),
         options(std::move(opts)),
         train_step(net, loss, optimizer, options),
-        eval_step(net, loss) {}
+        eval_step(net, loss, options.tokens) {}
 
   Evaluation evaluate(data::Loader& loader) {
     return train::evaluate(eval_step, loader, options.classes,
@@ -154,6 +154,7 @@ class Fit {
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
   [[noreturn]] void not_finite(const Queued& step, double loss);
   void report_step(const Queued& step, double loss);
+  double train_accuracy() const;
   void end_epoch();
   void note_best(EpochReport& report);
   io::Metadata metadata(io::Metadata more) const;
@@ -444,6 +445,12 @@ void Fit::account(const Queued& step) {
   report_step(step, outcome.loss);
 }
 
+// Of the epoch so far; sequences have a target for each token.
+double Fit::train_accuracy() const {
+  const std::int64_t each = o_.tokens ? train_.dataset().target_shape().numel() : 1;
+  return static_cast<double>(p_.correct) / static_cast<double>(p_.items * each);
+}
+
 void Fit::report_step(const Queued& step, double loss) {
   if (o_.callbacks.empty()) return;
   StepReport r;
@@ -453,7 +460,7 @@ void Fit::report_step(const Queued& step, double loss) {
   r.steps_per_epoch = p_.steps_per_epoch;
   r.loss = loss;
   r.mean_loss = p_.loss_sum / static_cast<double>(p_.items);
-  r.accuracy = static_cast<double>(p_.correct) / static_cast<double>(p_.items);
+  r.accuracy = train_accuracy();
   r.lr = step.lr;
   r.items = step.items;
   r.items_per_s = speed_.speed();
@@ -495,7 +502,7 @@ void Fit::end_epoch() {
   r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
   r.step = p_.step;
   r.train_loss = p_.loss_sum / static_cast<double>(p_.items);
-  r.train_accuracy = static_cast<double>(p_.correct) / static_cast<double>(p_.items);
+  r.train_accuracy = train_accuracy();
   r.lr = t_.optimizer.lr();
   r.seconds = p_.seconds;
   r.items_per_s = static_cast<double>(p_.items) / std::max(p_.seconds, 1e-9);
@@ -503,7 +510,9 @@ void Fit::end_epoch() {
     const Evaluation evaluation = t_.evaluate(*test_);
     evaluation_seconds_ = evaluation.seconds;
     r.test_loss = evaluation.loss;
-    if (o_.classes && test_->dataset().classes() > 0) r.test_accuracy = evaluation.accuracy;
+    // Of two models of language the one that is less surprised is the better one.
+    if (o_.classes && !o_.tokens && test_->dataset().classes() > 0)
+      r.test_accuracy = evaluation.accuracy;
   }
   note_best(r);
   schedule_->observe(r.test_loss.value_or(r.train_loss));

@@ -134,6 +134,25 @@ void add_networks(Cases& cases) {
   cases.push_back({"adaptive maximum pool", {{{3, 7, 6}}}, [](const Tensors& x) {
                      return adaptive_max_pool2d(x[0], {3, 2});
                    }});
+  cases.push_back({"causal attention of grouped queries",
+                   {{{2, 4, 3, 5}}, {{2, 2, 4, 5}}, {{2, 2, 4, 2}}},
+                   [](const Tensors& x) {
+                     return scaled_dot_product_attention(x[0], x[1], x[2], {},
+                                                         {.causal = true, .enable_gqa = true});
+                   },
+                   true,
+                   true,
+                   false,
+                   1e-5});
+  cases.push_back({"attention with a mask that is added",
+                   {{{3, 4}}, {{5, 4}}, {{5, 2}}, {{3, 5}}},
+                   [](const Tensors& x) {
+                     return scaled_dot_product_attention(x[0], x[1], x[2], x[3], {.scale = 0.7});
+                   },
+                   true,
+                   true,
+                   false,
+                   1e-5});
   cases.push_back({"attention",
                    {{{2, 5, 4}}, {{2, 5, 4}}, {{2, 5, 3}}},
                    [](const Tensors& x) {

@@ -411,3 +411,39 @@ TEST_CASE("values: response normalisation and adaptive pooling are PyTorch's") {
   CHECK_THROWS_AS(local_response_norm(zeros({4}), 3), ShapeError);
   CHECK_THROWS_AS(local_response_norm(zeros({4, 4}), 0), ValueError);
 }
+
+TEST_CASE("values: attention is PyTorch's") {
+  const auto sequence = [](const Shape& shape, int step, int modulus) {
+    const Tensor place = arange(0, shape.numel(), 1, DType::Float32);
+    return reshape(remainder(place * step, modulus) / modulus - 0.4,
+                   Ints(shape.begin(), shape.end()));
+  };
+  with_engines([&] {
+    const Tensor q = sequence({2, 4, 3, 5}, 7, 11), k = sequence({2, 2, 4, 5}, 5, 13),
+                 v = sequence({2, 2, 4, 2}, 3, 7);
+    const Floats causal =
+        list(scaled_dot_product_attention(q, k, v, {}, {.causal = true, .enable_gqa = true}));
+    const Floats causal_wanted{-0.4f,       0.02857143f, 0.005674114f, -0.03904092f,
+                               0.1194615f,  -0.112912f,  -0.4f,        0.02857143f,
+                               0.05987859f, -0.048075f,  0.1551753f,   -0.1218371f};
+    const Tensor seen = ne(remainder(reshape(arange(0, 12), {3, 4}), 3), 1);
+    const Floats masked =
+        list(scaled_dot_product_attention(q, k, v, seen, {.scale = 0.7, .enable_gqa = true}));
+    const Floats masked_wanted{0.001051612f, -0.2060168f, 0.3862388f,  -0.1851898f,
+                               0.06702221f,  -0.1512154f, 0.04300337f, -0.2188182f,
+                               0.3857143f,   -0.1857143f, 0.1258476f,  -0.1963484f};
+    for (std::size_t i = 0; i < causal_wanted.size(); ++i) {
+      CHECK(causal[i] == doctest::Approx(causal_wanted[i]).epsilon(1e-4));
+      CHECK(masked[i] == doctest::Approx(masked_wanted[i]).epsilon(1e-4));
+    }
+    CHECK(std::isnan(list(scaled_dot_product_attention(ones({1, 2}), ones({1, 2}), ones({1, 2}),
+                                                       scalar(false, DType::Bool)))[0]));
+  });
+  const Tensor x = zeros({2, 3, 4});
+  CHECK_THROWS_AS(scaled_dot_product_attention(x, zeros({2, 3, 5}), x), ShapeError);
+  CHECK_THROWS_AS(scaled_dot_product_attention(x, zeros({2, 2, 4}), x), ShapeError);
+  CHECK_THROWS_AS(scaled_dot_product_attention(x, x, zeros({2, 3, 4}, DType::Float64)), DTypeError);
+  CHECK_THROWS_AS(
+      scaled_dot_product_attention(x, zeros({3, 3, 4}), zeros({3, 3, 4}), {}, {.enable_gqa = true}),
+      ShapeError);
+}

@@ -1,0 +1,218 @@
+// GPT-2: a Transformer's decoder that predicts the next token.
+//
+// Radford et al., "Language models are unsupervised multitask learners", 2019. Names and shapes of
+// parameters are Hugging Face's GPT2LMHeadModel's, whose linear layers keep their weights [in,
+// out]; the head is the embedding of tokens. The normalisation stands before each part.
+#include <cmath>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "models/entry.h"
+
+namespace tenon::models {
+namespace {
+
+using nn::Module;
+
+struct Sizes {
+  std::int64_t layers = 12, heads = 12, width = 768, context = 1024;
+};
+
+constexpr std::int64_t kVocabulary = 50257;
+constexpr double kDeviation = 0.02;
+
+// x · weight + bias, with the weight as Hugging Face's Conv1D keeps it.
+class Projection : public Module {
+ public:
+  Projection(std::int64_t in, std::int64_t out, double deviation, Generator* g)
+      : weight_(parameter("weight", nn::init::normal({in, out}, 0, deviation, g))),
+        bias_(parameter("bias", zeros({out}))) {}
+  Tensor forward(const Tensor& x) const override { return matmul(x, weight_) + bias_; }
+  std::string describe() const override {
+    return cat("Conv1D(", weight_.size(0), ", ", weight_.size(1), ")");
+  }
+
+ private:
+  Tensor weight_, bias_;
+};
+
+class Attention : public Module {
+ public:
+  Attention(const Sizes& s, double residual, Generator* g)
+      : heads_(s.heads),
+        c_attn_(child("c_attn", Projection(s.width, 3 * s.width, kDeviation, g))),
+        c_proj_(child("c_proj", Projection(s.width, s.width, residual, g))) {}
+
+  Tensor forward(const Tensor& x) const override {
+    const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
+    const auto of_heads = [&](const Tensor& part) {  // [N, T, C] to [N, heads, T, C / heads]
+      return transpose(reshape(part, {batch, length, heads_, width / heads_}), 1, 2);
+    };
+    const std::vector<Tensor> qkv = chunk(c_attn_(x), 3, 2);
+    const Tensor y = scaled_dot_product_attention(of_heads(qkv[0]), of_heads(qkv[1]),
+                                                  of_heads(qkv[2]), {}, {.causal = true});
+    return c_proj_(reshape(transpose(y, 1, 2), {batch, length, width}));
+  }
+  std::string describe() const override { return cat("Attention(", heads_, " heads)"); }
+
+ private:
+  std::int64_t heads_;
+  Projection c_attn_, c_proj_;
+};
+
+class Mlp : public Module {
+ public:
+  Mlp(const Sizes& s, double residual, Generator* g)
+      : c_fc_(child("c_fc", Projection(s.width, 4 * s.width, kDeviation, g))),
+        c_proj_(child("c_proj", Projection(4 * s.width, s.width, residual, g))) {}
+  Tensor forward(const Tensor& x) const override { return c_proj_(gelu(c_fc_(x), true)); }
+  std::string describe() const override { return "MLP"; }
+
+ private:
+  Projection c_fc_, c_proj_;
+};
+
+class Block : public Module {
+ public:
+  Block(const Sizes& s, double residual, Generator* g)
+      : ln_1_(child("ln_1", nn::LayerNorm({s.width}))),
+        attn_(child("attn", Attention(s, residual, g))),
+        ln_2_(child("ln_2", nn::LayerNorm({s.width}))),
+        mlp_(child("mlp", Mlp(s, residual, g))) {}
+  Tensor forward(const Tensor& x) const override {
+    const Tensor y = x + attn_(ln_1_(x));
+    return y + mlp_(ln_2_(y));
+  }
+  std::string describe() const override { return "Block"; }
+
+ private:
+  nn::LayerNorm ln_1_;
+  Attention attn_;
+  nn::LayerNorm ln_2_;
+  Mlp mlp_;
+};
+
+// Numbers of tokens [N, T] to features [N, T, width]. What adds to the residual stream begins
+// smaller by the square root of how often that happens.
+class Transformer : public Module {
+ public:
+  Transformer(const Sizes& s, std::int64_t vocabulary, Generator* g)
+      : context_(s.context),
+        wte_(child("wte", embedding(vocabulary, s.width, g))),
+        wpe_(child("wpe", embedding(s.context, s.width, g))),
+        h_(child("h", blocks(s, g))),
+        ln_f_(child("ln_f", nn::LayerNorm({s.width}))) {}
+
+  const Tensor& token_embedding() const { return wte_.weight(); }
+
+  Tensor forward(const Tensor& tokens) const override {
+    if (tokens.rank() != 2 || tokens.size(1) > context_)
+      throw ShapeError(cat("GPT-2: the tokens are ", tokens.shape(),
+                           ", must be [N, T] with T up to ", context_,
+                           ", the context it was built with"));
+    Tensor x = wte_(tokens) + wpe_(arange(0, tokens.size(1)));
+    for (std::int64_t k = 0; k < h_.size(); ++k) x = h_[k](x);
+    return ln_f_(x);
+  }
+  std::string describe() const override { return "Transformer"; }
+
+ private:
+  static nn::Embedding embedding(std::int64_t count, std::int64_t width, Generator* g) {
+    nn::Embedding out(count, width, g);
+    set_value(out.weight(), nn::init::normal({count, width}, 0, kDeviation, g));
+    return out;
+  }
+  static nn::ModuleList blocks(const Sizes& s, Generator* g) {
+    const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(s.layers));
+    nn::ModuleList out;
+    for (std::int64_t k = 0; k < s.layers; ++k) out.append(Block(s, residual, g));
+    return out;
+  }
+
+  std::int64_t context_;
+  nn::Embedding wte_, wpe_;
+  nn::ModuleList h_;
+  nn::LayerNorm ln_f_;
+};
+
+class Gpt2 : public Module {
+ public:
+  Gpt2(const Sizes& s, std::int64_t vocabulary, Generator* g)
+      : transformer_(child("transformer", Transformer(s, vocabulary, g))) {}
+  Tensor forward(const Tensor& tokens) const override {
+    return linear(transformer_(tokens), transformer_.token_embedding());
+  }
+  std::string describe() const override { return "GPT2LMHeadModel"; }
+
+ private:
+  Transformer transformer_;
+};
+
+Sizes sizes_of(const std::string& name, const std::string& text, Sizes sizes) {
+  for (const auto& [key, value] : named_sizes(name, text, {"layers", "heads", "width", "context"}))
+    (key == "layers"  ? sizes.layers
+     : key == "heads" ? sizes.heads
+     : key == "width" ? sizes.width
+                      : sizes.context) = value;
+  if (sizes.width % sizes.heads != 0)
+    throw ValueError(cat("model '", name, ":", text, "': a width of ", sizes.width,
+                         " does not divide into ", sizes.heads, " heads"));
+  return sizes;
+}
+
+std::int64_t parameters(const Sizes& s, std::int64_t vocabulary) {
+  const std::int64_t w = s.width, block = 12 * w * w + 13 * w;
+  return (vocabulary + s.context) * w + s.layers * block + 2 * w;
+}
+
+struct Preset {
+  const char *name, *about;
+  Sizes sizes;
+};
+constexpr Preset kPresets[] = {
+    {"gpt2", "GPT-2, 124 million parameters; gpt2:layers=4,heads=4,width=128,context=64", {}},
+    {"gpt2_medium", "GPT-2, 355 million parameters", {24, 16, 1024, 1024}},
+    {"gpt2_large", "GPT-2, 774 million parameters", {36, 20, 1280, 1024}},
+    {"gpt2_xl", "GPT-2, 1.5 billion parameters", {48, 25, 1600, 1024}}};
+
+template <int preset>
+nn::AnyModule build(const std::string& sizes, const Options& o) {
+  const Preset& p = kPresets[preset];
+  return Gpt2(sizes_of(p.name, sizes, p.sizes), o.classes, o.generator);
+}
+
+template <int preset>
+Info sized(const Info& standard, const std::string& text) {
+  const Preset& p = kPresets[preset];
+  const Sizes sizes = sizes_of(p.name, text, p.sizes);
+  Info out = standard;
+  out.name = cat(p.name, ":", text);
+  out.input = {sizes.context};
+  out.parameters = parameters(sizes, kVocabulary);
+  return out;
+}
+
+template <int preset>
+Entry entry() {
+  const Preset& p = kPresets[preset];
+  // nanoGPT's for small texts: warm up, then a cosine to a tenth, gradients clipped.
+  Recipe recipe{.epochs = 2,
+                .batch = 12,
+                .optimizer = "adamw",
+                .lr = 1e-3,
+                .momentum = 0,
+                .weight_decay = 0.1,
+                .warmup = 0.1};
+  recipe.clip_norm = 1;
+  Info info{p.name, p.about, {p.sizes.context}, kVocabulary, parameters(p.sizes, kVocabulary),
+            recipe};
+  info.tokens = true;
+  return {info, build<preset>, sized<preset>};
+}
+
+}  // namespace
+
+std::vector<Entry> gpt2_entries() { return {entry<0>(), entry<1>(), entry<2>(), entry<3>()}; }
+
+}  // namespace tenon::models

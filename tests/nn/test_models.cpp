@@ -1,0 +1,59 @@
+// Networks by name: what the table says of each is what is built.
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/models.h>
+
+using namespace tenon;
+
+TEST_CASE("models: numbers of parameters, and scores for every class") {
+  for (const char* name :
+       {"lenet5", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32", "resnet44", "resnet56",
+        "resnet110", "resnet18", "gpt2:layers=2,heads=4,width=32,context=16"}) {
+    CAPTURE(name);
+    const models::Info info = models::info(name);
+    const nn::AnyModule net = models::create(name);
+    CHECK(net.parameter_count() == info.parameters);
+    Shape batch{2};
+    for (const std::int64_t size : info.input) batch.push_back(size);
+    const Tensor y = net(zeros(batch, info.tokens ? DType::Int64 : DType::Float32));
+    CHECK(y.shape() ==
+          (info.tokens ? Shape{2, info.input[0], info.classes} : Shape{2, info.classes}));
+  }
+}
+
+TEST_CASE("models: as many classes as asked for, whatever was published") {
+  CHECK(models::create("resnet20", {.classes = 7})(zeros({1, 3, 32, 32})).shape() == Shape{1, 7});
+  CHECK_THROWS_AS(models::create("resnet20", {.classes = -1}), ValueError);
+}
+
+TEST_CASE("models: sizes in names, and what is none") {
+  CHECK(models::info("gpt2:layers=2,heads=4,width=32,context=16").input == Shape{16});
+  for (const char* wrong : {"gpt2:layer=2", "gpt2:layers=0", "gpt2:layers", "gpt2:layers=2x",
+                            "gpt2:heads=5", "gpt2:", "resnet20:layers=2", "resnet21"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(models::info(wrong), ValueError);
+  }
+  try {
+    models::info("gpt2:layer=2");
+  } catch (const ValueError& error) {
+    CHECK(std::string(error.what()).find("'layers'") != std::string::npos);
+  }
+}
+
+TEST_CASE("models: GPT-2 has Hugging Face's names") {
+  const nn::AnyModule net =
+      models::create("gpt2:layers=1,heads=2,width=8,context=4", {.classes = 11});
+  std::string names;
+  for (const nn::NamedTensor& p : net.named_parameters())
+    names += p.name + " " + p.tensor.shape().str() + "\n";
+  CHECK(names ==
+        "transformer.wte.weight [11, 8]\ntransformer.wpe.weight [4, 8]\n"
+        "transformer.h.0.ln_1.weight [8]\ntransformer.h.0.ln_1.bias [8]\n"
+        "transformer.h.0.attn.c_attn.weight [8, 24]\ntransformer.h.0.attn.c_attn.bias [24]\n"
+        "transformer.h.0.attn.c_proj.weight [8, 8]\ntransformer.h.0.attn.c_proj.bias [8]\n"
+        "transformer.h.0.ln_2.weight [8]\ntransformer.h.0.ln_2.bias [8]\n"
+        "transformer.h.0.mlp.c_fc.weight [8, 32]\ntransformer.h.0.mlp.c_fc.bias [32]\n"
+        "transformer.h.0.mlp.c_proj.weight [32, 8]\ntransformer.h.0.mlp.c_proj.bias [8]\n"
+        "transformer.ln_f.weight [8]\ntransformer.ln_f.bias [8]\n");
+  CHECK_THROWS_AS(net(zeros({1, 5}, DType::Int64)), ShapeError);
+}
