@@ -22,6 +22,7 @@ std::vector<std::string> model_names();
 Command train_command();
 Command eval_command();
 Command predict_command();
+Command generate_command();
 Command models_command();
 Command summary_command();
 Command inspect_command();

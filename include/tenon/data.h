@@ -34,6 +34,9 @@ class TENON_API Dataset {
   /// Names of the classes: their numbers unless the set knows better. Empty when targets are not
   /// classes.
   virtual std::vector<std::string> class_names() const;
+  /// "bytes", "chars" or "words" where examples are windows of text and classes its tokens; else
+  /// "".
+  virtual std::string text_unit() const;
   /// What this is, for people: "60,000 drawn digits (seed 0)".
   virtual std::string describe() const = 0;
   /// Writes examples indices[0], indices[1], … one after another. Indices are in [0, size()).

@@ -39,6 +39,23 @@ struct Info {
   bool tokens = false;
 };
 
+/// A model of language that can go on token by token: what came before is in a state, so that a
+/// token costs the same wherever it stands.
+class TENON_API Decoder : public nn::Module {
+ public:
+  /// The most tokens that it sees; 0: any number.
+  virtual std::int64_t context() const = 0;
+  /// The state before the first token of `batch` sequences.
+  virtual std::vector<Tensor> initial_state(std::int64_t batch) const = 0;
+  struct Next {
+    Tensor scores;              ///< [N, classes] of the token that follows
+    std::vector<Tensor> state;  ///< shapes and types as before
+  };
+  /// Takes the tokens [N] (int64) at `place`, a scalar int64 counted from 0.
+  virtual Next decode(const Tensor& tokens, const Tensor& place,
+                      const std::vector<Tensor>& state) const = 0;
+};
+
 /// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10". Throws
 /// ValueError for another name, with near misses.
 TENON_API nn::AnyModule create(const std::string& name, const Options& options = {});

@@ -21,6 +21,7 @@ enum class TextUnit { Bytes, Characters, Words };
 
 /// "bytes", "chars" or "words". Throws ValueError with a near miss.
 TENON_API TextUnit text_unit(const std::string& name);
+TENON_API const char* name(TextUnit unit);
 
 /// The tokens of a language model by number.
 class TENON_API Vocabulary {

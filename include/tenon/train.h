@@ -98,7 +98,7 @@ struct TrainOptions {
   /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
   /// given to the trainer sees them as [N · T, classes] and [N · T].
   bool tokens = false;
-  bool guard = true;                          ///< a step whose loss is not finite changes nothing
+  bool guard = true;       ///< a step whose loss is not finite changes nothing
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
   int evaluate_every = 1;  ///< epochs
@@ -219,6 +219,16 @@ TENON_API TrainResult
 resume_run(const std::string& dir, const RunOptions& options = {},
            const std::vector<std::pair<std::string, std::string>>& overrides = {});
 
+struct GenerateOptions {
+  std::int64_t tokens = 200;
+  double temperature = 1;  ///< scores are divided by it; 0: always the likeliest token
+  std::int64_t top_k = 0;  ///< draw among the likeliest only; 0: among all
+  double top_p = 1;        ///< draw among the likeliest that together reach this probability
+  std::uint64_t seed = 0;  ///< of the draws
+  /// Gets each piece of text as it is written; writing ends when it says false.
+  std::function<bool(const std::string& piece)> on_text{};
+};
+
 /// A trained model taken from a run folder (or from one model.safetensors).
 class TENON_API TrainedModel {
  public:
@@ -240,6 +250,9 @@ class TENON_API TrainedModel {
                       const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
   /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1).
   Tensor predict(const Tensor& images) const;
+  /// What a model of language writes after `prompt`. Throws ValueError for another model, an option
+  /// out of range, or a prompt with characters that the model does not know.
+  std::string generate(const std::string& prompt, const GenerateOptions& options = {}) const;
 
  private:
   TrainedModel() : net_(nn::Identity()) {}
@@ -248,6 +261,7 @@ class TENON_API TrainedModel {
   nn::AnyModule net_;
   std::string file_, run_;  // run_: "" when it was opened from a file
   std::vector<std::string> class_names_;
+  std::string text_unit_;  // of tokens, or ""
 };
 
 struct VerifyCheck {

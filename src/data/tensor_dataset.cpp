@@ -97,6 +97,8 @@ std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what
 Dataset::~Dataset() = default;
 Shape Dataset::target_shape() const { return Shape(); }
 DType Dataset::target_dtype() const { return DType::Int64; }
+std::string Dataset::text_unit() const { return ""; }
+
 std::vector<std::string> Dataset::class_names() const {
   std::vector<std::string> names;
   for (std::int64_t i = 0; i < classes(); ++i) names.push_back(std::to_string(i));

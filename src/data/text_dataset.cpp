@@ -37,6 +37,7 @@ class TextDataset final : public Dataset {
       numbers.push_back(std::to_string(byte));
     return numbers;
   }
+  std::string text_unit() const override { return name(vocabulary_.unit()); }
   std::string describe() const override { return description_; }
   bool in_memory() const override { return true; }
 

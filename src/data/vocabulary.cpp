@@ -83,12 +83,18 @@ std::vector<std::string> characters(std::string_view text) {
 
 }  // namespace
 
-TextUnit text_unit(const std::string& name) {
-  const std::string names[] = {"bytes", "chars", "words"};
-  for (int k = 0; k < 3; ++k)
-    if (name == names[k]) return static_cast<TextUnit>(k);
-  const std::string near = nearest(name, names, 3);
-  throw ValueError(cat("'", name, "' is no unit of text: bytes, chars or words",
+const char* name(TextUnit unit) {
+  return unit == TextUnit::Bytes ? "bytes" : unit == TextUnit::Characters ? "chars" : "words";
+}
+
+TextUnit text_unit(const std::string& text) {
+  std::string names[3];
+  for (int k = 0; k < 3; ++k) {
+    names[k] = name(static_cast<TextUnit>(k));
+    if (text == names[k]) return static_cast<TextUnit>(k);
+  }
+  const std::string near = nearest(text, names, 3);
+  throw ValueError(cat("'", text, "' is no unit of text: bytes, chars or words",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 

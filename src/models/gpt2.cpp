@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "models/entry.h"
 
@@ -54,6 +55,24 @@ class Attention : public Module {
                                                   of_heads(qkv[2]), {}, {.causal = true});
     return c_proj_(reshape(transpose(y, 1, 2), {batch, length, width}));
   }
+
+  // One token [N, C] that sees those before it, whose keys and values `cache` keeps [N, heads,
+  // context, C / heads].
+  Tensor decode(const Tensor& x, const Tensor& place, std::vector<Tensor>& cache,
+                std::size_t at) const {
+    const std::int64_t batch = x.size(0), width = x.size(1), context = cache[at].size(2);
+    const std::vector<Tensor> qkv = chunk(c_attn_(x), 3, 1);
+    const auto of_heads = [&](const Tensor& part) {
+      return reshape(part, {batch, heads_, 1, width / heads_});
+    };
+    const Tensor places = arange(0, context), here = unsqueeze(eq(places, place), 1);
+    Tensor &keys = cache[at], &values = cache[at + 1];
+    keys = where(here, of_heads(qkv[1]), keys);
+    values = where(here, of_heads(qkv[2]), values);
+    const Tensor y =
+        scaled_dot_product_attention(of_heads(qkv[0]), keys, values, le(places, place));
+    return c_proj_(reshape(y, {batch, width}));
+  }
   std::string describe() const override { return cat("Attention(", heads_, " heads)"); }
 
  private:
@@ -82,6 +101,11 @@ class Block : public Module {
         mlp_(child("mlp", Mlp(s, residual, g))) {}
   Tensor forward(const Tensor& x) const override {
     const Tensor y = x + attn_(ln_1_(x));
+    return y + mlp_(ln_2_(y));
+  }
+  Tensor decode(const Tensor& x, const Tensor& place, std::vector<Tensor>& cache,
+                std::size_t at) const {
+    const Tensor y = x + attn_.decode(ln_1_(x), place, cache, at);
     return y + mlp_(ln_2_(y));
   }
   std::string describe() const override { return "Block"; }
@@ -115,6 +139,12 @@ class Transformer : public Module {
     for (std::int64_t k = 0; k < h_.size(); ++k) x = h_[k](x);
     return ln_f_(x);
   }
+  Tensor decode(const Tensor& tokens, const Tensor& place, std::vector<Tensor>& cache) const {
+    Tensor x = wte_(tokens) + wpe_(place);
+    for (std::int64_t k = 0; k < h_.size(); ++k)
+      x = h_[k].as<Block>()->decode(x, place, cache, 2 * at(k));
+    return ln_f_(x);
+  }
   std::string describe() const override { return "Transformer"; }
 
  private:
@@ -136,16 +166,30 @@ class Transformer : public Module {
   nn::LayerNorm ln_f_;
 };
 
-class Gpt2 : public Module {
+class Gpt2 : public Decoder {
  public:
   Gpt2(const Sizes& s, std::int64_t vocabulary, Generator* g)
-      : transformer_(child("transformer", Transformer(s, vocabulary, g))) {}
+      : sizes_(s), transformer_(child("transformer", Transformer(s, vocabulary, g))) {}
   Tensor forward(const Tensor& tokens) const override {
     return linear(transformer_(tokens), transformer_.token_embedding());
   }
   std::string describe() const override { return "GPT2LMHeadModel"; }
 
+  std::int64_t context() const override { return sizes_.context; }
+  std::vector<Tensor> initial_state(std::int64_t batch) const override {
+    const Shape shape{batch, sizes_.heads, sizes_.context, sizes_.width / sizes_.heads};
+    return std::vector<Tensor>(2 * at(sizes_.layers), zeros(shape));
+  }
+  Next decode(const Tensor& tokens, const Tensor& place,
+              const std::vector<Tensor>& state) const override {
+    Next next{{}, state};
+    next.scores =
+        linear(transformer_.decode(tokens, place, next.state), transformer_.token_embedding());
+    return next;
+  }
+
  private:
+  Sizes sizes_;
   Transformer transformer_;
 };
 

@@ -28,6 +28,7 @@ std::string to_json(const ModelDescription& model) {
   json["input_std"] = s.input_std;
   if (!has_path(s.data)) json["data"] = s.data;
   if (!model.class_names.empty()) json["class_names"] = model.class_names;
+  if (!model.text_unit.empty()) json["text_unit"] = model.text_unit;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -44,6 +45,7 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.input_std = json.at("input_std").get<double>();
     s.data = json.value("data", "");
     out.class_names = json.value("class_names", out.class_names);
+    out.text_unit = json.value("text_unit", "");
   } catch (const Json::exception&) {
     throw FormatError(cat(source, ": its metadata '", kModelKey, "' describes no model"));
   } catch (const ValueError& error) {

@@ -17,6 +17,7 @@ inline constexpr char kModelKey[] = "tenon.model";
 struct ModelDescription {
   Settings settings;                     ///< those that a model needs; `data` "" when it was a path
   std::vector<std::string> class_names;  ///< empty when they are numbers
+  std::string text_unit;                 ///< Dataset::text_unit()
 };
 
 std::string to_json(const ModelDescription& model);

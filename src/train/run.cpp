@@ -133,8 +133,11 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     out.settings_ = settings_of_run(run_or_file);
     out.run_ = run_or_file;
     weights = weights_of_run(run_or_file);
-    if (const auto text = weights.metadata.find(kModelKey); text != weights.metadata.end())
-      names = model_from_json(text->second, weights.file).class_names;
+    if (const auto text = weights.metadata.find(kModelKey); text != weights.metadata.end()) {
+      ModelDescription model = model_from_json(text->second, weights.file);
+      names = std::move(model.class_names);
+      out.text_unit_ = std::move(model.text_unit);
+    }
   } else {
     io::SafeTensors file = io::load_safetensors(run_or_file);
     const auto text = file.metadata.find(kModelKey);
@@ -144,6 +147,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     ModelDescription model = model_from_json(text->second, run_or_file);
     out.settings_ = std::move(model.settings);
     names = std::move(model.class_names);
+    out.text_unit_ = std::move(model.text_unit);
     weights = {run_or_file, std::move(file.tensors), {}};
   }
   out.settings_.device = current_device().str();  // wherever it was trained

@@ -142,7 +142,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.checkpoint_steps = settings.checkpoint_steps;
   o.checkpoint_seconds = settings.checkpoint_seconds;
   o.settings_toml = settings.toml();
-  o.model_metadata.emplace_back(kModelKey, to_json({settings, class_words(train->dataset())}));
+  o.model_metadata.emplace_back(
+      kModelKey, to_json({settings, class_words(train->dataset()), train->dataset().text_unit()}));
   return o;
 }
 

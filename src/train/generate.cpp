@@ -1,0 +1,158 @@
+// Text from a trained model, a token at a time: one compiled step with the state of what came
+// before, scores read back, and a draw on the host.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/ops.h>
+#include <tenon/text.h>
+#include <tenon/train.h>
+
+#include "base/index.h"
+#include "base/philox.h"
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+void check(const GenerateOptions& o) {
+  const auto refuse = [](const char* what, double value, const char* range) {
+    throw ValueError(cat("generate: ", what, " is ", value, ", must be ", range));
+  };
+  if (o.tokens < 0) refuse("tokens", static_cast<double>(o.tokens), "at least 0");
+  if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
+    refuse("temperature", o.temperature, "at least 0");
+  if (o.top_k < 0) refuse("top_k", static_cast<double>(o.top_k), "at least 0 (0: all)");
+  if (!(o.top_p > 0 && o.top_p <= 1)) refuse("top_p", o.top_p, "above 0 and at most 1");
+}
+
+// The tokens that may be drawn, likeliest first, with their probabilities: the `top_k` likeliest,
+// and of those the fewest that together reach `top_p` (Holtzman et al., "The curious case of neural
+// text degeneration", 2020).
+class Candidates {
+ public:
+  Candidates(const std::vector<float>& scores, const GenerateOptions& o) : order_(scores.size()) {
+    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+    const std::size_t most = o.temperature == 0 ? 1
+                             : o.top_k > 0      ? std::min(at(o.top_k), order_.size())
+                                                : order_.size();
+    const auto likelier = [&](std::int64_t a, std::int64_t b) {
+      const float x = scores[at(a)], y = scores[at(b)];
+      return x != y ? x > y : a < b;
+    };
+    std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(most),
+                      order_.end(), likelier);
+    order_.resize(most);
+    const double scale = o.temperature == 0 ? 1 : 1 / o.temperature;
+    const double highest = scores[at(order_[0])];
+    for (const std::int64_t token : order_)
+      shares_.push_back(std::exp((scores[at(token)] - highest) * scale));
+    const double all = std::accumulate(shares_.begin(), shares_.end(), 0.0);
+    double sum = 0;
+    std::size_t kept = 0;
+    while (kept < shares_.size() && (kept == 0 || sum < o.top_p * all)) sum += shares_[kept++];
+    order_.resize(kept);
+    shares_.resize(kept);
+  }
+
+  std::int64_t draw(double uniform) const {
+    double left = uniform * std::accumulate(shares_.begin(), shares_.end(), 0.0);
+    for (std::size_t k = 0; k + 1 < shares_.size(); ++k) {
+      left -= shares_[k];
+      if (left < 0) return order_[k];
+    }
+    return order_.back();
+  }
+
+ private:
+  std::vector<std::int64_t> order_;
+  std::vector<double> shares_;
+};
+
+// Feeds tokens one by one. When a model's context is full it goes on from the newer half of it.
+class Speaker {
+ public:
+  explicit Speaker(const models::Decoder& net)
+      : net_(net), step_(compile([&net](const std::vector<Tensor>& in) {
+          models::Decoder::Next next =
+              net.decode(in[0], in[1], std::vector<Tensor>(in.begin() + 2, in.end()));
+          std::vector<Tensor> out{cast(next.scores, DType::Float32)};
+          out.insert(out.end(), next.state.begin(), next.state.end());
+          return out;
+        })) {
+    restart();
+  }
+
+  void take(std::int64_t token) {
+    if (net_.context() > 0 && place_ == net_.context()) {
+      const std::vector<std::int64_t> kept(seen_.begin() + (net_.context() + 1) / 2, seen_.end());
+      restart();
+      for (const std::int64_t old : kept) take(old);
+    }
+    std::vector<Tensor> inputs{Tensor::from(std::vector<std::int64_t>{token}, {1}),
+                               Tensor::from(std::vector<std::int64_t>{place_}, {})};
+    inputs.insert(inputs.end(), state_.begin(), state_.end());
+    const std::vector<Tensor>& out = step_(inputs);
+    scores_ = out[0];
+    state_.assign(out.begin() + 1, out.end());
+    seen_.push_back(token);
+    ++place_;
+  }
+  std::vector<float> scores() const { return scores_.to_vector<float>(); }
+
+ private:
+  void restart() {
+    place_ = 0;
+    seen_.clear();
+    state_ = net_.initial_state(1);
+    for (Tensor& part : state_) part = part.eval();
+  }
+
+  const models::Decoder& net_;
+  CompiledFunction step_;
+  std::vector<Tensor> state_;
+  std::vector<std::int64_t> seen_;
+  Tensor scores_;
+  std::int64_t place_ = 0;
+};
+
+}  // namespace
+
+std::string TrainedModel::generate(const std::string& prompt,
+                                   const GenerateOptions& options) const {
+  check(options);
+  const auto* net = net_.as<models::Decoder>();
+  if (net == nullptr || text_unit_.empty())
+    throw ValueError(cat(file_, ": model '", settings_.model,
+                         net == nullptr ? "' is no model of language: it cannot write text"
+                                        : "' does not say which tokens it knows"));
+  const ContextScope scope(context_);
+  const data::TextUnit unit = data::text_unit(text_unit_);
+  const data::Vocabulary vocabulary = unit == data::TextUnit::Bytes
+                                          ? data::Vocabulary::of("", unit)
+                                          : data::Vocabulary(unit, class_names_);
+  // Without a prompt a line begins; where there are no lines, the first token there is.
+  std::vector<std::int64_t> tokens = vocabulary.encode(prompt);
+  if (tokens.empty()) {
+    const auto line = std::find(vocabulary.tokens().begin(), vocabulary.tokens().end(), "\n");
+    tokens.push_back(line == vocabulary.tokens().end() ? 0 : line - vocabulary.tokens().begin());
+  }
+  Speaker speaker(*net);
+  for (const std::int64_t token : tokens) speaker.take(token);
+  std::string text = prompt, added;
+  for (std::int64_t k = 0; k < options.tokens; ++k) {
+    const Philox4 words = philox(options.seed, static_cast<std::uint64_t>(k), 0);
+    const std::int64_t token =
+        Candidates(speaker.scores(), options).draw(static_cast<double>(uniform01(words.v[0])));
+    const std::string piece = vocabulary.piece(token, text);
+    text += piece;
+    added += piece;
+    if (options.on_text && !options.on_text(piece)) break;
+    if (k + 1 < options.tokens) speaker.take(token);
+  }
+  return added;
+}
+
+}  // namespace tenon::train

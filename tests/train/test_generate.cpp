@@ -1,0 +1,97 @@
+// Writing text: decoding token by token is the whole forward pass, draws obey their options, and
+// what cannot write says so.
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/models.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+
+namespace {
+
+constexpr char kModel[] = "gpt2:layers=2,heads=2,width=16,context=8";
+
+std::string trained(const TestFolder& folder, const std::string& by) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "ab cd, ef. ";
+  std::ofstream(folder / "text.txt") << text;
+  train::Settings s =
+      train::Settings::resolve(kModel, "",
+                               {{"data", "text:" + (folder / "text.txt") + ",length=8,by=" + by},
+                                {"max_steps", "150"},
+                                {"batch", "16"},
+                                {"lr", "0.01"}});
+  train::start_run(s, folder / "run");
+  return folder / "run";
+}
+
+}  // namespace
+
+TEST_CASE("generate: a token at a time gives the scores of all at once") {
+  manual_seed(3);
+  const nn::AnyModule net = models::create(kModel, {.classes = 11});
+  const auto* decoder = net.as<models::Decoder>();
+  REQUIRE(decoder != nullptr);
+  CHECK(decoder->context() == 8);
+  const Tensor tokens = randint(0, 11, {3, 8}).eval();
+  const Tensor whole = net(tokens).eval();
+  std::vector<Tensor> state = decoder->initial_state(3);
+  for (std::int64_t t = 0; t < 8; ++t) {
+    models::Decoder::Next next =
+        decoder->decode(select(tokens, 1, t), scalar(t, DType::Int64), state);
+    CHECK(norm(next.scores - select(whole, 1, t)).item() < 1e-4 * norm(whole).item());
+    state = std::move(next.state);
+    for (Tensor& part : state) part = part.eval();
+  }
+}
+
+TEST_CASE("generate: a model that has learnt a pattern goes on with it, past its context") {
+  const TestFolder folder;
+  const train::TrainedModel model = train::TrainedModel::open(trained(folder, "chars"));
+  const std::string wanted = "cd, ef. ab cd, ef. ab cd, ef. ";
+  CHECK(model.generate("ab ", {.tokens = 30, .temperature = 0}) == wanted);
+  CHECK(model.generate("ab ", {.tokens = 30, .temperature = 3, .top_k = 1}) == wanted);
+  CHECK(model.generate("ab ", {.tokens = 30, .top_p = 1e-6}) == wanted);
+  const std::string hot = model.generate("ab ", {.tokens = 30, .temperature = 5, .seed = 1});
+  CHECK(hot == model.generate("ab ", {.tokens = 30, .temperature = 5, .seed = 1}));
+  CHECK(hot != model.generate("ab ", {.tokens = 30, .temperature = 5, .seed = 2}));
+  CHECK(hot != wanted);
+  std::string heard;
+  model.generate("ab ", {.tokens = 30, .temperature = 0, .on_text = [&](const std::string& piece) {
+                           heard += piece;
+                           return heard.size() < 4;
+                         }});
+  CHECK(heard == "cd, ");
+  CHECK(model.generate("", {.tokens = 0}).empty());
+  CHECK_THROWS_AS(model.generate("xyz"), ValueError);
+  CHECK_THROWS_AS(model.generate("ab", {.tokens = -1}), ValueError);
+  CHECK_THROWS_AS(model.generate("ab", {.temperature = -1}), ValueError);
+  CHECK_THROWS_AS(model.generate("ab", {.top_k = -1}), ValueError);
+  CHECK_THROWS_AS(model.generate("ab", {.top_p = 0}), ValueError);
+  // The file of weights knows its tokens without the run or the text.
+  const train::TrainedModel file = train::TrainedModel::open(folder / "run/model.safetensors");
+  CHECK(file.generate("ab ", {.tokens = 30, .temperature = 0}) == wanted);
+  const train::Evaluation test = model.evaluate();
+  CHECK(test.accuracy > 0.6);
+  CHECK(test.loss < 1);
+}
+
+TEST_CASE("generate: by words, with the spaces that people set") {
+  const TestFolder folder;
+  const train::TrainedModel model = train::TrainedModel::open(trained(folder, "words"));
+  CHECK(model.generate("ab", {.tokens = 9, .temperature = 0}) == " cd, ef. ab cd, ef.");
+}
+
+TEST_CASE("generate: a classifier cannot write") {
+  const TestFolder folder;
+  train::Settings s = train::Settings::for_model("mlp:784-4-10");
+  s.data = "digits:20,10";
+  s.epochs = 1;
+  train::start_run(s, folder / "run");
+  CHECK_THROWS_AS(train::TrainedModel::open(folder / "run").generate("a"), ValueError);
+}
