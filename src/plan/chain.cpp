@@ -335,16 +335,7 @@ class Chainer {
       all.parts[k].phase = static_cast<int>(k);
       all.title += cat(k == 0 ? "" : ", ", all.parts[k].title);
     }
-    for (const Region& part : all.parts) {
-      std::vector<ValueId> reads;
-      for (ValueId id : part.reads)
-        if (!has(all.writes, id) && !has(all.local, id)) reads.push_back(id);
-      merge(all.reads, reads);
-      std::vector<ValueId> writes;
-      for (ValueId id : part.writes)
-        if (!has(all.local, id)) writes.push_back(id);
-      merge(all.writes, writes);
-    }
+    for (const Region& part : all.parts) add_accesses(all, part);
     return all;
   }
 
@@ -401,7 +392,8 @@ void make_chains(Program& program, std::vector<std::vector<int>>& before,
                  const PlanOptions& options) {
   if (!options.enabled(kChain)) return;
   for (const Engine* engine : options.engines)
-    if (engine->runs_chains()) return Chainer(program, before, *engine).run();
+    if (engine->capabilities(Region(), program.values).no_slices == nullptr)
+      return Chainer(program, before, *engine).run();
 }
 
 }  // namespace tenon

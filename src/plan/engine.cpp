@@ -22,9 +22,13 @@ namespace {
 
 bool takes_all(const Engine& engine, const Region& region, std::span<const Value> values,
                std::string* why) {
-  if (region.has_prologue() && !engine.takes_prologues(region, values, why)) return false;
   const bool reduces = region.kind == RegionKind::Contraction && !region.map.reduces.empty();
-  return !reduces || engine.takes_reductions(region, values, why);
+  if (!region.has_prologue() && !reduces) return true;
+  const Capabilities can = engine.capabilities(region, values);
+  const char* refusal = region.has_prologue() ? can.no_prologues : nullptr;
+  if (refusal == nullptr && reduces) refusal = can.no_reductions;
+  if (refusal != nullptr) *why = refusal;
+  return refusal == nullptr;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,33 @@ class Kernel {
   std::size_t workspace_bytes = 0;
 };
 
+/// What a map region takes of a launch that it shares.
+struct LaunchShare {
+  std::int64_t blocks = 0;  // as many as are worth while; 0: it has nothing to do
+  std::int64_t arguments = 0, counters = 0;
+};
+
+/// What an engine can do with a region besides running it alone, stated once; what becomes of that
+/// is the merger's work. Where it cannot, why not, in a few words; else null.
+struct Capabilities {
+  /// Applies the prologues of a contraction while it loads operands.
+  const char* no_prologues = "reads operands as they stand in memory";
+  /// Reduces the whole result of a contraction while it writes it (Region::map.reduces).
+  const char* no_reductions = "only writes its result";
+  /// Runs a map region as a part of a Joined one, which it then claims too.
+  const char* no_shared_launch = "a region starts with a call, so there is no launch to share";
+  LaunchShare share;  // where it does
+  /// Runs chains of regions that others claim, slice by slice.
+  const char* no_slices = "runs whole regions";
+};
+
+/// A part of a launch in phases (Region::phase).
+struct LaunchPart {
+  const Region* region = nullptr;
+  LaunchShare share;
+  int phase = 0;
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -47,33 +75,14 @@ class Engine {
     std::string why;
     return claims(region, values, &why);
   }
-  /// Whether a map region may be part of a Joined one, which the engine then claims too; if not,
-  /// *why says so in a few words. Pure, as claims().
-  virtual bool joins(const Region&, std::span<const Value>, std::string* why) const {
-    *why = "a region starts with a call, so there is no launch to share";
-    return false;
-  }
-  /// Microseconds that a launch of such parts in phases (Region::phase) is expected to save over a
-  /// launch for each phase; 0, with a few words in *why, where that is not better or cannot be. A
-  /// model's; pure, as claims().
-  virtual double saves(std::span<const Region>, std::span<const Value>, std::string* why) const {
-    *why = "a region starts with a call, so there is no launch to share";
+  /// Asked before claims(), with the region as it would be; pure, as that.
+  virtual Capabilities capabilities(const Region&, std::span<const Value>) const { return {}; }
+  /// Microseconds that a launch of parts which share it is expected to save over a launch for each
+  /// phase; 0, with a few words in *why, where that is not better or cannot be. A model's; pure, as
+  /// claims().
+  virtual double saves(std::span<const LaunchPart>, std::string* why) const {
+    *why = Capabilities().no_shared_launch;
     return 0;
-  }
-  /// Whether it claims chains of regions that others claim, and runs them slice by slice.
-  virtual bool runs_chains() const { return false; }
-  /// Whether it applies the prologues of such a region while it loads operands; if not, *why says
-  /// so in a few words. Asked before claims(); pure, as that.
-  virtual bool takes_prologues(const Region&, std::span<const Value>, std::string* why) const {
-    *why = "reads operands as they stand in memory";
-    return false;
-  }
-  /// Whether it reduces the whole result of such a contraction while it writes it
-  /// (Region::map.reduces); if not, *why says so in a few words. Asked before claims(); pure, as
-  /// that.
-  virtual bool takes_reductions(const Region&, std::span<const Value>, std::string* why) const {
-    *why = "only writes its result";
-    return false;
   }
   /// Microseconds that it expects to need for a region that it runs, by a model (CardModel); 0: it
   /// has none. Only good for weighing two ways of computing the same. Pure, as claims().

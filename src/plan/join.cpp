@@ -64,7 +64,10 @@ class Joiner {
   // Whether the engine that runs the region takes joined ones.
   bool joins(const Region& region, std::string* why) const {
     const Engine* engine = first_that_claims(options_.engines, region, p_.values);
-    return engine != nullptr && engine->joins(region, p_.values, why);
+    if (engine == nullptr) return false;
+    const char* refusal = engine->capabilities(region, p_.values).no_shared_launch;
+    if (refusal != nullptr) *why = refusal;
+    return refusal == nullptr;
   }
 
   // The first launch that takes the region, of those that could begin before it must: launches are
@@ -133,8 +136,7 @@ class Joiner {
     all.why = "share a launch: none depends on another, and the longest path does not grow";
     for (int s : members) {
       Region& part = p_.steps[at(s)].region;
-      merge(all.reads, part.reads);
-      merge(all.writes, part.writes);
+      add_accesses(all, part);
       all.parts.push_back(std::move(part));
     }
     return step;

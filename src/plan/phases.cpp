@@ -22,8 +22,10 @@ class Phaser {
   void run() {
     row_of_.assign(p_.steps.size(), -1);
     for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s) {
-      if (!can_share(p_.steps[at(s)].region)) continue;
+      std::vector<SharedPart> parts;
+      if (!share_launch(p_.steps[at(s)].region, parts)) continue;
       row_of_[at(s)] = static_cast<int>(rows_.size());
+      parts_of_.emplace(s, std::move(parts));
       rows_.push_back({{s}, 0, 0});
     }
     for (std::size_t r = 0; r < rows_.size(); ++r) weigh_with_later(static_cast<int>(r));
@@ -38,6 +40,10 @@ class Phaser {
     double saved = 0;
     int grown = 0;  // how often
   };
+  struct SharedPart {
+    const Engine* engine;
+    LaunchPart part;
+  };
   /// Two rows of which the second waits for the first, as they were when they were weighed.
   struct Pair {
     double gain = 0;
@@ -49,15 +55,19 @@ class Phaser {
     }
   };
 
-  const Engine* engine_of(const Region& region) const {
-    return first_that_claims(options_.engines, region, p_.values);
-  }
-
-  bool can_share(const Region& region) const {
-    if (region.kind == RegionKind::Joined) return true;
-    const Engine* engine = region.kind == RegionKind::Map ? engine_of(region) : nullptr;
-    std::string why;
-    return engine != nullptr && engine->joins(region, p_.values, &why);
+  /// Asks the engines of a step's parts for what those take of a launch, once.
+  bool share_launch(const Region& region, std::vector<SharedPart>& out) const {
+    if (region.kind != RegionKind::Map && region.kind != RegionKind::Joined) return false;
+    const std::span<const Region> parts =
+        region.kind == RegionKind::Joined ? region.parts : std::span(&region, 1);
+    for (const Region& part : parts) {
+      const Engine* engine = first_that_claims(options_.engines, part, p_.values);
+      if (engine == nullptr) return false;
+      const Capabilities can = engine->capabilities(part, p_.values);
+      if (can.no_shared_launch != nullptr) return false;
+      out.push_back({engine, {&part, can.share}});
+    }
+    return true;
   }
 
   int node_of(int row) const { return times_.node(rows_[at(row)].steps[0]); }
@@ -127,23 +137,29 @@ class Phaser {
   }
 
   double saves(const std::vector<int>& steps, std::string* why) const {
-    const std::vector<Region> parts = parts_of(steps);
-    const Engine* engine = engine_of(parts[0]);
-    *why = "its engine is another's";
-    for (const Region& part : parts)
-      if (engine_of(part) != engine) return 0;
+    const Engine* engine = parts_of_.at(steps[0])[0].engine;
+    std::vector<LaunchPart> parts;
+    for (std::size_t k = 0; k < steps.size(); ++k)
+      for (const SharedPart& shared : parts_of_.at(steps[k])) {
+        if (shared.engine != engine) {
+          *why = "its engine is another's";
+          return 0;
+        }
+        parts.push_back(shared.part);
+        parts.back().phase = static_cast<int>(k);
+      }
     why->clear();
-    return engine->saves(parts, p_.values, why);
+    return engine->saves(parts, why);
   }
 
   /// Each step a phase.
-  std::vector<Region> parts_of(const std::vector<int>& steps) const {
+  std::vector<Region> take_parts(const std::vector<int>& steps) {
     std::vector<Region> parts;
     for (std::size_t k = 0; k < steps.size(); ++k) {
-      const Region& region = p_.steps[at(steps[k])].region;
+      Region& region = p_.steps[at(steps[k])].region;
       const bool joined = region.kind == RegionKind::Joined;
-      for (const Region& part : joined ? region.parts : std::vector<Region>{region}) {
-        parts.push_back(part);
+      for (Region& part : joined ? std::span(region.parts) : std::span(&region, 1)) {
+        parts.push_back(std::move(part));
         parts.back().phase = static_cast<int>(k);
       }
     }
@@ -178,23 +194,13 @@ class Phaser {
     Step step;
     Region& all = step.region;
     all.kind = RegionKind::Joined;
-    all.parts = parts_of(members);
+    for (int s : members) add_accesses(all, p_.steps[at(s)].region);
+    all.parts = take_parts(members);
     all.title = cat(all.parts.size(), " regions in ", members.size(), " phases");
     all.why =
         "share a launch: each phase waits for the one before, nothing else for any of them alone, "
         "and that costs less than launches";
     say_refusals(all, members[0]);
-    // What one phase leaves for another is no input of the step.
-    std::vector<ValueId> reads;
-    for (int s : members) {
-      const Region& region = p_.steps[at(s)].region;
-      reads.clear();
-      for (ValueId id : region.reads)
-        if (std::find(all.writes.begin(), all.writes.end(), id) == all.writes.end())
-          reads.push_back(id);
-      merge(all.reads, reads);
-      merge(all.writes, region.writes);
-    }
     return step;
   }
 
@@ -203,6 +209,7 @@ class Phaser {
   const PlanOptions& options_;
   Times times_;
   std::vector<Row> rows_;
+  std::map<int, std::vector<SharedPart>> parts_of_;  // by step that may share a launch
   std::vector<int> row_of_;  // by step: the row that it is the first of; -1 where it shares none
   std::priority_queue<Pair> pairs_;
   std::vector<int> earlier_, later_;

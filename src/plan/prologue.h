@@ -1,7 +1,7 @@
 // Prologues: an element-wise region whose result only contractions read, as operands, is computed
 // by those contractions while they load, so that the result is never in memory.
 //
-// Engines decide whether they can (Engine::takes_prologues) and what it costs (Engine::estimate); a
+// Engines say whether they can (Capabilities) and what it costs (Engine::estimate); a
 // contraction never changes to a slower engine for the sake of a prologue.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Reductions of a product's whole result (the sum of squares of a weight's gradient, for clipping
 // by a norm) become part of its epilogue, so that nobody reads the result again for them.
 //
-// Engines decide whether they can (Engine::takes_reductions). Where another than the product's own
+// Engines say whether they can (Capabilities). Where another than the product's own
 // engine would have to run it then, their models weigh that (Engine::estimate). What was tuned does
 // not count: the same graph is planned the same way, whatever a machine has measured.
 #pragma once

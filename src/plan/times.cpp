@@ -148,6 +148,16 @@ void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
     if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
 }
 
+void add_accesses(Region& all, const Region& part) {
+  const auto is_in = [](const std::vector<ValueId>& list, ValueId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  for (ValueId id : part.reads)
+    if (!is_in(all.writes, id) && !is_in(all.local, id)) merge(all.reads, {id});
+  for (ValueId id : part.writes)
+    if (!is_in(all.local, id)) merge(all.writes, {id});
+}
+
 void note(Region& region, const std::string& text) {
   region.why += cat(region.why.empty() ? "" : "; ", text);
 }

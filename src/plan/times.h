@@ -66,6 +66,10 @@ Lists readers_of(const Program& program);
 /// Adds the values that are not there yet.
 void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from);
 
+/// Adds what a part reads and writes to a step that runs it behind the parts so far: what those
+/// left for it, and what is local, is no input.
+void add_accesses(Region& all, const Region& part);
+
 /// Adds to what is said about a region.
 void note(Region& region, const std::string& text);
 

@@ -36,7 +36,8 @@ class DeviceCheck : public RegionCheck {
     joined.kind = RegionKind::Joined;
     joined.parts = regions;
     std::string why;
-    for (const Region& part : regions) CHECK_MESSAGE(engine.joins(part, values, &why), why);
+    for (const Region& part : regions)
+      CHECK(engine.capabilities(part, values).no_shared_launch == nullptr);
     CHECK_MESSAGE(engine.claims(joined, values, &why), why);
     return engine.prepare(joined, values, 1);
   }

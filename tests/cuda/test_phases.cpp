@@ -86,7 +86,11 @@ class Phases {
 
   /// Whether one launch can do them, of which there are several; if not, *why says why.
   bool may_share(std::string* why) const {
-    return cuda::map_engine(cuda::Target()).saves(regions_, t_.values, why) > 0;
+    const Engine& engine = cuda::map_engine(cuda::Target());
+    std::vector<LaunchPart> parts;
+    for (const Region& region : regions_)
+      parts.push_back({&region, engine.capabilities(region, t_.values).share, region.phase});
+    return engine.saves(parts, why) > 0;
   }
   /// One launch, whose text is returned; its bits are those of a launch for each region.
   std::string check() {

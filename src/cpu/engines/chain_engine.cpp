@@ -197,7 +197,11 @@ class ChainEngine final : public Engine {
   explicit ChainEngine(Engines engines) : engines_(engines) {}
 
   const char* name() const override { return "chain"; }
-  bool runs_chains() const override { return true; }
+  Capabilities capabilities(const Region&, std::span<const Value>) const override {
+    Capabilities can;
+    can.no_slices = nullptr;
+    return can;
+  }
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {

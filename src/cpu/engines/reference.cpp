@@ -37,8 +37,7 @@ class ReferenceEngine final : public Engine {
  public:
   const char* name() const override { return "reference"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
-    if (region.kind == RegionKind::Joined) return joins(region, {}, why);
-    if (region.kind == RegionKind::Chain) {
+    if (region.kind == RegionKind::Joined || region.kind == RegionKind::Chain) {
       *why = "runs regions one by one";
       return false;
     }
@@ -46,8 +45,10 @@ class ReferenceEngine final : public Engine {
     *why = "the op never stands alone";
     return false;
   }
-  bool takes_prologues(const Region&, std::span<const Value>, std::string*) const override {
-    return true;
+  Capabilities capabilities(const Region&, std::span<const Value>) const override {
+    Capabilities can;
+    can.no_prologues = nullptr;
+    return can;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {

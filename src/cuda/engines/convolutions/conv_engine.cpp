@@ -275,10 +275,12 @@ class ConvEngine final : public Engine {
     return reason == nullptr;
   }
 
-  bool takes_reductions(const Region& region, std::span<const Value>,
-                        std::string* why) const override {
-    *why = "reduces gradients of filters only";
-    return region.contraction.op == Op::Conv2dWeightGrad;
+  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
+    Capabilities can;
+    can.no_reductions = region.contraction.op == Op::Conv2dWeightGrad
+                            ? nullptr
+                            : "reduces gradients of filters only";
+    return can;
   }
 
   double estimate(const Region& region, std::span<const Value> values) const override {

@@ -100,12 +100,13 @@ class MapEngine final : public Engine {
     *why = "not a map";
     return false;
   }
-  bool joins(const Region& region, std::span<const Value> values, std::string* why) const override {
-    return can_join(region, values, why);
+  Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
+    Capabilities can;
+    can.no_shared_launch = share_of(region, values, can.share);
+    return can;
   }
-  double saves(std::span<const Region> parts, std::span<const Value> values,
-               std::string* why) const override {
-    const PhaseSizes sizes = sizes_of(parts, values, launch_words(target_));
+  double saves(std::span<const LaunchPart> parts, std::string* why) const override {
+    const PhaseSizes sizes = sizes_of(parts, launch_words(target_));
     const CardModel& card = target_.model;
     double saved = (sizes.phases - 1) * card.launch_us;
     if (sizes.by_all) saved -= card.again_us;

@@ -229,41 +229,41 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
   return launch;
 }
 
-struct Phase {
-  std::vector<Titled> parts;
-  /// Whether it is one block's work.
-  bool alone() const { return parts.size() == 1 && parts[0].part.blocks == 1; }
-};
-
 /// Phases of one launch, in which no block waits for another: every block makes a row for itself
 /// (`by_all`), then comes the work of many blocks, then the last block to end does what is one
 /// block's work. Without work of many, it is all one block's.
-struct Phases {
-  std::vector<Phase> phases;  // those without parts that have something to do are left out
-  bool by_all = false;        // every block makes the first for itself
+struct PhaseForm {
+  std::vector<bool> alone;  // by phase that has something to do: whether it is one block's work
+  bool by_all = false;      // every block makes the first for itself
 
   /// The phase that may be the work of many blocks.
   std::size_t wide() const { return by_all ? 1 : 0; }
-  bool ends_last() const { return wide() + 1 < phases.size() && !phases[wide()].alone(); }
+  bool ends_last() const { return wide() + 1 < alone.size() && !alone[wide()]; }
   /// Whether no block needs to wait for another.
   bool wait_for_none() const {
-    for (std::size_t p = wide() + 1; p < phases.size(); ++p)
-      if (!phases[p].alone()) return false;
+    for (std::size_t p = wide() + 1; p < alone.size(); ++p)
+      if (!alone[p]) return false;
     return true;
   }
 };
 
+struct Phases {
+  PhaseForm form;
+  std::vector<std::vector<Titled>> phases;
+};
+
 class PhasePrinter {
  public:
-  explicit PhasePrinter(const Phases& all) : all_(all), phases_(all.phases), wide_(all.wide()) {
+  explicit PhasePrinter(const Phases& all)
+      : form_(all.form), phases_(all.phases), wide_(all.form.wide()) {
     launch_.threads = kJoinedThreads;
-    launch_.resident = all.by_all;
+    launch_.resident = form_.by_all;
   }
 
   PrintedLaunch print() {
     for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
-    const bool ends = all_.ends_last();
-    if (all_.by_all) {
+    const bool ends = form_.ends_last();
+    if (form_.by_all) {
       print_call(0, "0", "1");
       calls_ += "  __syncthreads();\n";
     }
@@ -292,7 +292,7 @@ class PhasePrinter {
 
  private:
   void add_functions(std::size_t p) {
-    const Side side = side_by_side(phases_[p].parts, functions_.size(), true, launch_);
+    const Side side = side_by_side(phases_[p], functions_.size(), true, launch_);
     code_ += side.code;
     members_ += side.members;
     functions_.insert(functions_.end(), side.functions.begin(), side.functions.end());
@@ -307,8 +307,8 @@ class PhasePrinter {
     calls_ += cat("  tenon::cuda::phase", p, "(a, ", first, ", ", step, ");\n");
   }
 
-  const Phases& all_;
-  const std::vector<Phase>& phases_;
+  const PhaseForm& form_;
+  const std::vector<std::vector<Titled>>& phases_;
   const std::size_t wide_;
   PrintedLaunch launch_;
   std::vector<Part> functions_;
@@ -358,38 +358,42 @@ PrintedMap print_map(const Region& region, std::span<const Value> values, std::s
   return out;
 }
 
-bool can_join(const Region& region, std::span<const Value> values, std::string* why) {
-  *why = "not a map";
-  if (region.kind != RegionKind::Map) return false;
+namespace {
+
+LaunchShare share_of(const Part& part) {
+  return {part.blocks, std::ssize(part.arguments.words), part.tickets};
+}
+
+const char* refusal_of(const Part& part) {
+  if (part.threads != kJoinedThreads) return "keeps long rows in wider blocks";
+  return part.arguments.words.size() <= kPartWords ? nullptr : "takes too many arguments";
+}
+
+}  // namespace
+
+const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share) {
+  if (region.kind != RegionKind::Map) return "not a map";
   Sweeps sweeps = cut_into_sweeps(region.map, values);
-  *why = "takes several sweeps";
-  if (sweeps.sweeps.size() != 1) return false;
+  if (sweeps.sweeps.size() != 1) return "takes several sweeps";
   const Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
-  *why = "keeps long rows in wider blocks";
-  if (part.threads != kJoinedThreads) return false;
-  *why = "takes too many arguments";
-  return part.arguments.words.size() <= kPartWords;
+  share = share_of(part);
+  return refusal_of(part);
 }
 
 namespace {
 
-std::vector<ValueId> written_by(std::span<const Region> regions) {
-  std::vector<ValueId> out;
-  for (const Region& region : regions) {
-    for (const MapStore& store : region.map.stores) out.push_back(store.view.value);
-    for (const MapReduce& reduce : region.map.reduces) out.push_back(reduce.value);
-  }
-  return out;
+void add_written(const MapProgram& map, std::vector<ValueId>& out) {
+  for (const MapStore& store : map.stores) out.push_back(store.view.value);
+  for (const MapReduce& reduce : map.reduces) out.push_back(reduce.value);
 }
 
 /// The one part of a region that can join; its temporaries are the map's.
 Part joined_part(const Region& region, std::span<const Value> values, const PartOptions& options,
                  PrintedMap& out) {
-  std::string why;
-  if (!can_join(region, values, &why))
-    throw InternalError(cat(region.title, " cannot share a launch: it ", why));
   Sweeps sweeps = cut_into_sweeps(region.map, values);
   Part part = print_part(sweeps.sweeps[0], sweeps, options);
+  if (sweeps.sweeps.size() != 1 || refusal_of(part) != nullptr)
+    throw InternalError(cat(region.title, " cannot share a launch"));
   if (part.blocks > 0) take_temporaries(out, sweeps, &part.arguments);
   return part;
 }
@@ -401,8 +405,7 @@ bool is_one_of(ValueId value, std::span<const ValueId> values) {
 /// Whether every block may make the row of the first phase for itself, at any time: what it comes
 /// to depends on nothing that the launch writes, and nothing else needs what becomes of its
 /// elements, which comes behind it.
-bool can_be_by_all(const Region& region, std::span<const Region> regions) {
-  const MapProgram& map = region.map;
+bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
   if (!map.has_rows || !map.reduces.empty() || map.space.rank() != 1 ||
       map.space.numel() > kLongestByAll)
     return false;
@@ -427,33 +430,53 @@ bool can_be_by_all(const Region& region, std::span<const Region> regions) {
     for (const int arg : instr.args)
       if (arg >= 0) counts[at(arg)] = 1;
   }
-  for (const Region& other : regions) {
-    if (&other == &region) continue;
-    const std::vector<ValueId> written = written_by({&other, 1});
+  std::vector<ValueId> written;
+  for (const LaunchPart& part : parts) {
+    const MapProgram& other = part.region->map;
+    if (&other == &map) continue;
+    written.clear();
+    add_written(other, written);
     for (const MapInstr& instr : map.instrs)
       if (instr.code == MapCode::Load && is_one_of(instr.view.value, written)) return false;
     for (const ValueId value : elements)
-      if (loads(other.map, value) || is_one_of(value, written)) return false;
+      if (loads(other, value) || is_one_of(value, written)) return false;
   }
   return true;
 }
 
+PhaseForm form_of(std::span<const LaunchPart> parts) {
+  std::map<int, bool> alone;
+  const LaunchPart* first = nullptr;
+  for (const LaunchPart& part : parts) {
+    if (part.share.blocks == 0) continue;
+    if (first == nullptr || part.phase < first->phase) first = &part;
+    const auto [found, fresh] = alone.try_emplace(part.phase, part.share.blocks == 1);
+    if (!fresh) found->second = false;
+  }
+  PhaseForm form;
+  for (const auto& [phase, is_alone] : alone) form.alone.push_back(is_alone);
+  form.by_all = form.alone.size() > 1 && form.alone[0] && !form.alone[1] &&
+                can_be_by_all(first->region->map, parts);
+  return form;
+}
+
 Phases phases_of(std::span<const Region> regions, std::span<const Value> values, PrintedMap& out) {
-  const std::vector<ValueId> written = written_by(regions);
-  std::map<int, Phase> by_number;
+  std::vector<ValueId> written;
+  for (const Region& region : regions) add_written(region.map, written);
+  std::map<int, std::vector<Titled>> by_number;
+  std::vector<LaunchPart> parts;
   const Region* first = nullptr;
   for (const Region& region : regions) {
     Part part = joined_part(region, values, {kJoinedThreads, false, written}, out);
+    parts.push_back({&region, share_of(part), region.phase});
     if (part.blocks == 0) continue;
     if (first == nullptr || region.phase < first->phase) first = &region;
-    by_number[region.phase].parts.push_back({std::move(part), region.title});
+    by_number[region.phase].push_back({std::move(part), region.title});
   }
-  Phases all;
+  Phases all{form_of(parts), {}};
   for (auto& [number, phase] : by_number) all.phases.push_back(std::move(phase));
-  all.by_all = all.phases.size() > 1 && all.phases[0].alone() && !all.phases[1].alone() &&
-               can_be_by_all(*first, regions);
-  if (all.by_all)
-    all.phases[0].parts[0].part =
+  if (all.form.by_all)
+    all.phases[0][0].part =
         joined_part(*first, values, {kJoinedThreads, false, written, true}, out);
   return all;
 }
@@ -463,7 +486,7 @@ PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> 
   PrintedMap out;
   const Phases all = phases_of(regions, values, out);
   if (all.phases.empty()) return out;
-  if (!all.wait_for_none())
+  if (!all.form.wait_for_none())
     throw InternalError(cat(regions[0].title, " and others are no phases of one launch"));
   out.launches.push_back(PhasePrinter(all).print());
   check_size(out.launches[0].arguments, most_words, regions[0].title);
@@ -503,23 +526,20 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
   return out;
 }
 
-PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values,
-                    std::size_t most_words) {
-  PrintedMap unused;
+PhaseSizes sizes_of(std::span<const LaunchPart> parts, std::size_t most_words) {
+  const PhaseForm form = form_of(parts);
   PhaseSizes sizes;
-  std::int64_t tickets = 0;
-  const Phases all = phases_of(regions, values, unused);
-  sizes.phases = static_cast<int>(all.phases.size());
-  sizes.by_all = all.by_all;
-  sizes.ends_last = all.ends_last();
-  sizes.wait_for_none = all.wait_for_none();
-  for (const Phase& phase : all.phases)
-    for (const Titled& one : phase.parts) {
-      sizes.words += one.part.arguments.words.size() + 1;
-      tickets += one.part.tickets;
-    }
-  sizes.words += 1;
-  sizes.fits = sizes.words <= most_words && tickets <= kTickets;
+  sizes.phases = static_cast<int>(form.alone.size());
+  sizes.by_all = form.by_all;
+  sizes.ends_last = form.ends_last();
+  sizes.wait_for_none = form.wait_for_none();
+  std::int64_t words = 1, tickets = 0;
+  for (const LaunchPart& part : parts) {
+    if (part.share.blocks == 0) continue;
+    words += part.share.arguments + 1;
+    tickets += part.share.counters;
+  }
+  sizes.fits = words <= static_cast<std::int64_t>(most_words) && tickets <= kTickets;
   return sizes;
 }
 

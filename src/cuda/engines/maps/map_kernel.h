@@ -10,7 +10,7 @@
 #include "cuda/engines/maps/map_sweeps.h"
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/jit/jit.h"
-#include "plan/region.h"
+#include "plan/engine.h"
 
 namespace tenon::cuda {
 
@@ -46,8 +46,8 @@ inline std::size_t launch_words(const Target& target) {
 
 PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words);
 
-/// Whether the region may share a launch with others; if not, *why says so.
-bool can_join(const Region& region, std::span<const Value> values, std::string* why);
+/// Fills in what the region takes of a launch that it shares with others. Null, or why it cannot.
+const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share);
 /// Regions that can join, as one launch: side by side within a phase (Region::phase), of which each
 /// waits for the one before (PhaseSizes::wait_for_none). Without phases, as few launches as take
 /// all their arguments.
@@ -60,10 +60,8 @@ struct PhaseSizes {
   bool by_all = false;        // every block makes the first phase, one row, for itself
   bool ends_last = false;     // the last phase is one block's work: that of the last block to end
   bool wait_for_none = true;  // whether one launch can do them, in which no block waits for another
-  std::size_t words = 0;      // of arguments
   bool fits = true;           // whether one launch takes those
 };
-PhaseSizes sizes_of(std::span<const Region> regions, std::span<const Value> values,
-                    std::size_t most_words);
+PhaseSizes sizes_of(std::span<const LaunchPart> parts, std::size_t most_words);
 
 }  // namespace tenon::cuda

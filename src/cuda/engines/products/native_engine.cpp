@@ -188,17 +188,15 @@ class ContractionEngine final : public Engine {
     return reason == nullptr;
   }
 
-  bool takes_prologues(const Region& region, std::span<const Value> values,
-                       std::string* why) const override {
-    if (refusal(region, values) != nullptr || region.contraction.out_shape.numel() == 0)
-      return true;  // claims() says what is wrong
-    if (is_tiled(region.contraction, contraction_form(region, values))) return true;
-    *why = "applies prologues in float32 and 16-bit types only";
-    return false;
-  }
-
-  bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
-    return true;
+  Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
+    Capabilities can;
+    can.no_reductions = nullptr;
+    // Where it claims nothing, claims() says what is wrong.
+    const bool takes = refusal(region, values) != nullptr ||
+                       region.contraction.out_shape.numel() == 0 ||
+                       is_tiled(region.contraction, contraction_form(region, values));
+    can.no_prologues = takes ? nullptr : "applies prologues in float32 and 16-bit types only";
+    return can;
   }
 
   double estimate(const Region& region, std::span<const Value> values) const override {

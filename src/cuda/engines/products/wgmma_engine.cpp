@@ -267,8 +267,10 @@ class WgmmaEngine final : public Engine {
     return refusal(target_, region, values, shape, nullptr) == nullptr;
   }
 
-  bool takes_reductions(const Region&, std::span<const Value>, std::string*) const override {
-    return true;
+  Capabilities capabilities(const Region&, std::span<const Value>) const override {
+    Capabilities can;
+    can.no_reductions = nullptr;
+    return can;
   }
 
   double estimate(const Region& region, std::span<const Value> values) const override {
