@@ -16,22 +16,13 @@
 #include <vector>
 
 #include <tenon/generator.h>
+#include <tenon/number.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
 
 /// A list of axes or sizes given in braces: sum(x, {0, 2}).
 using Ints = std::vector<std::int64_t>;
-
-/// A plain number beside a tensor. Knows whether it was written as a whole number.
-struct Scalar {
-  double value;
-  bool integral;
-  template <class T>
-  requires std::is_arithmetic_v<T> Scalar(T v)
-      : value(static_cast<double>(v)),
-        integral(std::is_integral_v<T>) {}  // NOLINT: implicit by design
-};
 
 // ---- Making tensors
 TENON_API Tensor full(const Shape& shape, Scalar value, DType dtype = DType::Float32);

@@ -47,6 +47,13 @@ void append_to(std::string& out, double value) { append_shortest(out, value); }
 // 0.10000000149011612).
 void append_to(std::string& out, float value) { append_shortest(out, value); }
 
+void append_to(std::string& out, const Scalar& value) {
+  if (value.is_whole())
+    append_to(out, value.whole());
+  else
+    append_to(out, value.real());
+}
+
 std::string nearest(std::string_view word, const std::string* candidates, int count) {
   // A third of the letters may be wrong: beyond that a suggestion misleads more than it helps.
   std::size_t best = std::max<std::size_t>(word.size() / 3, 1) + 1;

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <tenon/dtype.h>
+#include <tenon/number.h>
 #include <tenon/shape.h>
 
 namespace tenon {
@@ -20,13 +21,14 @@ inline void append_to(std::string& out, const Shape& shape) { out.append(shape.s
 inline void append_to(std::string& out, DType dtype) { out.append(name(dtype)); }
 void append_to(std::string& out, double value);
 void append_to(std::string& out, float value);
+void append_to(std::string& out, const Scalar& value);
 template <class T>
 requires(std::is_integral_v<T>) void append_to(std::string& out, T value) {
   out.append(std::to_string(value));
 }
 
-/// Concatenates its arguments: strings, characters, integers, doubles (shortest form), shapes,
-/// dtypes.
+/// Concatenates its arguments: strings, characters, integers, doubles (shortest form), scalars,
+/// shapes, dtypes.
 template <class... Args>
 std::string cat(const Args&... args) {
   std::string out;

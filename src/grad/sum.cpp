@@ -24,7 +24,7 @@ bool as_piece(const Tensor& x, Piece& piece) {
   const Node& node = *x.node();
   if (node.op != Op::Pad || node.realised()) return false;
   const auto& margin = node.attrs.as<PadAttrs>();
-  if (margin.value != 0) return false;
+  if (!margin.value.is_zero()) return false;
   piece.axis = -1;
   for (int a = 0; a < node.shape.rank(); ++a) {
     if (margin.before[a] == 0 && margin.after[a] == 0) continue;

@@ -12,13 +12,16 @@
 #include <type_traits>
 #include <variant>
 
+#include <tenon/number.h>
 #include <tenon/precision.h>
 #include <tenon/shape.h>
 
 namespace tenon {
 
+/// A whole number where the node's dtype is integral or bool, else a floating one (constant() of
+/// ops/infer.h).
 struct ConstantAttrs {
-  double value = 0;
+  Scalar value;
 };
 
 /// Iota, Concat; Gather: out[.., j, ..] = x[.., index[.., j, ..], ..], out and index have one
@@ -60,7 +63,7 @@ struct SliceAttrs {
 
 struct PadAttrs {
   std::int64_t before[kMaxRank] = {}, after[kMaxRank] = {};  // elements added to each axis
-  double value = 0;
+  Scalar value;
 };
 
 /// Elements of a row that are kept, and whether the largest come first.

@@ -1,7 +1,7 @@
 // Op: everything that Tenon computes is one of these; everything else is built from them. What is
 // known of each stands in its row, in op_table.inc: no list or range of ops stands anywhere else.
 //
-// Inference, gradients and decompositions are in ops/table.cpp; attributes in attrs.h.
+// Inference, gradients and decompositions are in ops/rules.inc; attributes in attrs.h.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloatin
 /// What an element costs a core of a CPU, in hundredths of a nanosecond: in types that fill vector
 /// registers (float32, int32), and in float64, whose functions are mostly the C library's.
 struct OpCost {
-  std::int16_t narrow, wide;
+  std::int16_t narrow = 0, wide = 0;
 };
 inline constexpr OpCost kStep{5, 10};  // one step of arithmetic
 inline constexpr OpCost kQuotient{20, 60};
@@ -71,15 +71,15 @@ struct Neutral {
 inline constexpr double kInfinity = __builtin_inf();
 
 struct OpRow {
-  Op op;
-  const char* name;  // as printed: "add", "conv2d"
-  OpKind kind;
-  std::int8_t arity;  // -1: any number
-  std::uint32_t traits;
-  OpCost cost;
-  const char* function;  // of src/scalar, of element-wise ops; else null
-  const char* header;    // where that stands beyond scalar/arithmetic.h; else null
-  Neutral neutral;       // of reductions
+  Op op{};
+  const char* name = nullptr;  // as printed: "add", "conv2d"
+  OpKind kind{};
+  std::int8_t arity = 0;  // -1: any number
+  std::uint32_t traits = 0;
+  OpCost cost{};
+  const char* function = nullptr;  // of src/scalar, of element-wise ops; else null
+  const char* header = nullptr;    // where that stands beyond scalar/arithmetic.h; else null
+  Neutral neutral;                 // of reductions
 };
 
 namespace detail {

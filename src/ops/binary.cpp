@@ -76,9 +76,8 @@ Tensor floor_divide_pair(const Pair& p) {
 
 // A number is compared as an element of the tensor would be, as in PyTorch: float16's 0.1 is 0.1.
 Tensor as_element(const Tensor& x) {
-  if (!is_constant(x)) return x;
-  const double value = x.node()->attrs.as<ConstantAttrs>().value;
-  return constant(x.shape(), stored_value(value, x.dtype()), x.dtype());
+  if (!is_constant(x) || !is_floating(x.dtype())) return x;
+  return constant(x.shape(), stored_value(constant_value(x).real(), x.dtype()), x.dtype());
 }
 
 #define TENON_COMPARE(name, op) \
@@ -139,13 +138,14 @@ TENON_NUMBER_LEFT(pow)
 
 Tensor pow(const Tensor& a, Scalar b) {
   const DType dtype = scalar_dtype(a.dtype(), b);
-  if (!is_floating(dtype) && b.value < 0)
-    throw ValueError(cat(where("pow"), ": ", dtype, " to the negative power ", b.value,
+  if (!is_floating(dtype) && b.real() < 0)
+    throw ValueError(cat(where("pow"), ": ", dtype, " to the negative power ", b,
                          ": cast to a floating type first"));
   Tensor x = cast(a, dtype);
-  if (b.value == 1 && !is_bool(a.dtype())) return x;
-  if (b.value == 2 && !is_bool(a.dtype())) return square(x);
-  if (b.value == 0.5) return sqrt(x);
+  const double power = b.real();
+  if (power == 1 && !is_bool(a.dtype())) return x;
+  if (power == 2 && !is_bool(a.dtype())) return square(x);
+  if (power == 0.5) return sqrt(x);
   return pow_pair(align("pow", a, b));
 }
 
@@ -227,7 +227,7 @@ Gradients vjp_div(const Tensor& out, const Tensor& g) {
 Gradients vjp_pow(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
   if (is_constant(b)) {
-    const double power = b.node()->attrs.as<ConstantAttrs>().value;
+    const double power = constant_value(b).real();
     return {power == 0 ? Tensor{} : g * (pow(a, power - 1) * power), Tensor{}};
   }
   const Tensor ga = g * (b * pow(a, where(eq(b, 0), 0, b - 1)));

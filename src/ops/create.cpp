@@ -21,12 +21,12 @@ Inferred infer_iota(const Node& node) {
 }
 
 Tensor full(const Shape& shape, Scalar value, DType dtype) {
-  if (is_bool(dtype)) return constant(shape, value.value != 0, dtype);
-  if (!is_floating(dtype) && !value.integral && std::trunc(value.value) != value.value)
-    throw ValueError(
-        cat(where("full"), ": ", dtype, " cannot hold ", value.value, "; ask for a floating type"));
+  if (is_bool(dtype)) return constant(shape, value, dtype);
   // The tensor's elements, not a number beside it: computed with as they are stored.
-  value.value = stored_value(value.value, dtype);
+  if (is_floating(dtype)) return constant(shape, stored_value(value.real(), dtype), dtype);
+  if (!value.is_whole() && std::trunc(value.real()) != value.real())
+    throw ValueError(
+        cat(where("full"), ": ", dtype, " cannot hold ", value, "; ask for a floating type"));
   return scalar_operand("full", value, shape, dtype);
 }
 
@@ -36,23 +36,43 @@ Tensor zeros_like(const Tensor& x) { return constant(x.shape(), 0, x.dtype()); }
 Tensor ones_like(const Tensor& x) { return constant(x.shape(), 1, x.dtype()); }
 Tensor scalar(Scalar value, DType dtype) { return full({}, value, dtype); }
 
+namespace {
+
+// Infinite or NaN where there is no end.
+double steps_between(Scalar start, Scalar end, Scalar step) {
+  if (!start.is_whole() || !end.is_whole() || !step.is_whole())
+    return std::ceil((end.real() - start.real()) / step.real());
+  // Distances within int64 fit the unsigned type.
+  const auto word = [](Scalar s) { return static_cast<std::uint64_t>(s.whole()); };
+  const bool up = step.whole() > 0;
+  if (up ? start.whole() >= end.whole() : start.whole() <= end.whole()) return 0;
+  const std::uint64_t distance = up ? word(end) - word(start) : word(start) - word(end),
+                      stride = up ? word(step) : 0 - word(step);
+  return static_cast<double>((distance - 1) / stride + 1);
+}
+
+}  // namespace
+
 Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
-  if (step.value == 0) throw ValueError(cat(where("arange"), ": the step is 0"));
-  const double count = std::ceil((end.value - start.value) / step.value);
+  if (step.is_zero()) throw ValueError(cat(where("arange"), ": the step is 0"));
+  const double count = steps_between(start, end, step);
   if (!(count < 0x1p62))
-    throw ValueError(cat(where("arange"), ": from ", start.value, " to ", end.value,
-                         " in steps of ", step.value, " has no end"));
-  const bool whole = start.integral && step.integral;
+    throw ValueError(
+        cat(where("arange"), ": from ", start, " to ", end, " in steps of ", step, " has no end"));
+  const bool whole = start.is_whole() && step.is_whole();
   if (!is_floating(dtype) && !whole)
     throw DTypeError(cat(where("arange"), ": ", dtype,
                          " with a fractional start or step; ask for a floating type"));
   const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
-  // 16-bit types count in float32, so that the index itself is exact before the one rounding.
+  // 16-bit types count in float32, so that the index itself is exact before the one rounding, and
+  // whole numbers that the dtype does not hold are met in int64: uint8 counts down by -1.
   const bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
-  Tensor x = build_as(Op::Iota, narrow ? DType::Float32 : dtype, shape, std::span<const Tensor>{},
-                      AxisAttrs{0});
-  if (step.value != 1) x = mul(x, step);
-  if (start.value != 0) x = add(x, start);
+  const DType counted = narrow                                      ? DType::Float32
+                        : holds(dtype, step) && holds(dtype, start) ? dtype
+                                                                    : DType::Int64;
+  Tensor x = build_as(Op::Iota, counted, shape, std::span<const Tensor>{}, AxisAttrs{0});
+  if (step.real() != 1) x = mul(x, step);
+  if (!start.is_zero()) x = add(x, start);
   return cast(x, dtype);
 }
 

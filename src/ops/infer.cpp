@@ -48,10 +48,12 @@ Tensor build(Op op, std::initializer_list<Tensor> inputs, const Attrs& attrs) {
   return build(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs);
 }
 
-Tensor constant(const Shape& shape, double value, DType dtype) {
-  // -0 would be another key; as a constant it is never asked for.
-  return build_as(Op::Constant, dtype, shape, std::span<const Tensor>{},
-                  ConstantAttrs{value == 0 ? 0.0 : value});
+// One form for a number and dtype, so that equal constants are one node.
+Tensor constant(const Shape& shape, Scalar value, DType dtype) {
+  const Scalar held = is_floating(dtype) ? Scalar(value.real())
+                      : is_bool(dtype)   ? Scalar(value.is_zero() ? 0 : 1)
+                                         : Scalar(value.whole());
+  return build_as(Op::Constant, dtype, shape, std::span<const Tensor>{}, ConstantAttrs{held});
 }
 
 double stored_value(double v, DType dtype) {
@@ -71,12 +73,14 @@ Tensor to_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x
 
 DType scalar_dtype(DType tensor, Scalar scalar) {
   if (is_floating(tensor)) return tensor;
-  if (!scalar.integral) return DType::Float32;
+  if (!scalar.is_whole()) return DType::Float32;
   return is_bool(tensor) ? DType::Int64 : tensor;
 }
 
-namespace {
-bool holds(DType dtype, double v) {
+bool holds(DType dtype, Scalar value) {
+  if (is_floating(dtype)) return true;
+  if (!value.is_whole() && !(value.real() >= -0x1p63 && value.real() < 0x1p63)) return false;
+  const std::int64_t v = value.whole();
   switch (dtype) {
     case DType::Bool:
       return v == 0 || v == 1;
@@ -87,19 +91,16 @@ bool holds(DType dtype, double v) {
     case DType::Int32:
       return v >= std::numeric_limits<std::int32_t>::min() &&
              v <= std::numeric_limits<std::int32_t>::max();
-    case DType::Int64:
-      return v >= -0x1p63 && v < 0x1p63;
     default:
       return true;
   }
 }
-}  // namespace
 
 Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype) {
-  if (!holds(dtype, value.value))
-    throw ValueError(cat(where(op), ": the number ", value.value, " does not fit ", dtype,
+  if (!holds(dtype, value))
+    throw ValueError(cat(where(op), ": the number ", value, " does not fit ", dtype,
                          ": cast the tensor to a wider type first"));
-  return constant(shape, value.value, dtype);
+  return constant(shape, value, dtype);
 }
 
 Shape keepdim_shape(const Shape& shape, std::int64_t mask) {

@@ -35,11 +35,15 @@ inline Tensor input_of(const Tensor& out, int k) { return Tensor(out.node()->inp
 /// "conv2d (block.1)" for the op of a node: how its errors begin.
 inline std::string where(const Node& node) { return where(op_info(node.op).name); }
 
-Tensor constant(const Shape& shape, double value, DType dtype);
+Tensor constant(const Shape& shape, Scalar value, DType dtype);
 inline bool is_constant(const Tensor& x) { return x.node()->op == Op::Constant; }
+
+inline Scalar constant_value(const Tensor& x) { return x.node()->attrs.as<ConstantAttrs>().value; }
 
 /// A number as an element of this dtype holds it.
 double stored_value(double value, DType dtype);
+/// Whether an element of this dtype can be the number, but for rounding.
+bool holds(DType dtype, Scalar value);
 
 /// Integers and bool become float32; floating tensors stay as they are.
 Tensor to_floating(const Tensor& x);

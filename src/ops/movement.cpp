@@ -110,7 +110,7 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
     grows = grows || before > 0 || after > 0;
   }
   if (!grows) return t;
-  attrs.value = scalar_operand("pad", value, {}, x.dtype()).node()->attrs.as<ConstantAttrs>().value;
+  attrs.value = constant_value(scalar_operand("pad", value, {}, x.dtype()));
   return build(Op::Pad, {t}, attrs);
 }
 

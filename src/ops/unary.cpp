@@ -91,12 +91,11 @@ Tensor logical_not(const Tensor& x) { return build(Op::LogicalNot, {cast(x, DTyp
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (is_constant(x)) {
-    const double v = stored_value(x.node()->attrs.as<ConstantAttrs>().value, x.dtype());
-    if (is_bool(dtype)) return constant(x.shape(), v != 0, dtype);
-    if (is_floating(dtype)) return constant(x.shape(), v, dtype);
-    // Within int8 and uint8 alike, so that no conversion can overflow; other constants convert
-    // where all values do.
-    if (v > -1 && v < 128) return constant(x.shape(), std::trunc(v), dtype);
+    const Scalar v = is_floating(x.dtype())
+                         ? Scalar(stored_value(constant_value(x).real(), x.dtype()))
+                         : constant_value(x);
+    // Numbers that overflow convert where all values do.
+    if (is_bool(dtype) || holds(dtype, v)) return constant(x.shape(), v, dtype);
   }
   return build_as(Op::Cast, dtype, x.shape(), {x});
 }

@@ -15,7 +15,7 @@ namespace tenon {
 namespace {
 
 Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {}) {
-  if (is_constant(x)) return constant(shape, x.node()->attrs.as<ConstantAttrs>().value, x.dtype());
+  if (is_constant(x)) return constant(shape, constant_value(x), x.dtype());
   return build_as(op, x.dtype(), shape, {x}, attrs);
 }
 

@@ -47,10 +47,10 @@ bool fold_binary(Op op, double a, double b, double* out) {
       return true;
     case Op::Maximum:
       *out = std::fmax(a, b);
-      return !std::isnan(a) && !std::isnan(b);
+      return !std::isnan(a) && !std::isnan(b) && (a != 0 || b != 0);  // zeros have signs
     case Op::Minimum:
       *out = std::fmin(a, b);
-      return !std::isnan(a) && !std::isnan(b);
+      return !std::isnan(a) && !std::isnan(b) && (a != 0 || b != 0);
     default:
       return false;
   }
@@ -78,11 +78,11 @@ bool fold_unary(Op op, double a, double* out) {
   }
 }
 
-Tensor constant(const Node& like, double value) {
+Tensor constant(const Node& like, Scalar value) {
   return make_node(Op::Constant, like.dtype, like.shape, ConstantAttrs{value}, {});
 }
 
-double constant_value(const Tensor& t) { return t.node()->attrs.as<ConstantAttrs>().value; }
+Scalar constant_value(const Tensor& t) { return t.node()->attrs.as<ConstantAttrs>().value; }
 
 bool is_constant(const Tensor& t) { return t.node()->op == Op::Constant && !t.node()->realised(); }
 
@@ -276,16 +276,16 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
     if (inputs.empty() || inputs.size() > 2) return {};
     for (const Tensor& in : inputs)
       if (!is_constant(in)) return {};
-    const double a = constant_value(inputs[0]);
     const OpKind kind = op_info(node.op).kind;
-    if (kind == OpKind::View) return constant(node, a);
+    if (kind == OpKind::View) return constant(node, constant_value(inputs[0]));
     const bool real = is_floating(node.dtype) && is_floating(inputs[0].dtype());
     if (!real) return {};
+    const double a = constant_value(inputs[0]).real();
     if (node.op == Op::Cast) return constant(node, round_to(node.dtype, a));
     double value = 0;
     const bool folded = inputs.size() == 1
                             ? fold_unary(node.op, a, &value)
-                            : fold_binary(node.op, a, constant_value(inputs[1]), &value);
+                            : fold_binary(node.op, a, constant_value(inputs[1]).real(), &value);
     return folded ? constant(node, round_to(node.dtype, value)) : Tensor{};
   });
 }

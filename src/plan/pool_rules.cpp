@@ -23,7 +23,7 @@ Tensor mask_first(const Node& node, std::span<const Tensor> inputs) {
   const Node* grad = pending(inputs[1], Op::MaxPool2dGrad);
   const Node* zero = pending(inputs[2], Op::Constant);
   if (above == nullptr || grad == nullptr || zero == nullptr ||
-      zero->attrs.as<ConstantAttrs>().value != 0)
+      !zero->attrs.as<ConstantAttrs>().value.is_zero())
     return {};
   const Tensor x(grad->input(0)), g(grad->input(1)), threshold(above->input(1));
   const Node* number = pending(threshold, Op::Constant);

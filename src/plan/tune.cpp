@@ -175,7 +175,8 @@ struct LetteredShapes {
   }
 };
 
-// Values by order of first appearance: which of them are one matters, their numbers do not.
+// Values by order of first appearance: which of them are one matters, their numbers do not. Ops
+// count by their names: rows of tables that are kept outlive the order of the enum.
 class MapHash {
  public:
   /// Over the elements of `shape`.
@@ -193,10 +194,11 @@ class MapHash {
     }
     for (const MapInstr& i : map.instrs) add(i);
     for (const MapStore& s : map.stores) hash_.add(std::int64_t{s.source}), add(s.view);
-    for (const MapReduce& r : map.reduces)
-      for (const std::int64_t n : {std::int64_t{r.source}, static_cast<std::int64_t>(r.op),
-                                   std::int64_t{r.axes}, number(r.value)})
+    for (const MapReduce& r : map.reduces) {
+      hash_.add(op_row(r.op).name);
+      for (const std::int64_t n : {std::int64_t{r.source}, std::int64_t{r.axes}, number(r.value)})
         hash_.add(n);
+    }
   }
   std::string hex() const { return hash_.hex(); }
 
@@ -215,8 +217,9 @@ class MapHash {
     for (int a = 0; a < rank_; ++a) hash_.add(view.stride[a]);
   }
   void add(const MapInstr& i) {
-    for (const int n : {static_cast<int>(i.code), static_cast<int>(i.op), static_cast<int>(i.dtype),
-                        i.per_row ? 1 : 0, i.args[0], i.args[1], i.args[2]})
+    hash_.add(op_row(i.op).name);
+    for (const int n : {static_cast<int>(i.code), static_cast<int>(i.dtype), i.per_row ? 1 : 0,
+                        i.args[0], i.args[1], i.args[2]})
       hash_.add(std::int64_t{n});
     add(i.code == MapCode::Number ? Attrs() : i.attrs);
     add(i.view);

@@ -79,6 +79,20 @@ void add_binary(Cases& cases) {
   cases.push_back({"numbers", {{{3, 7}, 0.5, 2}}, [](const Tensors& x) {
                      return 3 - x[0] / 2 + 1.5 / x[0] * (x[0] - 0.25) + (2 + x[0]);
                    }});
+  cases.push_back(
+      {"plain numbers beyond float64", {{{5}}, whole({5}, -3, 4)}, [](const Tensors& x) {
+         constexpr std::int64_t odd = (std::int64_t{1} << 53) + 1;
+         const Tensor far = where(lt(x[1] + odd, odd), odd - 2, clamp(x[1], 0, odd));
+         const Tensor near = (x[1] + odd) - arange(odd - 1, odd + 4);
+         return x[0] * (near + where(lt(x[1], 0), far - (odd - 1), far));
+       }});
+  cases.push_back({"plain numbers that are zero",
+                   {{{7}, 0.4, 2}},
+                   [](const Tensors& x) { return x[0] / -0.0; },
+                   false});
+  cases.push_back({"plain numbers beyond float16", {{{9}}}, [](const Tensors& x) {
+                     return x[0] * 1000 / 70000 + x[0];
+                   }});
   cases.push_back({"floor_divide",
                    {{{8}, 1.2, 9}, {{8}, 1, 2}},
                    [](const Tensors& x) { return floor_divide(x[0], x[1]) * x[0]; },

@@ -18,7 +18,7 @@ OPTIONAL = {"include/tenon/nn.h", "src/nn/layers.cpp", "src/train/settings.cpp",
             "src/grad/sum.cpp"}
 
 # kind, op, word it is looked for by, folders that are searched, the files that name it
-LANGUAGE = ["src/graph/op_table.inc", "src/ops/table.cpp"]
+LANGUAGE = ["src/graph/op_table.inc", "src/ops/rules.inc"]
 LIBRARY = ["include", "src"]
 
 
@@ -32,7 +32,7 @@ def element_wise(name, family):
 
 
 def heavy(name, family, *engines):
-    return ("op with kernels of its own", name, rf"\bOp::{name}\b|^TENON_OP\({name},", LIBRARY,
+    return ("op with kernels of its own", name, rf"\bOp::{name}\b|^TENON_(OP|RULE)\({name},", LIBRARY,
             [*LANGUAGE, f"src/ops/{family}.cpp", "src/cpu/engines/opaque_engine.cpp", *engines])
 
 

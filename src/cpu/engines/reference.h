@@ -32,6 +32,7 @@ struct Array {
   /// Stores a number, rounded (wrapped) to dtype.
   void set(std::int64_t i, double value);
   void set(std::int64_t i, std::int64_t value);
+  void set(std::int64_t i, const Scalar& value);
 };
 
 /// Element j of an array becomes element i of another.

@@ -134,6 +134,13 @@ void Array::set(std::int64_t i, std::int64_t value) {
   }
 }
 
+void Array::set(std::int64_t i, const Scalar& value) {
+  if (value.is_whole())
+    set(i, value.whole());
+  else
+    set(i, value.real());
+}
+
 double round_to(DType dtype, double value) {
   switch (dtype) {
     case DType::Float16:

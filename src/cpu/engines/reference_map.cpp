@@ -121,7 +121,8 @@ class MapRun {
 
   Array number(const MapInstr& instr) const {
     Array out(held(instr.dtype), space(instr).numel());
-    for (std::int64_t i = 0; i < out.size(); ++i) out.set(i, instr.attrs.as<ConstantAttrs>().value);
+    const Scalar value = instr.attrs.as<ConstantAttrs>().value;
+    for (std::int64_t i = 0; i < out.size(); ++i) out.set(i, value);
     return out;
   }
 

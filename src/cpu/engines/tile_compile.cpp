@@ -24,14 +24,11 @@ bool is_random(const MapInstr& instr) {
 
 }  // namespace
 
-std::int64_t tile_number(DType dtype, double number) {
-  const std::int64_t whole = number != number   ? 0
-                             : number >= 0x1p63 ? INT64_MAX
-                             : number < -0x1p63 ? INT64_MIN
-                                                : static_cast<std::int64_t>(number);
+std::int64_t tile_number(DType dtype, Scalar number) {
+  const std::int64_t whole = number.whole();
   switch (dtype) {
     case DType::Bool:
-      return number != 0;
+      return !number.is_zero();
     case DType::UInt8:
       return static_cast<std::uint8_t>(whole);
     case DType::Int8:
@@ -43,9 +40,9 @@ std::int64_t tile_number(DType dtype, double number) {
     case DType::Float16:  // computed with in float32, and rounded where the result is stored
     case DType::BFloat16:
     case DType::Float32:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(number));
+      return std::bit_cast<std::uint32_t>(static_cast<float>(number.real()));
     default:
-      return std::bit_cast<std::int64_t>(number);
+      return std::bit_cast<std::int64_t>(number.real());
   }
 }
 

@@ -153,7 +153,7 @@ class TileProgram {
 
 /// Bits of a plain number as an element of the dtype's compute type: truncated and wrapped, or
 /// rounded.
-std::int64_t tile_number(DType dtype, double number);
+std::int64_t tile_number(DType dtype, Scalar number);
 
 /// Whether the program can be run by TileProgram; if not, *why says so.
 bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why);

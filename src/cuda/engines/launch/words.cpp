@@ -13,12 +13,12 @@ const char* element_name(DType dtype) {
   return kNames[static_cast<int>(dtype)];
 }
 
-std::int64_t repeated_bits(DType dtype, double number) {
+std::int64_t repeated_bits(DType dtype, Scalar number) {
   std::uint64_t bits = 0;
-  const float narrow = static_cast<float>(number);
+  const float narrow = static_cast<float>(number.real());
   switch (dtype) {
     case DType::Bool:
-      bits = number != 0;
+      bits = !number.is_zero();
       break;
     case DType::Float16:
       bits = scalar::float16_of(narrow);
@@ -30,10 +30,10 @@ std::int64_t repeated_bits(DType dtype, double number) {
       bits = scalar::bits_of(narrow);
       break;
     case DType::Float64:
-      bits = scalar::bits_of(number);
+      bits = scalar::bits_of(number.real());
       break;
     default:
-      bits = static_cast<std::uint64_t>(scalar::to_int64(number));
+      bits = static_cast<std::uint64_t>(number.whole());
   }
   for (std::int64_t width = static_cast<std::int64_t>(item_size(dtype)); width < 8; width *= 2) {
     bits &= (std::uint64_t{1} << (8 * width)) - 1;

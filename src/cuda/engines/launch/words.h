@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <tenon/dtype.h>
+#include <tenon/number.h>
 
 #include "cuda/jit/jit.h"
 #include "cuda/kernels/divisor.cuh"
@@ -19,7 +20,7 @@ inline constexpr int kFlatThreads = 256;
 /// in.
 const char* element_name(DType dtype);
 /// The number's bits in a dtype, repeated over 8 bytes.
-std::int64_t repeated_bits(DType dtype, double number);
+std::int64_t repeated_bits(DType dtype, Scalar number);
 
 inline Divisor make_divisor(std::int64_t value) {
   Divisor d;

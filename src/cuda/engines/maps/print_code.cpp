@@ -135,24 +135,16 @@ double element_work(Op op) {
   return op_row(op).cost.narrow > kStep.narrow ? 10 : 1.5;
 }
 
-std::uint64_t number_word(DType dtype, double number) {
+std::uint64_t number_word(DType dtype, Scalar number) {
   const auto small = [](auto value) {
     std::uint64_t word = 0;
     std::memcpy(&word, &value, sizeof value);
     return word;
   };
-  std::int64_t whole = 0;
-  if (number >= 0x1p63) {
-    whole = std::numeric_limits<std::int64_t>::max();
-  } else if (number < -0x1p63) {
-    whole = std::numeric_limits<std::int64_t>::min();
-  } else if (!std::isnan(number)) {
-    whole = static_cast<std::int64_t>(number);
-  }
-  const auto single = static_cast<float>(number);
+  const std::int64_t whole = number.whole();
   switch (dtype) {
     case DType::Bool:
-      return small(std::int32_t{number != 0});
+      return small(std::int32_t{!number.is_zero()});
     case DType::UInt8:
       return small(std::int32_t{static_cast<std::uint8_t>(whole)});
     case DType::Int8:
@@ -164,9 +156,9 @@ std::uint64_t number_word(DType dtype, double number) {
     case DType::Float16:  // computed with in float32, and rounded where the result is stored
     case DType::BFloat16:
     case DType::Float32:
-      return small(single);
+      return small(static_cast<float>(number.real()));
     default:
-      return small(number);
+      return small(number.real());
   }
 }
 

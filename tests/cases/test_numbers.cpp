@@ -1,0 +1,111 @@
+// Values of plain numbers beside tensors: whole ones are exact whatever their size, zeros keep
+// their sign, and none is rounded to 16 bits before it is used. The table has cases of the same on
+// cards ("plain numbers").
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/ops.h>
+
+using namespace tenon;
+
+namespace {
+
+using Longs = std::vector<std::int64_t>;
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max(),
+                       kLeast = std::numeric_limits<std::int64_t>::min(),
+                       kOdd = (std::int64_t{1} << 53) + 1;  // which float64 does not hold
+
+Longs list(const Tensor& t) { return t.to_vector<std::int64_t>(); }
+Longs truth(const Tensor& t) { return list(cast(t, DType::Int64)); }
+Tensor longs(const Longs& values) {
+  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
+double only(const Tensor& t) { return cast(t.eval(), DType::Float64).to_vector<double>().at(0); }
+
+template <class F>
+void with_engines(F&& test) {
+  for (const char* name : {"reference", "fast"})
+    for (const bool fused : {true, false}) {
+      CAPTURE(name);
+      CAPTURE(fused);
+      set_engine(name);
+      set_pass_enabled("fuse", fused);
+      test();
+    }
+  set_engine("fast");
+  set_pass_enabled("fuse", true);
+}
+
+}  // namespace
+
+TEST_CASE("numbers: whole ones are exact") {
+  with_engines([] {
+    CHECK(list(full({2}, kOdd, DType::Int64)) == Longs{kOdd, kOdd});
+    CHECK(list(full({1}, kMost, DType::Int64)) == Longs{kMost});
+    CHECK(list(scalar(kLeast, DType::Int64)) == Longs{kLeast});
+    CHECK(list(arange(kOdd, kOdd + 3)) == Longs{kOdd, kOdd + 1, kOdd + 2});
+    CHECK(list(arange(kMost - 2, kMost)) == Longs{kMost - 2, kMost - 1});
+    CHECK(list(arange(kMost, kLeast, kLeast)) == Longs{kMost, -1});
+    CHECK(list(arange(kLeast, kMost, kMost)) == Longs{kLeast, -1, kMost - 1});
+    const Tensor x = longs({0, 3, -3});
+    CHECK(list(x + kOdd) == Longs{kOdd, kOdd + 3, kOdd - 3});
+    CHECK(list(kOdd - x) == Longs{kOdd, kOdd - 3, kOdd + 3});
+    CHECK(list(x * kOdd) == Longs{0, 3 * kOdd, -3 * kOdd});
+    CHECK(list(where(eq(x, 0), kOdd, x)) == Longs{kOdd, 3, -3});
+    CHECK(list(maximum(x, kMost)) == Longs{kMost, kMost, kMost});
+    CHECK(list(pad(slice(x, 0, 0, 1), {1, 0}, kOdd)) == Longs{kOdd, 0});
+    const Tensor y = longs({kOdd, kOdd + 1, kMost});
+    CHECK(truth(eq(y, kOdd)) == Longs{1, 0, 0});
+    CHECK(truth(gt(y, kOdd)) == Longs{0, 1, 1});
+    CHECK(truth(lt(y, kMost)) == Longs{1, 1, 0});
+    CHECK(list(clamp(y, 0, kOdd)) == Longs{kOdd, kOdd, kOdd});
+    CHECK(list(floor_divide(y, kOdd)) == Longs{1, 1, 1023});
+    CHECK(list(remainder(y, kOdd)) == Longs{0, 1, kMost - 1023 * kOdd});
+    CHECK(truth(cast(full({1}, kOdd, DType::Int64), DType::Int32)) == Longs{1});
+    for (const std::int64_t drawn : list(randint(kOdd, kOdd + 2, {50})))
+      CHECK((drawn == kOdd || drawn == kOdd + 1));
+  });
+}
+
+TEST_CASE("numbers: what no int64 is, and ranges of narrow types") {
+  CHECK_THROWS_AS(full({1}, 0x1p63, DType::Int64), ValueError);
+  CHECK_THROWS_AS(full({1}, ~std::uint64_t{0}, DType::Float64), ValueError);
+  CHECK_THROWS_AS(cast(longs({1}), DType::Int32) + kOdd, ValueError);
+  CHECK_THROWS_AS(full({1}, 0.5, DType::Int64), ValueError);
+  CHECK(truth(arange(3, 0, -1, DType::UInt8)) == Longs{3, 2, 1});
+}
+
+TEST_CASE("numbers: a zero keeps its sign") {
+  with_engines([] {
+    for (const DType dtype : {DType::Float16, DType::BFloat16, DType::Float32, DType::Float64}) {
+      const Tensor x = cast(longs({2}), dtype).eval(), zero = zeros({1}, dtype);
+      CHECK(only(x / -0.0) == -HUGE_VAL);
+      CHECK(only(x / 0.0) == HUGE_VAL);
+      CHECK(only(1 / full({1}, -0.0, dtype)) == -HUGE_VAL);
+      CHECK(only(x / cast(full({1}, -0.0), dtype)) == -HUGE_VAL);
+      CHECK(only(x / neg(zero)) == -HUGE_VAL);  // folded
+      CHECK(only(x / maximum(neg(zero), zero)) == HUGE_VAL);
+      CHECK(std::signbit(only(full({1}, -0.0, dtype))));
+      CHECK(std::signbit(only(pad(slice(x, 0, 0, 0), {1, 0}, -0.0))));
+      CHECK(std::signbit(only(where(gt(x, 0), -0.0, x))));
+      CHECK(std::isnan(only(x / 0.0 + x / -0.0)));  // two constants, not one
+    }
+  });
+}
+
+TEST_CASE("numbers: none is rounded to 16 bits before it is used") {
+  for (const char* name : {"reference", "fast"}) {
+    set_engine(name);
+    const Tensor x = cast(Tensor::from(std::vector<float>{35008}, {1}), DType::Float16).eval();
+    CHECK(only(x / 70000) == 0.5);
+    CHECK(only(x * (1 / 70000.0)) == 0.5);
+    CHECK(only(x - 70000) == -35008);  // even of the two nearest
+    const Tensor y = cast(Tensor::from(std::vector<float>{256}, {1}), DType::BFloat16).eval();
+    CHECK(only(y - 257) == -1);
+  }
+  set_engine("fast");
+}
