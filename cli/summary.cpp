@@ -50,7 +50,7 @@ void print_layers(const nn::ModuleSummary& summary) {
   for (const auto& row : summary.rows) {
     path = std::max(path, columns(row.path));
     kind = std::max(kind, std::min(columns(row.kind), 52));
-    shape = std::max(shape, columns(row.output.str()));
+    shape = std::max(shape, columns(row.output_text()));
   }
   fmt::print("{}\n",
              terminal.paint(TextStyle::Bold,
@@ -59,7 +59,7 @@ void print_layers(const nn::ModuleSummary& summary) {
                                         "parameters", "multiply-adds")));
   for (const auto& row : summary.rows)
     fmt::print("{}  {}  {}  {:>12}  {:>15}\n", pad_right(row.path, path),
-               pad_right(shorten(row.kind, kind), kind), pad_right(row.output.str(), shape),
+               pad_right(shorten(row.kind, kind), kind), pad_right(row.output_text(), shape),
                row.parameters == 0 ? "-" : thousands(row.parameters),
                row.multiply_adds == 0 ? "-" : thousands(row.multiply_adds));
 }
@@ -70,8 +70,8 @@ void print_text(const nn::ModuleSummary& summary, const Memory& memory, const Op
   const auto fact = [&](const char* name, const std::string& text) {
     fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 14)), text);
   };
-  fmt::print("{}  {} -> {}\n\n", terminal.paint(TextStyle::Bold, model), summary.input.str(),
-             summary.output.str());
+  fmt::print("{}  {} -> {}\n\n", terminal.paint(TextStyle::Bold, model),
+             summary.inputs.front().str(), summary.outputs.front().str());
   print_layers(summary);
   fmt::print("\n");
   const std::string trainable = summary.trainable == summary.parameters
@@ -102,13 +102,13 @@ void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Op
   for (const auto& row : summary.rows)
     layers.push_back({{"path", row.path},
                       {"kind", row.kind},
-                      {"output", sizes(row.output)},
+                      {"output", sizes(row.outputs.front())},
                       {"parameters", row.parameters},
                       {"multiply_adds", row.multiply_adds}});
   print(Json{{"model", model},
              {"batch", *options.batch},
-             {"input", sizes(summary.input)},
-             {"output", sizes(summary.output)},
+             {"input", sizes(summary.inputs.front())},
+             {"output", sizes(summary.outputs.front())},
              {"parameters", summary.parameters},
              {"trainable", summary.trainable},
              {"multiply_adds_per_sample", summary.multiply_adds / *options.batch},

@@ -1,8 +1,5 @@
-// Networks: modules with named parameters, layers, containers, initialisers, losses.
-//
-// A module is a handle: copies share parameters, mode and children, as copies of a Tensor share its
-// value. Names and shapes of parameters are PyTorch's. A network of one's own derives from Module,
-// registers what it is made of in its constructor and overrides forward(); see examples/.
+// Networks: initialisers, containers, layers, losses. Names and shapes of parameters are PyTorch's.
+// What they are made of, and how to write one's own, stands in module.h.
 #pragma once
 
 #include <concepts>
@@ -17,169 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/module.h>
 #include <tenon/ops.h>
-#include <tenon/precision.h>
 #include <tenon/tensor.h>
 
-namespace tenon {
-
-/// Tensors by name: what modules, optimizers and checkpoints save and load.
-using StateDict = std::map<std::string, Tensor>;
-
-namespace nn {
-
-class AnyModule;
-struct ModuleSummary;
-struct Walk;
-
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-};
-
-/// Base of everything that has parameters or a forward(). Copying copies the handle.
-class TENON_API Module {
- public:
-  virtual ~Module();
-  Module(const Module&) = default;
-  Module& operator=(const Module&) = default;
-
-  /// Runs forward() in a Scope of this module's name, so that errors and plans quote the path.
-  Tensor operator()(const Tensor& x) const;
-  /// What the module computes. Call the module itself, not this.
-  virtual Tensor forward(const Tensor& x) const = 0;
-  /// "Conv2d(1, 6, kernel_size=(5, 5), padding=(2, 2))": kind and settings, for printing.
-  virtual std::string describe() const;
-
-  /// All parameters (buffers) of this module and its children in order of registration, each once,
-  /// named by path ("features.0.weight").
-  std::vector<NamedTensor> named_parameters() const;
-  std::vector<NamedTensor> named_buffers() const;
-  std::vector<Tensor> parameters() const;
-  /// The parameters that are not frozen: what an optimizer is given.
-  std::vector<Tensor> trainable_parameters() const;
-  std::vector<NamedTensor> named_trainable_parameters() const;
-  std::vector<std::pair<std::string, AnyModule>> children() const;
-  std::int64_t parameter_count() const;
-
-  /// Training mode (dropout draws) or evaluation mode, for this module and all below. A new module
-  /// trains.
-  void train(bool on = true) const;
-  void eval() const { train(false); }
-  bool is_training() const;
-  /// Frozen parameters get no gradient and are left out by trainable_parameters(). With a path
-  /// ("features" or "0.weight") only what lies there; throws ValueError when nothing does.
-  void freeze(const std::string& path = "") const { set_frozen(path, true); }
-  void unfreeze(const std::string& path = "") const { set_frozen(path, false); }
-
-  /// Products of this module and of all below compute in `precision`, whatever the process's is; a
-  /// module further down may say otherwise. With a path ("features.0") only there; throws
-  /// ValueError when there is no such module. Functions that are compiled already keep what they
-  /// traced.
-  void set_precision(Precision precision, const std::string& path = "") const;
-  /// Whether a module here or below was given this precision.
-  bool has_precision(Precision precision) const;
-
-  /// The variables themselves (not copies) of parameters and buffers.
-  StateDict state_dict() const;
-  /// Writes values into parameters and buffers. Throws ValueError naming missing and unexpected
-  /// keys (with near misses) and ShapeError naming those that do not fit, before anything is
-  /// written. Dtypes are converted. With `strict` off, keys that are missing or unexpected are left
-  /// alone; returns how many were loaded.
-  int load_state_dict(const StateDict& state, bool strict = true) const;
-
-  /// Layers with output shapes, parameters and multiply-adds, for one input of this shape (batch
-  /// axis included). Only builds the graph: nothing is computed.
-  ModuleSummary summary(const Shape& input) const;
-
- protected:
-  Module();
-  /// Registers a parameter (variable); `init` is evaluated now. Names are unique and without dots.
-  Tensor parameter(const std::string& name, const Tensor& init);
-  /// State that is saved but not trained.
-  Tensor buffer(const std::string& name, const Tensor& init);
-  /// Renews a buffer, from within forward(): `update(mean_, 0.9 * mean_ + 0.1 * batch_mean)`. What
-  /// this call returns carries it, so it happens, once, with whatever evaluates the loss: eval(),
-  /// step(loss), a compiled function, the Trainer, which leaves it out where it leaves out the
-  /// step. In evaluation mode this does nothing; with_updates() asks for no mode. Throws ValueError
-  /// outside of a call and for a second value of the same buffer, ShapeError or DTypeError where
-  /// the value does not fit.
-  void update(const Tensor& buffer, const Tensor& value) const;
-  /// Registers a child and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
-  template <class M>
-  requires std::derived_from<M, Module> M child(const std::string& name, M module) {
-    add_child(name, std::make_shared<M>(module));
-    return module;
-  }
-
- private:
-  friend class AnyModule;
-  friend struct Walk;
-  struct State;
-  void add_child(const std::string& name, std::shared_ptr<const Module> module);
-  void set_frozen(const std::string& path, bool frozen) const;
-  std::shared_ptr<State> state_;
-};
-
-/// Any module, by value: what containers keep and models::create() returns.
-class TENON_API AnyModule final : public Module {
- public:
-  template <class M>
-  requires(std::derived_from<std::remove_cvref_t<M>, Module> &&
-           !std::same_as<std::remove_cvref_t<M>, AnyModule>)
-      AnyModule(M&& module)  // NOLINT: implicit by design
-      : AnyModule(std::shared_ptr<const Module>(
-            std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module)))) {}
-  /// Throws ValueError for a null pointer.
-  explicit AnyModule(std::shared_ptr<const Module> module);
-  AnyModule(const AnyModule&) = default;  // no move: what was moved from stays a module
-  AnyModule& operator=(const AnyModule&) = default;
-  Tensor forward(const Tensor& x) const override { return module_->forward(x); }
-  std::string describe() const override { return module_->describe(); }
-  /// The module as an M, or nullptr when it is something else.
-  template <class M>
-  const M* as() const {
-    return dynamic_cast<const M*>(module_.get());
-  }
-
- private:
-  std::shared_ptr<const Module> module_;
-};
-
-struct ModuleSummary {
-  struct Row {
-    std::string path, kind;  ///< "0", "Conv2d(…)"
-    Shape output;
-    std::int64_t parameters = 0;     ///< its own, without its children's
-    std::int64_t multiply_adds = 0;  ///< of its own matrix products and convolutions
-  };
-  std::vector<Row>
-      rows;  ///< leaf modules (and others with own parameters or products) in order of their calls
-  Shape input, output;
-  std::int64_t parameters = 0, trainable = 0, parameter_bytes = 0;
-  std::int64_t multiply_adds = 0;     ///< of the whole forward pass
-  std::int64_t activation_bytes = 0;  ///< sum of the rows' outputs
-  /// The table as text.
-  TENON_API std::string str() const;
-};
-
-/// While it lives, is called after every module call of this thread with the path, the module, its
-/// input and its output.
-class TENON_API CallObserver {
- public:
-  using Callback = std::function<void(const std::string& path, const Module& module,
-                                      const Tensor& input, const Tensor& output)>;
-  /// Throws ValueError when `f` is empty.
-  explicit CallObserver(Callback f);
-  ~CallObserver();
-  CallObserver(const CallObserver&) = delete;
-  CallObserver& operator=(const CallObserver&) = delete;
-
- private:
-  Callback function_;
-  CallObserver* previous_;
-  friend class Module;
-};
+namespace tenon::nn {
 
 // ---- Initialisers: tensors drawn from a generator (the process's when none is given)
 namespace init {
@@ -221,7 +60,7 @@ class TENON_API Sequential : public Module {
   Sequential& operator=(const Sequential&) = default;
   explicit Sequential(const std::vector<AnyModule>& modules);
   template <class... M>
-  requires(sizeof...(M) > 0 && (std::derived_from<std::remove_cvref_t<M>, Module> && ...) &&
+  requires(sizeof...(M) > 0 && (TakesOneTensor<std::remove_cvref_t<M>> && ...) &&
            !(sizeof...(M) == 1 && (std::derived_from<std::remove_cvref_t<M>, Sequential> &&
                                    ...))) explicit Sequential(M&&... modules) {
     (append(AnyModule(std::forward<M>(modules))), ...);
@@ -238,7 +77,7 @@ class TENON_API Sequential : public Module {
 };
 
 /// A list of modules that its owner calls; has no forward of its own.
-class TENON_API ModuleList : public Module {
+class TENON_API ModuleList : public ModuleBase {
  public:
   ModuleList() = default;
   ModuleList(const ModuleList&) = default;  // no move: what was moved from stays a module
@@ -247,9 +86,6 @@ class TENON_API ModuleList : public Module {
   void append(const AnyModule& module);
   std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
   const AnyModule& operator[](std::int64_t index) const;
-  /// Throws NotSupported.
-  Tensor forward(const Tensor& x) const override;
-  std::string describe() const override { return "ModuleList"; }
 
  private:
   std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
@@ -547,5 +383,4 @@ struct L1Loss {
   }
 };
 
-}  // namespace nn
-}  // namespace tenon
+}  // namespace tenon::nn

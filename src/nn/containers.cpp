@@ -20,6 +20,9 @@ Sequential::Sequential(const std::vector<AnyModule>& modules) {
 }
 
 void Sequential::append(const AnyModule& module) {
+  if (!module.takes_one_tensor())
+    throw ValueError(
+        cat("Sequential: ", module.describe(), " does not take one tensor and return one"));
   modules_->push_back(child(std::to_string(modules_->size()), module));
 }
 
@@ -43,10 +46,6 @@ void ModuleList::append(const AnyModule& module) {
 
 const AnyModule& ModuleList::operator[](std::int64_t index) const {
   return item(*modules_, index, "ModuleList");
-}
-
-Tensor ModuleList::forward(const Tensor&) const {
-  throw NotSupported("ModuleList has no forward: call its modules one by one, or use Sequential");
 }
 
 }  // namespace tenon::nn

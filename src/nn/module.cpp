@@ -3,9 +3,14 @@
 //
 // A path is the names from the root joined with dots. The nodes of parameters carry their path as a
 // label, so that plans and errors can quote it; adding a child renews the labels below it.
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <typeinfo>
 #include <unordered_set>
 
 #include <tenon/error.h>
@@ -26,44 +31,21 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : name.empty() ? prefix : prefix + "." + name;
 }
 
-// Appends a name to the thread's path while a module is being called.
-class PathGuard {
- public:
-  explicit PathGuard(const std::string& name) : length_(t_path.size()) {
-    t_path = join(t_path, name);
+// "Residual" of "(anonymous namespace)::Residual": the last name outside of angle brackets.
+std::string type_name(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  const std::string_view name = status == 0 ? text.get() : type.name();
+  std::size_t start = 0;
+  int depth = 0;
+  for (std::size_t k = 0; k < name.size(); ++k) {
+    if (name[k] == '<' || name[k] == '(') ++depth;
+    if (name[k] == '>' || name[k] == ')') --depth;
+    if (depth == 0 && name[k] == ':') start = k + 1;
   }
-  ~PathGuard() { t_path.resize(length_); }
-  PathGuard(const PathGuard&) = delete;
-  PathGuard& operator=(const PathGuard&) = delete;
-
- private:
-  std::size_t length_;
-};
-
-// What the call of a module on this thread renews; the calls that it makes have lists of their own.
-class Updates {
- public:
-  Updates() : outer_(std::exchange(current_, this)) {}
-  ~Updates() { current_ = outer_; }
-  Updates(const Updates&) = delete;
-  Updates& operator=(const Updates&) = delete;
-
-  static Updates* current() { return current_; }
-  void add(const Tensor& buffer, const Tensor& value) {
-    for (const Tensor& made : made_)
-      if (made.node()->input(0) == buffer.node())
-        throw ValueError(cat(where("update"), ": ", label_text(buffer.node()->label),
-                             " is renewed twice in one call"));
-    made_.push_back(assign(buffer, value));
-  }
-  const std::vector<Tensor>& made() const { return made_; }
-
- private:
-  static thread_local Updates* current_;
-  std::vector<Tensor> made_;
-  Updates* outer_;
-};
-thread_local Updates* Updates::current_ = nullptr;
+  return std::string(name.substr(start));
+}
 
 // Does not ask the module to describe itself: its constructor is still at work.
 void check_name(const std::string& name) {
@@ -76,33 +58,58 @@ void check_name(const std::string& name) {
 
 // Visits the states of a module and of all below, parents first, each state once.
 template <class F>
-void Walk::states(const Module& root, F&& visit) {
+void Walk::states(const ModuleBase& root, F&& visit) {
   std::unordered_set<const void*> seen;
-  auto go = [&](auto&& self, const Module& module, const std::string& path) -> void {
+  auto go = [&](auto&& self, const ModuleBase& module, const std::string& path) -> void {
     if (!seen.insert(module.state_.get()).second) return;
     visit(*module.state_, path);
-    for (const auto& [name, child] : module.state_->children) self(self, *child, join(path, name));
+    for (const auto& [name, child] : module.state_->children) self(self, child, join(path, name));
   };
   go(go, root, "");
 }
 
-Module::Module() : state_(std::make_shared<State>()) {}
-Module::~Module() = default;
+ModuleBase::ModuleBase() : state_(std::make_shared<State>()) {}
+ModuleBase::~ModuleBase() = default;
 
-std::string Module::describe() const { return "Module"; }
+std::string ModuleBase::describe() const { return type_name(typeid(*this)); }
+
+thread_local ModuleBase::Call* ModuleBase::t_call = nullptr;
+
+ModuleBase::Call::Call(const ModuleBase& module)
+    : module_(module), path_length_(t_path.size()), outer_(t_call) {
+  const State& state = *module.state_;
+  if (!state.name.empty()) scope_.emplace(state.name);
+  if (state.precision) precision_.emplace(*state.precision);
+  t_path = join(t_path, state.name);
+  t_call = this;
+}
+
+ModuleBase::Call::~Call() {
+  t_call = outer_;
+  t_path.resize(path_length_);
+}
+
+bool ModuleBase::Call::is_observed() { return t_observer != nullptr; }
+
+void ModuleBase::Call::give(Tensor& output) {
+  output = with_updates(output, updates_);
+  outputs_.push_back(output);
+}
+
+void ModuleBase::Call::end() {
+  if (outputs_.empty() && !updates_.empty())
+    throw ValueError(cat(where("update"), ": ", module_.describe(),
+                         " returns no tensor that could carry the update: return one, or write "
+                         "each_tensor() for what it returns"));
+  for (const CallObserver* o = t_observer; o != nullptr; o = o->previous_)
+    o->function_(t_path, module_, inputs_, outputs_);
+}
 
 Tensor Module::operator()(const Tensor& x) const {
-  const std::string& name = state_->name;
-  std::optional<Scope> scope;
-  if (!name.empty()) scope.emplace(name);
-  PathGuard path(name);
-  std::optional<PrecisionScope> precision;
-  if (state_->precision) precision.emplace(*state_->precision);
-  Updates updates;
+  Call call(*this);
+  call.take_inputs(x);
   Tensor y = forward(x);
-  y = with_updates(y, updates.made());
-  for (CallObserver* o = t_observer; o != nullptr; o = o->previous_)
-    o->function_(t_path, *this, x, y);
+  call.give_outputs(y);
   return y;
 }
 
@@ -112,7 +119,7 @@ CallObserver::CallObserver(Callback f) : function_(std::move(f)), previous_(t_ob
 }
 CallObserver::~CallObserver() { t_observer = previous_; }
 
-Tensor Module::parameter(const std::string& name, const Tensor& init) {
+Tensor ModuleBase::parameter(const std::string& name, const Tensor& init) {
   check_name(name);
   for (const auto& entry : state_->entries)
     if (entry.name == name)
@@ -122,49 +129,64 @@ Tensor Module::parameter(const std::string& name, const Tensor& init) {
   return t;
 }
 
-void Module::update(const Tensor& buffer, const Tensor& value) const {
+void ModuleBase::update(const Tensor& buffer, const Tensor& value) const {
   if (!is_training()) return;
-  if (Updates::current() == nullptr)
+  if (t_call == nullptr)
     throw ValueError(cat(where("update"),
-                         ": no module is being called: call the module itself, "
-                         "not its forward()"));
-  Updates::current()->add(buffer, value);
+                         ": no module is being called: call the module itself, not its forward()"));
+  for (const Tensor& made : t_call->updates_)
+    if (made.node()->input(0) == buffer.node())
+      throw ValueError(cat(where("update"), ": ", label_text(buffer.node()->label),
+                           " is renewed twice in one call"));
+  t_call->updates_.push_back(assign(buffer, value));
 }
 
-Tensor Module::buffer(const std::string& name, const Tensor& init) {
+Tensor ModuleBase::buffer(const std::string& name, const Tensor& init) {
   Tensor t = parameter(name, init);
   state_->entries.back().buffer = true;
   return t;
 }
 
-void Module::add_child(const std::string& name, std::shared_ptr<const Module> module) {
+void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
   check_name(name);
   for (const auto& [other, unused] : state_->children)
     if (other == name) throw ValueError(cat("module: there are two children named '", name, "'"));
-  Walk::states(*module, [&](const State& below, const std::string&) {
+  Walk::states(module, [&](const State& below, const std::string&) {
     if (&below == state_.get())
       throw ValueError(cat("module: '", name, "' would make a module a part of itself"));
   });
-  module->state_->name = name;
-  state_->children.emplace_back(name, std::move(module));
+  module.state_->name = name;
+  state_->children.emplace_back(name, module);
   for (const NamedTensor& p : named_parameters()) p.tensor.node()->label = intern_label(p.name);
   for (const NamedTensor& b : named_buffers()) b.tensor.node()->label = intern_label(b.name);
 }
 
-AnyModule::AnyModule(std::shared_ptr<const Module> module) : module_(std::move(module)) {
+AnyModule::AnyModule(std::shared_ptr<const Module> module)
+    : AnyModule(std::shared_ptr<const ModuleBase>(std::move(module)), call_of<Module>()) {}
+
+AnyModule::AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call)
+    : module_(std::move(module)), call_(call) {
   if (module_ == nullptr) throw ValueError("AnyModule: it was given a null pointer, no module");
   state_ = module_->state_;
 }
 
-void Walk::entries(const Module& root, const Visitor& visit) {
+Tensor AnyModule::forward(const Tensor& x) const {
+  if (call_ == nullptr)
+    throw NotSupported(cat(where("module"), ": ", describe(),
+                           " does not take one tensor and return one: call it as what it is, "
+                           "through as<>()"));
+  return call_(*module_, x);
+}
+
+void Walk::entries(const ModuleBase& root, const Visitor& visit) {
   std::unordered_set<const Node*> seen;
-  states(root, [&](Module::State& state, const std::string& path) {
-    for (Module::State::Entry& entry : state.entries)
+  states(root, [&](ModuleBase::State& state, const std::string& path) {
+    for (ModuleBase::State::Entry& entry : state.entries)
       if (seen.insert(entry.tensor.node()).second) visit(join(path, entry.name), entry);
   });
 }
 
-std::vector<NamedTensor> Module::named_parameters() const {
+std::vector<NamedTensor> ModuleBase::named_parameters() const {
   std::vector<NamedTensor> out;
   Walk::entries(*this, [&](const std::string& path, State::Entry& e) {
     if (!e.buffer) out.push_back({path, e.tensor});
@@ -172,7 +194,7 @@ std::vector<NamedTensor> Module::named_parameters() const {
   return out;
 }
 
-std::vector<NamedTensor> Module::named_buffers() const {
+std::vector<NamedTensor> ModuleBase::named_buffers() const {
   std::vector<NamedTensor> out;
   Walk::entries(*this, [&](const std::string& path, State::Entry& e) {
     if (e.buffer) out.push_back({path, e.tensor});
@@ -180,7 +202,7 @@ std::vector<NamedTensor> Module::named_buffers() const {
   return out;
 }
 
-std::vector<NamedTensor> Module::named_trainable_parameters() const {
+std::vector<NamedTensor> ModuleBase::named_trainable_parameters() const {
   std::vector<NamedTensor> out;
   Walk::entries(*this, [&](const std::string& path, State::Entry& e) {
     if (!e.buffer && !e.frozen) out.push_back({path, e.tensor});
@@ -197,30 +219,28 @@ std::vector<Tensor> tensors(const std::vector<NamedTensor>& named) {
 }
 }  // namespace
 
-std::vector<Tensor> Module::parameters() const { return tensors(named_parameters()); }
-std::vector<Tensor> Module::trainable_parameters() const {
+std::vector<Tensor> ModuleBase::parameters() const { return tensors(named_parameters()); }
+std::vector<Tensor> ModuleBase::trainable_parameters() const {
   return tensors(named_trainable_parameters());
 }
 
-std::int64_t Module::parameter_count() const {
+std::int64_t ModuleBase::parameter_count() const {
   std::int64_t count = 0;
   for (const NamedTensor& p : named_parameters()) count += p.tensor.numel();
   return count;
 }
 
-std::vector<std::pair<std::string, AnyModule>> Module::children() const {
-  std::vector<std::pair<std::string, AnyModule>> out;
-  for (const auto& [name, child] : state_->children) out.emplace_back(name, AnyModule(child));
-  return out;
+std::vector<std::pair<std::string, AnyModule>> ModuleBase::children() const {
+  return state_->children;
 }
 
-void Module::train(bool on) const {
+void ModuleBase::train(bool on) const {
   Walk::states(*this, [&](State& state, const std::string&) { state.training = on; });
 }
 
-bool Module::is_training() const { return state_->training; }
+bool ModuleBase::is_training() const { return state_->training; }
 
-void Module::set_frozen(const std::string& path, bool frozen) const {
+void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
   int found = 0;
   std::vector<std::string> names;
   Walk::entries(*this, [&](const std::string& name, State::Entry& entry) {
@@ -236,7 +256,7 @@ void Module::set_frozen(const std::string& path, bool frozen) const {
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 
-void Module::set_precision(Precision precision, const std::string& path) const {
+void ModuleBase::set_precision(Precision precision, const std::string& path) const {
   bool found = false;
   std::vector<std::string> names;
   Walk::states(*this, [&](State& state, const std::string& name) {
@@ -251,27 +271,28 @@ void Module::set_precision(Precision precision, const std::string& path) const {
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 
-bool Module::has_precision(Precision precision) const {
+bool ModuleBase::has_precision(Precision precision) const {
   bool found = false;
   Walk::states(*this,
                [&](State& state, const std::string&) { found |= state.precision == precision; });
   return found;
 }
 
-std::vector<bool> Walk::modes(const Module& root) {
+std::vector<bool> Walk::modes(const ModuleBase& root) {
   std::vector<bool> out;
-  states(root, [&](Module::State& state, const std::string&) { out.push_back(state.training); });
+  states(root,
+         [&](ModuleBase::State& state, const std::string&) { out.push_back(state.training); });
   return out;
 }
 
-void Walk::set_modes(const Module& root, const std::vector<bool>& modes) {
+void Walk::set_modes(const ModuleBase& root, const std::vector<bool>& modes) {
   std::size_t k = 0;
-  states(root, [&](Module::State& state, const std::string&) { state.training = modes[k++]; });
+  states(root, [&](ModuleBase::State& state, const std::string&) { state.training = modes[k++]; });
 }
 
-bool Walk::has_children(const Module& module) { return !module.state_->children.empty(); }
+bool Walk::has_children(const ModuleBase& module) { return !module.state_->children.empty(); }
 
-std::int64_t Walk::own_parameters(const Module& module) {
+std::int64_t Walk::own_parameters(const ModuleBase& module) {
   std::int64_t count = 0;
   for (const auto& entry : module.state_->entries)
     if (!entry.buffer) count += entry.tensor.numel();

@@ -11,7 +11,7 @@
 
 namespace tenon::nn {
 
-struct Module::State {
+struct ModuleBase::State {
   struct Entry {
     std::string name;
     Tensor tensor;
@@ -22,7 +22,7 @@ struct Module::State {
   bool training = true;
   std::optional<Precision> precision;  // of the products built in forward()
   std::vector<Entry> entries;
-  std::vector<std::pair<std::string, std::shared_ptr<const Module>>> children;
+  std::vector<std::pair<std::string, AnyModule>> children;
 };
 
 }  // namespace tenon::nn

@@ -49,14 +49,14 @@ Differences compare(const StateDict& own, const StateDict& given) {
 
 }  // namespace
 
-StateDict Module::state_dict() const {
+StateDict ModuleBase::state_dict() const {
   StateDict out;
   Walk::entries(*this,
                 [&](const std::string& path, State::Entry& e) { out.emplace(path, e.tensor); });
   return out;
 }
 
-int Module::load_state_dict(const StateDict& state, bool strict) const {
+int ModuleBase::load_state_dict(const StateDict& state, bool strict) const {
   const StateDict own = state_dict();
   const Differences d = compare(own, state);
   if (!d.misshapen.empty())

@@ -30,7 +30,7 @@ std::int64_t multiply_adds(const Node& node) {
 // A summary must not disturb what comes after it: modes and random state are put back.
 class Undisturbed {
  public:
-  explicit Undisturbed(const Module& module)
+  explicit Undisturbed(const ModuleBase& module)
       : module_(module),
         modes_(Walk::modes(module)),
         seed_(Generator::current().seed()),
@@ -45,10 +45,16 @@ class Undisturbed {
   Undisturbed& operator=(const Undisturbed&) = delete;
 
  private:
-  const Module& module_;
+  const ModuleBase& module_;
   std::vector<bool> modes_;
   std::uint64_t seed_, counter_;
 };
+
+std::vector<Shape> shapes(std::span<const Tensor> tensors) {
+  std::vector<Shape> out;
+  for (const Tensor& t : tensors) out.push_back(t.shape());
+  return out;
+}
 
 std::string grouped(std::int64_t value) {
   std::string digits = std::to_string(value);
@@ -65,22 +71,27 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 }  // namespace
 
 ModuleSummary Module::summary(const Shape& input) const {
+  return summary_of([&] { (void)(*this)(zeros(input)); });
+}
+
+ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {
   Undisturbed guard(*this);
   ModuleSummary out;
-  out.input = input;
   std::vector<bool> leaf;
   std::set<std::string> first_seen;  // parameters of a module called twice count once
-  CallObserver watch(
-      [&](const std::string& path, const Module& module, const Tensor&, const Tensor& y) {
-        const std::int64_t own = first_seen.insert(path).second ? Walk::own_parameters(module) : 0;
-        out.rows.push_back({path, module.describe(), y.shape(), own, 0});
-        leaf.push_back(!Walk::has_children(module));
-      });
-  const Tensor y = (*this)(zeros(input));
-  out.output = y.shape();
+  std::vector<Tensor> roots;         // what the last call, that of the root, returns
+  CallObserver watch([&](const std::string& path, const ModuleBase& module,
+                         std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+    const std::int64_t own = first_seen.insert(path).second ? Walk::own_parameters(module) : 0;
+    out.inputs = shapes(inputs);
+    out.outputs = shapes(outputs);
+    out.rows.push_back({path, module.describe(), out.outputs, own, 0});
+    leaf.push_back(!Walk::has_children(module));
+    roots.assign(outputs.begin(), outputs.end());
+  });
+  call();
 
   std::map<std::string, std::int64_t> by_label;
-  const Tensor roots[] = {y};
   for (const Node* node : topological_order(roots)) {
     const std::int64_t products = multiply_adds(*node);
     if (products == 0) continue;
@@ -95,8 +106,8 @@ ModuleSummary Module::summary(const Shape& input) const {
       by_label.erase(it);  // of several calls the first row shows the sum
     }
     if (!leaf[k] && row.parameters == 0 && row.multiply_adds == 0) continue;
-    out.activation_bytes +=
-        row.output.numel() * static_cast<std::int64_t>(item_size(DType::Float32));
+    for (const Shape& shape : row.outputs)
+      out.activation_bytes += shape.numel() * static_cast<std::int64_t>(item_size(DType::Float32));
     std::swap(out.rows[kept++], row);
   }
   out.rows.resize(kept);
@@ -109,11 +120,17 @@ ModuleSummary Module::summary(const Shape& input) const {
   return out;
 }
 
+std::string ModuleSummary::Row::output_text() const {
+  std::string text;
+  for (const Shape& shape : outputs) text += (text.empty() ? "" : ", ") + shape.str();
+  return text;
+}
+
 std::string ModuleSummary::str() const {
   std::vector<std::vector<std::string>> cells{
       {"layer", "kind", "output", "parameters", "multiply-adds"}};
   for (const Row& row : rows)
-    cells.push_back({row.path.empty() ? "(root)" : row.path, row.kind, row.output.str(),
+    cells.push_back({row.path.empty() ? "(root)" : row.path, row.kind, row.output_text(),
                      grouped(row.parameters),
                      row.multiply_adds == 0 ? "" : grouped(row.multiply_adds)});
   std::size_t width[5] = {};

@@ -12,16 +12,16 @@
 namespace tenon::nn {
 
 struct Walk {
-  using Visitor = std::function<void(const std::string& path, Module::State::Entry& entry)>;
+  using Visitor = std::function<void(const std::string& path, ModuleBase::State::Entry& entry)>;
   /// Parameters and buffers, parents first, each tensor once (tied weights have the first path).
-  static void entries(const Module& root, const Visitor& visit);
+  static void entries(const ModuleBase& root, const Visitor& visit);
   template <class F>
-  static void states(const Module& root, F&& visit);
+  static void states(const ModuleBase& root, F&& visit);
   /// Training modes of all modules, and back: for what must run in another mode for a moment.
-  static std::vector<bool> modes(const Module& root);
-  static void set_modes(const Module& root, const std::vector<bool>& modes);
-  static bool has_children(const Module& module);
-  static std::int64_t own_parameters(const Module& module);
+  static std::vector<bool> modes(const ModuleBase& root);
+  static void set_modes(const ModuleBase& root, const std::vector<bool>& modes);
+  static bool has_children(const ModuleBase& module);
+  static std::int64_t own_parameters(const ModuleBase& module);
 };
 
 }  // namespace tenon::nn

@@ -27,14 +27,14 @@ std::string first_non_finite(const nn::Module& net, const Tensor& input) {
   std::vector<Suspect> suspects;
   add(suspects, "the input", input);
   {
-    nn::CallObserver watch([&](const std::string& path, const nn::Module& module, const Tensor&,
-                               const Tensor& output) {
+    nn::CallObserver watch([&](const std::string& path, const nn::ModuleBase& module,
+                               std::span<const Tensor>, std::span<const Tensor> outputs) {
       const std::string name =
           path.empty() ? module.describe() : cat(path, " (", module.describe(), ")");
       for (const nn::NamedTensor& p : module.named_parameters())
         if (p.name.find('.') == std::string::npos)
           add(suspects, cat(name, ": parameter '", p.name, "'"), p.tensor);
-      add(suspects, cat(name, ": output"), output);
+      for (const Tensor& output : outputs) add(suspects, cat(name, ": output"), output);
     });
     net(input);
   }

@@ -60,9 +60,8 @@ TEST_CASE("fixtures: networks give PyTorch's activations, loss and gradients") {
     Tensor logits;
     {
       const nn::CallObserver observer(
-          [&](const std::string& path, const nn::Module&, const Tensor&, const Tensor& output) {
-            seen.insert_or_assign(path, output);
-          });
+          [&](const std::string& path, const nn::ModuleBase&, std::span<const Tensor>,
+              std::span<const Tensor> output) { seen.insert_or_assign(path, output[0]); });
       logits = net(tensors.at("x"));
     }
     const auto activations = part(tensors, "activation/");

@@ -164,7 +164,7 @@ TEST_CASE("nn: names with dots and double names are refused") {
   CHECK_THROWS_AS(Bad("a"), ValueError);
   CHECK_THROWS_AS(Bad("b.c"), ValueError);
   CHECK_THROWS_AS(Bad(""), ValueError);
-  CHECK_THROWS_AS(nn::ModuleList({nn::ReLU()})(zeros({1})), NotSupported);
+  CHECK_THROWS_AS(nn::AnyModule(nn::ModuleList({nn::ReLU()}))(zeros({1})), NotSupported);
   CHECK_THROWS_AS(nn::Conv2d(3, 4, 3, {.groups = 2}), ValueError);
   CHECK_THROWS_AS(nn::Linear(0, 4), ValueError);
   CHECK_THROWS_AS(nn::Dropout(1.5), ValueError);
@@ -180,10 +180,10 @@ TEST_CASE("nn: a summary counts parameters and multiply-adds and disturbs nothin
   CHECK(s.trainable == 61706);
   CHECK(s.multiply_adds == 416520);
   CHECK(s.rows.size() == 12);
-  CHECK(s.rows[0].output == Shape{1, 6, 28, 28});
+  CHECK(s.rows[0].outputs == std::vector<Shape>{{1, 6, 28, 28}});
   CHECK(s.rows[0].multiply_adds == 117600);
   CHECK(s.rows[0].kind == "Conv2d(1, 6, kernel_size=(5, 5), padding=(2, 2))");
-  CHECK(s.output == Shape{1, 10});
+  CHECK(s.outputs == std::vector<Shape>{{1, 10}});
   CHECK(holds(s.str(), "61,706"));
   CHECK(net.is_training());
   CHECK(Generator::current().counter() == counter);
@@ -194,8 +194,9 @@ TEST_CASE("nn: an observer sees every call with its path") {
   const auto net = nn::Sequential(nn::Linear(3, 3), nn::Sequential(nn::ReLU()));
   std::vector<std::string> paths;
   {
-    nn::CallObserver watch([&](const std::string& path, const nn::Module&, const Tensor&,
-                               const Tensor&) { paths.push_back(path); });
+    nn::CallObserver watch([&](const std::string& path, const nn::ModuleBase&,
+                               std::span<const Tensor>,
+                               std::span<const Tensor>) { paths.push_back(path); });
     net(zeros({1, 3}));
   }
   net(zeros({1, 3}));

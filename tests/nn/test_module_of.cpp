@@ -1,0 +1,123 @@
+// Modules of any inputs and outputs: called as what they are, watched, summed up and renewed like
+// any other.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/nn.h>
+#include <tenon/optim.h>
+
+using namespace tenon;
+
+namespace {
+
+struct Memory {
+  Tensor hidden;
+  std::vector<std::pair<Tensor, Tensor>> layers;
+  std::optional<Tensor> mask;
+  int steps = 0;
+  std::string name;
+};
+
+/// A recurrent step on a plain struct of tensors, which counts its calls.
+struct Cell : nn::ModuleOf<Cell> {
+  explicit Cell(std::int64_t width)
+      : mix(child("mix", nn::Linear(width, width))), calls(buffer("calls", scalar(0))) {}
+  Memory forward(const Tensor& x, Memory memory, bool keep = true) const {
+    update(calls, calls + 1);
+    memory.hidden = tanh(mix(x) + memory.hidden);
+    if (keep) memory.layers.emplace_back(x, memory.hidden);
+    ++memory.steps;
+    return memory;
+  }
+  nn::Linear mix;
+  Tensor calls;
+};
+
+struct Doubling : nn::ModuleOf<Doubling> {
+  Tensor forward(const Tensor& x) const { return x * 2; }
+};
+
+struct Pack {  // no plain struct: says itself what it holds
+  explicit Pack(Tensor t) : tensor(std::move(t)) {}
+  Tensor tensor;
+};
+template <class F>
+void each_tensor(Pack& pack, F&& f) {
+  f(pack.tensor);
+}
+
+struct Packing : nn::ModuleOf<Packing> {
+  Packing() : seen(buffer("seen", scalar(0))) {}
+  Pack forward(const Tensor& x) const {
+    update(seen, seen + 1);
+    return Pack(x + 1);
+  }
+  Tensor seen;
+};
+
+}  // namespace
+
+TEST_CASE("modules of any inputs: structs, ranges and pairs of tensors go in and come out") {
+  const Cell cell(3);
+  Memory memory{.hidden = zeros({2, 3}), .layers = {}, .mask = {}, .name = "start"};
+  for (int t = 0; t < 3; ++t) memory = cell(ones({2, 3}), memory);
+  CHECK(memory.steps == 3);
+  CHECK(memory.layers.size() == 3);
+  CHECK(memory.name == "start");
+  CHECK(cell(ones({2, 3}), memory, false).layers.size() == 3);
+  optim::Sgd sgd(cell, {.lr = 0.1});
+  sgd.step(sum(memory.hidden));
+  CHECK(cell.calls.item() == 3);
+}
+
+TEST_CASE("modules of any inputs: parameters, scopes, errors and names are those of any module") {
+  const Cell cell(3);
+  CHECK(cell.named_parameters()[0].name == "mix.weight");
+  CHECK(cell.describe() == "Cell");
+  CHECK(nn::AnyModule(cell).describe() == "Cell");
+  const Memory memory{.hidden = zeros({2, 3}), .layers = {}, .mask = {}, .name = ""};
+  CHECK_THROWS_WITH_AS(cell(ones({2, 4}), memory), doctest::Contains("mix"), ShapeError);
+}
+
+TEST_CASE("modules of any inputs: an observer sees all tensors of a call") {
+  const Cell cell(3);
+  const Memory memory{.hidden = zeros({2, 3}), .layers = {}, .mask = ones({2}), .name = ""};
+  std::vector<std::array<std::size_t, 2>> counts;
+  {
+    const nn::CallObserver watch([&](const std::string&, const nn::ModuleBase&,
+                                     std::span<const Tensor> inputs,
+                                     std::span<const Tensor> outputs) {
+      counts.push_back({inputs.size(), outputs.size()});
+    });
+    (void)cell(ones({2, 3}), memory);
+  }
+  CHECK(counts == std::vector<std::array<std::size_t, 2>>{{1, 1}, {3, 4}});
+  const nn::ModuleSummary s = cell.summary(ones({2, 3}), memory);
+  CHECK(s.parameters == 12);
+  CHECK(s.multiply_adds == 18);
+  CHECK(s.inputs == std::vector<Shape>{{2, 3}, {2, 3}, {2}});
+  CHECK(s.outputs.size() == 4);
+}
+
+TEST_CASE("modules of any inputs: containers take those of one tensor to one tensor") {
+  nn::Sequential net{Doubling(), nn::ReLU()};
+  CHECK(net(full({1}, 3)).item() == 6);
+  CHECK_THROWS_AS(net.append(Cell(2)), ValueError);
+  const nn::ModuleList list({Cell(2)});
+  CHECK(list[0].as<Cell>() != nullptr);
+  CHECK_FALSE(list[0].takes_one_tensor());
+  CHECK_THROWS_WITH_AS(list[0](ones({2})), doctest::Contains("Cell"), NotSupported);
+}
+
+TEST_CASE("modules of any inputs: a type may say itself which tensors it holds") {
+  const Packing packing;
+  CHECK(packing(scalar(1)).tensor.item() == 2);
+  CHECK(packing.seen.item() == 1);
+}
