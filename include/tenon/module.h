@@ -91,6 +91,10 @@ class TENON_API ModuleBase {
   ModuleBase();
   /// Registers a parameter (variable); `init` is evaluated now. Names are unique and without dots.
   Tensor parameter(const std::string& name, const Tensor& init);
+  /// Registers a parameter of another module under a name of this one (tied weights): one tensor,
+  /// which is counted, saved and updated once, under the first of its paths. A state dict may hold
+  /// any of its names. Returns it. Throws ValueError for what is no parameter.
+  Tensor tie(const std::string& name, const Tensor& parameter);
   /// State that is saved but not trained.
   Tensor buffer(const std::string& name, const Tensor& init);
   /// Renews a buffer, from within forward(): `update(mean_, 0.9 * mean_ + 0.1 * batch_mean)`. What
@@ -143,6 +147,7 @@ class TENON_API ModuleBase {
   friend struct Walk;
   struct State;
   static thread_local Call* t_call;
+  void add_entry(const std::string& name, const Tensor& tensor, bool is_buffer);
   void add_child(const std::string& name, const AnyModule& module);
   void set_frozen(const std::string& path, bool frozen) const;
   std::shared_ptr<State> state_;
@@ -167,13 +172,15 @@ class TENON_API Module : public ModuleBase {
 ///
 /// It is called like any module, with what its forward() takes. Tensors may stand in ranges, pairs,
 /// optionals and plain structs (each_tensor.h); what else is given is passed on. Where forward()
-/// takes one tensor and returns one, containers and AnyModule take the module too.
-template <class Self>
-class ModuleOf : public ModuleBase {
+/// takes one tensor and returns one, containers and AnyModule take the module too. `Base` may be a
+/// class derived from ModuleBase that several such modules share.
+template <class Self, class Base = ModuleBase>
+class ModuleOf : public Base {
  public:
+  using Base::Base;
   template <class... In>
   auto operator()(In&&... in) const {
-    Call call(*this);
+    ModuleBase::Call call(*this);
     call.take_inputs(in...);
     auto out = static_cast<const Self&>(*this).forward(std::forward<In>(in)...);
     call.give_outputs(out);
@@ -253,10 +260,10 @@ struct ModuleSummary {
   TENON_API std::string str() const;
 };
 
-template <class Self>
+template <class Self, class Base>
 template <class... In>
-ModuleSummary ModuleOf<Self>::summary(const In&... in) const {
-  return summary_of([&] { (void)(*this)(in...); });
+ModuleSummary ModuleOf<Self, Base>::summary(const In&... in) const {
+  return this->summary_of([&] { (void)(*this)(in...); });
 }
 
 /// While it lives, is called after every module call of this thread with the path, the module, and

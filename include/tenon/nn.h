@@ -104,6 +104,8 @@ struct LinearOptions {
   Generator* generator = nullptr;  ///< of the initial values
   /// Makes the initial weight out of its shape and the generator; empty: PyTorch's default.
   std::function<Tensor(const Shape&, Generator*)> weight_init{};
+  /// A parameter [out, in] of another module that this one uses as its own (tied weights).
+  Tensor tied_weight{};
 };
 /// y = x · weightᵀ + bias; weight [out, in], bias [out].
 class TENON_API Linear : public Module {

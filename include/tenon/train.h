@@ -234,6 +234,11 @@ class TENON_API TrainedModel {
  public:
   /// Throws IoError, or FormatError for a file that does not say which model it belongs to.
   static TrainedModel open(const std::string& run_or_file);
+  /// What one's own Trainer wrote, with the module that it trained, whose weights are loaded: it
+  /// computes in the current context, predict() leaves inputs as they are, evaluate() throws
+  /// NotSupported.
+  /// Throws IoError, and as load_state_dict() for a module that the weights do not fit.
+  static TrainedModel open(const std::string& run_or_file, const nn::AnyModule& net);
   const Settings& settings() const { return settings_; }
   /// Computes in another precision than the run did.
   void set_precision(Precision precision) {
@@ -248,7 +253,8 @@ class TENON_API TrainedModel {
   /// was moved; IoError says what is missing). `progress` gets (batch, batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
                       const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
-  /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1).
+  /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1). For a
+  /// module that was given: what it returns for these inputs.
   Tensor predict(const Tensor& images) const;
   /// What a model of language writes after `prompt`. Throws ValueError for another model, an option
   /// out of range, or a prompt with characters that the model does not know.
@@ -260,6 +266,7 @@ class TENON_API TrainedModel {
   Context context_;
   nn::AnyModule net_;
   std::string file_, run_;  // run_: "" when it was opened from a file
+  bool given_net_ = false;  // which settings_ say nothing of
   std::vector<std::string> class_names_;
   std::string text_unit_;  // of tokens, or ""
 };

@@ -37,7 +37,13 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options) 
   check_positive(in, "Linear", "the number of inputs");
   check_positive(out, "Linear", "the number of outputs");
   const Shape shape{out, in};
-  weight_ = parameter("weight", initial_weight(shape, options));
+  if (const Tensor& tied = options.tied_weight; tied.defined()) {
+    if (tied.shape() != shape)
+      throw ShapeError(cat("Linear: the tied weight is ", tied.shape(), ", must be ", shape));
+    weight_ = tie("weight", tied);
+  } else {
+    weight_ = parameter("weight", initial_weight(shape, options));
+  }
   if (options.bias) bias_ = parameter("bias", default_bias(shape, options.generator));
 }
 

@@ -121,12 +121,30 @@ CallObserver::~CallObserver() { t_observer = previous_; }
 
 Tensor ModuleBase::parameter(const std::string& name, const Tensor& init) {
   check_name(name);
-  for (const auto& entry : state_->entries)
-    if (entry.name == name)
-      throw ValueError(cat("module: there are two parameters named '", name, "'"));
   Tensor t = variable(init, name);
-  state_->entries.push_back({name, t, false, false});
+  add_entry(name, t, false);
   return t;
+}
+
+Tensor ModuleBase::tie(const std::string& name, const Tensor& parameter) {
+  check_name(name);
+  if (!parameter.defined() || !is_variable(parameter))
+    throw ValueError(cat("module: '", name, "' can be tied to a parameter only"));
+  add_entry(name, parameter, false);
+  return parameter;
+}
+
+Tensor ModuleBase::buffer(const std::string& name, const Tensor& init) {
+  check_name(name);
+  Tensor t = variable(init, name);
+  add_entry(name, t, true);
+  return t;
+}
+
+void ModuleBase::add_entry(const std::string& name, const Tensor& tensor, bool is_buffer) {
+  if (!state_->entry_names.insert(name).second)
+    throw ValueError(cat("module: there are two parameters named '", name, "'"));
+  state_->entries.push_back({name, tensor, is_buffer, false});
 }
 
 void ModuleBase::update(const Tensor& buffer, const Tensor& value) const {
@@ -141,24 +159,22 @@ void ModuleBase::update(const Tensor& buffer, const Tensor& value) const {
   t_call->updates_.push_back(assign(buffer, value));
 }
 
-Tensor ModuleBase::buffer(const std::string& name, const Tensor& init) {
-  Tensor t = parameter(name, init);
-  state_->entries.back().buffer = true;
-  return t;
-}
-
 void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
   check_name(name);
-  for (const auto& [other, unused] : state_->children)
-    if (other == name) throw ValueError(cat("module: there are two children named '", name, "'"));
+  if (state_->child_names.contains(name))
+    throw ValueError(cat("module: there are two children named '", name, "'"));
   Walk::states(module, [&](const State& below, const std::string&) {
     if (&below == state_.get())
       throw ValueError(cat("module: '", name, "' would make a module a part of itself"));
   });
   module.state_->name = name;
   state_->children.emplace_back(name, module);
-  for (const NamedTensor& p : named_parameters()) p.tensor.node()->label = intern_label(p.name);
-  for (const NamedTensor& b : named_buffers()) b.tensor.node()->label = intern_label(b.name);
+  state_->child_names.insert(name);
+  for (const State::Entry& own : state_->entries) state_->labelled.insert(own.tensor.node());
+  Walk::entries(module, [&](const std::string& path, const State::Entry& entry) {
+    Node* node = entry.tensor.node();
+    if (state_->labelled.insert(node).second) node->label = intern_label(join(name, path));
+  });
 }
 
 AnyModule::AnyModule(std::shared_ptr<const Module> module)
@@ -184,6 +200,15 @@ void Walk::entries(const ModuleBase& root, const Visitor& visit) {
     for (ModuleBase::State::Entry& entry : state.entries)
       if (seen.insert(entry.tensor.node()).second) visit(join(path, entry.name), entry);
   });
+}
+
+void Walk::names(const ModuleBase& root, const Visitor& visit) {
+  const auto go = [&](auto&& self, const ModuleBase& module, const std::string& path) -> void {
+    for (ModuleBase::State::Entry& entry : module.state_->entries)
+      visit(join(path, entry.name), entry);
+    for (const auto& [name, child] : module.state_->children) self(self, child, join(path, name));
+  };
+  go(go, root, "");
 }
 
 std::vector<NamedTensor> ModuleBase::named_parameters() const {

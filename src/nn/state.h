@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct ModuleBase::State {
   std::optional<Precision> precision;  // of the products built in forward()
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, AnyModule>> children;
+  std::unordered_set<std::string> entry_names, child_names;
+  std::unordered_set<const Node*> labelled;  // tensors of all children so far: a tied one keeps the
+                                             // label of its first path
 };
 
 }  // namespace tenon::nn

@@ -1,5 +1,7 @@
 // Saving and loading by name. Everything is checked before the first value is written.
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/nn.h>
@@ -47,6 +49,20 @@ Differences compare(const StateDict& own, const StateDict& given) {
   return d;
 }
 
+// What is given for tied tensors, under the names that state_dict() uses.
+StateDict by_first_names(const ModuleBase& module, StateDict given) {
+  std::unordered_map<const Node*, std::string> first;
+  Walk::names(module, [&](const std::string& path, const auto& entry) {
+    const auto [it, is_first] = first.emplace(entry.tensor.node(), path);
+    if (is_first) return;
+    if (auto other = given.extract(path); !other.empty()) {
+      other.key() = it->second;
+      given.insert(std::move(other));  // nothing where the first name is given too
+    }
+  });
+  return given;
+}
+
 }  // namespace
 
 StateDict ModuleBase::state_dict() const {
@@ -56,8 +72,9 @@ StateDict ModuleBase::state_dict() const {
   return out;
 }
 
-int ModuleBase::load_state_dict(const StateDict& state, bool strict) const {
+int ModuleBase::load_state_dict(const StateDict& given, bool strict) const {
   const StateDict own = state_dict();
+  const StateDict state = by_first_names(*this, given);
   const Differences d = compare(own, state);
   if (!d.misshapen.empty())
     throw ShapeError(

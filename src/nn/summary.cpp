@@ -9,6 +9,7 @@
 #include <tenon/nn.h>
 
 #include "base/str.h"
+#include "graph/body.h"
 #include "graph/node.h"
 #include "nn/walk.h"
 
@@ -25,6 +26,19 @@ std::int64_t multiply_adds(const Node& node) {
     return node.shape.numel() * w[1] * w[2] * w[3];
   }
   return 0;
+}
+
+// By label; those of a loop's body as often as it runs.
+void count_products(std::span<const Tensor> roots, std::int64_t times,
+                    std::map<std::string, std::int64_t>& by_label) {
+  for (const Node* node : topological_order(roots)) {
+    if (node->op == Op::Scan) {
+      const auto& loop = node->attrs.as<ScanAttrs>();
+      count_products(loop.body->results, times * loop.length, by_label);
+    } else if (const std::int64_t products = multiply_adds(*node); products > 0) {
+      by_label[label_text(node->label)] += times * products;
+    }
+  }
 }
 
 // A summary must not disturb what comes after it: modes and random state are put back.
@@ -92,12 +106,8 @@ ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {
   call();
 
   std::map<std::string, std::int64_t> by_label;
-  for (const Node* node : topological_order(roots)) {
-    const std::int64_t products = multiply_adds(*node);
-    if (products == 0) continue;
-    by_label[label_text(node->label)] += products;
-    out.multiply_adds += products;
-  }
+  count_products(roots, 1, by_label);
+  for (const auto& [label, products] : by_label) out.multiply_adds += products;
   std::size_t kept = 0;
   for (std::size_t k = 0; k < out.rows.size(); ++k) {
     ModuleSummary::Row& row = out.rows[k];

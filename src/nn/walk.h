@@ -15,6 +15,8 @@ struct Walk {
   using Visitor = std::function<void(const std::string& path, ModuleBase::State::Entry& entry)>;
   /// Parameters and buffers, parents first, each tensor once (tied weights have the first path).
   static void entries(const ModuleBase& root, const Visitor& visit);
+  /// Every name of every tensor, tied ones included.
+  static void names(const ModuleBase& root, const Visitor& visit);
   template <class F>
   static void states(const ModuleBase& root, F&& visit);
   /// Training modes of all modules, and back: for what must run in another mode for a moment.

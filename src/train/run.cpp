@@ -168,9 +168,29 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   return out;
 }
 
+TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyModule& net) {
+  TrainedModel out;
+  if (is_folder(run_or_file)) out.run_ = run_or_file;
+  const Weights weights = is_folder(run_or_file)
+                              ? weights_of_run(run_or_file)
+                              : Weights{run_or_file, io::load_safetensors(run_or_file).tensors, {}};
+  out.context_ = current_context();
+  out.net_ = net;
+  out.net_.load_state_dict(weights.state);
+  out.net_.eval();
+  out.file_ = weights.file;
+  out.given_net_ = true;
+  return out;
+}
+
 Evaluation TrainedModel::evaluate(
     const std::string& data, std::int64_t batch,
     const std::function<void(std::int64_t, std::int64_t)>& progress) const {
+  if (given_net_)
+    throw NotSupported(
+        cat(file_,
+            " was opened with a module of one's own, of whose data nothing is "
+            "known: evaluate with Trainer::evaluate(), or on what predict() returns"));
   if (data.empty() && settings_.data.empty())
     throw ValueError(cat(file_,
                          " does not say what it is tested on, which was a file of the machine "
@@ -184,6 +204,10 @@ Evaluation TrainedModel::evaluate(
 }
 
 Tensor TrainedModel::predict(const Tensor& images) const {
+  if (given_net_) {
+    const ContextScope scope(context_);
+    return net_(images).eval();
+  }
   if (images.rank() < 2)
     throw ShapeError(
         cat("predict: the images are ", images.shape(), ", must be [N, channels, height, width]"));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 
@@ -120,4 +122,51 @@ TEST_CASE("modules of any inputs: a type may say itself which tensors it holds")
   const Packing packing;
   CHECK(packing(scalar(1)).tensor.item() == 2);
   CHECK(packing.seen.item() == 1);
+}
+
+TEST_CASE("modules: ten thousand children cost ten thousand times one") {
+  const nn::Linear part(1, 1);
+  const auto seconds = [&](int count) {
+    const auto start = std::chrono::steady_clock::now();
+    nn::ModuleList list;
+    for (int k = 0; k < count; ++k) list.append(nn::Linear(1, 1, {.tied_weight = part.weight()}));
+    CHECK(list.parameter_count() == count + 1);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  (void)seconds(100);
+  CHECK(seconds(10'000) < 2);  // 30 s where each child asks all before it
+}
+
+TEST_CASE("modules: a tied weight is one parameter under two names") {
+  manual_seed(3);
+  const nn::Embedding words(5, 3);
+  nn::Sequential net(words, nn::Linear(3, 3),
+                     nn::Linear(3, 5, {.bias = false, .tied_weight = words.weight()}));
+  CHECK(net.parameter_count() == 15 + 12);
+  const StateDict held = net.state_dict();
+  CHECK(held.size() == 3);
+  CHECK(held.count("2.weight") == 0);
+
+  // One gradient from both uses, and one update.
+  const Tensor index = Tensor::from<std::int64_t>({0, 2, 4}, {3});
+  const std::vector<float> before = words.weight().to_vector<float>();
+  const Tensor loss = cross_entropy(net(index), index);
+  const std::vector<float> g = grad(loss, words.weight()).to_vector<float>();
+  optim::Sgd sgd(net, {.lr = 1});
+  sgd.step(loss);
+  const std::vector<float> after = words.weight().to_vector<float>();
+  for (std::size_t k = 0; k < g.size(); ++k)
+    CHECK(after[k] == doctest::Approx(before[k] - g[k]).epsilon(1e-5));
+
+  // PyTorch writes such a tensor under both names; either is enough.
+  StateDict both = net.state_dict();
+  both["2.weight"] = ones({5, 3});
+  both["0.weight"] = zeros({5, 3});
+  CHECK(net.load_state_dict(both) == 3);
+  CHECK(sum(words.weight()).item() == 0);
+  both.erase("0.weight");
+  net.load_state_dict(both);
+  CHECK(sum(words.weight()).item() == 15);
+  CHECK_THROWS_AS(nn::Linear(4, 5, {.tied_weight = words.weight()}), ShapeError);
+  CHECK_THROWS_AS(nn::Linear(3, 5, {.tied_weight = ones({5, 3})}), ValueError);
 }

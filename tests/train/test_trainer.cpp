@@ -316,3 +316,22 @@ TEST_CASE("steps in a launch: as many as fill four milliseconds, a power of two 
   CHECK(train::steps_in_launch(1e-6) == 32);
   CHECK(train::steps_in_launch(0) == 32);
 }
+
+TEST_CASE("trainer: its folder is opened again with the module given") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  toy::Session s;
+  s.fit(options(dir));
+  const Tensor x = randn({5, 2}).eval();
+  s.net.eval();
+  const std::vector<float> expected = s.net(x).to_vector<float>();
+  const toy::Session fresh(7);
+  const train::TrainedModel model = train::TrainedModel::open(dir, fresh.net);
+  CHECK(model.predict(x).to_vector<float>() == expected);
+  CHECK_FALSE(model.net().is_training());
+  const nn::Sequential other(nn::Linear(2, 24), nn::ReLU(), nn::Dropout(), nn::Linear(24, 4));
+  CHECK(train::TrainedModel::open(model.file(), other).predict(x).to_vector<float>() == expected);
+  CHECK_THROWS_AS(model.evaluate(), NotSupported);
+  CHECK_THROWS_AS(train::TrainedModel::open(dir, nn::Linear(2, 4)), ValueError);
+  CHECK_THROWS_AS(train::TrainedModel::open(folder / "absent", other), IoError);
+}
