@@ -14,6 +14,7 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
+#include <tenon/recurrent.h>
 #include <tenon/shape.h>
 #include <tenon/system.h>
 #include <tenon/tensor.h>

@@ -1,0 +1,93 @@
+// Recurrent layers: names, errors, summaries, training, plans that do not grow with the steps.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/nn.h>
+#include <tenon/optim.h>
+#include <tenon/recurrent.h>
+
+using namespace tenon;
+
+TEST_CASE("recurrent: parameters have PyTorch's names, shapes and order") {
+  const nn::LSTM lstm(8, 6, {.num_layers = 2, .bidirectional = true, .proj_size = 4});
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& p : lstm.named_parameters()) names.push_back(p.name);
+  CHECK(std::vector<std::string>(names.begin(), names.begin() + 6) ==
+        std::vector<std::string>{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
+                                 "weight_hr_l0", "weight_ih_l0_reverse"});
+  CHECK(names.size() == 20);
+  CHECK(lstm.state_dict().at("weight_ih_l1").shape() == Shape{24, 8});
+  CHECK(lstm.describe() == "LSTM(8, 6, num_layers=2, bidirectional=true, proj_size=4)");
+  CHECK(nn::GRUCell(8, 6, {.bias = false}).describe() == "GRUCell(8, 6, bias=false)");
+}
+
+TEST_CASE("recurrent: what does not fit is refused by name") {
+  const nn::LSTM lstm(8, 6, {.batch_first = true});
+  CHECK_THROWS_WITH_AS(lstm(zeros({2, 3, 7})), doctest::Contains("[N, T, 8]"), ShapeError);
+  CHECK_THROWS_WITH_AS(lstm(zeros({2, 3, 8}), nn::LstmState{zeros({1, 3, 6}), {}}),
+                       doctest::Contains("hidden state [1, 2, 6]"), ShapeError);
+  CHECK_THROWS_AS(lstm(zeros({2, 3, 8}), nn::LstmState{}, zeros({3}, DType::Int64)), ShapeError);
+  CHECK_THROWS_AS(lstm(zeros({2, 3, 8}), nn::LstmState{}, zeros({2})), DTypeError);
+  CHECK_THROWS_AS(nn::GRU(8, 6, {.proj_size = 2}), ValueError);
+  CHECK_THROWS_AS(nn::LSTM(8, 6, {.proj_size = 6}), ValueError);
+  CHECK_THROWS_AS(nn::RNN(8, 6, {.nonlinearity = "sigmoid"}), ValueError);
+  CHECK_THROWS_AS(nn::GRUCell(8, 6)(zeros({2, 7})), ShapeError);
+  CHECK_THROWS_AS(nn::GRUCell(8, 6)(zeros({2, 8}), zeros({3, 6})), ShapeError);
+}
+
+TEST_CASE("recurrent: a summary counts the products of all steps") {
+  const nn::GRU gru(8, 6);
+  const nn::ModuleSummary s = gru.summary(zeros({10, 4, 8}));
+  CHECK(s.parameters == 18 * 8 + 18 * 6 + 36);
+  CHECK(s.multiply_adds == 10 * 4 * 18 * (8 + 6));
+}
+
+TEST_CASE("recurrent: what lies behind a sequence's end does not matter, NaN included") {
+  manual_seed(2);
+  const nn::GRU gru(3, 4, {.num_layers = 2, .bidirectional = true});
+  const Tensor x = randn({5, 2, 3}).eval(), lengths = Tensor::from<std::int64_t>({5, 2}, {2});
+  const Tensor within = unsqueeze(lt(unsqueeze(arange(0, 5), 1), lengths), 2);
+  const Tensor soiled = where(within, x, Tensor::from<float>({NAN}, {1}));
+  const auto clean_result = gru(x, Tensor(), lengths), result = gru(soiled, Tensor(), lengths);
+  CHECK(result.output.to_vector<float>() == clean_result.output.to_vector<float>());
+  CHECK(result.hidden.to_vector<float>() == clean_result.hidden.to_vector<float>());
+}
+
+TEST_CASE("recurrent: an empty sequence leaves the state, one step is a cell's") {
+  const nn::LSTM lstm(3, 4);
+  const Tensor h = randn({1, 2, 4}).eval(), c = randn({1, 2, 4}).eval();
+  const auto none = lstm(zeros({0, 2, 3}), nn::LstmState{h, c});
+  CHECK(none.output.shape() == Shape{0, 2, 4});
+  CHECK(none.state.hidden.to_vector<float>() == h.to_vector<float>());
+}
+
+TEST_CASE("recurrent: a layer of a thousand steps plans as one of ten, and learns") {
+  manual_seed(4);
+  const nn::LSTM lstm(2, 8);
+  const nn::Linear head(8, 1);
+  // The sign of the first number of a sequence, asked for at its end.
+  const Tensor x = randn({12, 64, 2}).eval();
+  const Tensor y = sign(slice(select(x, 0, 0), 1, 0, 1)).eval();
+  nn::ModuleList net;
+  net.append(lstm);
+  net.append(head);
+  optim::Adam adam(net, {.lr = 0.03});
+  double loss = 0;
+  for (int k = 0; k < 150; ++k)
+    loss = adam.step(mse_loss(head(select(lstm(x).state.hidden, 0, 0)), y));
+  CHECK(loss < 0.1);
+
+  const auto steps_of = [&](std::int64_t length) {
+    const auto f = compile([&](const std::vector<Tensor>& in) {
+      return std::vector<Tensor>{sum(lstm(in[0]).output)};
+    });
+    return f.plan({zeros({length, 2, 2})}).planning_ms();
+  };
+  (void)steps_of(10);
+  CHECK(steps_of(1000) < 50);
+}
