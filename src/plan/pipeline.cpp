@@ -9,14 +9,10 @@
 #include "graph/body.h"
 #include "graph/node.h"
 #include "ops/table.h"
-#include "plan/chain.h"
 #include "plan/emit.h"
 #include "plan/graph_passes.h"
-#include "plan/join.h"
 #include "plan/loop_rules.h"
-#include "plan/phases.h"
-#include "plan/prologue.h"
-#include "plan/reductions.h"
+#include "plan/merge/merge.h"
 #include "plan/schedule.h"
 #include "plan/verify.h"
 
@@ -150,6 +146,27 @@ std::shared_ptr<const Program> plan_body(const Body& body, const PlanOptions& op
   return plan_program(body.results, parameters, options);
 }
 
+struct MergeRule {
+  PassId pass;
+  void (*apply)(Merger&);
+};
+constexpr MergeRule kMergeRules[] = {{kPrologue, merge_prologues},
+                                     {kReductions, merge_reductions},
+                                     {kJoin, merge_side_by_side},
+                                     {kPhases, merge_in_a_row},
+                                     {kChain, merge_slices}};
+
+void merge_neighbours(Program& program, Lists& before, const PlanOptions& options,
+                      Pipeline& pipeline) {
+  Merger merger(program, before, options);
+  for (const MergeRule& rule : kMergeRules)
+    pipeline.plan_pass(rule.pass, "regions", [&] {
+      const int regions = merger.size();
+      rule.apply(merger);
+      return std::pair(regions, merger.size());
+    });
+}
+
 // Programs of loops and branches, each planned once, whatever the number of steps.
 void plan_bodies(Program& program, const PlanOptions& options) {
   PlanOptions inside = options;
@@ -199,31 +216,7 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   emit(lowered, fused, static_cast<int>(leaves.size()), p);
   plan_bodies(p, options);
   std::vector<std::vector<int>> before = group_dependencies(lowered, fused);
-  pipeline.plan_pass(kPrologue, "regions", [&] {
-    const auto regions = static_cast<int>(p.steps.size());
-    attach_prologues(p, before, options);
-    return std::pair(regions, static_cast<int>(p.steps.size()));
-  });
-  pipeline.plan_pass(kReductions, "regions", [&] {
-    const auto regions = static_cast<int>(p.steps.size());
-    attach_reductions(p, before, options);
-    return std::pair(regions, static_cast<int>(p.steps.size()));
-  });
-  pipeline.plan_pass(kJoin, "regions", [&] {
-    const auto regions = static_cast<int>(p.steps.size());
-    join_regions(p, before, options);
-    return std::pair(regions, static_cast<int>(p.steps.size()));
-  });
-  pipeline.plan_pass(kPhases, "regions", [&] {
-    const auto regions = static_cast<int>(p.steps.size());
-    join_in_phases(p, before, options);
-    return std::pair(regions, static_cast<int>(p.steps.size()));
-  });
-  pipeline.plan_pass(kChain, "regions", [&] {
-    const auto regions = static_cast<int>(p.steps.size());
-    make_chains(p, before, options);
-    return std::pair(regions, static_cast<int>(p.steps.size()));
-  });
+  merge_neighbours(p, before, options, pipeline);
   pipeline.plan_pass(kChooseEngine, "steps", [&] {
     choose_engines(p, options);
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));

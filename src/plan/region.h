@@ -32,9 +32,9 @@ inline constexpr ValueId kNoValue = -1;
 /// A piece of memory of the program: a leaf given at each run, a result, or an intermediate in the
 /// arena. Contiguous, row-major.
 struct Value {
-  // Gone: has no memory, because all that read it compute it themselves or are in a chain with
+  // Elided: has no memory, because all that read it compute it themselves or are in a chain with
   // what does.
-  enum class Kind : std::uint8_t { Leaf, Variable, Arena, Output, Gone };
+  enum class Kind : std::uint8_t { Leaf, Variable, Arena, Output, Elided };
   Kind kind = Kind::Arena;
   DType dtype = DType::Float32;
   Shape shape;

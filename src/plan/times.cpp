@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/str.h"
-
 namespace tenon {
 namespace {
 
@@ -112,54 +110,6 @@ void Times::update(int n) {
       std::push_heap(heap.begin(), heap.end(), sooner);
     }
   }
-}
-
-void replace_steps(Program& program, Lists& before, const Lists& groups,
-                   const std::function<Step(const std::vector<int>&)>& made) {
-  std::vector<Step> steps;
-  std::vector<int> number(program.steps.size(), -1);
-  for (const std::vector<int>& group : groups) {
-    for (int s : group) number[at(s)] = static_cast<int>(steps.size());
-    steps.push_back(made(group));
-  }
-  for (std::size_t s = 0; s < program.steps.size(); ++s)
-    if (number[s] < 0) {
-      number[s] = static_cast<int>(steps.size());
-      steps.push_back(std::move(program.steps[s]));
-    }
-  Lists waits(steps.size());
-  for (std::size_t s = 0; s < before.size(); ++s)
-    for (int b : before[s])
-      if (number[at(b)] != number[s]) waits[at(number[s])].push_back(number[at(b)]);
-  for (std::vector<int>& list : waits) sort_out(list);
-  program.steps = std::move(steps);
-  before = std::move(waits);
-}
-
-Lists readers_of(const Program& program) {
-  Lists readers(program.values.size());
-  for (std::size_t s = 0; s < program.steps.size(); ++s)
-    for (ValueId id : program.steps[s].region.reads) readers[at(id)].push_back(static_cast<int>(s));
-  return readers;
-}
-
-void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
-  for (ValueId id : from)
-    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
-}
-
-void add_accesses(Region& all, const Region& part) {
-  const auto is_in = [](const std::vector<ValueId>& list, ValueId id) {
-    return std::find(list.begin(), list.end(), id) != list.end();
-  };
-  for (ValueId id : part.reads)
-    if (!is_in(all.writes, id) && !is_in(all.local, id)) merge(all.reads, {id});
-  for (ValueId id : part.writes)
-    if (!is_in(all.local, id)) merge(all.writes, {id});
-}
-
-void note(Region& region, const std::string& text) {
-  region.why += cat(region.why.empty() ? "" : "; ", text);
 }
 
 }  // namespace tenon

@@ -5,7 +5,6 @@
 // For passes between fusion and the choice of engines; it knows no kernels, only kinds of regions.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "plan/plan_graph.h"
@@ -54,23 +53,5 @@ class Times {
   std::vector<char> may_wait_;  // only maps that may wait as well wait for it
   int end_ = 0;
 };
-
-/// Makes each group of steps one, by `made` of its members; the others stay. Rewrites `before` (for
-/// each step, the steps it waits for) likewise.
-void replace_steps(Program& program, Lists& before, const Lists& groups,
-                   const std::function<Step(const std::vector<int>&)>& made);
-
-/// The steps that read each value.
-Lists readers_of(const Program& program);
-
-/// Adds the values that are not there yet.
-void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from);
-
-/// Adds what a part reads and writes to a step that runs it behind the parts so far: what those
-/// left for it, and what is local, is no input.
-void add_accesses(Region& all, const Region& part);
-
-/// Adds to what is said about a region.
-void note(Region& region, const std::string& text);
 
 }  // namespace tenon

@@ -168,7 +168,7 @@ class Flow {
       read_[at(out.value)] = 1;
     }
     for (std::size_t v = 0; v < p_.values.size(); ++v) {
-      const bool has_memory = p_.values[v].kind != Value::Kind::Gone;
+      const bool has_memory = p_.values[v].kind != Value::Kind::Elided;
       if (has_memory && read_[v] == 0)
         throw InternalError(cat("value ", v, " is read by no step: one that did was lost"));
       if (!has_memory && (read_[v] != 0 || written_[v] != 0))

@@ -101,7 +101,7 @@ TEST_CASE("verify: values that are written too late, twice or on one another") {
   check_seen(
       [](Program& p) {
         for (Value& v : p.values)
-          if (v.kind == Value::Kind::Arena) v.kind = Value::Kind::Gone;
+          if (v.kind == Value::Kind::Arena) v.kind = Value::Kind::Elided;
       },
       "has no memory");
   check_seen(

@@ -1,11 +1,10 @@
 // The chain engine: runs what other engines prepared for a slice, slice by slice, each worker with
 // a slice of its own.
 //
-// A slice lives on a desk in the workspace: the table of pointers that its kernels are bound to,
-// the values that nobody else sees, and the kernels' own workspace. There are as many desks as
-// workers can be busy. A weight gradient leaves a sum for each slice; they are added in the order
-// of the slices, and its epilogue runs on the total. Slices are cut by shape alone, so any number
-// of threads gives the same bits.
+// Each worker has scratch memory in the workspace for the slice at hand: the table of pointers that
+// kernels are bound to, the values that nobody else sees, and the kernels' own workspace. A weight
+// gradient leaves a sum for each slice; they are added in the order of the slices, and its epilogue
+// runs on the total. Slices are cut by shape alone, so any number of threads gives the same bits.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -17,7 +16,7 @@
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/workspace.h"
-#include "plan/chain.h"
+#include "plan/merge/chain.h"
 
 namespace tenon::cpu {
 
@@ -93,20 +92,20 @@ class ChainKernel final : public Kernel {
         if (kernel != nullptr) kernels = std::max(kernels, kernel->workspace_bytes);
     }
     kernels_offset_ = lay_out_locals();
-    desk_bytes_ = kernels_offset_ + whole_lines(kernels);
+    scratch_bytes_ = kernels_offset_ + whole_lines(kernels);
     partial_bytes_ = whole_lines(at(sums_) * sizeof(float));
-    desks_ = std::min<std::int64_t>(threads, slices());
-    partials_offset_ = desk_bytes_ * at(desks_);
+    workers_ = std::min<std::int64_t>(threads, slices());
+    partials_offset_ = scratch_bytes_ * at(workers_);
     finish_offset_ = partials_offset_ + partial_bytes_ * at(slices());
     workspace_bytes = finish_offset_ + (finish_ == nullptr ? 0 : finish_->workspace_bytes);
   }
 
   void run(const Binding& binding) const override {
     std::atomic<std::int64_t> next = 0;
-    parallel_for(desks_, [&](std::int64_t desk, int) {
+    parallel_for(workers_, [&](std::int64_t worker, int) {
       const OnlyThread only;
       for (std::int64_t slice; (slice = next.fetch_add(1, std::memory_order_relaxed)) < slices();)
-        run_slice(binding, slice, binding.workspace + desk_bytes_ * at(desk));
+        run_slice(binding, slice, binding.workspace + scratch_bytes_ * at(worker));
     });
     if (finish_ != nullptr) finish(binding);
   }
@@ -117,7 +116,7 @@ class ChainKernel final : public Kernel {
     std::unique_ptr<Kernel> whole, rest;
   };
   /// Where a slice finds a value: `sample_bytes` further for each sample before it, or, of a local
-  /// one, at `offset` of the desk.
+  /// one, at `offset` of the scratch.
   struct Place {
     ValueId value = kNoValue;
     std::int64_t sample_bytes = 0;
@@ -187,8 +186,8 @@ class ChainKernel final : public Kernel {
   std::vector<Place> places_;
   std::int64_t sums_ = 0;  // floats of a slice's sum
   std::unique_ptr<Kernel> finish_;
-  std::int64_t desks_ = 1;
-  std::size_t kernels_offset_ = 0, desk_bytes_ = 0;  // in and of a desk
+  std::int64_t workers_ = 1;
+  std::size_t kernels_offset_ = 0, scratch_bytes_ = 0;  // in and of a worker's scratch
   std::size_t partials_offset_ = 0, partial_bytes_ = 0, finish_offset_ = 0;
 };
 

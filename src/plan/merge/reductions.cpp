@@ -1,6 +1,9 @@
-// Which sweeps only reduce what a product makes, and their instructions over that product's result.
-#include "plan/reductions.h"
-
+// Reductions of a product's whole result (the sum of squares of a weight's gradient, for clipping
+// by a norm) become part of its epilogue, so that nobody reads the result again for them.
+//
+// Engines say whether they can (Capabilities). Where another than the product's own engine would
+// have to run it then, their models weigh that (Engine::estimate). What was tuned does not count:
+// the same graph is planned the same way, whatever a machine has measured.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -9,7 +12,7 @@
 #include "base/str.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
-#include "plan/times.h"
+#include "plan/merge/merge.h"
 
 namespace tenon {
 namespace {
@@ -139,33 +142,28 @@ class Epilogue {
 
 class Reducer {
  public:
-  Reducer(Program& program, Lists& before, const PlanOptions& options)
-      : p_(program),
-        before_(before),
-        options_(options),
-        times_(program, before),
-        readers_(readers_of(program)) {}
+  explicit Reducer(Merger& merger) : m_(merger), times_(merger.times) {}
 
   void run() {
-    for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s) consider(s);
+    for (int s = 0; s < m_.size(); ++s) consider(s);
     Lists groups;
     for (const auto& [product, sweeps] : sweeps_of_) {
       groups.push_back(sweeps);
       groups.back().insert(groups.back().begin(), product);
     }
     if (groups.empty()) return;
-    replace_steps(p_, before_, groups, [this](const std::vector<int>& members) {
-      return std::move(p_.steps[at(members[0])]);
+    m_.replace(groups, [this](const std::vector<int>& members) {
+      return std::move(m_.program.steps[at(members[0])]);
     });
   }
 
  private:
-  Region& region(int step) { return p_.steps[at(step)].region; }
+  Region& region(int step) { return m_.region(step); }
 
   void consider(int s) {
     Region& sweep = region(s);
     if (sweep.kind != RegionKind::Map || !reduces_all(sweep.map)) return;
-    for (const int product : before_[at(s)]) {
+    for (const int product : m_.before[at(s)]) {
       if (region(product).kind != RegionKind::Contraction || !reads_of(product, sweep)) continue;
       Region with = region(product);
       const std::string why = refusal(s, product, with);
@@ -186,35 +184,30 @@ class Reducer {
       if (instr.code == MapCode::Load && writes(with, instr.view.value) &&
           !reads_in_order(with, sweep.map, instr.view))
         return "that makes its elements in another order";
-    for (const int other : before_[at(s)])
+    for (const int other : m_.before[at(s)])
       if (!times_.graph().reaches(other, product, false) &&
-          (region(other).kind != RegionKind::Map || !before_[at(other)].empty()))
+          (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
         return cat("that does not wait for ", region(other).title);
     if (sweep.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
       return "that costs more than reading it beside other work";
     const Region bare = with;
     Epilogue(with).add(sweep.map);
-    const Engine *now = preferred(options_.engines, bare, p_.values),
-                 *then = preferred(options_.engines, with, p_.values);
+    const Engine *now = preferred(m_.options.engines, bare, m_.values()),
+                 *then = preferred(m_.options.engines, with, m_.values());
     if (now == nullptr) return "no engine runs that";
     if (then == nullptr) {
       std::string why;
-      runs(*now, with, p_.values, &why);
+      runs(*now, with, m_.values(), &why);
       return cat("its engine ", now->name(), " ", why);
     }
     if (then == now) return "";
-    const double together = then->estimate(with, p_.values), read = estimate(sweep);
-    double alone = now->estimate(bare, p_.values);
+    const double together = then->estimate(with, m_.values()), read = m_.estimate(sweep);
+    double alone = now->estimate(bare, m_.values());
     // Without a model, it at least writes what the sweep reads.
     if (alone == 0) alone = read;
     return together > alone + read
                ? cat("its engine would be ", then->name(), ", not ", now->name())
                : std::string();
-  }
-
-  double estimate(const Region& r) const {
-    const Engine* engine = preferred(options_.engines, r, p_.values);
-    return engine == nullptr ? 0 : engine->estimate(r, p_.values);
   }
 
   void attach(int s, int product, Region with) {
@@ -227,7 +220,7 @@ class Reducer {
         made.push_back(id);
       } else {
         merge(with.reads, {id});
-        readers_[at(id)].push_back(product);
+        m_.readers[at(id)].push_back(product);
       }
     merge(with.writes, sweep.writes);
     region(product) = std::move(with);
@@ -237,31 +230,26 @@ class Reducer {
 
   /// A result that only sweeps read which are part of the product now is written for nobody.
   void forget_unread(int product, ValueId id) {
-    if (p_.values[at(id)].kind != Value::Kind::Arena) return;
-    const std::vector<int>& gone = sweeps_of_[product];
-    for (const int t : readers_[at(id)])
-      if (std::find(gone.begin(), gone.end(), t) == gone.end()) return;
+    if (m_.values()[at(id)].kind != Value::Kind::Arena) return;
+    const std::vector<int>& taken = sweeps_of_[product];
+    for (const int t : m_.readers[at(id)])
+      if (std::find(taken.begin(), taken.end(), t) == taken.end()) return;
     Region& r = region(product);
     if (r.contraction.out == id) r.contraction.out = kNoValue;
     std::erase_if(r.map.stores, [id](const MapStore& store) { return store.view.value == id; });
     std::erase(r.writes, id);
-    p_.values[at(id)].kind = Value::Kind::Gone;
-    p_.values[at(id)].bytes = 0;
+    m_.elide(id);
   }
 
-  Program& p_;
-  Lists& before_;
-  const PlanOptions& options_;
-  Times times_;
-  Lists readers_;                              // steps, by value
+  Merger& m_;
+  Times& times_;
   std::map<int, std::vector<int>> sweeps_of_;  // by the product that took them
 };
 
 }  // namespace
 
-void attach_reductions(Program& program, std::vector<std::vector<int>>& before,
-                       const PlanOptions& options) {
-  if (options.enabled(kReductions)) Reducer(program, before, options).run();
+void merge_reductions(Merger& merger) {
+  if (merger.options.enabled(kReductions)) Reducer(merger).run();
 }
 
 }  // namespace tenon

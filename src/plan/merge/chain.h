@@ -29,8 +29,4 @@ const char* list_accesses(const Region& part, std::span<const Value> values, std
 /// The part for fewer samples. `values` takes the shapes that go with it.
 Region narrowed(const Region& part, std::int64_t samples, std::span<Value> values);
 
-/// Makes chains of steps, where one of the engines runs chains. `before` is by step.
-void make_chains(Program& program, std::vector<std::vector<int>>& before,
-                 const PlanOptions& options);
-
 }  // namespace tenon

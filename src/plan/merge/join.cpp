@@ -1,11 +1,14 @@
-// Who may wait for whom is a question of times; a join contracts some nodes.
-#include "plan/join.h"
-
+// Joining: small map regions that do not depend on one another become parts of one step, so that
+// they share a launch, where an engine can (Capabilities::no_shared_launch).
+//
+// The longest path through the steps never grows: a region joins others only where it waits for
+// nothing that matters and nothing that matters waits for it. Who may wait for whom is a question
+// of times; a join contracts some nodes.
 #include <algorithm>
 #include <utility>
 
 #include "base/str.h"
-#include "plan/times.h"
+#include "plan/merge/merge.h"
 
 namespace tenon {
 namespace {
@@ -27,32 +30,30 @@ struct Launch {
 
 class Joiner {
  public:
-  Joiner(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
-      : p_(program), before_(before), options_(options), times_(program, before) {}
+  explicit Joiner(Merger& merger) : m_(merger), times_(merger.times) {}
 
   void run() {
     std::vector<int> candidates;
     std::vector<std::pair<int, std::string>> refused;
     int maps = 0;
-    for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s) {
-      Region& region = p_.steps[at(s)].region;
-      if (region.kind != RegionKind::Map) continue;
+    for (int s = 0; s < m_.size(); ++s) {
+      if (m_.region(s).kind != RegionKind::Map) continue;
       ++maps;
       std::string why;
-      if (joins(region, &why))
+      if (!m_.shared(s, &why).empty())
         candidates.push_back(s);
       else
         refused.emplace_back(s, std::move(why));
     }
     if (candidates.empty()) {
-      p_.joining =
+      m_.program.joining =
           cat("nothing", refused.empty() ? "" : ": ", refused.empty() ? "" : refused[0].second);
       return;
     }
     for (const auto& [s, why] : refused)
-      note(p_.steps[at(s)].region, cat("has a launch of its own: it ", why));
+      note(m_.region(s), cat("has a launch of its own: it ", why));
     // The latest first: others can wait for them, more often than the reverse.
-    std::vector<int> begin(p_.steps.size());
+    std::vector<int> begin(at(m_.size()));
     for (int s : candidates) begin[at(s)] = times_.earliest(s);
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&begin](int a, int b) { return begin[at(a)] > begin[at(b)]; });
@@ -61,19 +62,10 @@ class Joiner {
   }
 
  private:
-  // Whether the engine that runs the region takes joined ones.
-  bool joins(const Region& region, std::string* why) const {
-    const Engine* engine = first_that_claims(options_.engines, region, p_.values);
-    if (engine == nullptr) return false;
-    const char* refusal = engine->capabilities(region, p_.values).no_shared_launch;
-    if (refusal != nullptr) *why = refusal;
-    return refusal == nullptr;
-  }
-
   // The first launch that takes the region, of those that could begin before it must: launches are
   // opened the latest first.
   void place(int s, int opened) {
-    const bool large = p_.steps[at(s)].region.map.space.numel() > kMostElements;
+    const bool large = m_.region(s).map.space.numel() > kMostElements;
     const int own = times_.node(s);
     auto launch = std::partition_point(
         launches_.begin(), launches_.end(),
@@ -97,7 +89,7 @@ class Joiner {
   // Whether the two begin at the same time and take equally long.
   bool ready_together(int s, int other) const {
     return times_.earliest(times_.node(s)) == times_.earliest(times_.node(other)) &&
-           p_.steps[at(s)].region.map.space == p_.steps[at(other)].region.map.space;
+           m_.region(s).map.space == m_.region(other).map.space;
   }
 
   // Neither becomes later than it may, and nothing urgent waits for more than it must.
@@ -115,17 +107,17 @@ class Joiner {
     for (Launch& launch : launches_) {
       std::sort(launch.steps.begin(), launch.steps.end());
       if (launch.steps.size() == 1) {
-        note(p_.steps[at(launch.steps[0])].region,
+        note(m_.region(launch.steps[0]),
              "stands beside no other: none could wait for it, or it for another");
         continue;
       }
       joined += launch.steps.size();
       groups.push_back(launch.steps);
     }
-    replace_steps(p_, before_, groups,
-                  [this](const std::vector<int>& members) { return together(members); });
-    p_.joining = cat(joined, " of ", maps, " map regions in ", groups.size(),
-                     groups.size() == 1 ? " launch" : " launches");
+    if (!groups.empty())
+      m_.replace(groups, [this](const std::vector<int>& members) { return together(members); });
+    m_.program.joining = cat(joined, " of ", maps, " map regions in ", groups.size(),
+                             groups.size() == 1 ? " launch" : " launches");
   }
 
   Step together(const std::vector<int>& members) {
@@ -135,29 +127,25 @@ class Joiner {
     all.title = cat(members.size(), " regions");
     all.why = "share a launch: none depends on another, and the longest path does not grow";
     for (int s : members) {
-      Region& part = p_.steps[at(s)].region;
+      Region& part = m_.region(s);
       add_accesses(all, part);
       all.parts.push_back(std::move(part));
     }
     return step;
   }
 
-  Program& p_;
-  std::vector<std::vector<int>>& before_;
-  const PlanOptions& options_;
-  Times times_;
+  Merger& m_;
+  Times& times_;
   std::vector<Launch> launches_;
 };
 
 }  // namespace
 
-void join_regions(Program& program, std::vector<std::vector<int>>& before,
-                  const PlanOptions& options) {
-  if (!options.enabled(kJoin)) {
-    program.joining = "nothing: the pass is switched off";
-    return;
-  }
-  Joiner(program, before, options).run();
+void merge_side_by_side(Merger& merger) {
+  if (merger.options.enabled(kJoin))
+    Joiner(merger).run();
+  else
+    merger.program.joining = "nothing: the pass is switched off";
 }
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
-// Which element-wise regions become prologues, and their instructions over the operand's own axes.
-#include "plan/prologue.h"
-
+// Prologues: an element-wise region whose result only contractions read, as operands, is computed
+// by those contractions while they load, so that the result is never in memory.
+//
+// Engines say whether they can (Capabilities) and what it costs (Engine::estimate); a contraction
+// never changes to a slower engine for the sake of a prologue.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,7 +10,7 @@
 
 #include "base/str.h"
 #include "plan/lower.h"
-#include "plan/times.h"
+#include "plan/merge/merge.h"
 #include "plan/tune.h"
 
 namespace tenon {
@@ -117,17 +119,13 @@ std::string tenths_text(double us) {
 
 class Attacher {
  public:
-  Attacher(Program& program, Lists& before, const PlanOptions& options)
-      : p_(program),
-        before_(before),
-        options_(options),
-        graph_(before),
-        readers_(readers_of(program)),
-        gone_(program.steps.size(), 0) {}
+  explicit Attacher(Merger& merger)
+      : m_(merger), graph_(merger.times.graph()), dropped_(merger.program.steps.size(), 0) {}
 
   void run() {
-    for (int s = 0; s < size(); ++s) consider(s);
-    if (std::find(gone_.begin(), gone_.end(), 1) != gone_.end()) drop();
+    for (int s = 0; s < m_.size(); ++s) consider(s);
+    if (std::find(dropped_.begin(), dropped_.end(), 1) != dropped_.end())
+      m_.replace({}, nullptr, dropped_);
   }
 
  private:
@@ -136,8 +134,7 @@ class Attacher {
     Region region;  // with the prologue
   };
 
-  int size() const { return static_cast<int>(p_.steps.size()); }
-  Region& region(int step) { return p_.steps[at(step)].region; }
+  Region& region(int step) { return m_.region(step); }
 
   void consider(int s) {
     Region& producer = region(s);
@@ -148,8 +145,8 @@ class Attacher {
     }
     const ValueId made = producer.map.stores[0].view.value;
     std::vector<Change> changes;
-    std::vector<int>& readers = readers_[at(made)];
-    std::erase_if(readers, [&](int t) { return gone_[at(t)] != 0 || t == s; });
+    std::vector<int>& readers = m_.readers[at(made)];
+    std::erase_if(readers, [&](int t) { return dropped_[at(t)] != 0 || t == s; });
     sort_out(readers);
     if (std::none_of(readers.begin(), readers.end(),
                      [&](int t) { return is_operand(region(t), made); }))
@@ -163,10 +160,10 @@ class Attacher {
     attach(s, made, changes, saved);
   }
 
-  bool makes_operand(const Region& producer) const {
+  bool makes_operand(const Region& producer) {
     for (ValueId id : producer.writes)
-      for (int t : readers_[at(id)])
-        if (is_operand(p_.steps[at(t)].region, id)) return true;
+      for (int t : m_.readers[at(id)])
+        if (is_operand(region(t), id)) return true;
     return false;
   }
   static bool is_operand(const Region& r, ValueId id) {
@@ -177,7 +174,7 @@ class Attacher {
   // Why the producer cannot be part of all that read its result; fills their regions.
   std::string refusal(int s, ValueId made, std::vector<Change>& changes) {
     const MapProgram& map = region(s).map;
-    if (p_.values[at(made)].kind != Value::Kind::Arena) return "is wanted as a result";
+    if (m_.values()[at(made)].kind != Value::Kind::Arena) return "is wanted as a result";
     if (!is_contiguous(map.stores[0].view, map.space)) return "writes in another order";
     const auto computes = [](const MapInstr& i) { return i.code == MapCode::Compute; };
     if (std::none_of(map.instrs.begin(), map.instrs.end(), computes)) return "only copies";
@@ -192,9 +189,9 @@ class Attacher {
           return cat("reads what ", r.title, " overwrites");
       const char* why = nullptr;
       if (r.contraction.a.value == made)
-        why = compose(map, r.contraction.a_shape, p_.values, r.contraction.a, r.prologue_a);
+        why = compose(map, r.contraction.a_shape, m_.values(), r.contraction.a, r.prologue_a);
       if (why == nullptr && r.contraction.b.value == made)
-        why = compose(map, r.contraction.b_shape, p_.values, r.contraction.b, r.prologue_b);
+        why = compose(map, r.contraction.b_shape, m_.values(), r.contraction.b, r.prologue_b);
       if (why != nullptr) return why;
       list_values(r, r.reads, r.writes);
       r.title = cat(region(s).title, " into ", r.title);
@@ -219,7 +216,7 @@ class Attacher {
     const std::vector<int> after = graph_.after(s);
     for (int t : after) {
       const auto is_t = [t](const Change& c) { return c.step == t; };
-      if (gone_[at(t)] != 0 || std::any_of(changes.begin(), changes.end(), is_t)) continue;
+      if (dropped_[at(t)] != 0 || std::any_of(changes.begin(), changes.end(), is_t)) continue;
       for (const Change& change : changes)
         if (graph_.reaches(t, change.step)) return true;
     }
@@ -228,22 +225,23 @@ class Attacher {
 
   // Why the engines had rather not; `saved` is what they expect to save, in microseconds.
   std::string loss(const Region& producer, const std::vector<Change>& changes, double& saved) {
-    double apart = estimate(producer), together = 0;
+    const Engine* alone = expected(producer);
+    double apart = alone == nullptr ? 0 : alone->estimate(producer, m_.values()), together = 0;
     bool settled = false;
     for (const Change& change : changes) {
-      const Region &bare = p_.steps[at(change.step)].region, &with = change.region;
+      const Region &bare = region(change.step), &with = change.region;
       if (repeats(bare)) return cat("was apart from ", bare.title, " before in this run");
       settled = settled || repeats(with);
       const Engine* engine = expected(bare);
       std::string why;
       if (engine == nullptr) return cat("no engine runs ", bare.title);
-      if (!runs(*engine, with, p_.values, &why))
+      if (!runs(*engine, with, m_.values(), &why))
         return cat("stays apart from ", bare.title, ", whose engine ", engine->name(), " ", why);
       if (expected(with) != engine) return cat(bare.title, " would change its engine");
       if (is_measured(bare) && !is_measured(with))
         return cat("stays apart from ", bare.title, ", which was measured so, and not together");
-      apart += engine->estimate(bare, p_.values);
-      together += engine->estimate(with, p_.values);
+      apart += engine->estimate(bare, m_.values());
+      together += engine->estimate(with, m_.values());
     }
     saved = apart - together;
     if (settled || together < apart || (apart == 0 && together == 0)) return "";
@@ -251,38 +249,35 @@ class Attacher {
                " against ", tenths_text(apart), " us");
   }
 
-  double estimate(const Region& r) const {
-    const Engine* engine = expected(r);
-    return engine == nullptr ? 0 : engine->estimate(r, p_.values);
-  }
-
   bool repeats(const Region& r) const {
-    return options_.tuning != nullptr && options_.tuning->known(r, p_.values, options_).repeats;
+    return m_.options.tuning != nullptr &&
+           m_.options.tuning->known(r, m_.values(), m_.options).repeats;
   }
 
   bool is_measured(const Region& r) const {
-    if (options_.tuning == nullptr) return false;
-    const TuneAdvice advice = options_.tuning->known(r, p_.values, options_);
+    if (m_.options.tuning == nullptr) return false;
+    const TuneAdvice advice = m_.options.tuning->known(r, m_.values(), m_.options);
     return advice.choice && advice.choice->microseconds > 0;
   }
 
   // Who will run a region, as far as that is known before anything is prepared.
   const Engine* expected(const Region& r) const {
-    if (options_.tuning != nullptr && r.kind == RegionKind::Contraction)
-      if (const TuneAdvice advice = options_.tuning->known(r, p_.values, options_); advice.choice)
-        return engine_of(*advice.choice, options_.engines, r, p_.values);
-    return preferred(options_.engines, r, p_.values);
+    if (m_.options.tuning != nullptr && r.kind == RegionKind::Contraction)
+      if (const TuneAdvice advice = m_.options.tuning->known(r, m_.values(), m_.options);
+          advice.choice)
+        return engine_of(*advice.choice, m_.options.engines, r, m_.values());
+    return preferred(m_.options.engines, r, m_.values());
   }
 
   void attach(int s, ValueId made, std::vector<Change>& changes, double saved) {
-    const std::vector<int>& needs = before_[at(s)];
+    const std::vector<int>& needs = m_.before[at(s)];
     for (Change& change : changes) {
       note(change.region,
            cat("makes ", region(s).title, " while loading",
                saved > 0 ? cat(", to save ", tenths_text(saved), " us by the model") : ""));
       region(change.step) = std::move(change.region);
-      for (ValueId id : region(s).reads) readers_[at(id)].push_back(change.step);
-      std::vector<int>& list = before_[at(change.step)];
+      for (ValueId id : region(s).reads) m_.readers[at(id)].push_back(change.step);
+      std::vector<int>& list = m_.before[at(change.step)];
       std::erase(list, s);
       list.insert(list.end(), needs.begin(), needs.end());
       sort_out(list);
@@ -290,7 +285,7 @@ class Attacher {
     }
     const std::vector<int> after = graph_.after(s);
     for (int t : after) {
-      std::vector<int>& list = before_[at(t)];
+      std::vector<int>& list = m_.before[at(t)];
       if (std::erase(list, s) == 0) continue;  // a reader
       for (const Change& change : changes) {
         list.push_back(change.step);
@@ -298,41 +293,20 @@ class Attacher {
       }
       sort_out(list);
     }
-    before_[at(s)].clear();
-    gone_[at(s)] = 1;
-    p_.values[at(made)].kind = Value::Kind::Gone;
-    p_.values[at(made)].bytes = 0;
+    m_.before[at(s)].clear();
+    dropped_[at(s)] = 1;
+    m_.elide(made);
   }
 
-  void drop() {
-    std::vector<int> number(p_.steps.size(), -1);
-    std::vector<Step> steps;
-    Lists before;
-    for (int s = 0; s < size(); ++s) {
-      if (gone_[at(s)] != 0) continue;
-      number[at(s)] = static_cast<int>(steps.size());
-      steps.push_back(std::move(p_.steps[at(s)]));
-      before.push_back(std::move(before_[at(s)]));
-    }
-    for (std::vector<int>& list : before)
-      for (int& b : list) b = number[at(b)];
-    p_.steps = std::move(steps);
-    before_ = std::move(before);
-  }
-
-  Program& p_;
-  Lists& before_;
-  const PlanOptions& options_;
-  PlanGraph graph_;
-  Lists readers_;  // steps, by value
-  std::vector<char> gone_;
+  Merger& m_;
+  PlanGraph& graph_;
+  std::vector<char> dropped_;  // steps that are prologues
 };
 
 }  // namespace
 
-void attach_prologues(Program& program, std::vector<std::vector<int>>& before,
-                      const PlanOptions& options) {
-  if (options.enabled(kPrologue)) Attacher(program, before, options).run();
+void merge_prologues(Merger& merger) {
+  if (merger.options.enabled(kPrologue)) Attacher(merger).run();
 }
 
 }  // namespace tenon

@@ -1,7 +1,10 @@
-// Rows of steps grow pair by pair, as long as one saves time by the engine's model: the pair that
-// gains most first. Only neighbours are weighed, once, and again where one of them has grown.
-#include "plan/phases.h"
-
+// Phases: a map step that waits for another becomes a later phase of its launch, where a launch in
+// phases is expected to take less time than two (Engine::saves). What a short row comes to and the
+// element-wise steps that read that are one launch so: the factor of clipping by a norm and the
+// updates, say. Nothing else than the two is ever put off.
+//
+// Rows of steps grow pair by pair, the pair that gains most first. Only neighbours are weighed,
+// once, and again where one of them has grown.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -9,23 +12,21 @@
 #include <utility>
 
 #include "base/str.h"
-#include "plan/times.h"
+#include "plan/merge/merge.h"
 
 namespace tenon {
 namespace {
 
 class Phaser {
  public:
-  Phaser(Program& program, std::vector<std::vector<int>>& before, const PlanOptions& options)
-      : p_(program), before_(before), options_(options), times_(program, before) {}
+  explicit Phaser(Merger& merger) : m_(merger), times_(merger.times) {}
 
   void run() {
-    row_of_.assign(p_.steps.size(), -1);
-    for (int s = 0; s < static_cast<int>(p_.steps.size()); ++s) {
-      std::vector<SharedPart> parts;
-      if (!share_launch(p_.steps[at(s)].region, parts)) continue;
+    row_of_.assign(at(m_.size()), -1);
+    std::string why;
+    for (int s = 0; s < m_.size(); ++s) {
+      if (m_.shared(s, &why).empty()) continue;
       row_of_[at(s)] = static_cast<int>(rows_.size());
-      parts_of_.emplace(s, std::move(parts));
       rows_.push_back({{s}, 0, 0});
     }
     for (std::size_t r = 0; r < rows_.size(); ++r) weigh_with_later(static_cast<int>(r));
@@ -40,10 +41,6 @@ class Phaser {
     double saved = 0;
     int grown = 0;  // how often
   };
-  struct SharedPart {
-    const Engine* engine;
-    LaunchPart part;
-  };
   /// Two rows of which the second waits for the first, as they were when they were weighed.
   struct Pair {
     double gain = 0;
@@ -54,21 +51,6 @@ class Phaser {
       return first != o.first ? first > o.first : second > o.second;
     }
   };
-
-  /// Asks the engines of a step's parts for what those take of a launch, once.
-  bool share_launch(const Region& region, std::vector<SharedPart>& out) const {
-    if (region.kind != RegionKind::Map && region.kind != RegionKind::Joined) return false;
-    const std::span<const Region> parts =
-        region.kind == RegionKind::Joined ? region.parts : std::span(&region, 1);
-    for (const Region& part : parts) {
-      const Engine* engine = first_that_claims(options_.engines, part, p_.values);
-      if (engine == nullptr) return false;
-      const Capabilities can = engine->capabilities(part, p_.values);
-      if (can.no_shared_launch != nullptr) return false;
-      out.push_back({engine, {&part, can.share}});
-    }
-    return true;
-  }
 
   int node_of(int row) const { return times_.node(rows_[at(row)].steps[0]); }
 
@@ -136,29 +118,32 @@ class Phaser {
     return true;
   }
 
-  double saves(const std::vector<int>& steps, std::string* why) const {
-    const Engine* engine = parts_of_.at(steps[0])[0].engine;
+  double saves(const std::vector<int>& steps, std::string* why) {
+    const Engine* engine = m_.shared(steps[0], why)[0].engine;
     std::vector<LaunchPart> parts;
-    for (std::size_t k = 0; k < steps.size(); ++k)
-      for (const SharedPart& shared : parts_of_.at(steps[k])) {
-        if (shared.engine != engine) {
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      const std::vector<Merger::Shared>& shared = m_.shared(steps[k], why);
+      for (std::size_t i = 0; i < shared.size(); ++i) {
+        if (shared[i].engine != engine) {
           *why = "its engine is another's";
           return 0;
         }
-        parts.push_back(shared.part);
-        parts.back().phase = static_cast<int>(k);
+        parts.push_back({&parts_of(m_.region(steps[k]))[i], shared[i].share, static_cast<int>(k)});
       }
+    }
     why->clear();
     return engine->saves(parts, why);
+  }
+
+  static std::span<Region> parts_of(Region& region) {
+    return region.kind == RegionKind::Joined ? std::span(region.parts) : std::span(&region, 1);
   }
 
   /// Each step a phase.
   std::vector<Region> take_parts(const std::vector<int>& steps) {
     std::vector<Region> parts;
     for (std::size_t k = 0; k < steps.size(); ++k) {
-      Region& region = p_.steps[at(steps[k])].region;
-      const bool joined = region.kind == RegionKind::Joined;
-      for (Region& part : joined ? std::span(region.parts) : std::span(&region, 1)) {
+      for (Region& part : parts_of(m_.region(steps[k]))) {
         parts.push_back(std::move(part));
         parts.back().phase = static_cast<int>(k);
       }
@@ -168,7 +153,7 @@ class Phaser {
 
   void rewrite() {
     for (const Row& row : rows_)
-      if (row.steps.size() == 1) say_refusals(p_.steps[at(row.steps[0])].region, row.steps[0]);
+      if (row.steps.size() == 1) say_refusals(m_.region(row.steps[0]), row.steps[0]);
     std::vector<std::vector<int>> groups;
     std::size_t steps = 0;
     for (const Row& row : rows_) {
@@ -177,9 +162,8 @@ class Phaser {
       groups.push_back(row.steps);
     }
     if (groups.empty()) return;
-    replace_steps(p_, before_, groups,
-                  [this](const std::vector<int>& members) { return in_phases(members); });
-    p_.joining += cat("; ", steps, " of these launches are phases of ", groups.size());
+    m_.replace(groups, [this](const std::vector<int>& members) { return in_phases(members); });
+    m_.program.joining += cat("; ", steps, " of these launches are phases of ", groups.size());
   }
 
   void say_refusals(Region& region, int first) const {
@@ -194,7 +178,7 @@ class Phaser {
     Step step;
     Region& all = step.region;
     all.kind = RegionKind::Joined;
-    for (int s : members) add_accesses(all, p_.steps[at(s)].region);
+    for (int s : members) add_accesses(all, m_.region(s));
     all.parts = take_parts(members);
     all.title = cat(all.parts.size(), " regions in ", members.size(), " phases");
     all.why =
@@ -204,12 +188,9 @@ class Phaser {
     return step;
   }
 
-  Program& p_;
-  std::vector<std::vector<int>>& before_;
-  const PlanOptions& options_;
-  Times times_;
+  Merger& m_;
+  Times& times_;
   std::vector<Row> rows_;
-  std::map<int, std::vector<SharedPart>> parts_of_;  // by step that may share a launch
   std::vector<int> row_of_;  // by step: the row that it is the first of; -1 where it shares none
   std::priority_queue<Pair> pairs_;
   std::vector<int> earlier_, later_;
@@ -218,10 +199,10 @@ class Phaser {
 
 }  // namespace
 
-void join_in_phases(Program& program, std::vector<std::vector<int>>& before,
-                    const PlanOptions& options) {
-  if (!options.enabled(kPhases)) program.joining += "; no phases: the pass is switched off";
-  if (options.enabled(kPhases) && options.enabled(kJoin)) Phaser(program, before, options).run();
+void merge_in_a_row(Merger& merger) {
+  const PlanOptions& options = merger.options;
+  if (!options.enabled(kPhases)) merger.program.joining += "; no phases: the pass is switched off";
+  if (options.enabled(kPhases) && options.enabled(kJoin)) Phaser(merger).run();
 }
 
 }  // namespace tenon

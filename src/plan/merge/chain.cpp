@@ -1,6 +1,6 @@
 // Which steps form a chain is a question of bytes: what need not cross memory any more against what
 // each slice does again.
-#include "plan/chain.h"
+#include "plan/merge/chain.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "ops/table.h"
 #include "plan/lower.h"
-#include "plan/times.h"
+#include "plan/merge/merge.h"
 
 namespace tenon {
 namespace {
@@ -152,20 +152,14 @@ namespace {
 
 class Chainer {
  public:
-  Chainer(Program& program, Lists& before, const Engine& engine)
-      : p_(program),
-        before_(before),
+  Chainer(Merger& merger, const Engine& engine)
+      : m_(merger),
         engine_(engine),
-        graph_(before),
-        readers_(readers_of(program)),
-        writers_(program.values.size()),
-        chain_of_(program.steps.size(), -1) {
-    for (int s = 0; s < size(); ++s)
-      for (ValueId id : region(s).writes) writers_[at(id)].push_back(s);
-  }
+        graph_(merger.times.graph()),
+        chain_of_(merger.program.steps.size(), -1) {}
 
   void run() {
-    for (int s = 0; s < size(); ++s) {
+    for (int s = 0; s < m_.size(); ++s) {
       if (!is_pooling(region(s))) continue;
       behind_convolution(s);
       before_weights(s);
@@ -183,15 +177,16 @@ class Chainer {
     std::vector<ValueId> local;  // handed on, and read by nothing else
   };
 
-  int size() const { return static_cast<int>(p_.steps.size()); }
-  Region& region(int step) { return p_.steps[at(step)].region; }
-
-  int writer(ValueId id) const { return writers_[at(id)].empty() ? -1 : writers_[at(id)][0]; }
-  const std::vector<int>& readers(ValueId id) const { return readers_[at(id)]; }
+  Region& region(int step) { return m_.region(step); }
+  int writer(ValueId id) const {
+    const std::vector<int>& writers = m_.writers[at(id)];
+    return writers.empty() ? -1 : writers[0];
+  }
+  const std::vector<int>& readers(ValueId id) const { return m_.readers[at(id)]; }
 
   void behind_convolution(int pool) {
     const Opaque& o = region(pool).opaque;
-    if (p_.values[at(o.out())].shape.numel() >= o.shapes[0].numel()) return;  // a gradient
+    if (m_.values()[at(o.out())].shape.numel() >= o.shapes[0].numel()) return;  // a gradient
     const int conv = writer(o.inputs[0]);
     if (conv >= 0 && is_conv(region(conv), Op::Conv2d))
       consider({{conv, pool}, {region(conv), region(pool)}, -1, o.shapes[0][0], {}});
@@ -200,7 +195,7 @@ class Chainer {
   void before_weights(int pool) {
     const Opaque& o = region(pool).opaque;
     const std::vector<int> users = readers(o.out());
-    if (users.size() != 1 || p_.values[at(o.out())].kind != Value::Kind::Arena) return;
+    if (users.size() != 1 || m_.values()[at(o.out())].kind != Value::Kind::Arena) return;
     if (!is_conv(region(users[0]), Op::Conv2dWeightGrad)) return;
     const Chain chain{{pool, users[0]}, {region(pool), region(users[0])}, -1, o.shapes[0][0], {}};
     for (ValueId input : o.inputs) {
@@ -223,9 +218,9 @@ class Chainer {
     const Shape& filter = r.contraction.b_shape;
     if (filter[1] * filter[2] * filter[3] > kMostTaps) return false;
     const ValueId made = r.writes[0];
-    if (p_.values[at(made)].kind != Value::Kind::Arena) return false;
+    if (m_.values()[at(made)].kind != Value::Kind::Arena) return false;
     for (ValueId id : r.reads) {
-      const Value::Kind kind = p_.values[at(id)].kind;
+      const Value::Kind kind = m_.values()[at(id)].kind;
       if (kind != Value::Kind::Leaf && kind != Value::Kind::Variable) return false;
     }
     // Everybody else who reads it gets it from a chain as well.
@@ -240,7 +235,7 @@ class Chainer {
   std::vector<int> writers_of_inputs(const Region& r) const {
     std::vector<int> steps;
     for (ValueId id : r.reads)
-      steps.insert(steps.end(), writers_[at(id)].begin(), writers_[at(id)].end());
+      steps.insert(steps.end(), m_.writers[at(id)].begin(), m_.writers[at(id)].end());
     return steps;
   }
   bool is_made_there(int step, int conv) const {
@@ -277,7 +272,7 @@ class Chainer {
     if (graph_.is_between(graph_.node(chain.steps[0]), graph_.node(chain.steps[1])))
       return "another step stands between";
     std::string why;
-    return engine_.claims(chained(chain), p_.values, &why) ? "" : why;
+    return engine_.claims(chained(chain), m_.values(), &why) ? "" : why;
   }
 
   // Bytes of a sample that one part writes and the next ones read.
@@ -287,7 +282,7 @@ class Chainer {
       for (ValueId id : chain.parts[k].writes)
         for (std::size_t l = k + 1; l < chain.parts.size(); ++l)
           if (has(chain.parts[l].reads, id)) {
-            bytes += p_.values[at(id)].bytes / chain.samples;
+            bytes += m_.values()[at(id)].bytes / chain.samples;
             break;
           }
     return bytes;
@@ -315,7 +310,7 @@ class Chainer {
   void find_local(Chain& chain) {
     for (const Region& part : chain.parts)
       for (ValueId id : part.writes) {
-        if (p_.values[at(id)].kind != Value::Kind::Arena) continue;
+        if (m_.values()[at(id)].kind != Value::Kind::Arena) continue;
         const std::vector<int> users = readers(id);
         const int maker = writer(id);
         if (std::all_of(users.begin(), users.end(), [&](int s) { return is_made_there(s, maker); }))
@@ -356,15 +351,11 @@ class Chainer {
     std::vector<Step> steps;
     for (const Chain& chain : chains_) steps.push_back(made(chain));
     for (const Chain& chain : chains_)
-      for (ValueId id : chain.local) {
-        p_.values[at(id)].kind = Value::Kind::Gone;
-        p_.values[at(id)].bytes = 0;
-      }
+      for (ValueId id : chain.local) m_.elide(id);
     Lists groups;
     for (const Chain& chain : chains_) groups.push_back(chain.steps);
     std::size_t next = 0;
-    replace_steps(p_, before_, groups,
-                  [&](const std::vector<int>&) { return std::move(steps[next++]); });
+    m_.replace(groups, [&](const std::vector<int>&) { return std::move(steps[next++]); });
   }
 
   // What is computed again reads its variables later: who assigns them comes after.
@@ -372,28 +363,26 @@ class Chainer {
     if (chain.again < 0) return;
     for (int s : writers_of_inputs(region(chain.again))) {
       if (has(chain.steps, s)) continue;
-      before_[at(s)].insert(before_[at(s)].end(), chain.steps.begin(), chain.steps.end());
+      std::vector<int>& waits = m_.before[at(s)];
+      waits.insert(waits.end(), chain.steps.begin(), chain.steps.end());
       graph_.add_edge(chain.steps[0], s);
     }
   }
 
-  Program& p_;
-  Lists& before_;
+  Merger& m_;
   const Engine& engine_;
-  PlanGraph graph_;            // with the chains so far as one each
-  Lists readers_, writers_;    // steps, by value
+  PlanGraph& graph_;           // with the chains so far as one each
   std::vector<int> chain_of_;  // by step
   std::vector<Chain> chains_;
 };
 
 }  // namespace
 
-void make_chains(Program& program, std::vector<std::vector<int>>& before,
-                 const PlanOptions& options) {
-  if (!options.enabled(kChain)) return;
-  for (const Engine* engine : options.engines)
-    if (engine->capabilities(Region(), program.values).no_slices == nullptr)
-      return Chainer(program, before, *engine).run();
+void merge_slices(Merger& merger) {
+  if (!merger.options.enabled(kChain)) return;
+  for (const Engine* engine : merger.options.engines)
+    if (engine->capabilities(Region(), merger.values()).no_slices == nullptr)
+      return Chainer(merger, *engine).run();
 }
 
 }  // namespace tenon

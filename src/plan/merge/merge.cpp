@@ -1,0 +1,104 @@
+// Steps, who reads and who writes what, and how steps become others.
+#include "plan/merge/merge.h"
+
+#include <algorithm>
+
+#include "base/str.h"
+
+namespace tenon {
+
+Merger::Merger(Program& p, Lists& waits, const PlanOptions& o)
+    : program(p), before(waits), options(o), times(p, waits) {
+  index();
+}
+
+void Merger::index() {
+  readers.assign(program.values.size(), {});
+  writers.assign(program.values.size(), {});
+  for (int s = 0; s < size(); ++s) {
+    for (ValueId id : region(s).reads) readers[at(id)].push_back(s);
+    for (ValueId id : region(s).writes) writers[at(id)].push_back(s);
+  }
+  shared_.resize(program.steps.size());
+}
+
+const std::vector<Merger::Shared>& Merger::shared(int step, std::string* why) {
+  auto& [asked, parts] = shared_[at(step)];
+  const Region& r = region(step);
+  if (asked || r.kind != RegionKind::Map) return parts;
+  asked = true;
+  const Engine* engine = first_that_claims(options.engines, r, values());
+  if (engine == nullptr) return parts;
+  const Capabilities can = engine->capabilities(r, values());
+  if (can.no_shared_launch == nullptr)
+    parts.push_back({engine, can.share});
+  else
+    *why = can.no_shared_launch;
+  return parts;
+}
+
+double Merger::estimate(const Region& r) const {
+  const Engine* engine = preferred(options.engines, r, values());
+  return engine == nullptr ? 0 : engine->estimate(r, values());
+}
+
+void Merger::elide(ValueId id) {
+  program.values[at(id)].kind = Value::Kind::Elided;
+  program.values[at(id)].bytes = 0;
+}
+
+void Merger::replace(const Lists& groups, const std::function<Step(const std::vector<int>&)>& made,
+                     const std::vector<char>& dropped) {
+  constexpr int kKept = -1, kDropped = -2;
+  std::vector<int> number(program.steps.size(), kKept);
+  for (std::size_t s = 0; s < dropped.size(); ++s)
+    if (dropped[s] != 0) number[s] = kDropped;
+  std::vector<Step> steps;
+  std::vector<std::pair<bool, std::vector<Shared>>> parts;
+  for (const std::vector<int>& group : groups) {
+    parts.push_back({true, {}});
+    for (int s : group) {
+      number[at(s)] = static_cast<int>(steps.size());
+      const std::vector<Shared>& own = shared_[at(s)].second;
+      parts.back().second.insert(parts.back().second.end(), own.begin(), own.end());
+    }
+    steps.push_back(made(group));
+  }
+  for (int s = 0; s < size(); ++s) {
+    if (number[at(s)] != kKept) continue;
+    number[at(s)] = static_cast<int>(steps.size());
+    steps.push_back(std::move(program.steps[at(s)]));
+    parts.push_back(std::move(shared_[at(s)]));
+  }
+  Lists waits(steps.size());
+  for (std::size_t s = 0; s < before.size(); ++s)
+    for (int b : before[s])
+      if (number[at(b)] != number[s]) waits[at(number[s])].push_back(number[at(b)]);
+  for (std::vector<int>& list : waits) sort_out(list);
+  program.steps = std::move(steps);
+  before = std::move(waits);
+  shared_ = std::move(parts);
+  times = Times(program, before);
+  index();
+}
+
+void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
+  for (ValueId id : from)
+    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
+}
+
+void add_accesses(Region& all, const Region& part) {
+  const auto is_in = [](const std::vector<ValueId>& list, ValueId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  for (ValueId id : part.reads)
+    if (!is_in(all.writes, id) && !is_in(all.local, id)) merge(all.reads, {id});
+  for (ValueId id : part.writes)
+    if (!is_in(all.local, id)) merge(all.writes, {id});
+}
+
+void note(Region& region, const std::string& text) {
+  region.why += cat(region.why.empty() ? "" : "; ", text);
+}
+
+}  // namespace tenon
