@@ -107,24 +107,18 @@ class Walk {
     return n != NodeIndex::kAbsent ? gradients_[n] : Tensor();
   }
 
-  // A computed value that depends on no variable no longer knows what it came from. Where that may
-  // be why nothing reaches an input, zeros would be a wrong answer given silently. Not so where a
-  // rule was asked and said zero, as floor's does; and what the input itself was made from cannot
-  // have come from it.
-  void refuse_cut(const Tensor& input) const {
-    if (is_used(input)) return;
+  // Computed values that no longer know what they came from, as they depend on no variable, and
+  // that may have come from the input, where nothing else leads to it.
+  std::vector<Tensor> cut_values(const Tensor& input) const {
+    if (is_used(input)) return {};
     const std::vector<Node*> below = topological_order({&input, 1}, true);
     const std::unordered_set<const Node*> sources(below.begin(), below.end());
-    for (const Node* node : order_.nodes)
+    std::vector<Tensor> values;
+    for (Node* node : order_.nodes)
       if (node->realised() && node->input_count == 0 && is_floating(node->dtype) &&
           op_info(node->op).vjp != nullptr && !sources.contains(node))
-        throw ValueError(
-            cat("grad: the output depends on a value of ", op_info(node->op).name, " ", node->shape,
-                label_text(node->label).empty() ? "" : " in " + label_text(node->label),
-                " that was already computed, and through nothing else on an input of shape ",
-                input.shape(),
-                ": make the input a variable(), ask for gradients before evaluating, or detach() "
-                "the value if it is a constant"));
+        values.emplace_back(node);
+    return values;
   }
 
  private:
@@ -190,6 +184,26 @@ class Walk {
   std::vector<std::vector<Tensor>> cotangents_;  // by number, of ops with several results
 };
 
+// Zeros would be a wrong answer, given silently, where a gradient arrives at a value that was
+// computed from the input. Not so where a rule on the way says zero, as floor's does.
+void refuse_cut(const Walk& walk, const Tensor& output, const Tensor& start, const Tensor& input) {
+  const std::vector<Tensor> values = walk.cut_values(input);
+  if (values.empty()) return;
+  Walk to_values({&output, 1}, values);
+  to_values.run({&output, 1}, {&start, 1});
+  for (const Tensor& value : values)
+    if (to_values.gradient(value).defined()) {
+      const Node& node = *value.node();
+      throw ValueError(
+          cat("grad: the output depends on a value of ", op_info(node.op).name, " ", node.shape,
+              label_text(node.label).empty() ? "" : " in " + label_text(node.label),
+              " that was already computed, and through nothing else on an input of shape ",
+              input.shape(),
+              ": make the input a variable(), ask for gradients before evaluating, or detach() "
+              "the value if it is a constant"));
+    }
+}
+
 }  // namespace
 
 std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
@@ -201,7 +215,7 @@ std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, c
   for (const Tensor& input : inputs) {
     gradients.push_back(walk.gradient(input));
     if (gradients.back().defined()) continue;
-    walk.refuse_cut(input);
+    refuse_cut(walk, output, start, input);
     gradients.back() = zeros_like(input);
   }
   return gradients;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "device/versions.h"
+#include "graph/called.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
 
@@ -178,8 +179,17 @@ Scope::Scope(const std::string& scope) : previous_(t_label) {
 }
 Scope::~Scope() { t_label = previous_; }
 
+namespace {
+thread_local const char* t_called = nullptr;
+}
+
+Called::Called(const char* op_name) noexcept
+    : previous_(std::exchange(t_called, t_called == nullptr ? op_name : t_called)) {}
+Called::~Called() { t_called = previous_; }
+
 std::string where(const char* op_name) {
-  return t_label == 0 ? std::string(op_name) : cat(op_name, " (", label_text(t_label), ")");
+  const char* name = t_called == nullptr ? op_name : t_called;
+  return t_label == 0 ? std::string(name) : cat(name, " (", label_text(t_label), ")");
 }
 
 NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values) {

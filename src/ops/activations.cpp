@@ -13,20 +13,27 @@
 namespace tenon {
 namespace {
 
-// Gradient 0 at both bounds, unlike clamp's.
-Tensor open_clamp(const Tensor& x, double low, double high) {
-  return where(le(x, low), low, where(ge(x, high), high, x));
+// Gradient 0 at both bounds, unlike clamp's, and at NaN. Whole numbers stay whole, as in PyTorch;
+// bool counts as float32.
+Tensor open_clamp(const Tensor& input, Scalar low, Scalar high) {
+  const Tensor x = is_bool(input.dtype()) ? to_floating(input) : input;
+  const Tensor clamped = minimum(maximum(x, low), high);
+  if (!is_floating(x.dtype())) return clamped;
+  return where(logical_and(gt(x, low), lt(x, high)), x, detach(clamped));
 }
 
 }  // namespace
 
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
-  const Tensor raised = where(lt(x, low), low, x);
-  return where(gt(raised, high), high, raised);
+  const Called called("clamp");
+  // The gradient is 1 where x is what it is clamped to, bounds included; 0 elsewhere, at NaN too.
+  const Tensor clamped = minimum(maximum(x, low), high);
+  if (!is_floating(clamped.dtype())) return clamped;
+  return where(eq(clamped, x), x, detach(clamped));
 }
 
-Tensor hardtanh(const Tensor& x) { return open_clamp(to_floating(x), -1, 1); }
-Tensor relu6(const Tensor& x) { return open_clamp(to_floating(x), 0, 6); }
+Tensor hardtanh(const Tensor& x) { return open_clamp(x, x.dtype() == DType::UInt8 ? 0 : -1, 1); }
+Tensor relu6(const Tensor& x) { return open_clamp(x, 0, 6); }
 Tensor hardsigmoid(const Tensor& x) { return open_clamp(to_floating(x) + 3, 0, 6) / 6; }
 Tensor silu(const Tensor& x) { return to_floating(x) * sigmoid(x); }
 Tensor mish(const Tensor& x) { return to_floating(x) * tanh(softplus(x)); }

@@ -64,9 +64,14 @@ Tensor div_pair(const Pair& p) { return build(Op::Div, {to_floating(p.a), to_flo
 Tensor floor_divide_pair(const Pair& p) {
   const Tensor rest = refuse_bool(Op::Remainder, "floor_divide", p, "cast to a number");
   if (is_floating(p.dtype())) {
-    // (a - rest) / b is whole but for its rounding; a division by zero stays what it is.
-    const Tensor whole = round((p.a - rest) / p.b);
-    return where(eq(p.b, 0), detach(p.a / p.b), whole);
+    // (a - rest) / b is whole but for its rounding; a division by zero stays what it is. The rest
+    // is infinite where b is and has the other sign: a is less than one b below zero. A zero has
+    // the sign of the quotient.
+    const Tensor quotient = detach(p.a / p.b);
+    const Tensor scale = where(isinf(p.a - rest), 0.5, ones_like(rest));  // exact where it halves
+    const Tensor exact = round((p.a * scale - rest * scale) / (p.b * scale));
+    const Tensor whole = where(isinf(rest), -1, exact);
+    return where(eq(p.b, 0), quotient, where(eq(whole, 0), quotient * 0, whole));
   }
   // Truncation is one too high where there is a rest and the signs differ; a - rest itself could
   // overflow.
@@ -231,25 +236,29 @@ Gradients vjp_pow(const Tensor& out, const Tensor& g) {
     return {power == 0 ? Tensor{} : g * (pow(a, power - 1) * power), Tensor{}};
   }
   const Tensor ga = g * (b * pow(a, where(eq(b, 0), 0, b - 1)));
-  const Tensor base = where(logical_and(eq(a, 0), ge(b, 0)), 1, a);
+  // A plain number is what it is here, not what a 16-bit comparison makes of it.
+  const bool nonzero = is_constant(a) && !constant_value(a).is_zero();
+  const Tensor base = nonzero ? a : where(logical_and(eq(a, 0), ge(b, 0)), 1, a);
   return {ga, g * (out * log(base))};
 }
 
 namespace {
-Gradients vjp_larger(const Tensor& g, const Tensor& a_wins, const Tensor& tie) {
+// Beside a NaN both win, as in PyTorch.
+Gradients vjp_larger(const Tensor& g, const Tensor& a_wins, const Tensor& b_wins,
+                     const Tensor& tie) {
   const Tensor half = g * 0.5;
-  return {where(tie, half, where(a_wins, g, 0)), where(tie, half, where(a_wins, 0, g))};
+  return {where(tie, half, where(b_wins, 0, g)), where(tie, half, where(a_wins, 0, g))};
 }
 }  // namespace
 
 Gradients vjp_maximum(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
-  return vjp_larger(g, gt(a, b), eq(a, b));
+  return vjp_larger(g, gt(a, b), lt(a, b), eq(a, b));
 }
 
 Gradients vjp_minimum(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
-  return vjp_larger(g, lt(a, b), eq(a, b));
+  return vjp_larger(g, lt(a, b), gt(a, b), eq(a, b));
 }
 
 Gradients vjp_atan2(const Tensor& out, const Tensor& g) {

@@ -34,7 +34,19 @@ Precision precision_here(DType dtype) {
   return dtype == DType::Float32 ? current_precision() : Precision::Fp32;
 }
 
+// Of whole numbers, which wrap: sums of products, which fuse to one sweep over [B, M, N, K].
+Tensor whole_product(const Tensor& a, const Tensor& b) {
+  const std::int64_t batch = Shape(a.shape().begin(), a.rank() - 2).numel();
+  const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  const Tensor rows = reshape(a, {batch, m, 1, k}),
+               columns = reshape(transpose(b, -1, -2), {batch, 1, n, k});
+  Ints sizes = to_ints(a.shape());
+  sizes.back() = n;
+  return reshape(cast(sum(mul(rows, columns), {-1}), a.dtype()), sizes);
+}
+
 Tensor product(const Tensor& a, const Tensor& b) {
+  if (is_integral(a.dtype()) && !is_bool(a.dtype())) return whole_product(a, b);
   return build(Op::Matmul, {a, b}, ContractionAttrs{{}, precision_here(a.dtype())});
 }
 
@@ -45,6 +57,7 @@ Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2
 // ---- Matrix products --------------------------------------------------------------------------
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  const Called called("matmul");
   if (a.rank() == 0 || b.rank() == 0)
     throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
                          ": a scalar has no axis to sum over; use mul"));
@@ -62,6 +75,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Called called("linear");
   if (weight.rank() != 2)
     throw ShapeError(cat(where("linear"), ": weight must be [out, in], not ", weight.shape()));
   if (x.rank() == 0 || x.size(-1) != weight.size(1))

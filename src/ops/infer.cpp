@@ -1,6 +1,7 @@
 // Building nodes through their rows; promotion, broadcasting of numbers, axes.
 #include "ops/infer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -110,15 +111,22 @@ Shape keepdim_shape(const Shape& shape, std::int64_t mask) {
   return out;
 }
 
+int axis_of(const char* op, std::int64_t axis, int rank) {
+  constexpr std::int64_t kFar = std::numeric_limits<int>::max();  // outside any rank
+  const auto near = static_cast<int>(std::clamp(axis, -kFar, kFar));
+  return normalize_axis(near, std::max(rank, 1), where(op).c_str());
+}
+
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
-  if (axes.empty()) return (std::int64_t{1} << rank) - 1;
+  const std::int64_t all = (std::int64_t{1} << rank) - 1;
+  if (axes.empty()) return all;
   std::int64_t mask = 0;
   for (const std::int64_t axis : axes) {
-    const int a = normalize_axis(static_cast<int>(axis), rank, where(op).c_str());
+    const int a = axis_of(op, axis, rank);
     if ((mask >> a) & 1) throw ShapeError(cat(where(op), ": axis ", axis, " is given twice"));
     mask |= std::int64_t{1} << a;
   }
-  return mask;
+  return mask & all;
 }
 
 Shape to_shape(const Ints& sizes) { return Shape(sizes.data(), static_cast<int>(sizes.size())); }

@@ -11,6 +11,7 @@
 
 #include <tenon/ops.h>
 
+#include "graph/called.h"
 #include "ops/table.h"
 
 namespace tenon {
@@ -55,7 +56,11 @@ Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dt
 
 /// Shape with the axes of a reduction's mask set to 1.
 Shape keepdim_shape(const Shape& shape, std::int64_t mask);
+/// An axis of a tensor of that rank, counted from 0. A tensor without axes is taken as one of a
+/// single axis, as in PyTorch: 0 and -1 name it.
+int axis_of(const char* op, std::int64_t axis, int rank);
 /// Bit mask of axes; all axes when the list is empty. Refuses axes out of range or given twice.
+/// That of a tensor without axes is 0.
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank);
 Shape to_shape(const Ints& sizes);
 Ints to_ints(const Shape& shape);

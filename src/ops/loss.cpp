@@ -75,6 +75,7 @@ Tensor picked_loss(const Tensor& logp, const Tensor& target) {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
                      double label_smoothing) {
+  const Called called("cross_entropy");
   require_class_axis("cross_entropy", logits);
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     throw ValueError(cat(where("cross_entropy"), ": the label smoothing ", label_smoothing,
@@ -99,22 +100,26 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction) {
+  const Called called("nll_loss");
   require_class_axis("nll_loss", log_probabilities);
   require_indices("nll_loss", log_probabilities, target);
   return reduced(picked_loss(classes_last(log_probabilities), target), reduction);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  const Called called("mse_loss");
   require_equal("mse_loss", input, target);
   return reduced(square(input - target), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  const Called called("l1_loss");
   require_equal("l1_loss", input, target);
   return reduced(abs(input - target), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  const Called called("smooth_l1_loss");
   require_equal("smooth_l1_loss", input, target);
   if (!(beta >= 0))
     throw ValueError(cat(where("smooth_l1_loss"), ": beta is ", beta, "; it must not be negative"));
@@ -126,6 +131,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+  const Called called("huber_loss");
   require_equal("huber_loss", input, target);
   if (!(delta > 0))
     throw ValueError(cat(where("huber_loss"), ": delta is ", delta, "; it must be positive"));
@@ -137,6 +143,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         Reduction reduction) {
+  const Called called("binary_cross_entropy_with_logits");
   require_equal("binary_cross_entropy_with_logits", input, target);
   const Tensor x = to_floating(input), positive = ge(x, 0);
   // log(1 + exp(-x)) by whichever form does not overflow; branches rather than abs, so that the

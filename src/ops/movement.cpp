@@ -33,6 +33,9 @@ void require_index_fits(const Node& node, const Shape& x, const Shape& index) {
         cat(where(node), ": index ", index, " does not fit ", x, " along axis ", axis));
 }
 
+// A tensor without axes as one of a single element.
+Tensor at_least_vector(const Tensor& x) { return x.rank() == 0 ? reshape(x, {1}) : x; }
+
 // The part of x that an index of that shape can reach.
 Tensor reachable(const char* op, const Tensor& x, int axis, const Shape& index) {
   if (x.rank() != index.rank())
@@ -75,6 +78,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int axis) {
+  const Called called("stack");
   if (tensors.empty()) throw ValueError(cat(where("stack"), ": no tensors given"));
   const int a = normalize_axis(axis, tensors[0].rank() + 1, where("stack").c_str());
   std::vector<Tensor> raised;
@@ -88,6 +92,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis) {
 }
 
 Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
+  const Called called("pad");
   if (padding.size() % 2 != 0 || static_cast<int>(padding.size() / 2) > x.rank())
     throw ShapeError(cat(where("pad"), ": ", padding.size(), " numbers for a tensor of rank ",
                          x.rank(), "; give (before, after) for each axis from the last one"));
@@ -115,12 +120,18 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
-  const int a = normalize_axis(axis, x.rank(), where("gather").c_str());
+  const int a = axis_of("gather", axis, x.rank());
+  if (x.rank() == 0 || index.rank() == 0)
+    return reshape(gather(at_least_vector(x), a, at_least_vector(index)), to_ints(index.shape()));
   return build(Op::Gather, {reachable("gather", x, a, index.shape()), index}, AxisAttrs{a});
 }
 
 Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
-  const int a = normalize_axis(axis, base.rank(), where("scatter_add").c_str());
+  const int a = axis_of("scatter_add", axis, base.rank());
+  if (base.rank() == 0 || index.rank() == 0 || updates.rank() == 0)
+    return reshape(
+        scatter_add(at_least_vector(base), a, at_least_vector(index), at_least_vector(updates)),
+        to_ints(base.shape()));
   const Tensor values =
       slice(reachable("scatter_add", updates, a, index.shape()), a, 0, index.shape()[a]);
   const Tensor target = reachable("scatter_add", base, a, index.shape());
@@ -134,9 +145,16 @@ Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tens
 }
 
 Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
-  const int a = normalize_axis(axis, x.rank(), where("index_select").c_str());
+  const Called called("index_select");
+  const int a = axis_of("index_select", axis, x.rank());
   if (index.rank() != 1)
     throw ShapeError(cat(where("index_select"), ": the index is a vector, not ", index.shape()));
+  if (x.rank() == 0) {
+    if (index.size(0) != 1)
+      throw ShapeError(cat(where("index_select"), ": ", index.size(0),
+                           " indices into a scalar, which takes one"));
+    return reshape(gather(reshape(x, {1}), 0, index), {});
+  }
   Shape shape = x.shape();
   shape[a] = index.size(0);
   Ints column(static_cast<std::size_t>(x.rank()), 1);
@@ -145,6 +163,7 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
 }
 
 Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
+  const Called called("one_hot");
   if (!is_integral(index.dtype()))
     throw DTypeError(cat(where("one_hot"), ": the index is ", index.dtype(), "; cast it to int64"));
   if (classes < 0) throw ValueError(cat(where("one_hot"), ": ", classes, " classes"));

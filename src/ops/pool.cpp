@@ -3,6 +3,8 @@
 // MaxPool2dGrad and MaxPool2dGather write to and read from each window's first maximum: each is the
 // other's gradient, as AvgPool2d and AvgPool2dGrad are each other's. The choice of the maximum
 // itself has no gradient.
+#include <limits>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -61,10 +63,50 @@ void require_shape(const Node& node, const char* what, const Shape& got, const S
     throw ShapeError(cat(where(node), ": ", what, " is ", got, "; it must be ", wanted));
 }
 
+std::int64_t lowest_whole(DType dtype) {
+  switch (dtype) {
+    case DType::UInt8:
+      return 0;
+    case DType::Int8:
+      return std::numeric_limits<std::int8_t>::min();
+    case DType::Int32:
+      return std::numeric_limits<std::int32_t>::min();
+    default:
+      return std::numeric_limits<std::int64_t>::min();
+  }
+}
+
+// Maxima over windows along one axis, of whole numbers: of as many slices as a window is long.
+Tensor whole_maxima(const Tensor& x, int axis, std::int64_t out, std::int64_t kernel,
+                    std::int64_t stride, std::int64_t dil, std::int64_t margin) {
+  const std::int64_t reach = (out - 1) * stride + 1, size = x.size(axis);
+  Ints padding(static_cast<std::size_t>(2 * (x.rank() - axis)), 0);
+  padding[padding.size() - 2] = margin;
+  padding[padding.size() - 1] = reach + dil * (kernel - 1) - margin - size;
+  const Tensor padded = pad(x, padding, lowest_whole(x.dtype()));
+  Tensor best;
+  for (std::int64_t k = 0; k < kernel; ++k) {
+    const Tensor part = slice(padded, axis, k * dil, k * dil + reach, stride);
+    best = best.defined() ? maximum(best, part) : part;
+  }
+  return best;
+}
+
+Tensor whole_max_pool(const Tensor& x, const PoolAttrs& p) {
+  // The row of the op checks the sizes.
+  const Shape out = build(Op::MaxPool2d, {zeros(x.shape())}, p).shape();
+  if (out.numel() == 0) return zeros(out, x.dtype());
+  const Tensor rows = whole_maxima(x, 2, out[2], p.kernel_h, p.stride_h, p.dil_h, p.pad_h);
+  return whole_maxima(rows, 3, out[3], p.kernel_w, p.stride_w, p.dil_w, p.pad_w);
+}
+
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
-  return build(Op::MaxPool2d, {x}, pool_attrs(options));
+  const Called called("max_pool2d");
+  const PoolAttrs attrs = pool_attrs(options);
+  const bool whole = is_integral(x.dtype()) && !is_bool(x.dtype());
+  return whole ? whole_max_pool(x, attrs) : build(Op::MaxPool2d, {x}, attrs);
 }
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {

@@ -3,6 +3,7 @@
 // Sum and Prod nodes take floating or int64 inputs and Max and Min anything but bool: the builders
 // convert.
 #include <cmath>
+#include <limits>
 
 #include <tenon/error.h>
 
@@ -55,8 +56,8 @@ Tensor extremum(Op op, const char* name, const Tensor& x, const Ints& axes, bool
 
 Tensor arg_extremum(Op op, const char* name, const Tensor& input, int axis, bool keepdim) {
   const Tensor x = is_bool(input.dtype()) ? cast(input, DType::UInt8) : input;
+  const int a = axis_of(name, axis, x.rank());
   if (x.rank() == 0) return zeros({}, DType::Int64);
-  const int a = normalize_axis(axis, x.rank(), where(name).c_str());
   const Tensor index = transpose(build(op, {transpose(x, a, -1)}), a, -1);
   return keepdim ? index : squeeze(index, a);
 }
@@ -110,9 +111,16 @@ Tensor any(const Tensor& x, const Ints& axes, bool keepdim) {
 Tensor logsumexp(const Tensor& input, const Ints& axes, bool keepdim) {
   const Tensor x = widened(input);
   const std::int64_t mask = axis_mask("logsumexp", axes, x.rank());
+  if (reduced_count(x.shape(), mask) == 0) {
+    const Tensor nothing =
+        full(keepdim_shape(x.shape(), mask), -std::numeric_limits<double>::infinity(), x.dtype());
+    return narrowed(keepdim ? nothing : drop_axes(nothing, mask), input);
+  }
   const Tensor peak = detach(reduce(Op::Max, x, mask, true));
-  // An infinite peak would make NaN of infinity minus infinity.
-  const Tensor shift = where(isinf(peak), 0, peak);
+  // Infinity minus infinity is NaN: an infinite peak counts as the largest number.
+  const double largest = x.dtype() == DType::Float64 ? std::numeric_limits<double>::max()
+                                                     : std::numeric_limits<float>::max();
+  const Tensor shift = maximum(minimum(peak, largest), -largest);
   const Tensor result = log(reduce(Op::Sum, exp(x - shift), mask, true)) + shift;
   return narrowed(keepdim ? result : drop_axes(result, mask), input);
 }

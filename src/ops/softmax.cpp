@@ -11,8 +11,9 @@ namespace {
 
 Tensor along_last(Op op, const char* name, const Tensor& input, int axis) {
   Tensor x = to_floating(input);
-  const int a = normalize_axis(axis, x.rank(), where(name).c_str());
+  const int a = axis_of(name, axis, x.rank());
   if (x.numel() == 0) return x;
+  if (x.rank() == 0) return reshape(build(op, {reshape(x, {1})}), {});
   return transpose(build(op, {transpose(x, a, -1)}), a, -1);
 }
 

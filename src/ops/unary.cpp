@@ -114,7 +114,8 @@ Gradients vjp_log1p(const Tensor& out, const Tensor& g) { return {g / (input_of(
 Gradients vjp_sqrt(const Tensor& out, const Tensor& g) { return {g / (out * 2)}; }
 Gradients vjp_rsqrt(const Tensor& out, const Tensor& g) { return {g * (out * out * out) * -0.5}; }
 Gradients vjp_reciprocal(const Tensor& out, const Tensor& g) { return {-(g * out * out)}; }
-Gradients vjp_square(const Tensor& out, const Tensor& g) { return {g * (input_of(out, 0) * 2)}; }
+// Doubled last: where x * 2 overflows, g may well be 0.
+Gradients vjp_square(const Tensor& out, const Tensor& g) { return {g * input_of(out, 0) * 2}; }
 Gradients vjp_sin(const Tensor& out, const Tensor& g) { return {g * cos(input_of(out, 0))}; }
 Gradients vjp_cos(const Tensor& out, const Tensor& g) { return {-(g * sin(input_of(out, 0)))}; }
 Gradients vjp_tan(const Tensor& out, const Tensor& g) { return {g * (1 + square(out))}; }
@@ -131,7 +132,8 @@ Gradients vjp_sinh(const Tensor& out, const Tensor& g) { return {g * cosh(input_
 Gradients vjp_cosh(const Tensor& out, const Tensor& g) { return {g * sinh(input_of(out, 0))}; }
 Gradients vjp_tanh(const Tensor& out, const Tensor& g) { return {g * (1 - square(out))}; }
 Gradients vjp_sigmoid(const Tensor& out, const Tensor& g) { return {g * (out * (1 - out))}; }
-Gradients vjp_relu(const Tensor& out, const Tensor& g) { return {where(gt(out, 0), g, 0)}; }
+// NaN hands its gradient on, as in PyTorch.
+Gradients vjp_relu(const Tensor& out, const Tensor& g) { return {where(le(out, 0), 0, g)}; }
 
 Gradients vjp_erf(const Tensor& out, const Tensor& g) {
   return {g * (exp(-square(input_of(out, 0))) * (2 * std::numbers::inv_sqrtpi))};

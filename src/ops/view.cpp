@@ -15,8 +15,9 @@ namespace tenon {
 namespace {
 
 Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {}) {
-  if (is_constant(x)) return constant(shape, constant_value(x), x.dtype());
-  return build_as(op, x.dtype(), shape, {x}, attrs);
+  Tensor made = build_as(op, x.dtype(), shape, {x}, attrs);  // checks constants too
+  if (!is_constant(x)) return made;
+  return constant(shape, constant_value(x), x.dtype());
 }
 
 }  // namespace
@@ -82,9 +83,8 @@ Tensor permute(const Tensor& x, const Ints& axes) {
 }
 
 Tensor transpose(const Tensor& x, int a, int b) {
-  const std::string at = where("transpose");
-  const int first = normalize_axis(a, x.rank(), at.c_str()),
-            second = normalize_axis(b, x.rank(), at.c_str());
+  const int first = axis_of("transpose", a, x.rank()), second = axis_of("transpose", b, x.rank());
+  if (x.rank() == 0) return x;
   Ints axes(static_cast<std::size_t>(x.rank()));
   for (std::size_t k = 0; k < axes.size(); ++k) axes[k] = static_cast<std::int64_t>(k);
   std::swap(axes[static_cast<std::size_t>(first)], axes[static_cast<std::size_t>(second)]);
@@ -116,8 +116,8 @@ Tensor expand(const Tensor& x, const Ints& sizes) {
 }
 
 Tensor squeeze(const Tensor& x, int axis) {
-  const int a = normalize_axis(axis, x.rank(), where("squeeze").c_str());
-  if (x.shape()[a] != 1) return x;
+  const int a = axis_of("squeeze", axis, x.rank());
+  if (x.rank() == 0 || x.shape()[a] != 1) return x;
   Ints sizes = to_ints(x.shape());
   sizes.erase(sizes.begin() + a);
   return reshape(x, sizes);
@@ -164,6 +164,7 @@ Tensor select(const Tensor& x, int axis, std::int64_t index) {
 Tensor flip(const Tensor& x, const Ints& axes) {
   Tensor out = x;
   if (!axes.empty()) axis_mask("flip", axes, x.rank());  // refuses repeats
+  if (x.rank() == 0) return x;
   for (const std::int64_t axis : axes)
     out = slice(out, static_cast<int>(axis), -1, std::numeric_limits<std::int64_t>::min(), -1);
   return out;

@@ -17,22 +17,22 @@ Tensor constant_like(const Node& constant, const Shape& shape) {
   return make_node(Op::Constant, constant.dtype, shape, constant.attrs, {});
 }
 
-// where(x > c, G(x, g), 0) = G(x, where(max_pool(x) > c, g, 0)): a ReLU in front of the pooling.
+// where(x <= c, 0, G(x, g)) = G(x, where(max_pool(x) <= c, 0, g)): a ReLU in front of the pooling.
 Tensor mask_first(const Node& node, std::span<const Tensor> inputs) {
-  const Node* above = pending(inputs[0], Op::Gt);
-  const Node* grad = pending(inputs[1], Op::MaxPool2dGrad);
-  const Node* zero = pending(inputs[2], Op::Constant);
-  if (above == nullptr || grad == nullptr || zero == nullptr ||
+  const Node* below = pending(inputs[0], Op::Le);
+  const Node* zero = pending(inputs[1], Op::Constant);
+  const Node* grad = pending(inputs[2], Op::MaxPool2dGrad);
+  if (below == nullptr || grad == nullptr || zero == nullptr ||
       !zero->attrs.as<ConstantAttrs>().value.is_zero())
     return {};
-  const Tensor x(grad->input(0)), g(grad->input(1)), threshold(above->input(1));
+  const Tensor x(grad->input(0)), g(grad->input(1)), threshold(below->input(1));
   const Node* number = pending(threshold, Op::Constant);
-  if (above->input(0) != x.node() || number == nullptr) return {};
+  if (below->input(0) != x.node() || number == nullptr) return {};
   const Tensor pooled =
       make_node(Op::MaxPool2d, x.dtype(), g.shape(), grad->attrs, std::span(&x, 1));
   const Tensor compared[2] = {pooled, constant_like(*number, g.shape())};
-  const Tensor mask = make_node(Op::Gt, DType::Bool, g.shape(), above->attrs, compared);
-  const Tensor chosen[3] = {mask, g, constant_like(*zero, g.shape())};
+  const Tensor mask = make_node(Op::Le, DType::Bool, g.shape(), below->attrs, compared);
+  const Tensor chosen[3] = {mask, constant_like(*zero, g.shape()), g};
   const Tensor kept = make_node(Op::Where, node.dtype, g.shape(), node.attrs, chosen);
   const Tensor operands[2] = {x, kept};
   return make_node(Op::MaxPool2dGrad, node.dtype, node.shape, grad->attrs, operands);

@@ -65,7 +65,7 @@ TEST_CASE("errors: reductions and axes") {
   REFUSES(amax(input({2, 0})), ShapeError, "amax: no elements to choose from in [2, 0]");
   REFUSES(argmax(input({2, 0})), ShapeError, "argmax: no elements to choose from in [2, 0]");
   REFUSES(softmax(input({2}), 1), ShapeError, "softmax: axis 1");
-  REFUSES(softmax(input({}), 0), ShapeError, "scalar");
+  REFUSES(softmax(input({}), 1), ShapeError, "softmax: axis 1");
 }
 
 TEST_CASE("errors: shapes") {
@@ -111,8 +111,8 @@ TEST_CASE("errors: contractions") {
           "matmul: [2, 3] and [4, 5] do not multiply: 3 columns meet 4 rows");
   REFUSES(matmul(input({}), input({4})), ShapeError, "use mul");
   REFUSES(matmul(input({2, 2, 3}), input({3, 3, 5})), ShapeError, "matmul: shapes [2] and [3]");
-  REFUSES(matmul(input({2, 2}, I64), input({2, 2}, I64)), DTypeError,
-          "takes floating tensors, not int64");
+  REFUSES(matmul(input({2, 2}, B), input({2, 2}, B)), DTypeError,
+          "takes floating tensors, not bool");
   REFUSES(linear(input({2, 3}), input({4, 3}), input({3})), ShapeError,
           "linear: the bias is [3], the output has 4 features");
   REFUSES(linear(input({2, 3}), input({3})), ShapeError, "weight must be [out, in]");

@@ -11,7 +11,7 @@ tenon_turn(const TurnArgs a) {
 #include "cuda/kernels/map.cuh"
 namespace tenon::cuda {
 
-// gt+matmul+where
+// le+matmul+where
 struct Epilogue {
   struct Sums {};
   static constexpr bool kSums = false;
@@ -23,8 +23,8 @@ struct Epilogue {
   __device__ __forceinline__ void store(long long batch, long long row, long long column, float acc, Sums& sums) const {
     const float x1 = load(p0 + row * s0_1 + column);
     const float t0 = acc;
-    const int t3 = scalar::gt(x1, 0.0f);
-    const float t4 = t3 != 0 ? t0 : 0.0f;
+    const int t3 = scalar::le(x1, 0.0f);
+    const float t4 = t3 != 0 ? 0.0f : t0;
     save(p1 + row * s0_1 + column, t4);
   }
 
@@ -45,8 +45,8 @@ struct Epilogue {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const float t0 = acc[i];
-      const int t3 = scalar::gt(held.x1[i], 0.0f);
-      const float t4 = t3 != 0 ? t0 : 0.0f;
+      const int t3 = scalar::le(held.x1[i], 0.0f);
+      const float t4 = t3 != 0 ? 0.0f : t0;
       y0[i] = t4;
     }
     save_row<8>(p1 + row * s0_1 + column, y0);

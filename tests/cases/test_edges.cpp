@@ -1,0 +1,246 @@
+// Values at the edges as PyTorch's: NaN, infinities, tensors without axes, sums over nothing, and
+// whole numbers where networks have floating ones. Expected numbers are PyTorch's.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+using namespace tenon;
+
+namespace {
+
+using Floats = std::vector<float>;
+using Longs = std::vector<std::int64_t>;
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+const float kInf = std::numeric_limits<float>::infinity();
+const float kMax = std::numeric_limits<float>::max();
+
+Tensor floats(const Floats& values) {
+  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
+Tensor longs(const Longs& values, DType dtype = DType::Int64) {
+  return cast(Tensor::from(values, {static_cast<std::int64_t>(values.size())}), dtype);
+}
+Floats list(const Tensor& t) { return cast(t, DType::Float32).to_vector<float>(); }
+Longs whole(const Tensor& t) { return cast(t, DType::Int64).to_vector<std::int64_t>(); }
+Floats slope(const Tensor& y, const Tensor& x) { return list(grad(sum(y), x)); }
+
+/// Equal, NaN to NaN, and zeros by their signs.
+void check_same(const Floats& got, const Floats& want) {
+  REQUIRE(got.size() == want.size());
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    CAPTURE(k);
+    if (std::isnan(want[k])) {
+      CHECK(std::isnan(got[k]));
+    } else {
+      CHECK(got[k] == want[k]);
+      CHECK(std::signbit(got[k]) == std::signbit(want[k]));
+    }
+  }
+}
+
+template <class F>
+void with_engines(F&& test) {
+  for (const char* name : {"reference", "fast"}) {
+    CAPTURE(name);
+    set_engine(name);
+    test();
+  }
+  set_engine("fast");
+}
+
+template <class E, class F>
+void refuses(F&& call, const std::string& part) {
+  std::string text;
+  try {
+    call();
+  } catch (const E& error) {
+    text = error.what();
+  }
+  CAPTURE(text);
+  CHECK(text.find(part) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("edges: gradients at NaN") {
+  with_engines([] {
+    const Tensor x = floats({kNan, -1, 0, 5}), y = floats({1, kNan, 0, kNan});
+    check_same(slope(relu(x), x), {1, 0, 0, 1});
+    check_same(slope(clamp(x, -1, 1), x), {0, 1, 1, 0});
+    check_same(slope(hardtanh(x), x), {0, 0, 1, 0});
+    check_same(slope(relu6(x), x), {0, 0, 0, 1});
+    check_same(slope(hardsigmoid(x) * 6, x), {0, 1, 1, 0});
+    check_same(slope(abs(x), x), {0, -1, 0, 1});
+    check_same(slope(maximum(x, y), x), {1, 1, 0.5, 1});
+    check_same(slope(maximum(x, y), y), {1, 1, 0.5, 1});
+    check_same(slope(minimum(x, y), x), {1, 1, 0.5, 1});
+    for (const Tensor& v : {clamp(x, -1, 1), hardtanh(x), relu6(x), hardsigmoid(x), relu(x)})
+      CHECK(std::isnan(list(v)[0]));
+  });
+}
+
+TEST_CASE("edges: a bound that is NaN makes NaN, with no gradient") {
+  with_engines([] {
+    const Tensor x = floats({-1, 2});
+    check_same(list(clamp(x, kNan, 1)), {kNan, kNan});
+    check_same(list(clamp(x, -1, kNan)), {kNan, kNan});
+    check_same(slope(clamp(x, kNan, 1), x), {0, 0});
+  });
+}
+
+TEST_CASE("edges: ties of extrema share, NaN takes none") {
+  with_engines([] {
+    const Tensor x = Tensor::from(Floats{3, 1, 3, 2, 2, 2, kNan, 1, 2}, {3, 3});
+    check_same(slope(amax(x, {1}), x),
+               {0.5, 0, 0.5, 1.0F / 3, 1.0F / 3, 1.0F / 3, kNan, kNan, kNan});
+    check_same(slope(amin(slice(x, 0, 0, 2), {1}), x),
+               {0, 1, 0, 1.0F / 3, 1.0F / 3, 1.0F / 3, 0, 0, 0});
+  });
+}
+
+TEST_CASE("edges: gradients where an intermediate would overflow") {
+  with_engines([] {
+    const Tensor x = floats({kMax, kMax, 0, 1});
+    check_same(slope(norm(x), x), {0, 0, 0, 0});
+    const Tensor y = floats({1, kMax, kInf});
+    check_same(slope(logsumexp(y, {}), y), {0, 0, kNan});
+    CHECK(logsumexp(floats({-kInf, -kInf}), {}).item() == -kInf);
+    CHECK(logsumexp(floats({-kInf, 0}), {}).item() == 0);
+    CHECK(logsumexp(floats({kInf, -kInf}), {}).item() == kInf);
+    // 1e-8 is 0 in float16; beside a tensor it is itself.
+    const Tensor h = cast(floats({0}), DType::Float16);
+    CHECK(slope(pow(1e-8, h), h)[0] == doctest::Approx(std::log(1e-8)).epsilon(1e-3));
+  });
+}
+
+TEST_CASE("edges: floor_divide and remainder by infinities and to zeros of either sign") {
+  with_engines([] {
+    const Tensor a = floats({1, -1, 1, -1, 0, -0.0F, kInf, -kMax, -kMax, 7});
+    const Tensor b = floats({kInf, kInf, -kInf, -kInf, -3, 3, 2, 3e38F, kMax, 0});
+    check_same(list(floor_divide(a, b)), {0, -1, -1, 0, -0.0F, -0.0F, kNan, -2, -1, kInf});
+    check_same(list(remainder(floats({1, -1, kInf, 3, -3}), floats({kInf, kInf, 2, -kInf, -kInf}))),
+               {1, kInf, kNan, -kInf, -3});
+    const Tensor l = floats({5, 7});
+    const Tensor s = (floats({2, 3}) * 1.5).eval();
+    check_same(slope(floor_divide(l, s), l), {0, 0});
+  });
+}
+
+TEST_CASE("edges: a gradient that a rule makes zero, through a scale that was computed before") {
+  const Tensor l = floats({5, 7}), w = variable(floats({2, 3}));
+  const Tensor s = w * 1.5;
+  s.eval();
+  check_same(slope(floor(l / s), l), {0, 0});
+  check_same(slope(round(l / s), w), {0, 0});
+  const Tensor read = (l * 2).eval();
+  check_same(slope(floor(read / s), l), {0, 0});
+}
+
+TEST_CASE("edges: a tensor without axes has axis 0 and -1") {
+  with_engines([] {
+    const Tensor x = scalar(-2.5);
+    for (const int axis : {0, -1}) {
+      CAPTURE(axis);
+      for (auto* f : {sum, prod, mean, amax, amin, logsumexp}) {
+        CHECK(f(x, {axis}, false).item() == -2.5);
+        CHECK(f(x, {axis}, true).shape() == Shape{});
+      }
+      CHECK(norm(x, {axis}).item() == 2.5);
+      CHECK(var(x, {axis}, false, 0).item() == 0);
+      CHECK(all(x, {axis}).item() == 1);
+      CHECK(any(x, {axis}).item() == 1);
+      CHECK(argmax(x, axis).item() == 0);
+      CHECK(argmin(x, axis, true).shape() == Shape{});
+      CHECK(softmax(x, axis).item() == 1);
+      CHECK(log_softmax(x, axis).item() == 0);
+      CHECK(flip(x, {axis}).item() == -2.5);
+      CHECK(transpose(x, axis, 0).shape() == Shape{});
+      CHECK(squeeze(x, axis).item() == -2.5);
+      CHECK(grad(softmax(x, axis), x).item() == 0);
+      const Tensor zero = scalar(0, DType::Int64);
+      CHECK(gather(x, axis, zero).shape() == Shape{});
+      CHECK(gather(x, axis, longs({0, 0})).shape() == Shape{2});
+      CHECK(gather(floats({1, 2}), axis, scalar(1, DType::Int64)).item() == 2);
+      CHECK(scatter_add(x, axis, zero, scalar(3)).item() == 0.5);
+      CHECK(index_select(x, axis, longs({0})).item() == -2.5);
+    }
+  });
+  const Tensor x = scalar(1);
+  refuses<ShapeError>([&] { sum(x, {1}); }, "sum: axis 1 is outside [-1, 0]");
+  refuses<ShapeError>([&] { sum(x, {0, -1}); }, "given twice");
+  refuses<ShapeError>([&] { argmax(x, 1); }, "argmax: axis 1");
+  refuses<ShapeError>([&] { softmax(x, -2); }, "softmax: axis -2");
+  refuses<ShapeError>([&] { sum(x, {std::int64_t{1} << 32}); }, "outside [-1, 0]");
+  refuses<ShapeError>([&] { index_select(x, 0, longs({0, 0})); }, "index_select: 2 indices");
+  refuses<ShapeError>([&] { slice(x, 0, 0, 1); }, "a scalar, which has no axes");
+}
+
+TEST_CASE("edges: over nothing") {
+  with_engines([] {
+    const Tensor x = zeros({2, 0});
+    check_same(list(logsumexp(x, {1})), {-kInf, -kInf});
+    CHECK(logsumexp(x, {1}, true).shape() == Shape{2, 1});
+    CHECK(logsumexp(cast(x, DType::Float16), {}).item() == -kInf);
+    CHECK(logsumexp(x, {0}).shape() == Shape{0});
+    CHECK(slope(logsumexp(x, {1}), x).empty());
+  });
+}
+
+TEST_CASE("edges: whole numbers through clamps, pooling and products") {
+  with_engines([] {
+    for (const DType t : {DType::Int8, DType::Int32, DType::Int64}) {
+      CHECK(relu6(longs({-3, 4, 9}, t)).dtype() == t);
+      CHECK(whole(relu6(longs({-3, 4, 9}, t))) == Longs{0, 4, 6});
+      CHECK(whole(hardtanh(longs({-3, 0, 9}, t))) == Longs{-1, 0, 1});
+    }
+    CHECK(whole(relu6(longs({0, 4, 200}, DType::UInt8))) == Longs{0, 4, 6});
+    CHECK(whole(hardtanh(longs({0, 4}, DType::UInt8))) == Longs{0, 1});
+    CHECK(hardtanh(cast(longs({0, 4}), DType::Bool)).dtype() == DType::Float32);
+    // 2^62 + 1 is no float64.
+    const std::int64_t big = (std::int64_t{1} << 62) + 1;
+    const Tensor image = Tensor::from(Longs{-5, -7, big, -2, -9, -3, 1, 4, -8}, {1, 1, 3, 3});
+    const Tensor pooled =
+        max_pool2d(image, {.kernel = {2, 2}, .stride = {2, 2}, .padding = {1, 1}});
+    CHECK(pooled.shape() == Shape{1, 1, 2, 2});
+    CHECK(pooled.to_vector<std::int64_t>() == Longs{-5, big, 1, 4});
+    const Tensor hanging = max_pool2d(cast(slice(image, 3, 0, 2), DType::Int8),
+                                      {.kernel = {2, 2}, .stride = {2, 2}, .ceil_mode = true});
+    CHECK(whole(hanging) == Longs{-2, 4});
+    const Tensor a = Tensor::from(Longs{1, big, 3, 4}, {2, 2});
+    const Tensor b = Tensor::from(Longs{5, 6, 1, 2}, {2, 2});
+    const std::int64_t wrapped = std::numeric_limits<std::int64_t>::min() + 8;  // 2 * big + 6
+    CHECK(whole(matmul(a, b)) == Longs{big + 5, wrapped, 19, 26});
+    CHECK(whole(matmul(longs({100, 100}, DType::Int8), longs({2, 1}, DType::Int8))) == Longs{44});
+    CHECK(whole(linear(longs({1, 2}), b, longs({1, 2}))) == Longs{18, 7});
+    CHECK(matmul(zeros({2, 0}, DType::Int32), zeros({0, 3}, DType::Int32)).shape() == Shape{2, 3});
+    CHECK(whole(sum(matmul(ones({3, 4, 5}, DType::Int32), ones({5, 2}, DType::Int32)))) ==
+          Longs{120});
+    CHECK(whole(arange(5, 0, -2, DType::UInt8)) == Longs{5, 3, 1});
+    CHECK(arange(5, 0, -2, DType::UInt8).dtype() == DType::UInt8);
+  });
+}
+
+TEST_CASE("edges: constants are checked as data is") {
+  const Tensor data = floats({1, 1});
+  for (const Tensor& x : {data, ones({2})}) {
+    refuses<ShapeError>([&] { expand(x, {3}); }, "expand: [2] does not broadcast to [3]");
+    refuses<ShapeError>([&] { broadcast_to(x, {5}); }, "does not broadcast to [5]");
+    refuses<ShapeError>([&] { reshape(x, {3}); }, "[2] has 2 elements");
+    refuses<DeviceError>([&] { to(x, Device{Device::Kind::Cuda, 61}).eval(); }, "cuda:61");
+  }
+}
+
+TEST_CASE("edges: errors name the op that was called") {
+  const Tensor x = floats({1, 2});
+  refuses<ShapeError>([&] { stack({x, floats({1})}, 0); }, "stack: ");
+  refuses<ShapeError>([&] { mse_loss(x, floats({1})); }, "mse_loss: ");
+  refuses<DTypeError>([&] { index_select(x, 0, floats({0})); }, "index_select: the index is");
+  refuses<ValueError>([&] { clamp(longs({1}, DType::UInt8), -1, 2); }, "clamp: the number -1");
+}
