@@ -163,7 +163,9 @@ class Fuser {
     const int axes = trailing_axes(item);
     const std::int64_t row = trailing_numel(own.space, axes);
     const bool everything = axes == own.space.rank() || row == own.space.numel();
-    const bool fits = row <= (everything ? kMaxWholeRow : max_row_);
+    const std::int64_t most = everything ? kMaxWholeRow : max_row_;
+    const bool fits = row <= most;
+    if (axes > 0) out_.limits.push_back({row, most});
     const bool row_kind =
         item.kind == OpKind::ArgReduction || (axes > 0 && fits && row_merges(item.args[0], axes));
     out_.role[k] = row_kind ? Role::RowReduce : Role::Column;

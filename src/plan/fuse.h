@@ -28,6 +28,7 @@ struct Fused {
   std::vector<Group> groups;  // unordered
   std::vector<int> group_of;  // by item; -1 for leaves and numbers
   std::vector<Role> role;     // by item
+  std::vector<SizeLimit> limits;
 };
 
 /// With fusion disabled every item is a group of its own.

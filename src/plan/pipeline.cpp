@@ -213,6 +213,7 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
     for (const Group& g : fused.groups) items += static_cast<int>(g.items.size());
     return std::pair(items, static_cast<int>(fused.groups.size()));
   });
+  p.limits = fused.limits;
   emit(lowered, fused, static_cast<int>(leaves.size()), p);
   plan_bodies(p, options);
   std::vector<std::vector<int>> before = group_dependencies(lowered, fused);

@@ -42,6 +42,13 @@ struct PassRecord {
   std::string unit;
 };
 
+/// A decision that a pass made by whether a size is at most `most`. Passes that compare a size of
+/// the graph with a number of their own say so here: a plan for another size is the same where all
+/// of its decisions are (plan/sized_plan.h).
+struct SizeLimit {
+  std::int64_t size = 0, most = 0;
+};
+
 struct Program {
   std::vector<Value> values;
   std::vector<Step> steps;
@@ -54,7 +61,11 @@ struct Program {
   std::int64_t arena_bytes = 0;       // intermediates, workspace included
   std::int64_t workspace_offset = 0;  // where the steps' workspaces begin
   std::int64_t leaf_bytes = 0, output_bytes = 0;
-  std::string joining;  // what the pass join did, or why nothing
+  std::vector<std::vector<int>> before;  // steps that a step waits for, as numbered before `order`
+  std::vector<int> order;                // number of the step that runs k-th
+  std::vector<SizeLimit> limits;
+  bool rebound = false;  // from a plan of other sizes, whose texts it has not
+  std::string joining;   // what the pass join did, or why nothing
   std::vector<PassRecord> passes;
   std::vector<std::string> graph_lines;
   int node_count = 0;

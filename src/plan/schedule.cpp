@@ -331,6 +331,8 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
   sorted.reserve(n);
   for (int s : order) sorted.push_back(std::move(program.steps[static_cast<std::size_t>(s)]));
   program.steps = std::move(sorted);
+  program.before = std::move(before);
+  program.order = std::move(order);
 }
 
 void plan_memory(Program& program, const PlanOptions& options) {

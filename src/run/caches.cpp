@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "device/buffer.h"
+#include "plan/sized_plan.h"
 
 namespace tenon {
 namespace {
@@ -69,15 +70,6 @@ void make_room() {
   }
 }
 
-std::int64_t bytes_of(const Region& region) {
-  std::int64_t bytes = static_cast<std::int64_t>(
-      sizeof region + region.title.capacity() + region.why.capacity() +
-      (region.reads.capacity() + region.writes.capacity()) * sizeof(ValueId));
-  bytes += static_cast<std::int64_t>(region.map.instrs.capacity() * sizeof(region.map.instrs[0]));
-  for (const Region& part : region.parts) bytes += bytes_of(part);
-  return bytes;
-}
-
 }  // namespace
 
 CacheEntry::~CacheEntry() {
@@ -117,7 +109,7 @@ void enter(const std::shared_ptr<CacheEntry>& entry) {
 std::int64_t footprint(const Program& program) {
   std::int64_t bytes = sizeof program;
   for (const Step& step : program.steps)
-    bytes += kOfAStep + bytes_of(step.region) + static_cast<std::int64_t>(sizeof step) +
+    bytes += kOfAStep + footprint(step.region) + static_cast<std::int64_t>(sizeof step) +
              static_cast<std::int64_t>(step.passed_over.capacity());
   bytes += static_cast<std::int64_t>(program.values.capacity() * sizeof(Value));
   for (const std::string& line : program.graph_lines)

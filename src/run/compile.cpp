@@ -274,7 +274,13 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
 Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) const {
   if (!impl_) throw ValueError("a compiled function was planned before it was given a function");
   auto impl = std::make_shared<Plan::Impl>();
-  impl->program = impl_->find_or_trace(inputs)->program;
+  const std::shared_ptr<Trace> t = impl_->find_or_trace(inputs);
+  impl->program = t->program;
+  if (t->program->rebound) {  // which tells less of itself
+    const std::lock_guard one(impl_->tracing);
+    impl->program =
+        make_trace(impl_->function, impl_->context, t->signature, t->key, true)->program;
+  }
   return Plan(std::move(impl));
 }
 

@@ -17,6 +17,7 @@
 #include "graph/effects.h"
 #include "graph/node_index.h"
 #include "run/caches.h"
+#include "run/known_plans.h"
 #include "run/leaf_use.h"
 #include "run/settings.h"
 
@@ -171,7 +172,7 @@ std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> r
 }
 
 std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const Tensor> roots,
-                                            Device device) {
+                                            Device device, std::uint64_t planning) {
   Cache& c = cache();
   {
     std::lock_guard lock(c.mutex);
@@ -181,7 +182,7 @@ std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const 
     }
   }
   std::shared_ptr<const Program> program =
-      plan_program(roots, t.leaves, plan_options(current_context(), device));
+      plan_or_rebind(t.order, roots, t.leaves, plan_options(current_context(), device), planning);
   count_planned(*program);
   const auto entry = std::make_shared<CachedProgram>(t.key, program);
   {
@@ -274,6 +275,7 @@ std::byte* leaf_memory(const Node& leaf) {
 }
 
 void count_planned(const Program& program) {
+  if (program.rebound) return;
   counts().planned.fetch_add(1, std::memory_order_relaxed);
   counts().planning_ms.fetch_add(program.planning_ms, std::memory_order_relaxed);
 }
@@ -302,7 +304,7 @@ void eval_on(Device device, std::vector<Tensor> roots, NumberedOrder order) {
   const std::uint64_t planning = planning_key(current_context());
   Traversal t = traverse(std::move(order), roots, roots.size(), planning, device);
   if (!t.has_effects) {
-    run(*find_or_plan(t, roots, device), t, roots);
+    run(*find_or_plan(t, roots, device, planning), t, roots);
     return;
   }
   const std::size_t asked = roots.size();
@@ -312,7 +314,7 @@ void eval_on(Device device, std::vector<Tensor> roots, NumberedOrder order) {
   const Effects effects = with_effects(std::move(roots), t.order.nodes);
   if (effects.roots.size() != asked)
     t = traverse(numbered_order(effects.roots), effects.roots, wanted, planning, device);
-  run(*find_or_plan(t, effects.roots, device), t, effects.results);
+  run(*find_or_plan(t, effects.roots, device, planning), t, effects.results);
 }
 
 bool is_pending_transfer(const Node* node) { return node->op == Op::ToDevice && !node->realised(); }

@@ -10,6 +10,7 @@
 #include "graph/context.h"
 #include "graph/effects.h"
 #include "graph/shapes_only.h"
+#include "run/known_plans.h"
 #include "run/runner.h"
 #include "run/settings.h"
 
@@ -73,7 +74,7 @@ Input describe(const Tensor& t, int runs) {
 }
 
 std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const Context& context,
-                                  std::vector<Input> signature, std::uint64_t key) {
+                                  std::vector<Input> signature, std::uint64_t key, bool anew) {
   const ContextScope scope(context);
   auto t = std::make_shared<Trace>();
   t->signature = std::move(signature);
@@ -85,16 +86,20 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
   std::vector<Tensor> roots = roots_of(*t, function, stand_ins);
+  NumberedOrder order = numbered_order(roots);
   std::vector<Node*> leaves;
-  for (Node* node : topological_order(roots))
+  for (Node* node : order.nodes)
     if (node->realised()) leaves.push_back(node);
   const Device device = device_of(leaves);
   PlanOptions options = plan_options(current_context(), device);
   KeptWeights kept = keep_rounded(roots, options);
+  if (!kept.copies.empty()) order = numbered_order(roots);
   for (const RoundedCopy& copy : kept.copies) leaves.push_back(copy.copy.node());
   t->kept = std::move(kept.weights);
   options.copies = kept.copies;
-  t->program = plan_program(roots, leaves, options);
+  t->program = anew
+                   ? plan_program(roots, leaves, options)
+                   : plan_or_rebind(order, roots, leaves, options, planning_key(current_context()));
   count_planned(*t->program);
   for (Node* leaf : leaves) {
     int input = -1;

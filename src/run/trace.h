@@ -120,9 +120,11 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   std::vector<Outputs::Held*> outputs_;
 };
 
-/// Traces the function in its context and plans what it gives; `key` is the trace's.
+/// Traces the function in its context and plans what it gives; `key` is the trace's. `anew`: a plan
+/// of another size does not serve.
 std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const Context& context,
-                                  std::vector<Input> signature, std::uint64_t key);
+                                  std::vector<Input> signature, std::uint64_t key,
+                                  bool anew = false);
 
 /// Binds inputs and outputs, feeds the generator's state, and brings rounded copies up to date.
 void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& b,

@@ -256,13 +256,19 @@ class Chainer {
     return true;
   }
 
+  // Whether it is at least so much, said so in the program.
+  bool reaches(std::int64_t size, std::int64_t least) {
+    m_.program.limits.push_back({size, least - 1});
+    return size >= least;
+  }
+
   std::string refusal(const Chain& chain) {
     for (int s : chain.steps)
       if (chain_of_[at(s)] >= 0) return "one of the two is part of another";
-    if (chain.samples < kLeastSlices)
+    if (!reaches(chain.samples, kLeastSlices))
       return cat(chain.samples, " samples do not make ", kLeastSlices, " slices");
     const std::int64_t each = handed_on(chain);
-    if (each * chain.samples < kLeastBytes)
+    if (!reaches(each * chain.samples, kLeastBytes))
       return cat("the ", size_text(each * chain.samples), " in between stay in cache anyway");
     if (each > kSliceBytes)
       return cat("the ", size_text(each), " in between of a single sample do not stay in cache");
@@ -299,10 +305,11 @@ class Chainer {
   }
 
   // Samples of a slice: a power of two.
-  std::int64_t slice_of(const Chain& chain) const {
+  std::int64_t slice_of(const Chain& chain) {
     const std::int64_t each = handed_on(chain);
     std::int64_t slice = 1;
-    while (2 * slice * each <= kSliceBytes && chain.samples >= 2 * slice * kLeastSlices) slice *= 2;
+    while (2 * slice * each <= kSliceBytes && reaches(chain.samples, 2 * slice * kLeastSlices))
+      slice *= 2;
     return slice;
   }
 
@@ -318,7 +325,7 @@ class Chainer {
       }
   }
 
-  Region chained(const Chain& chain) const {
+  Region chained(const Chain& chain) {
     Region all;
     all.kind = RegionKind::Chain;
     all.samples = chain.samples;

@@ -1,0 +1,102 @@
+// One walk over the nodes, and over those of bodies where they stand.
+#include "graph/form.h"
+
+#include <cstring>
+
+#include "graph/body.h"
+#include "graph/node.h"
+
+namespace tenon {
+namespace {
+
+class Former {
+ public:
+  GraphForm run(const NumberedOrder& order, std::span<const Tensor> roots) {
+    out_.fixed.reserve(4 * order.nodes.size());
+    out_.sizes.reserve(4 * order.nodes.size());
+    out_.extents.reserve(order.nodes.size());
+    for (const Node* node : order.nodes) {
+      describe(*node);
+      if (node->realised()) continue;
+      attributes(*node);
+      for (const Node* in : node->in()) fixed(order.index[in]);
+    }
+    for (const Tensor& root : roots) fixed(order.index[root.node()] | 1ull << 40);
+    return std::move(out_);
+  }
+
+ private:
+  void fixed(std::uint64_t word) { out_.fixed.push_back(word); }
+  void size(std::int64_t size) { out_.sizes.push_back(size); }
+
+  void describe(const Node& node) {
+    // A value that was computed is a leaf like any other.
+    const Op op = node.realised() && node.op != Op::Variable ? Op::Data : node.op;
+    fixed(static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(node.dtype) << 8 |
+          static_cast<std::uint64_t>(node.shape.rank()) << 16 |
+          static_cast<std::uint64_t>(node.realised()) << 24 |
+          static_cast<std::uint64_t>(node.input_count) << 32);
+    fixed(node.label);
+    out_.extents.push_back({static_cast<std::uint32_t>(out_.sizes.size()),
+                            static_cast<std::uint32_t>(node.shape.rank())});
+    for (const std::int64_t extent : node.shape) size(extent);
+  }
+
+  void attributes(const Node& node) {
+    if (const auto* slice = node.attrs.get_if<SliceAttrs>()) {
+      for (int d = 0; d < node.shape.rank(); ++d) size(slice->start[d]), size(slice->step[d]);
+    } else if (const auto* pad = node.attrs.get_if<PadAttrs>()) {
+      for (int d = 0; d < node.shape.rank(); ++d) size(pad->before[d]), size(pad->after[d]);
+      std::uint64_t value;
+      std::memcpy(&value, &pad->value, sizeof value);
+      fixed(value);
+    } else if (const auto* scan = node.attrs.get_if<ScanAttrs>()) {
+      size(scan->length);
+      for (const std::int64_t word : {scan->reverse, scan->carries, scan->rows})
+        fixed(static_cast<std::uint64_t>(word));
+      body(*scan->body);
+    } else if (const auto* cond = node.attrs.get_if<CondAttrs>()) {
+      for (const std::int64_t word : {cond->operands, cond->captured})
+        fixed(static_cast<std::uint64_t>(word));
+      body(*cond->on_true);
+      body(*cond->on_false);
+    } else {
+      node.attrs.each_word([this](std::uint64_t word) { fixed(word); });
+    }
+  }
+
+  // Bodies may share nodes; one that was met before is told by its number.
+  void body(const Body& body) {
+    fixed(body.parameters.size() | std::uint64_t{body.results.size()} << 32);
+    for (const Tensor& parameter : body.parameters) inner(*parameter.node());
+    for (const Node* node : topological_order(body.results)) {
+      if (!inner(*node) || node->realised()) continue;
+      attributes(*node);
+      for (const Node* in : node->in()) fixed(inner_[in]);
+    }
+    for (const Tensor& result : body.results) fixed(inner_[result.node()] | 1ull << 40);
+  }
+
+  // Whether it is new.
+  bool inner(const Node& node) {
+    if (!inner_.insert(&node, inner_count_)) {
+      fixed(inner_[&node] | 1ull << 41);
+      return false;
+    }
+    ++inner_count_;
+    describe(node);
+    return true;
+  }
+
+  GraphForm out_;
+  NodeIndex inner_;
+  std::uint32_t inner_count_ = 0;
+};
+
+}  // namespace
+
+GraphForm form_of(const NumberedOrder& order, std::span<const Tensor> roots) {
+  return Former().run(order, roots);
+}
+
+}  // namespace tenon

@@ -1,0 +1,140 @@
+// Walks over all that a program is but its texts and kernels, and tells numbers that may depend on
+// sizes from what may not.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "plan/program.h"
+
+namespace tenon {
+
+/// Visit: fixed(word) and size(number); of a program that is no constant, size() may change the
+/// number. The order of the calls follows from the fixed words. Bodies of loops and branches are
+/// programs of their own and are left out, as are the steps' order and the arena, which follow.
+template <class Visit>
+class ProgramSizes {
+ public:
+  explicit ProgramSizes(Visit& visit) : v_(visit) {}
+
+  template <class P>
+  void program(P& p) {
+    fixed(p.values.size(), p.slots.size(), p.outputs.size(), p.steps.size());
+    for (auto& value : p.values) {
+      fixed(value.kind, value.dtype, value.slot, value.label);
+      shape(value.shape);
+      v_.size(value.bytes);
+    }
+    for (const ValueId id : p.slots) fixed(id);
+    for (auto& out : p.outputs) {
+      fixed(out.value, out.dtype, out.is_variable);
+      shape(out.shape);
+    }
+    ids(p.assigned);
+    v_.size(p.leaf_bytes);
+    v_.size(p.output_bytes);
+    for (const auto& before : p.before) ids(before);
+    for (auto& step : p.steps) region(step.region);
+  }
+
+ private:
+  template <class... T>
+  void fixed(T... words) {
+    (v_.fixed(static_cast<std::uint64_t>(words)), ...);
+  }
+  template <class List>
+  void ids(const List& list) {
+    fixed(list.size());
+    for (const auto id : list) fixed(id);
+  }
+  template <class S>
+  void shape(S& shape) {
+    fixed(shape.rank());
+    for (int d = 0; d < shape.rank(); ++d) {
+      std::int64_t extent = shape[d];
+      v_.size(extent);
+      if constexpr (!std::is_const_v<S>) shape[d] = extent;
+    }
+  }
+  void words(const Attrs& attrs) {
+    attrs.each_word([this](std::uint64_t word) { fixed(word); });
+  }
+  template <class V>
+  void view(V& view) {
+    fixed(view.value);
+    v_.size(view.offset);
+    for (auto& stride : view.stride) v_.size(stride);
+  }
+
+  template <class M>
+  void map(M& map) {
+    shape(map.space);
+    fixed(map.has_rows, map.instrs.size(), map.stores.size(), map.reduces.size());
+    for (auto& instr : map.instrs) {
+      fixed(instr.code, instr.op, instr.dtype, instr.per_row);
+      for (const int arg : instr.args) fixed(arg);
+      words(instr.attrs);
+      view(instr.view);
+    }
+    for (auto& store : map.stores) {
+      fixed(store.source);
+      view(store.view);
+    }
+    for (const MapReduce& reduce : map.reduces)
+      fixed(reduce.source, reduce.op, reduce.axes, reduce.value);
+  }
+
+  template <class C>
+  void contraction(C& c) {
+    fixed(c.op, c.dtype, c.out, c.has_epilogue, c.attrs.precision);
+    const ConvAttrs& v = c.attrs.conv;
+    fixed(v.stride_h, v.stride_w, v.pad_h, v.pad_w, v.dil_h, v.dil_w, v.groups);
+    view(c.a);
+    view(c.b);
+    shape(c.a_shape);
+    shape(c.b_shape);
+    shape(c.out_shape);
+  }
+
+  template <class O>
+  void opaque(O& o) {
+    fixed(o.op, o.shapes.size(), o.bodies.size());
+    ids(o.inputs);
+    ids(o.outs);
+    for (auto& in : o.shapes) shape(in);
+    if (const auto* scan = o.attrs.template get_if<ScanAttrs>()) {
+      fixed(scan->reverse, scan->carries, scan->rows);
+      ScanAttrs changed = *scan;
+      v_.size(changed.length);
+      if constexpr (!std::is_const_v<O>)
+        if (changed.length != scan->length) o.attrs = changed;
+    } else if (const auto* cond = o.attrs.template get_if<CondAttrs>()) {
+      fixed(cond->operands, cond->captured);
+    } else {
+      words(o.attrs);
+    }
+  }
+
+  template <class R>
+  void region(R& r) {
+    fixed(r.kind, r.phase, r.label, r.parts.size());
+    ids(r.local);
+    ids(r.reads);
+    ids(r.writes);
+    v_.size(r.samples);
+    fixed(r.slice);
+    if (r.kind == RegionKind::Map || r.contraction.has_epilogue) map(r.map);
+    if (r.kind == RegionKind::Contraction) {
+      contraction(r.contraction);
+      map(r.prologue_a);
+      map(r.prologue_b);
+    }
+    if (r.kind == RegionKind::Opaque) opaque(r.opaque);
+    for (auto& part : r.parts) region(part);
+  }
+
+  Visit& v_;
+};
+
+}  // namespace tenon

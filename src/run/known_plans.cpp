@@ -1,0 +1,188 @@
+// The table of graphs by form, and what is kept of each.
+#include "run/known_plans.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "graph/form.h"
+#include "plan/sized_plan.h"
+#include "run/caches.h"
+
+namespace tenon {
+namespace {
+
+// A size whose plan came out otherwise than those before begins a class of sizes of its own.
+constexpr std::size_t kMostSamples = 4, kMostPlans = 8;
+
+struct FormKey {
+  std::uint64_t lo = 0x13198A2E03707344ull, hi = 0xA4093822299F31D0ull;
+  void mix(std::uint64_t v) {
+    lo = (lo ^ v) * 0x9E3779B97F4A7C15ull;
+    lo ^= lo >> 29;
+    hi = (hi + v) * 0xC2B2AE3D27D4EB4Full;
+    hi ^= hi >> 31;
+    hi += lo;
+  }
+  bool operator==(const FormKey&) const = default;
+};
+struct FormKeyHash {
+  std::size_t operator()(const FormKey& k) const { return k.lo ^ k.hi; }
+};
+
+class KnownGraph;
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<FormKey, std::shared_ptr<KnownGraph>, FormKeyHash> graphs;
+};
+Table& table() {
+  static Table* const instance = new Table;
+  return *instance;
+}
+
+// One graph, whatever its sizes.
+class KnownGraph final : public CacheEntry {
+ public:
+  explicit KnownGraph(const FormKey& key) : CacheEntry(Kind::Program), key_(key) {
+    charge(sizeof *this);
+  }
+  void leave(bool) override {
+    std::shared_ptr<KnownGraph> last;  // outlives the lock
+    const std::lock_guard lock(table().mutex);
+    const auto found = table().graphs.find(key_);
+    if (found == table().graphs.end() || found->second.get() != this) return;
+    last = std::move(found->second);
+    table().graphs.erase(found);
+  }
+
+  /// What was learned that holds for the form, and at which size; null: it must be planned.
+  std::pair<std::shared_ptr<const SizedPlan>, std::int64_t> find(const GraphForm& form) {
+    const std::lock_guard lock(mutex_);
+    for (const Learned& learned : plans_)
+      if (learned.confirmed)
+        if (const auto size = learned.plan->size_of(form)) return {learned.plan, *size};
+    return {};
+  }
+
+  /// A plan that was made: it confirms what was learned before or refutes it, or something is
+  /// learned from it and another one.
+  void add(GraphForm form, const std::shared_ptr<const Program>& program) {
+    const std::lock_guard lock(mutex_);
+    if (!confirm(form, *program)) learn(form, *program);
+    charge(bytes_of(form));
+    samples_.push_front({std::move(form), program});
+    if (samples_.size() <= kMostSamples) return;
+    charge(-bytes_of(samples_.back().form));
+    samples_.pop_back();
+  }
+
+ private:
+  // The program itself belongs to whoever runs it.
+  struct Sample {
+    GraphForm form;
+    std::weak_ptr<const Program> program;
+  };
+  struct Learned {
+    std::shared_ptr<const SizedPlan> plan;
+    bool confirmed = false;
+  };
+
+  bool confirm(const GraphForm& form, const Program& program) {
+    bool confirmed = false;
+    std::erase_if(plans_, [&](Learned& learned) {
+      const std::optional<std::int64_t> size = learned.plan->size_of(form);
+      if (!size || learned.confirmed) return false;
+      learned.confirmed = learned.plan->foretells(*size, program);
+      confirmed = confirmed || learned.confirmed;
+      if (!learned.confirmed) charge(-learned.plan->bytes());
+      return !learned.confirmed;
+    });
+    return confirmed;
+  }
+
+  void learn(const GraphForm& form, const Program& program) {
+    for (const Sample& sample : samples_) {
+      const std::shared_ptr<const Program> other = sample.program.lock();
+      if (other == nullptr) continue;
+      if (auto plan = SizedPlan::learn(sample.form, *other, form, program))
+        return keep(std::move(plan));
+    }
+  }
+
+  static std::int64_t bytes_of(const GraphForm& form) {
+    return static_cast<std::int64_t>(form.fixed.capacity() * sizeof(std::uint64_t) +
+                                     form.sizes.capacity() * sizeof(std::int64_t) +
+                                     form.extents.capacity() * sizeof(GraphForm::Extents));
+  }
+  void keep(std::shared_ptr<const SizedPlan> plan) {
+    charge(plan->bytes());
+    plans_.push_front({std::move(plan)});
+    if (plans_.size() <= kMostPlans) return;
+    charge(-plans_.back().plan->bytes());
+    plans_.pop_back();
+  }
+
+  const FormKey key_;
+  std::mutex mutex_;
+  std::deque<Sample> samples_;
+  std::deque<Learned> plans_;
+};
+
+std::atomic<std::int64_t>& rebound() {
+  static std::atomic<std::int64_t> count{0};
+  return count;
+}
+
+FormKey key_of(const GraphForm& form, Device device, std::uint64_t planning) {
+  FormKey key;
+  key.mix(planning);
+  key.mix(static_cast<std::uint64_t>(device.kind) << 32 | static_cast<std::uint64_t>(device.index));
+  for (const std::uint64_t word : form.fixed) key.mix(word);
+  return key;
+}
+
+std::shared_ptr<KnownGraph> known(const FormKey& key) {
+  std::shared_ptr<KnownGraph> graph;
+  {
+    const std::lock_guard lock(table().mutex);
+    std::shared_ptr<KnownGraph>& place = table().graphs[key];
+    if (place != nullptr) {
+      place->touch();
+      return place;
+    }
+    place = graph = std::make_shared<KnownGraph>(key);
+  }
+  enter(graph);
+  return graph;
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> plan_or_rebind(const NumberedOrder& order,
+                                              std::span<const Tensor> roots,
+                                              std::span<Node* const> leaves,
+                                              const PlanOptions& options, std::uint64_t planning) {
+  if (options.device.kind != Device::Kind::Cpu) return plan_program(roots, leaves, options);
+  GraphForm form = form_of(order, roots);
+  for (const RoundedCopy& copy : options.copies) {
+    form.fixed.push_back(order.index[copy.weight]);
+    form.fixed.push_back(static_cast<std::uint64_t>(copy.copy.dtype()));
+  }
+  const std::shared_ptr<KnownGraph> graph = known(key_of(form, options.device, planning));
+  if (const auto [plan, size] = graph->find(form); plan != nullptr) {
+    std::shared_ptr<const Program> program = plan->at_size(size, options);
+    rebound().fetch_add(1, std::memory_order_relaxed);
+    return program;
+  }
+  std::shared_ptr<const Program> program = plan_program(roots, leaves, options);
+  graph->add(std::move(form), program);
+  return program;
+}
+
+std::int64_t programs_rebound() noexcept { return rebound().load(std::memory_order_relaxed); }
+
+}  // namespace tenon
