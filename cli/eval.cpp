@@ -35,9 +35,15 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
   };
   fact("model", fmt::format("{} ({})", model.settings().model, model.file()));
   fact("data", fmt::format("{}, {} test samples", data, thousands(evaluation.items)));
-  fact("accuracy", terminal.paint(TextStyle::Bold, percent(evaluation.accuracy)));
-  fact("top-3 accuracy", percent(evaluation.top3_accuracy));
-  fact("macro F1", percent(evaluation.confusion.macro_f1()));
+  if (evaluation.errors) {
+    fact("R2", terminal.paint(TextStyle::Bold, figure_text(evaluation.errors->r2())));
+    fact("mean abs. error", quantity_text(evaluation.errors->mae()));
+    fact("rms error", quantity_text(evaluation.errors->rmse()));
+  } else {
+    fact("accuracy", terminal.paint(TextStyle::Bold, percent(evaluation.accuracy)));
+    fact("top-3 accuracy", percent(evaluation.top3_accuracy));
+    fact("macro F1", percent(evaluation.confusion.macro_f1()));
+  }
   fact("loss", figure_text(evaluation.loss));
   fact("speed", fmt::format("{} items/s ({} in all)", rate(evaluation.items_per_s),
                             duration_text(evaluation.seconds)));
@@ -123,6 +129,20 @@ void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
   fmt::print("\nmost frequent errors: {}\n", join(words, ", "));
 }
 
+void print_json_of_regression(const train::Evaluation& evaluation, const train::TrainedModel& model,
+                              const std::string& data) {
+  print(Json{{"model", model.settings().model},
+             {"file", model.file()},
+             {"data", data},
+             {"items", evaluation.items},
+             {"loss", evaluation.loss},
+             {"r2", evaluation.errors->r2()},
+             {"mae", evaluation.errors->mae()},
+             {"rmse", evaluation.errors->rmse()},
+             {"seconds", evaluation.seconds},
+             {"items_per_s", evaluation.items_per_s}});
+}
+
 void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
                 const Names& names, const std::string& data) {
   const metrics::ConfusionMatrix& matrix = evaluation.confusion;
@@ -169,6 +189,13 @@ int run(const Options& options) {
   const train::Evaluation evaluation = model.evaluate(options.data, options.batch, progress);
   clear_status_line();
   const std::string data = options.data.empty() ? model.settings().data : options.data;
+  if (evaluation.errors) {
+    if (options.json)
+      print_json_of_regression(evaluation, model, data);
+    else
+      print_figures(evaluation, model, data);
+    return kOk;
+  }
   Names names = model.class_names();
   while (static_cast<int>(names.size()) < evaluation.confusion.classes())
     names.push_back(std::to_string(names.size()));  // data of more classes than the model knows

@@ -42,6 +42,7 @@ struct Sample {
   Tensor input;  ///< uint8 [1, C, H, W], or values as the data source has them
   Glyph glyph;   ///< empty when there is nothing to draw
   std::int64_t label = -1;
+  std::vector<float> target{};  ///< of a regression, where it is known
 };
 
 Tensor glyph_tensor(const Glyph& glyph) {
@@ -77,7 +78,7 @@ std::vector<Sample> samples_of_idx(const train::TrainedModel& model, const std::
                      end = std::min(pictures.size(0), options.start + options.count);
   for (std::int64_t i = options.start; i < end; ++i) {
     Glyph glyph{width, height, {bytes + i * numel, bytes + (i + 1) * numel}, ""};
-    samples.push_back({fmt::format("{} #{}", file, i), glyph_tensor(glyph), glyph, -1});
+    samples.push_back({fmt::format("{} #{}", file, i), glyph_tensor(glyph), glyph, -1, {}});
   }
   return samples;
 }
@@ -88,22 +89,47 @@ bool looks_like_idx(const std::string& file) {
   return bytes.starts_with(std::string_view("\0\0", 2)) || bytes.starts_with("\x1f\x8b");
 }
 
+// Rows of numbers without a label.
+std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std::string& file,
+                                     const Options& options) {
+  const auto set = data::open_csv(file, {.labelled = false});
+  const std::int64_t columns = set->input_shape().numel(),
+                     wanted = models::info(model.settings().model).input.numel();
+  if (columns != wanted)
+    throw ShapeError(fmt::format(
+        "{}: has {} columns, and {} takes {}{}", file, columns, model.settings().model, wanted,
+        columns == wanted + 1 ? fmt::format("; with labels: --data csv:{}", file) : std::string()));
+  if (options.start >= set->size())
+    throw UsageError(fmt::format("--start: {} holds {} rows, numbered from 0", file, set->size()));
+  std::vector<Sample> samples;
+  for (std::int64_t i = options.start; i < std::min(set->size(), options.start + options.count);
+       ++i) {
+    std::vector<float> row(static_cast<std::size_t>(columns));
+    float target = 0;
+    set->get({&i, 1}, row.data(), &target);
+    samples.push_back(
+        {fmt::format("{} row {}", file, i), Tensor::from(row, {1, columns}), {}, -1, {}});
+  }
+  return samples;
+}
+
 std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
                                     const Options& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
     throw IoError(fmt::format("{}: this is a folder; give picture files", file));
+  if (file.ends_with(".csv")) return samples_of_table(model, file, options);
   if (looks_like_idx(file)) return samples_of_idx(model, file, options);
   const auto [height, width] = picture_size(model, file);
   const io::Image image = io::load_image(file, 1);
   Glyph glyph = prepare(image, width, height, file);
   const std::string size = fmt::format("{} x {}", image.width, image.height);
   glyph.how = glyph.how.empty() ? size : size + ", " + glyph.how;
-  return {{file, glyph_tensor(glyph), glyph, -1}};
+  return {{file, glyph_tensor(glyph), glyph, -1, {}}};
 }
 
-std::vector<Sample> samples_of_data(const Options& options) {
-  const auto set = data::open_dataset(options.data, data::Split::Test);
+std::vector<Sample> samples_of_data(const train::TrainedModel& model, const Options& options) {
+  const auto set = data::open_dataset(options.data, data::Split::Test, !model.is_regression());
   if (options.start >= set->size())
     throw UsageError(
         fmt::format("--start: {} has {} test samples, numbered from 0", options.data, set->size()));
@@ -115,12 +141,16 @@ std::vector<Sample> samples_of_data(const Options& options) {
   for (std::int64_t i = options.start; i < std::min(set->size(), options.start + options.count);
        ++i) {
     std::vector<std::uint8_t> input(bytes);
-    std::int64_t label = -1;
-    set->get({&i, 1}, input.data(), &label);
+    std::vector<std::byte> target(static_cast<std::size_t>(set->target_shape().numel()) *
+                                  item_size(set->target_dtype()));
+    set->get({&i, 1}, input.data(), target.data());
+    const Tensor truth = Tensor::from_data(target.data(), set->target_shape(), set->target_dtype());
     Sample sample{fmt::format("{} test #{}", options.data, i),
                   Tensor::from_data(input.data(), batch, set->input_dtype()),
                   {},
-                  label};
+                  set->classes() > 0 && truth.numel() == 1 ? truth.item<std::int64_t>() : -1,
+                  {}};
+    if (model.is_regression()) sample.target = truth.to(DType::Float32).to_vector<float>();
     if (shape.rank() == 3 && shape[0] == 1 && set->input_dtype() == DType::UInt8)
       sample.glyph = {static_cast<int>(shape[2]), static_cast<int>(shape[1]), input, ""};
     samples.push_back(std::move(sample));
@@ -224,6 +254,24 @@ Json json_of(const Sample& sample, const std::vector<float>& probabilities,
   return json;
 }
 
+std::string values_text(const std::vector<float>& values) {
+  std::vector<std::string> words;
+  for (const float value : values) words.push_back(quantity_text(static_cast<double>(value)));
+  return join(words, ", ");
+}
+
+void print_values(const Sample& sample, const std::vector<float>& values) {
+  fmt::print("{}  {}", stdout_terminal().paint(TextStyle::Bold, sample.name), values_text(values));
+  if (!sample.target.empty()) fmt::print("  (it is {})", values_text(sample.target));
+  fmt::print("\n");
+}
+
+Json json_of_values(const Sample& sample, const std::vector<float>& values) {
+  Json json{{"name", sample.name}, {"values", values}};
+  if (!sample.target.empty()) json["target"] = sample.target;
+  return json;
+}
+
 void check(const Options& options) {
   if (options.files.empty() && options.data.empty())
     throw UsageError("tenon predict: nothing to predict",
@@ -243,6 +291,14 @@ int run(const Options& options) {
   Json json = Json::array();
   std::int64_t labelled = 0, right = 0;
   const auto show = [&](const Sample& sample) {
+    if (model.is_regression()) {
+      const std::vector<float> values = model.predict(sample.input).to_vector<float>();
+      if (options.json)
+        json.push_back(json_of_values(sample, values));
+      else
+        print_values(sample, values);
+      return;
+    }
     const std::vector<float> probabilities = model.predict(sample.input).to_vector<float>();
     labelled += sample.label >= 0;
     right += sample.label >= 0 && sample.label == ranking(probabilities)[0];
@@ -260,7 +316,7 @@ int run(const Options& options) {
     }
   }
   if (!options.data.empty())
-    for (const Sample& sample : samples_of_data(options)) show(sample);
+    for (const Sample& sample : samples_of_data(model, options)) show(sample);
   if (options.json) print(json);
   if (labelled > 0 && !options.json) fmt::print("{} of {} right\n", right, labelled);
   return code;
@@ -287,11 +343,14 @@ Command predict_command() {
        "Five held-out examples, with the truth."},
       {"tenon predict runs/lenet5 t10k-images-idx3-ubyte.gz --start 100 --count 3",
        "Three pictures of an IDX file."},
+      {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, without the label's column."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
   command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
       Completes::Folders;
-  command.positional(options->files, "FILE", "PNG, JPEG, PGM or IDX", false).completes =
-      Completes::Files;
+  command
+      .positional(options->files, "FILE",
+                  "PNG, JPEG, PGM, PPM, IDX, or CSV of rows without a label", false)
+      .completes = Completes::Files;
   command.option(options->data, "--data", "SPEC",
                  "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y");
   command.option(options->count, "--count", "N", "examples of --data, or pictures of an IDX file",

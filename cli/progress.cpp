@@ -28,8 +28,9 @@ void Progress::on_step(const train::StepReport& report) {
   const char* unit = stderr_terminal().width >= 92 ? " items/s" : "/s";
   const auto left = std::llround(report.seconds_left);
   show(fmt::format("epoch {}/{}", report.epoch, epochs_), done,
-       fmt::format("{:3.0f} %  loss {}  acc {:>7}  {:>7}{}  {}:{:02} left", done * 100,
-                   figure_text(report.mean_loss), percent(report.accuracy),
+       fmt::format("{:3.0f} %  loss {}{}  {:>7}{}  {}:{:02} left", done * 100,
+                   figure_text(report.mean_loss),
+                   report.accuracy ? fmt::format("  acc {:>7}", percent(*report.accuracy)) : "",
                    rate(report.items_per_s), unit, left / 60, left % 60));
 }
 
@@ -44,12 +45,19 @@ void Progress::on_epoch(const train::EpochReport& report) {
   clear_status_line();
   const Terminal& terminal = stdout_terminal();
   const std::string total = std::to_string(epochs_);
-  std::string line = fmt::format("epoch {}/{}  loss {}  accuracy {}",
-                                 pad_left(std::to_string(report.epoch), columns(total)), total,
-                                 figure_text(report.train_loss), percent(report.train_accuracy));
+  std::string line =
+      fmt::format("epoch {}/{}  loss {}", pad_left(std::to_string(report.epoch), columns(total)),
+                  total, figure_text(report.train_loss));
+  if (report.train_accuracy) line += fmt::format("  accuracy {}", percent(*report.train_accuracy));
   if (report.test_accuracy)
     line +=
         fmt::format("  test {}", terminal.paint(TextStyle::Bold, percent(*report.test_accuracy)));
+  else if (report.test_loss)
+    line += fmt::format("  test loss {}",
+                        terminal.paint(TextStyle::Bold, figure_text(*report.test_loss)));
+  if (report.test_r2 && report.test_mae)
+    line += fmt::format("  R2 {}  MAE {}", figure_text(*report.test_r2),
+                        quantity_text(*report.test_mae));
   line += fmt::format("  lr {:.2g}  {} items/s  {}", report.lr, rate(report.items_per_s),
                       duration_text(report.seconds));
   if (report.best) line += terminal.paint(TextStyle::Green, "  best");
@@ -98,6 +106,10 @@ std::string percent(double share) {
 
 std::string figure_text(double loss) {
   return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss);
+}
+
+std::string quantity_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.5g}", value);
 }
 
 std::string rate(double items_per_s) { return thousands(std::llround(items_per_s)); }

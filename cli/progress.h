@@ -42,6 +42,8 @@ std::string bar_text(double done, int width);
 std::string percent(double share);
 /// "0.1234"
 std::string figure_text(double loss);
+/// "1234.5": of a size that is not known
+std::string quantity_text(double value);
 /// "52,300"
 std::string rate(double items_per_s);
 

@@ -35,6 +35,9 @@ struct Shortcut {
 
 constexpr Shortcut kShortcuts[] = {
     {"--data", "data", "SPEC", kDataSpecHelp, "Data"},
+    {"--task", "task", "NAME",
+     "classification, or regression: the targets are quantities, as a table's column of prices",
+     "Data"},
     {"--epochs", "epochs", "N", "passes over the training data",
      "Training (by default as the model's recipe says)"},
     {"--batch", "batch", "N", "samples a step", "Training (by default as the model's recipe says)"},
@@ -167,7 +170,9 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
   const Terminal& terminal = stdout_terminal();
   std::vector<std::pair<std::string, const char*>> lines;
   const std::string run = shell_word(folder), data = shell_word(settings.data);
-  lines.emplace_back("tenon eval " + run, "where it errs, class by class");
+  lines.emplace_back("tenon eval " + run, settings.task == "regression"
+                                              ? "how far its answers are from the truth"
+                                              : "where it errs, class by class");
   if (settings.data.starts_with("digits") || settings.data.starts_with("mnist"))
     lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),
                        "held-out examples, with pictures");
@@ -201,8 +206,10 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
   std::string head = fmt::format("{} after {} steps in {}", early ? "Stopped early" : "Done",
                                  thousands(result.steps), duration_text(result.seconds));
   if (result.best)
-    head +=
-        fmt::format(", best test accuracy {} (epoch {})", percent(*result.best), result.best_epoch);
+    head += fmt::format(", best {} {} (epoch {})", result.best_figure,
+                        result.best_figure.ends_with("accuracy") ? percent(*result.best)
+                                                                 : figure_text(*result.best),
+                        result.best_epoch);
   fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, head));
   const models::Info info = models::info(settings.model);
   fact("parameters",
@@ -302,6 +309,7 @@ int run(const Options& options) {
 std::vector<std::string> words_for(const std::string& key) {
   if (key == "data")
     return {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx:", "csv:", "npy:", "text:"};
+  if (key == "task") return {"classification", "regression"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
   if (key == "device") return {"cpu", "cuda"};
@@ -324,6 +332,7 @@ void add_options(Command& command, Options& options) {
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
     const Shortcut& shortcut = kShortcuts[i];
     const std::string fallback = std::string(shortcut.key) == "data"        ? "digits"
+                                 : std::string(shortcut.key) == "task"      ? "classification"
                                  : std::string(shortcut.key) == "threads"   ? "all CPUs"
                                  : std::string(shortcut.key) == "seed"      ? "0"
                                  : std::string(shortcut.key) == "device"    ? "cpu"

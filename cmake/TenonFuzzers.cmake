@@ -25,3 +25,12 @@ foreach(source ${TENON_FUZZ_SOURCES})
   target_link_libraries(fuzz_${name} PRIVATE tenon tenon_options)
   add_dependencies(fuzzers fuzz_${name})
 endforeach()
+
+# Command lines are read by the command, which is no part of the library.
+find_package(fmt REQUIRED)
+find_package(CURL REQUIRED)
+file(GLOB TENON_FUZZ_CLI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.cpp)
+list(FILTER TENON_FUZZ_CLI_SOURCES EXCLUDE REGEX "/cli/main\\.cpp$")
+target_sources(fuzz_command PRIVATE ${TENON_FUZZ_CLI_SOURCES})
+target_include_directories(fuzz_command PRIVATE ${PROJECT_SOURCE_DIR}/cli ${CURL_INCLUDE_DIRS})
+target_link_libraries(fuzz_command PRIVATE fmt::fmt ${CMAKE_DL_LIBS})

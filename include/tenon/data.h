@@ -65,15 +65,16 @@ TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split s
 TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
 
 struct CsvOptions {
-  int label_column = -1;   ///< counted from 0; negative from the end; used when label_name is ""
-  std::string label_name;  ///< the header's name for the label's column
+  bool labelled = true;      ///< off: every column is an input, and targets are zeros, no classes
+  int label_column = -1;     ///< counted from 0; negative from the end; used when label_name is ""
+  std::string label_name{};  ///< the header's name for the label's column
   bool classes =
       true;  ///< labels are classes: whole numbers, or words numbered in alphabetical order
   /// Names of the classes in their order, when known: a test set takes the training set's.
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names{};
   /// Rows are pictures of this shape, whole numbers from 0 to 255; [] leaves the columns as
   /// numbers.
-  Shape image_shape;
+  Shape image_shape{};
 };
 /// Rows of numbers with one label column. A first row that holds words is taken as the header; the
 /// label is then, unless told otherwise, the column named label, class, target or y.
@@ -86,7 +87,10 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
 /// "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]". Without a test file of its
 /// own, a CSV or NumPy set keeps every tenth example for Split::Test. Throws ValueError for a name
 /// that is none of these, else what opening it throws.
-TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split);
+/// With `classes` off, targets are quantities: a table's label column is read as numbers, a .npy
+/// file's are as they are, and a source of classes is a ValueError.
+TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
+                                                bool classes = true);
 
 /// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
 /// folder.

@@ -48,6 +48,27 @@ class TENON_API ConfusionMatrix {
   std::vector<std::int64_t> counts_;
 };
 
+/// How far predictions of quantities are from their targets. R2 is 1 less the share of the targets'
+/// variance that is left, the mean over columns: 1 is perfect, 0 no better than the mean. A column
+/// whose targets are all equal counts as 1 where it is met exactly and as 0 elsewhere.
+class TENON_API RegressionErrors {
+ public:
+  /// Both [N] or [N, …] with as many columns; throws ShapeError for others.
+  void add(const Tensor& predicted, const Tensor& targets);
+  std::int64_t cases() const { return cases_; }
+  double mae() const;   ///< mean of |predicted - target|
+  double rmse() const;  ///< root of the mean of its square
+  double r2() const;
+
+ private:
+  struct Column {
+    double mean = 0, squares = 0;       // of targets: their mean, squared distances from it
+    double residual = 0, absolute = 0;  // of predictions: squared and absolute distances
+  };
+  std::int64_t cases_ = 0;
+  std::vector<Column> columns_;
+};
+
 /// A mean that grows by weighted values.
 class RunningMean {
  public:

@@ -21,9 +21,6 @@
 
 namespace tenon {
 
-/// A list of axes or sizes given in braces: sum(x, {0, 2}).
-using Ints = std::vector<std::int64_t>;
-
 // ---- Making tensors
 TENON_API Tensor full(const Shape& shape, Scalar value, DType dtype = DType::Float32);
 TENON_API Tensor zeros(const Shape& shape, DType dtype = DType::Float32);
@@ -142,6 +139,9 @@ TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b
 TENON_API Tensor where(const Tensor& condition, Scalar a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
 
+/// x = value, of the same dtype; what += and its kin do. Throws ValueError where x is a variable.
+TENON_API Tensor& rebind(Tensor& x, const Tensor& value);
+
 #define TENON_OPERATOR(symbol, name)                                                     \
   inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); } \
   template <class T>                                                                     \
@@ -156,7 +156,37 @@ TENON_OPERATOR(+, add)
 TENON_OPERATOR(-, sub)
 TENON_OPERATOR(*, mul)
 TENON_OPERATOR(/, div)
+TENON_OPERATOR(%, remainder)
+TENON_OPERATOR(==, eq)
+TENON_OPERATOR(!=, ne)
+TENON_OPERATOR(<, lt)
+TENON_OPERATOR(<=, le)
+TENON_OPERATOR(>, gt)
+TENON_OPERATOR(>=, ge)
 #undef TENON_OPERATOR
+/// Of bool tensors, as masks: (x > 0) & ~(x > 1). A DTypeError for others.
+TENON_API Tensor operator&(const Tensor& a, const Tensor& b);
+TENON_API Tensor operator|(const Tensor& a, const Tensor& b);
+TENON_API Tensor operator~(const Tensor& x);
+
+/// x += y gives the handle x a new value, x + y; other handles of the old one keep it. A ValueError
+/// for a variable, whose value assign() and set_value() change.
+template <class T>
+Tensor& operator+=(Tensor& x, const T& y) {
+  return rebind(x, x + y);
+}
+template <class T>
+Tensor& operator-=(Tensor& x, const T& y) {
+  return rebind(x, x - y);
+}
+template <class T>
+Tensor& operator*=(Tensor& x, const T& y) {
+  return rebind(x, x * y);
+}
+template <class T>
+Tensor& operator/=(Tensor& x, const T& y) {
+  return rebind(x, x / y);
+}
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 
 // ---- Reductions: over the given axes (all when empty); keepdim leaves them with size 1
@@ -336,8 +366,10 @@ TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Ten
 
 // ---- Effects
 /// When evaluated, `target` (a variable) holds `value` afterwards; yields the value. Shapes and
-/// dtypes must agree.
-TENON_API Tensor assign(const Tensor& target, const Tensor& value);
+/// dtypes must agree. Nothing happens to it before: a result that is dropped assigns nothing.
+[[nodiscard("an assignment happens when its result is evaluated")]]  //
+TENON_API Tensor
+assign(const Tensor& target, const Tensor& value);
 /// The value itself, which carries assignments from here on: evaluating anything that depends on
 /// it, a loss or a compiled step, carries them out, once. Gradients pass through. Where calls in
 /// one graph carry assignments to the same variable, each sees what the one before has left. (In a

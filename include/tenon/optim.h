@@ -24,6 +24,12 @@ struct ParameterGroup {
   std::optional<double> lr{}, weight_decay{};
 };
 
+/// Limits of gradients; 0: none. Elements are clamped to [-value, value] first, then all gradients
+/// scaled so that their common norm is at most `norm`.
+struct Clip {
+  double norm = 0, value = 0;
+};
+
 class TENON_API Optimizer {
  public:
   virtual ~Optimizer();
@@ -39,14 +45,17 @@ class TENON_API Optimizer {
   /// into the weights.
   /// With `rates` (a vector, one a group) these are the learning rates instead of those in force:
   /// for steps that are queued together, each with its own.
-  std::vector<Tensor> updates(const std::vector<Tensor>& grads, const Tensor& guard = {},
-                              const Tensor& rates = {});
+  [[nodiscard("an update happens when it is evaluated")]]  //
+  std::vector<Tensor>
+  updates(const std::vector<Tensor>& grads, const Tensor& guard = {}, const Tensor& rates = {});
   /// The groups' rates where the optimizer's is `lr`.
   std::vector<double> rates(double lr) const;
   /// In which `rates` have the digits that the updates use: Float32 unless a parameter is Float64.
   DType rate_dtype() const;
-  /// Gradients of the loss, updates, evaluation: one step of a plain loop. Returns the loss.
-  double step(const Tensor& loss);
+  /// Gradients of the loss, clipped where asked for, updates, evaluation: one step of a plain
+  /// loop. Returns the loss. One thread at a time takes steps: a second one meets
+  /// a ValueError.
+  double step(const Tensor& loss, const Clip& clip = {});
 
   /// The learning rate that schedules start from.
   double base_lr() const { return base_lr_; }
@@ -181,6 +190,8 @@ struct ClippedGrads {
   std::vector<Tensor> grads;
   Tensor norm;  ///< of all gradients together, before clipping
 };
+/// The gradients within the limits. Throws ValueError for a limit that is negative or no number.
+TENON_API std::vector<Tensor> clipped(const std::vector<Tensor>& grads, const Clip& clip);
 /// Scales all gradients so that their common Euclidean norm is at most max_norm.
 TENON_API ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm);
 /// Clamps every element to [-limit, limit].

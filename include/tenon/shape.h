@@ -16,7 +16,7 @@ class Shape {
  public:
   Shape() = default;
   /// Throws ShapeError for more than kMaxRank sizes, a negative size, or an element count beyond
-  /// 2^62.
+  /// 2^59: bytes and padded sizes are counted in 64 bits.
   TENON_API Shape(std::initializer_list<std::int64_t> sizes);
   TENON_API Shape(const std::int64_t* sizes, int rank);
 

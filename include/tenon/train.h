@@ -35,7 +35,7 @@ struct StepReport {
   std::int64_t step = 0;  ///< of the whole run, from 1
   std::int64_t step_in_epoch = 0, steps_per_epoch = 0;
   double loss = 0, mean_loss = 0;  ///< of this step; of the epoch so far
-  double accuracy = 0;             ///< of the epoch so far
+  std::optional<double> accuracy;  ///< of the epoch so far, where targets are classes
   double lr = 0;
   std::int64_t items = 0;   ///< of this step
   double items_per_s = 0;   ///< recent
@@ -45,8 +45,10 @@ struct StepReport {
 struct EpochReport {
   int epoch = 0;
   std::int64_t step = 0;
-  double train_loss = 0, train_accuracy = 0;
+  double train_loss = 0;
+  std::optional<double> train_accuracy;  ///< where targets are classes
   std::optional<double> test_loss, test_accuracy;
+  std::optional<double> test_mae, test_r2;  ///< where they are quantities
   double lr = 0, seconds = 0, items_per_s = 0;
   bool best = false;  ///< the best so far by the monitored figure
 };
@@ -68,6 +70,8 @@ class TENON_API Callback {
 
 struct Evaluation {
   double loss = 0, accuracy = 0, top3_accuracy = 0;
+  /// Where targets are quantities of as many numbers as the network gives; no accuracy then.
+  std::optional<metrics::RegressionErrors> errors;
   std::int64_t items = 0;
   double seconds = 0, items_per_s = 0;
   metrics::ConfusionMatrix confusion{1};
@@ -79,7 +83,8 @@ struct TrainResult {
   std::int64_t steps = 0;
   double seconds = 0;             ///< of this session
   double first_step_seconds = 0;  ///< from the call of fit() to the end of the first step
-  std::optional<double> best;     ///< the monitored figure at its best
+  std::optional<double> best;     ///< the monitored figure at its best, as it is
+  std::string best_figure;        ///< "test accuracy", "test loss" or "training loss"
   int best_epoch = 0;
   std::string run_dir;  ///< "" when nothing was written
 };
@@ -94,7 +99,7 @@ struct TrainOptions {
   std::string schedule = "constant";
   optim::ScheduleOptions schedule_options{};  ///< step counts are filled in
   double clip_norm = 0, clip_value = 0;       ///< 0: off
-  bool classes = true;                        ///< targets are class indices: count correct answers
+  bool classes = true;  ///< targets that are class indices are counted when met
   /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
   /// given to the trainer sees them as [N · T, classes] and [N · T].
   bool tokens = false;
@@ -156,7 +161,8 @@ TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& inpu
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {
   std::string model = "lenet5", activation;
-  std::string data = "digits";  ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
+  std::string task = "classification";  ///< or "regression": targets are quantities
+  std::string data = "digits";          ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
   int epochs = 5;
   std::int64_t batch = 64;
   std::string optimizer = "sgd";
@@ -176,6 +182,7 @@ struct TENON_API Settings {
   std::int64_t checkpoint_steps = 0, max_steps = 0;
   double checkpoint_seconds = 30;
   double input_mean = 0.1307, input_std = 0.3081;
+  bool standardize = true;   ///< columns of a table, by the training part's means and deviations
   int workers = 1;           ///< threads that prepare batches
   std::int64_t classes = 0;  ///< 0: as many as the data has
 
@@ -253,7 +260,9 @@ class TENON_API TrainedModel {
   /// was moved; IoError says what is missing). `progress` gets (batch, batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
                       const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
-  /// Class probabilities [N, classes] of images: uint8 [N, C, H, W] (0…255) or floats (0…1). For a
+  bool is_regression() const { return settings_.task == "regression"; }
+  /// Class probabilities [N, classes] of images, uint8 [N, C, H, W] (0…255) or floats (0…1), or of
+  /// rows of a table [N, columns]; of a regression the quantities [N, outputs]. For a
   /// module that was given: what it returns for these inputs.
   Tensor predict(const Tensor& images) const;
   /// What a model of language writes after `prompt`. Throws ValueError for another model, an option

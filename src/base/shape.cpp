@@ -1,6 +1,6 @@
 // Shape's checked construction, and the two rules that every op shares: axes and broadcasting.
 //
-// A Shape that exists has at most kMaxRank non-negative sizes and an element count that fits 2^62,
+// A Shape that exists has at most kMaxRank non-negative sizes and an element count that fits 2^59,
 // zero sizes left aside, so that products of sizes and strides never overflow downstream.
 #include <tenon/error.h>
 #include <tenon/shape.h>
@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 62;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 59;
 
 std::string list(const std::int64_t* sizes, int rank) {
   std::string out = "[";
@@ -35,7 +35,7 @@ void check(const std::int64_t* sizes, int rank) {
     const std::int64_t size = std::max<std::int64_t>(sizes[i], 1);
     if (size > kMaxElements / count)
       throw ShapeError(
-          cat("shape ", list(sizes, rank), " has more than 2^62 elements; use smaller sizes"));
+          cat("shape ", list(sizes, rank), " has more than 2^59 elements; use smaller sizes"));
     count *= size;
   }
 }

@@ -41,12 +41,13 @@ class TableReader {
   TensorDatasetParts read() {
     if (!reader_.next(fields_)) throw FormatError(cat(name_, ": holds no rows"));
     columns_ = fields_.size();
-    if (columns_ < 2)
+    if (options_.labelled && columns_ < 2)
       throw FormatError(cat(name_, ": line ", reader_.line(),
                             " has one column; inputs and a label are needed, separated by commas, "
                             "semicolons or tabs"));
     const bool header = is_header();
-    find_label(header);
+    label_ = columns_;  // none
+    if (options_.labelled) find_label(header);
     bool more = header ? reader_.next(fields_) : true;
     if (!more) throw FormatError(cat(name_, ": holds a header but no rows"));
     for (; more; more = reader_.next(fields_)) add_row();
@@ -56,8 +57,8 @@ class TableReader {
  private:
   // The first row is a header when a field other than the label's is no number.
   bool is_header() const {
-    if (!options_.label_name.empty()) return true;
-    const std::size_t label = default_label();
+    if (options_.labelled && !options_.label_name.empty()) return true;
+    const std::size_t label = options_.labelled ? default_label() : columns_;
     double ignored = 0;
     for (std::size_t i = 0; i < columns_; ++i)
       if (i != label && !io::parse_number(fields_[i], ignored)) return true;
@@ -112,7 +113,9 @@ class TableReader {
                                      : "is not a finite number");
       inputs_.push_back(static_cast<float>(value));
     }
-    if (!options_.classes) {
+    if (!options_.labelled) {
+      targets_.push_back(0);
+    } else if (!options_.classes) {
       double value = 0;
       if (!io::parse_number(fields_[label_], value))
         refuse(label_, "is not a finite number, as targets must be");
@@ -137,10 +140,10 @@ class TableReader {
 
   TensorDatasetParts finish() {
     TensorDatasetParts parts;
-    const auto rows = static_cast<std::int64_t>(inputs_.size() / (columns_ - 1));
+    const auto rows = static_cast<std::int64_t>(inputs_.size() / width());
     parts.input = input_tensor(rows);
     parts.description = cat(rows, " rows of ", name_);
-    if (!options_.classes) {
+    if (!options_.labelled || !options_.classes) {
       parts.target = Tensor::from(targets_, {rows});
       return parts;
     }
@@ -149,16 +152,17 @@ class TableReader {
     parts.target = Tensor::from(labels_, {rows});
     return parts;
   }
+  std::size_t width() const { return options_.labelled ? columns_ - 1 : columns_; }
   Tensor input_tensor(std::int64_t rows) const {
-    const auto width = static_cast<std::int64_t>(columns_ - 1);
-    if (options_.image_shape.rank() == 0) return Tensor::from(inputs_, {rows, width});
-    if (options_.image_shape.numel() != width)
-      throw ShapeError(cat(name_, ": its ", width, " input columns are no picture of shape ",
+    const auto columns = static_cast<std::int64_t>(width());
+    if (options_.image_shape.rank() == 0) return Tensor::from(inputs_, {rows, columns});
+    if (options_.image_shape.numel() != columns)
+      throw ShapeError(cat(name_, ": its ", columns, " input columns are no picture of shape ",
                            options_.image_shape));
     std::vector<std::uint8_t> bytes(inputs_.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (!(inputs_[i] >= 0 && inputs_[i] <= 255 && inputs_[i] == std::floor(inputs_[i])))
-        throw FormatError(cat(name_, ": row ", i / (columns_ - 1) + 1, " holds ",
+        throw FormatError(cat(name_, ": row ", i / width() + 1, " holds ",
                               static_cast<double>(inputs_[i]),
                               "; pictures are made of whole numbers from 0 to 255"));
       bytes[i] = static_cast<std::uint8_t>(inputs_[i]);
@@ -177,8 +181,9 @@ class TableReader {
     throw FormatError(cat(name_, ": column ", label_ + 1, " holds numbers such as ",
                           in_quotes(*odd),
                           ", which are no classes: classes are whole numbers from 0 "
-                          "or words. Is another column the label (label=NAME)? Targets of a "
-                          "regression are read by open_csv with classes = false"));
+                          "or words. Is another column the label (label=NAME)? Quantities are for "
+                          "a regression: tenon train … --task regression, or open_csv with "
+                          "classes = false"));
   }
   // Names given by the caller come first: a test set must number its classes as the training set
   // does.

@@ -112,9 +112,10 @@ std::shared_ptr<Dataset> open_cifar_spec(const std::string& kind, const std::str
 }
 
 std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
-                                       Split split) {
+                                       Split split, bool classes) {
   const std::vector<std::string> parts = split_text(rest, ',');
   CsvOptions options;
+  options.classes = classes;
   std::string test;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::size_t equals = parts[i].find('=');
@@ -162,7 +163,7 @@ std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::stri
 }
 
 std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
-                                       Split split) {
+                                       Split split, bool classes) {
   const std::vector<std::string> parts = split_text(rest, ',');
   if (parts.size() != 2)
     throw ValueError(cat("data '", spec, "': two files are needed: npy:INPUTS.npy,TARGETS.npy"));
@@ -173,7 +174,7 @@ std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::strin
     throw ShapeError(
         cat(parts[0], ": has shape ", set.input.shape(), ", without an axis of examples"));
   set.description = cat(set.input.shape()[0], " examples of ", parts[0]);
-  if (set.target.rank() == 1 && is_integral(set.target.dtype()))
+  if (classes && set.target.rank() == 1 && is_integral(set.target.dtype()))
     set.target = class_targets(set.target, set.classes, parts[1]);
   make_tensor_dataset(set);  // refuses what does not belong together before it is split
   return make_tensor_dataset(split_parts(set, split));
@@ -213,10 +214,12 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
   return make_tensor_dataset(std::move(parts));
 }
 
-std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
+std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes) {
   const std::size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  if (!classes && kind != "csv" && kind != "npy")
+    throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
   if (kind == "digits") return open_digits(rest, spec, split);
   if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "mnist") return open_mnist(rest, split);
@@ -226,8 +229,8 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
     throw ValueError(
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
   if (kind == "idx") return open_idx(rest, split);
-  if (kind == "csv") return open_csv_spec(rest, spec, split);
-  if (kind == "npy") return open_npy_spec(rest, spec, split);
+  if (kind == "csv") return open_csv_spec(rest, spec, split, classes);
+  if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
   if (kind == "text") return open_text_spec(rest, spec, split);
   const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100",
                                "idx",    "csv",    "npy",   "text"};

@@ -31,6 +31,11 @@ const Node& checked(const Node* node) {
   if (node == nullptr) throw ValueError("a tensor without a value was used: it was never assigned");
   return *node;
 }
+
+void require_data(const char* what, const void* data, std::size_t bytes) {
+  if (data == nullptr && bytes != 0)
+    throw ValueError(cat(what, ": a null pointer was given for ", bytes, " bytes"));
+}
 }  // namespace
 
 const Shape& Tensor::shape() const { return checked(node_).shape; }
@@ -43,6 +48,7 @@ Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype) {
 
 Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype, Device device) {
   const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * item_size(dtype);
+  require_data("Tensor::from_data", data, bytes);
   auto buffer = Buffer::allocate(bytes, device);
   if (bytes != 0) buffer->write(data, bytes);
   return make_data(std::move(buffer), shape, dtype);
@@ -107,6 +113,7 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (bytes != node.value->bytes())
     throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
                          ", which holds ", node.value->bytes()));
+  require_data("set_value", data, bytes);
   assign_whole(node, [&](Buffer& to) { to.write(data, bytes); });
 }
 

@@ -26,6 +26,8 @@ namespace {
 
 thread_local std::string t_path;  // of the module being called
 thread_local CallObserver* t_observer = nullptr;
+thread_local int t_depth = 0;   // calls within each other
+constexpr int kDeepest = 1000;  // fit a stack of 8 MiB with room for what they call
 
 std::string join(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : name.empty() ? prefix : prefix + "." + name;
@@ -77,14 +79,19 @@ thread_local ModuleBase::Call* ModuleBase::t_call = nullptr;
 
 ModuleBase::Call::Call(const ModuleBase& module)
     : module_(module), path_length_(t_path.size()), outer_(t_call) {
+  if (t_depth >= kDeepest)
+    throw ValueError(cat("module: ", kDeepest, " calls within each other, of ", module.describe(),
+                         " at last: does its forward() call itself?"));
   const State& state = *module.state_;
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
   t_path = join(t_path, state.name);
   t_call = this;
+  ++t_depth;
 }
 
 ModuleBase::Call::~Call() {
+  --t_depth;
   t_call = outer_;
   t_path.resize(path_length_);
 }

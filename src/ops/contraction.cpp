@@ -3,6 +3,8 @@
 //
 // Matmul nodes take equal batch axes: builders expand them by views, and Expand's gradient does the
 // summing back.
+#include <algorithm>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -150,6 +152,10 @@ void require_conv_attrs(const Node& node, const ConvAttrs& c) {
 
 std::int64_t conv_size(const Node& node, std::int64_t in, std::int64_t kernel, std::int64_t stride,
                        std::int64_t pad, std::int64_t dil) {
+  if (std::max(pad, stride) > kLargestSize ||
+      dil > kLargestSize / std::max<std::int64_t>(kernel, 1))
+    throw ShapeError(cat(where(node), ": padding ", pad, ", stride ", stride, " or dilation ", dil,
+                         " is too large to count pixels with"));
   const std::int64_t span = dil * (kernel - 1) + 1, padded = in + 2 * pad;
   if (kernel < 1) throw ShapeError(cat(where(node), ": the kernel has size 0"));
   if (span > padded)

@@ -36,6 +36,9 @@ inline Tensor input_of(const Tensor& out, int k) { return Tensor(out.node()->inp
 /// "conv2d (block.1)" for the op of a node: how its errors begin.
 inline std::string where(const Node& node) { return where(op_info(node.op).name); }
 
+/// Strides, paddings and windows beyond it are refused, so that no size wraps around.
+inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
+
 Tensor constant(const Shape& shape, Scalar value, DType dtype);
 inline bool is_constant(const Tensor& x) { return x.node()->op == Op::Constant; }
 

@@ -103,6 +103,9 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
   for (std::size_t k = 0; k < padding.size() / 2; ++k) {
     const int a = x.rank() - 1 - static_cast<int>(k);
     const std::int64_t before = padding[2 * k], after = padding[2 * k + 1], size = x.shape()[a];
+    if (std::max(before, after) > kLargestSize || std::min(before, after) < -kLargestSize)
+      throw ShapeError(cat(where("pad"), ": padding (", before, ", ", after, ") on axis ", a,
+                           " is too large to count elements with"));
     // Negative padding crops.
     const std::int64_t from = std::max<std::int64_t>(-before, 0),
                        to = size - std::max<std::int64_t>(-after, 0);

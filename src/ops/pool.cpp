@@ -3,6 +3,7 @@
 // MaxPool2dGrad and MaxPool2dGather write to and read from each window's first maximum: each is the
 // other's gradient, as AvgPool2d and AvgPool2dGrad are each other's. The choice of the maximum
 // itself has no gradient.
+#include <algorithm>
 #include <limits>
 
 #include <tenon/error.h>
@@ -36,6 +37,9 @@ std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
   if (pad < 0 || pad > kernel / 2)
     throw ValueError(cat(where(node), ": padding ", pad, " for a kernel of ", kernel,
                          "; it lies between 0 and half the kernel"));
+  if (std::max(kernel, stride) > kLargestSize || dil > kLargestSize / kernel)
+    throw ShapeError(cat(where(node), ": kernel ", kernel, ", stride ", stride, " or dilation ",
+                         dil, " is too large to count pixels with"));
   const std::int64_t span = dil * (kernel - 1) + 1, room = in + 2 * pad - span;
   // With ceil_mode a last window may hang over the end by less than a stride.
   if (room < 0 && !(ceil_mode && room + stride - 1 >= 0))

@@ -36,4 +36,14 @@ std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double lim
   return out;
 }
 
+std::vector<Tensor> clipped(const std::vector<Tensor>& grads, const Clip& clip) {
+  if (!(clip.norm >= 0) || !(clip.value >= 0))
+    throw ValueError(cat("clip: the norm is ", clip.norm, " and the value ", clip.value,
+                         ", must be above 0, or 0 for no limit"));
+  std::vector<Tensor> out = grads;
+  if (clip.value > 0) out = clip_grad_value(out, clip.value);
+  if (clip.norm > 0) out = clip_grad_norm(out, clip.norm).grads;
+  return out;
+}
+
 }  // namespace tenon::optim

@@ -113,8 +113,8 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
   return out;
 }
 
-double Optimizer::step(const Tensor& loss) {
-  std::vector<Tensor> work = updates(grad(loss, parameters_));
+double Optimizer::step(const Tensor& loss, const Clip& clip) {
+  std::vector<Tensor> work = updates(clipped(grad(loss, parameters_), clip));
   work.push_back(loss);
   tenon::eval(work);
   return loss.item();

@@ -28,6 +28,7 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   std::shared_ptr<ArenaPool> arenas = std::make_shared<ArenaPool>();
   std::mutex stepping;           // one call that assigns at a time
   std::recursive_mutex tracing;  // one trace at a time
+  int traces_under_way = 0;      // of the thread that holds it
   std::mutex mutex;              // of what follows
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Trace>> traces;
   std::shared_ptr<Trace> latest;
@@ -63,6 +64,20 @@ double time_step(const Program& p, std::size_t s, std::byte* const* values, std:
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
 }
+
+constexpr int kMostTraces = 16;  // of one function within each other
+
+// Counts while it lives.
+class Counted {
+ public:
+  explicit Counted(int& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  int& count_;
+};
 
 // A call under way: what it has taken goes back when it ends, however that is.
 class Call {
@@ -188,6 +203,10 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
   if (std::shared_ptr<Trace> found = find(key, inputs, runs)) return found;
   const std::lock_guard one(tracing);
   if (std::shared_ptr<Trace> found = find(key, inputs, runs)) return found;
+  if (traces_under_way >= kMostTraces)
+    throw ValueError(cat("a compiled function calls itself: it is being traced ", kMostTraces,
+                         " times within itself; call the function that it was compiled from"));
+  const Counted counted(traces_under_way);
   std::vector<Input> signature;
   signature.reserve(inputs.size());
   for (const Tensor& in : inputs) signature.push_back(describe(in, runs));

@@ -20,8 +20,13 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
   out.confusion = metrics::ConfusionMatrix(static_cast<int>(std::max<std::int64_t>(count, 1)));
   metrics::RunningMean loss, top3, tokens;
   data::Batch batch;
+  const bool quantities = !step.tokens() && loader.dataset().classes() == 0;
   for (std::int64_t k = 1; loader.next(batch); ++k) {
     const EvalOutcome outcome = step(batch);
+    if (quantities && outcome.scores.numel() == batch.target.numel() && batch.target.rank() > 0) {
+      if (!out.errors) out.errors.emplace();
+      out.errors->add(outcome.scores, batch.target);
+    }
     const auto weight = static_cast<double>(batch.size);
     loss.add(outcome.loss, weight);
     out.items += batch.size;

@@ -169,4 +169,50 @@ std::string ConfusionMatrix::str() const {
   return out + "\n";
 }
 
+void RegressionErrors::add(const Tensor& predicted, const Tensor& targets) {
+  const std::int64_t count = targets.rank() > 0 ? targets.size(0) : 0;
+  if (targets.rank() == 0 || predicted.rank() == 0 || predicted.size(0) != count ||
+      predicted.numel() != targets.numel())
+    throw ShapeError(
+        cat("metrics: predictions ", predicted.shape(), " for targets ", targets.shape()));
+  if (count == 0) return;
+  const auto width = static_cast<std::size_t>(targets.numel() / count);
+  if (cases_ > 0 && columns_.size() != width)
+    throw ShapeError(
+        cat("metrics: targets ", targets.shape(), " after some of ", columns_.size(), " columns"));
+  columns_.resize(width);
+  const std::vector<double> p = cast(predicted, DType::Float64).to_vector<double>(),
+                            t = cast(targets, DType::Float64).to_vector<double>();
+  for (std::size_t n = 0; n < t.size(); n += width) {
+    ++cases_;
+    for (std::size_t k = 0; k < width; ++k) {
+      Column& c = columns_[k];
+      const double error = p[n + k] - t[n + k], from_mean = t[n + k] - c.mean;
+      c.mean += from_mean / static_cast<double>(cases_);
+      c.squares += from_mean * (t[n + k] - c.mean);
+      c.residual += error * error;
+      c.absolute += std::abs(error);
+    }
+  }
+}
+
+double RegressionErrors::mae() const {
+  double sum = 0;
+  for (const Column& c : columns_) sum += c.absolute;
+  return cases_ == 0 ? 0 : sum / static_cast<double>(cases_ * std::ssize(columns_));
+}
+
+double RegressionErrors::rmse() const {
+  double sum = 0;
+  for (const Column& c : columns_) sum += c.residual;
+  return cases_ == 0 ? 0 : std::sqrt(sum / static_cast<double>(cases_ * std::ssize(columns_)));
+}
+
+double RegressionErrors::r2() const {
+  double sum = 0;
+  for (const Column& c : columns_)
+    sum += c.squares > 0 ? 1 - c.residual / c.squares : c.residual == 0 ? 1 : 0;
+  return columns_.empty() ? 0 : sum / static_cast<double>(columns_.size());
+}
+
 }  // namespace tenon::metrics

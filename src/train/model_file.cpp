@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What shapes the network's numbers; those at their default ("") are left out.
-constexpr const char* kTexts[] = {"model", "activation", "precision", "layer_precision"};
+constexpr const char* kTexts[] = {"model", "task", "activation", "precision", "layer_precision"};
 
 }  // namespace
 

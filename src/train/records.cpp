@@ -31,12 +31,12 @@ double to_double(const Json& json) {
 }
 
 Json to_json(const EpochReport& e) {
-  Json out{{"epoch", e.epoch},
-           {"step", e.step},
-           {"train_loss", number(e.train_loss)},
-           {"train_accuracy", number(e.train_accuracy)}};
+  Json out{{"epoch", e.epoch}, {"step", e.step}, {"train_loss", number(e.train_loss)}};
+  if (e.train_accuracy) out["train_accuracy"] = number(*e.train_accuracy);
   if (e.test_loss) out["test_loss"] = number(*e.test_loss);
   if (e.test_accuracy) out["test_accuracy"] = number(*e.test_accuracy);
+  if (e.test_mae) out["test_mae"] = number(*e.test_mae);
+  if (e.test_r2) out["test_r2"] = number(*e.test_r2);
   out["lr"] = number(e.lr);
   out["seconds"] = number(e.seconds);
   out["items_per_s"] = number(e.items_per_s);
@@ -49,9 +49,14 @@ EpochReport epoch_from(const Json& json) {
   e.epoch = json.at("epoch").get<int>();
   e.step = json.at("step").get<std::int64_t>();
   e.train_loss = to_double(json.at("train_loss"));
-  e.train_accuracy = to_double(json.at("train_accuracy"));
-  if (json.contains("test_loss")) e.test_loss = to_double(json.at("test_loss"));
-  if (json.contains("test_accuracy")) e.test_accuracy = to_double(json.at("test_accuracy"));
+  const auto optional = [&](const char* key) {
+    return json.contains(key) ? std::optional<double>(to_double(json.at(key))) : std::nullopt;
+  };
+  e.train_accuracy = optional("train_accuracy");
+  e.test_loss = optional("test_loss");
+  e.test_accuracy = optional("test_accuracy");
+  e.test_mae = optional("test_mae");
+  e.test_r2 = optional("test_r2");
   e.lr = to_double(json.at("lr"));
   e.seconds = to_double(json.at("seconds"));
   e.items_per_s = to_double(json.at("items_per_s"));
@@ -119,7 +124,8 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
 }
 
 std::string csv_header() {
-  return "epoch,step,train_loss,train_accuracy,test_loss,test_accuracy,lr,seconds,items_per_s,"
+  return "epoch,step,train_loss,train_accuracy,test_loss,test_accuracy,test_mae,test_r2,lr,seconds,"
+         "items_per_s,"
          "best\n";
 }
 
@@ -127,9 +133,10 @@ std::string csv_line(const EpochReport& e) {
   auto optional = [](const std::optional<double>& value) {
     return value ? cat(*value) : std::string();
   };
-  return cat(e.epoch, ",", e.step, ",", e.train_loss, ",", e.train_accuracy, ",",
-             optional(e.test_loss), ",", optional(e.test_accuracy), ",", e.lr, ",", e.seconds, ",",
-             e.items_per_s, ",", e.best ? 1 : 0, "\n");
+  return cat(e.epoch, ",", e.step, ",", e.train_loss, ",", optional(e.train_accuracy), ",",
+             optional(e.test_loss), ",", optional(e.test_accuracy), ",", optional(e.test_mae), ",",
+             optional(e.test_r2), ",", e.lr, ",", e.seconds, ",", e.items_per_s, ",",
+             e.best ? 1 : 0, "\n");
 }
 
 std::string json_line(const EpochReport& e) {

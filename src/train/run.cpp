@@ -17,6 +17,7 @@
 #include "train/run_folder.h"
 #include "train/session.h"
 #include "train/settings.h"
+#include "train/standardized.h"
 #include "train/step.h"
 
 namespace tenon::train {
@@ -157,11 +158,19 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
   out.net_ = make_net(out.settings_, classes);
+  if (const auto mean = weights.state.find(kInputMean); mean != weights.state.end()) {
+    const auto target = weights.state.find(kTargetMean);
+    out.net_ = standardized(
+        out.net_, mean->second.shape(),
+        target == weights.state.end() ? std::optional<Shape>() : target->second.shape());
+  }
   out.net_.load_state_dict(weights.state);
   out.net_.eval();
   out.file_ = weights.file;
   out.class_names_ = std::move(names);
-  if (static_cast<std::int64_t>(out.class_names_.size()) != classes) {
+  if (out.is_regression()) {
+    out.class_names_.clear();
+  } else if (static_cast<std::int64_t>(out.class_names_.size()) != classes) {
     out.class_names_.clear();
     for (std::int64_t i = 0; i < classes; ++i) out.class_names_.push_back(std::to_string(i));
   }
@@ -198,8 +207,8 @@ Evaluation TrainedModel::evaluate(
   const ContextScope scope(context_);
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
   const std::unique_ptr<data::Loader> loader =
-      test_loader(settings_, data::open_dataset(spec, data::Split::Test), batch);
-  EvalStep step(net_, nn::CrossEntropyLoss(), models::info(settings_.model).tokens);
+      test_loader(settings_, data::open_dataset(spec, data::Split::Test, !is_regression()), batch);
+  EvalStep step(net_, loss_of(settings_, net_, 0), models::info(settings_.model).tokens);
   return train::evaluate(step, *loader, true, progress);
 }
 
@@ -222,7 +231,8 @@ Tensor TrainedModel::predict(const Tensor& images) const {
       test_loader(settings_, data::from_tensors(images, zeros({count}, DType::Int64)), count);
   data::Batch batch;
   loader->next(batch);
-  return softmax(net_(batch.input)).eval();
+  const Tensor out = net_(batch.input);
+  return (is_regression() ? out : softmax(out)).eval();
 }
 
 }  // namespace tenon::train

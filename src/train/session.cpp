@@ -9,11 +9,13 @@
 #include "base/str.h"
 #include "train/model_file.h"
 #include "train/settings.h"
+#include "train/standardized.h"
 
 namespace tenon::train {
 namespace {
 
 constexpr std::int64_t kTestBatch = 250;
+constexpr char kRegression[] = "regression";
 
 data::LoaderOptions loader_options(const Settings& s) {
   data::LoaderOptions o;
@@ -76,10 +78,10 @@ DataSets open_data(const Settings& settings) {
   // Beside each other: the first step waits for both, lest a run find out after an epoch that the
   // test set cannot be read.
   std::future<std::shared_ptr<data::Dataset>> test = std::async(std::launch::async, [&settings] {
-    return data::open_dataset(settings.data, data::Split::Test);
+    return data::open_dataset(settings.data, data::Split::Test, settings.task != kRegression);
   });
   DataSets sets;
-  sets.train = data::open_dataset(settings.data, data::Split::Train);
+  sets.train = data::open_dataset(settings.data, data::Split::Train, settings.task != kRegression);
   sets.test = test.get();
   const Shape input = sets.train->input_shape();
   if (model.tokens) {
@@ -96,11 +98,36 @@ DataSets open_data(const Settings& settings) {
                              ? cat(": use mlp:", input.numel(), "-64-",
                                    std::max<std::int64_t>(sets.train->classes(), 1))
                              : ": choose another model"));
-  if (sets.train->classes() < 1)
-    throw ValueError(cat(
-        "'", settings.data,
-        "' has no classes: runs train classifiers; use a Trainer of your own for other targets"));
+  if (sets.train->classes() < 1 && settings.task != kRegression)
+    throw ValueError(cat("'", settings.data, "' has no classes: its targets are ",
+                         sets.train->target_dtype(), " ", sets.train->target_shape(),
+                         "; to learn quantities, say --task regression"));
   return sets;
+}
+
+// What the network gives must be what the data asks for: found out before a run has a folder.
+void Session::check_outputs(const data::Dataset& set) const {
+  if (models::info(settings.model).tokens) return;
+  Shape batch{2};
+  for (std::int64_t size : set.input_shape()) batch.push_back(size);
+  const std::vector<Shape> outputs = net.summary(batch).outputs;
+  const Shape out = outputs.size() == 1 ? outputs[0] : Shape();
+  const std::int64_t given = out.numel() / 2, wanted = settings.classes;
+  const bool quantities = settings.task == kRegression;
+  if (quantities ? given == wanted : out.rank() == 2 && given >= wanted) return;
+  throw ValueError(cat("model '", settings.model, "' gives ", given,
+                       given == 1 ? " number" : " numbers", " for an example, where '",
+                       settings.data, "' has ", wanted,
+                       quantities ? (wanted == 1 ? " target" : " targets") : " classes",
+                       ": choose a model with as many outputs",
+                       models::info(settings.model).input.rank() == 1
+                           ? cat(", as mlp:", set.input_shape().numel(), "-64-", wanted)
+                           : std::string()));
+}
+
+nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing) {
+  if (settings.task == kRegression) return StandardizedLoss{target_deviation(net)};
+  return nn::CrossEntropyLoss{label_smoothing};
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
@@ -111,12 +138,17 @@ nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
 }
 
 Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn::Identity()) {
-  if (settings.classes == 0) settings.classes = sets.train->classes();
+  const bool quantities = settings.task == kRegression;
+  if (settings.classes == 0)
+    settings.classes = quantities ? sets.train->target_shape().numel() : sets.train->classes();
   if (settings.classes < sets.train->classes())
     throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
                          "' has ", sets.train->classes()));
   net = make_net(settings, settings.classes);
-  loss = nn::CrossEntropyLoss{settings.label_smoothing};
+  check_outputs(*sets.train);
+  if (settings.standardize && is_table(*sets.train))
+    net = standardized(net, *sets.train, quantities);
+  loss = loss_of(settings, net, settings.label_smoothing);
   optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
   train = std::make_unique<data::Loader>(sets.train, loader_options(settings));
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);

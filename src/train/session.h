@@ -24,6 +24,10 @@ DataSets open_data(const Settings& settings);
 /// The network that the settings describe. Throws ValueError for a layer that it does not have.
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
 
+/// The loss that the settings train with: of a regression the squared error in units of the
+/// targets' deviation where the network is standardized.
+nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing);
+
 struct Session {
   /// In the context of the settings, from whose generator the weights are drawn.
   Session(const Settings& settings, const DataSets& sets);
@@ -35,6 +39,9 @@ struct Session {
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, test;
+
+ private:
+  void check_outputs(const data::Dataset& set) const;
 };
 
 /// A loader of test data: in order, scaled as the run scales.

@@ -31,6 +31,7 @@ constexpr double kAny = 1e15;
 
 const Field kFields[] = {
     {"model", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10", &Settings::model},
+    {"task", "classification, or regression: targets are quantities", &Settings::task},
     {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
     {"data",
      "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], idx:DIR or csv:FILE",
@@ -72,6 +73,8 @@ const Field kFields[] = {
     {"keep_best", "the model is that of the best epoch, not of the last", &Settings::keep_best},
     {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
+    {"standardize", "columns of a table are centred and scaled as its training part is",
+     &Settings::standardize},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
     {"tune",
      "engines of products on cards: off (by the model), read (as measured before) or write "
@@ -134,6 +137,7 @@ void check_choice(const Field& f, const std::string& value,
 void check_name(const Field& f, const std::string& value) {
   const std::string key = f.name;
   if (key == "model") models::info(value);
+  if (key == "task") check_choice(f, value, {"classification", "regression"});
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});

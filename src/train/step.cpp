@@ -99,6 +99,9 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, 
   std::vector<Tensor> values{net_(input)};
   const Tensor wanted = tokens_ ? flatten(target) : target;
   if (tokens_) values[0] = places(values[0]);
+  if (values[0].rank() == 2 && values[0].size(1) < least_scores_ && !is_floating(target.dtype()))
+    throw ShapeError(cat("Trainer: the network gives ", values[0].shape(), " where the data has ",
+                         least_scores_, " classes: it needs as many outputs"));
   values.push_back(loss_(values[0], wanted));
   check_loss(values[1]);
   const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is

@@ -47,6 +47,8 @@ class TrainStep {
   /// Takes batches from a set on the card; none: from what begin() is given.
   void use(std::optional<ResidentSet> set);
   const std::optional<ResidentSet>& set() const { return set_; }
+  /// The network must give scores for as many classes; 0: any.
+  void require_classes(std::int64_t count) { least_scores_ = count; }
   /// Queues a step on a batch (input, target). The figures are for read().
   Tensor begin(const Tensor& input, const Tensor& target);
   /// Queues a step for each row of `numbers`, of examples of the set, in one launch. Step r learns
@@ -72,6 +74,7 @@ class TrainStep {
   optim::Optimizer& optimizer_;
   double clip_norm_, clip_value_;
   bool guarded_, classes_, tokens_;
+  std::int64_t least_scores_ = 0;
   std::optional<ResidentSet> set_;
   std::optional<LossScale> scale_;
   Tensor open_;  // bool variable: no loss so far was anything but finite

@@ -54,12 +54,20 @@ StateDict copy(const StateDict& state) {
   return out;
 }
 
-// The figure that tells a better epoch, higher is better: accuracy before loss, test before
-// training.
-double figure(const EpochReport& e) {
-  if (e.test_accuracy) return *e.test_accuracy;
-  if (e.test_loss) return -*e.test_loss;
-  return -e.train_loss;
+// The figure that tells a better epoch: accuracy before loss, test before training.
+struct Monitored {
+  const char* name;
+  double value;
+  bool higher_is_better;
+  bool better_than(const Monitored& other) const {
+    return higher_is_better ? value > other.value : value < other.value;
+  }
+};
+
+Monitored monitored(const EpochReport& e) {
+  if (e.test_accuracy) return {"test accuracy", *e.test_accuracy, true};
+  if (e.test_loss) return {"test loss", *e.test_loss, false};
+  return {"training loss", e.train_loss, false};
 }
 
 // Speed over the last second or so.
@@ -154,7 +162,7 @@ class Fit {
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
   [[noreturn]] void not_finite(const Queued& step, double loss);
   void report_step(const Queued& step, double loss);
-  double train_accuracy() const;
+  std::optional<double> train_accuracy() const;
   void end_epoch();
   void note_best(EpochReport& report);
   io::Metadata metadata(io::Metadata more) const;
@@ -446,7 +454,9 @@ void Fit::account(const Queued& step) {
 }
 
 // Of the epoch so far; sequences have a target for each token.
-double Fit::train_accuracy() const {
+std::optional<double> Fit::train_accuracy() const {
+  const data::Dataset& set = train_.dataset();
+  if (!o_.classes || set.classes() == 0 || (!o_.tokens && set.target_shape().rank() > 0)) return {};
   const std::int64_t each = o_.tokens ? train_.dataset().target_shape().numel() : 1;
   return static_cast<double>(p_.correct) / static_cast<double>(p_.items * each);
 }
@@ -513,6 +523,10 @@ void Fit::end_epoch() {
     // Of two models of language the one that is less surprised is the better one.
     if (o_.classes && !o_.tokens && test_->dataset().classes() > 0)
       r.test_accuracy = evaluation.accuracy;
+    if (evaluation.errors) {
+      r.test_mae = evaluation.errors->mae();
+      r.test_r2 = evaluation.errors->r2();
+    }
   }
   note_best(r);
   schedule_->observe(r.test_loss.value_or(r.train_loss));
@@ -533,7 +547,7 @@ void Fit::end_epoch() {
 void Fit::note_best(EpochReport& r) {
   if (test_ != nullptr && !r.test_loss) return;  // an epoch without an evaluation is not compared
   const EpochReport* top = best();
-  r.best = top == nullptr || figure(r) > figure(*top);
+  r.best = top == nullptr || monitored(r).better_than(monitored(*top));
   if (!r.best || !o_.keep_best) return;
   if (folder_ != nullptr)
     io::save_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
@@ -559,7 +573,8 @@ void Fit::finish() {
     if (!best_weights_.empty()) t_.net.load_state_dict(best_weights_);
   }
   if (top != nullptr) {
-    result_.best = figure(*top);
+    result_.best = monitored(*top).value;
+    result_.best_figure = monitored(*top).name;
     result_.best_epoch = top->epoch;
   }
   result_.epochs = p_.history;
@@ -576,6 +591,7 @@ TrainResult Fit::run() {
   prepare();
   t_.train_step.reopen();
   t_.train_step.use(resident_set(train_));
+  t_.train_step.require_classes(o_.classes ? train_.dataset().classes() : 0);
   at_once_ = std::max(o_.steps_per_launch, 1);
   last_checkpoint_ = Clock::now();
   // A run that goes on has no final model yet: an older one would pass for it.

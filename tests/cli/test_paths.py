@@ -105,6 +105,14 @@ class Moved(CommandTest):
         self.assertEqual([row["name"] for row in rows], ["even", "odd"])
         self.assertIn("mlp:2-4-2", self.ok("inspect", "alone.safetensors").out)
 
+        # Rows without a label are predicted.
+        (self.folder / "new.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
+        rows = self.json("predict", "alone.safetensors", "new.csv", "--count", "2", "--start", "1", "--json")
+        self.assertEqual([row["name"] for row in rows], ["new.csv row 1", "new.csv row 2"])
+        self.assertTrue(all(row["class_name"] in ("even", "odd") and "label" not in row for row in rows))
+        (self.folder / "labelled.csv").write_text("1,2,0\n3,4,1\n")
+        self.fails(3, "predict", "alone.safetensors", "labelled.csv", says=["3 columns", "takes 2", "--data csv:labelled.csv"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -8,6 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.classes = (data[0] & 1) != 0;
   if ((data[0] & 2) != 0) options.label_column = 0;
   if ((data[0] & 4) != 0) options.image_shape = {1, 2, 2};
+  options.labelled = (data[0] & 16) == 0;
   if ((data[0] & 8) != 0) options.class_names = {"0", "cat"};
   return tenon::fuzz::refuse_or_read(data + 1, size - 1, [&](std::string_view bytes) {
     try {

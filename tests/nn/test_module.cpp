@@ -79,6 +79,15 @@ TEST_CASE("nn: what was moved from is still the same module") {
   // NOLINTEND(bugprone-use-after-move)
 }
 
+TEST_CASE("nn: a module that calls itself is refused") {
+  struct Endless : nn::Module {
+    Tensor forward(const Tensor& x) const override { return (*this)(x); }
+  };
+  const Endless endless;
+  CHECK_THROWS_WITH_AS(endless(ones({2})), doctest::Contains("call itself"), ValueError);
+  CHECK(nn::Identity()(ones({2})).numel() == 2);
+}
+
 TEST_CASE("nn: null pointers, empty functions and circles are refused where they are taken") {
   CHECK_THROWS_AS(nn::AnyModule(std::shared_ptr<const nn::Module>()), ValueError);
   CHECK_THROWS_AS(nn::CallObserver(nn::CallObserver::Callback()), ValueError);

@@ -161,3 +161,21 @@ TEST_CASE("errors: effects and gradients") {
   REFUSES(grad(sum(input({2}, I64)), x), DTypeError, "the output is int64");
   REFUSES(grad(x * 2, x, input({2})), ShapeError, "the seed is float32[2]");
 }
+
+TEST_CASE("errors: sizes that would wrap around, null pointers") {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 61, kMost = INT64_MAX;
+  REFUSES(zeros({kHuge}, F64), ShapeError, "more than 2^59 elements");
+  const Tensor x = input({1, 1, 4, 4}), w = input({1, 1, 3, 3});
+  REFUSES(conv2d(x, w, {}, {.padding = {kMost, kMost}}), ShapeError, "too large");
+  REFUSES(conv2d(x, w, {}, {.padding = {kHuge * 2 + 5, 0}}), ShapeError, "too large");
+  REFUSES(conv2d(x, w, {}, {.dilation = {kMost, 1}}), ShapeError, "too large");
+  REFUSES(max_pool2d(x, {.kernel = {kMost, 2}, .padding = {kMost / 2, 1}}), ShapeError,
+          "too large");
+  REFUSES(avg_pool2d(x, {.stride = {kMost, 1}, .ceil_mode = true}), ShapeError, "too large");
+  REFUSES(pad(input({4}), {kMost, kMost}), ShapeError, "too large");
+  REFUSES(pad(input({4}), {INT64_MIN, 0}), ShapeError, "too large");
+  REFUSES(Tensor::from_data(nullptr, {3}, F32), ValueError, "a null pointer was given");
+  CHECK(Tensor::from_data(nullptr, {0}, F32).numel() == 0);
+  const Tensor v = variable(input({3}));
+  REFUSES(set_value(v, nullptr, 12), ValueError, "a null pointer was given");
+}

@@ -161,3 +161,17 @@ TEST_CASE("optim: a plateau schedule's state survives") {
   CHECK(two->factor(0) == 0.5);
   CHECK_THROWS_AS(two->load_state({}), ValueError);
 }
+
+TEST_CASE("optim: a step clips what it is asked to") {
+  const Tensor p = variable(ones({2}), "p");
+  optim::Sgd sgd(std::vector<Tensor>{p}, {.lr = 1});
+  const Tensor slopes = Tensor::from<float>({3, 4}, {2});
+  sgd.step(sum(p * slopes), {.norm = 1});  // gradients of norm 5
+  CHECK(p.to_vector<float>()[0] == doctest::Approx(0.4));
+  CHECK(p.to_vector<float>()[1] == doctest::Approx(0.2));
+  set_value(p, ones({2}));
+  sgd.step(sum(p * slopes), {.value = 3.5});
+  CHECK(p.to_vector<float>() == std::vector<float>{-2, -2.5});
+  CHECK_THROWS_AS(sgd.step(sum(p), {.norm = -1}), ValueError);
+  CHECK_THROWS_AS(sgd.step(sum(p), {.value = std::nan("")}), ValueError);
+}

@@ -160,6 +160,13 @@ TEST_CASE("run: a compiled function reads variables at each call and updates the
   CHECK(f.traced() == 1);
 }
 
+TEST_CASE("run: a compiled function that calls itself is refused") {
+  CompiledFunction f;
+  f = compile([&](const std::vector<Tensor>& in) { return f(in); });
+  CHECK_THROWS_WITH_AS(f({ones({2})}), doctest::Contains("calls itself"), ValueError);
+  CHECK_THROWS_AS(f({ones({2})}), ValueError);  // and can be called again
+}
+
 TEST_CASE("run: an empty function is not compiled, and what was not compiled is not run") {
   CHECK_THROWS_AS(compile(nullptr), ValueError);
   CompiledFunction nothing;

@@ -1,0 +1,38 @@
+// A network for tables: its columns are centred and scaled on the way in, and what it gives is
+// brought to the units of the targets on the way out.
+//
+// Means and deviations are buffers of the network, so they travel with its weights: into
+// checkpoints, model files and every evaluation. They come from the training part alone.
+#pragma once
+
+#include <optional>
+
+#include <tenon/data.h>
+#include <tenon/nn.h>
+
+namespace tenon::train {
+
+/// The buffer whose presence in a state says that a network was standardized; the other one only of
+/// a regression.
+inline constexpr char kInputMean[] = "input_mean", kTargetMean[] = "target_mean";
+
+/// Rows of floating numbers.
+bool is_table(const data::Dataset& set);
+
+/// The network, which is a Sequential, with the statistics of a set.
+nn::AnyModule standardized(const nn::AnyModule& net, const data::Dataset& set, bool targets);
+/// With means of 0 and deviations of 1, of these shapes, for values to be loaded.
+nn::AnyModule standardized(const nn::AnyModule& net, const Shape& input,
+                           const std::optional<Shape>& target);
+
+/// The deviations that outputs were scaled by; undefined when there are none.
+Tensor target_deviation(const nn::AnyModule& net);
+
+/// The mean squared error in units of `deviation`. Throws ShapeError when the output has not as
+/// many numbers as the target.
+struct StandardizedLoss {
+  Tensor deviation{};  ///< undefined: 1
+  Tensor operator()(const Tensor& output, const Tensor& target) const;
+};
+
+}  // namespace tenon::train

@@ -1,0 +1,170 @@
+// Quantities as targets: figures as they are, columns of tables standardized with the model, and
+// networks whose outputs do not suit the data refused in words.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <tenon/data.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+
+namespace {
+
+// Rows of very different sizes, and a price that depends on all of them.
+std::string houses(int rows) {
+  std::string out = "area,rooms,age,price\n";
+  for (int i = 0; i < rows; ++i) {
+    const int area = 40 + (i * 37) % 200, rooms = 1 + (i * 7) % 6, age = (i * 13) % 90;
+    out += std::to_string(area * 100) + "," + std::to_string(rooms) + "," +
+           std::to_string(age * 1e-3) + "," +
+           std::to_string(area * 3000 + rooms * 9000 - age * 800) + ".5\n";
+  }
+  return out;
+}
+
+train::Settings settings_for(const std::string& data) {
+  train::Settings s = train::Settings::for_model("mlp:3-16-1");
+  s.task = "regression";
+  s.data = data;
+  s.epochs = 30;
+  s.batch = 16;
+  s.threads = 1;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("regression: a trainer's figures are those of the loss, and no accuracy is made up") {
+  manual_seed(1);
+  const Tensor x = randn({200, 3}).eval(), y = sum(x, {1}, true).eval();
+  data::Loader train(data::from_tensors(x, y), {.batch = 20}),
+      test(data::from_tensors(x, y), {.batch = 50, .shuffle = false});
+  nn::Sequential net(nn::Linear(3, 1));
+  optim::Adam adam(net, {.lr = 0.05});
+  struct Watch : train::Callback {
+    void on_step(const train::StepReport& r) override { accuracy = accuracy || r.accuracy; }
+    bool accuracy = false;
+  };
+  const auto watch = std::make_shared<Watch>();
+  train::Trainer trainer(net, nn::MSELoss(), adam, {.epochs = 8, .callbacks = {watch}});
+  const train::TrainResult result = trainer.fit(train, test);
+  CHECK(*result.best > 0);
+  CHECK(*result.best < 0.01);
+  CHECK(result.best_figure == "test loss");
+  CHECK(*result.best == *result.epochs[static_cast<std::size_t>(result.best_epoch - 1)].test_loss);
+  CHECK(!watch->accuracy);
+  const train::EpochReport& last = result.epochs.back();
+  CHECK(!last.train_accuracy);
+  CHECK(!last.test_accuracy);
+  CHECK(*last.test_r2 > 0.99);
+  CHECK(*last.test_mae < 0.1);
+  const train::Evaluation evaluation = trainer.evaluate(test);
+  CHECK(evaluation.errors->rmse() == doctest::Approx(std::sqrt(evaluation.loss)).epsilon(1e-3));
+  // Without a test set the training loss is monitored.
+  const train::TrainResult alone =
+      train::Trainer(net, nn::MSELoss(), adam, {.epochs = 1}).fit(train);
+  CHECK(alone.best_figure == "training loss");
+  CHECK(*alone.best >= 0);
+}
+
+TEST_CASE("regression: errors of columns, R2 of one that does not vary") {
+  metrics::RegressionErrors errors;
+  errors.add(Tensor::from<float>({1, 5, 2, 5}, {2, 2}), Tensor::from<float>({0, 5, 4, 5}, {2, 2}));
+  CHECK(errors.cases() == 2);
+  CHECK(errors.mae() == doctest::Approx(3.0 / 4));
+  CHECK(errors.rmse() == doctest::Approx(std::sqrt(5.0 / 4)));
+  CHECK(errors.r2() == doctest::Approx((1 - 5.0 / 8 + 1) / 2));
+  metrics::RegressionErrors parts;  // in parts as at once
+  parts.add(Tensor::from<float>({1, 2}, {2, 1}), Tensor::from<std::int64_t>({0, 4}, {2}));
+  parts.add(Tensor::from<float>({3}, {1, 1}), Tensor::from<std::int64_t>({5}, {1}));
+  CHECK(parts.r2() == doctest::Approx(1 - 9.0 / 14));
+  CHECK_THROWS_AS(parts.add(zeros({2, 2}), zeros({2})), ShapeError);
+  CHECK(metrics::RegressionErrors().r2() == 0);
+}
+
+TEST_CASE("regression: a run on a table learns in standard units and answers in the table's own") {
+  const TestFolder folder;
+  const std::string table = folder / "houses.csv", run = folder / "run";
+  io::write_file(table, houses(300));
+  const train::TrainResult result =
+      train::start_run(settings_for("csv:" + table + ",label=price"), run);
+  CHECK(*result.epochs.back().test_r2 > 0.98);
+  CHECK(*result.best < 0.05);  // in units of the targets' deviation
+  CHECK(result.best_figure == "test loss");
+
+  const train::TrainedModel model = train::TrainedModel::open(run);
+  CHECK(model.is_regression());
+  CHECK(model.class_names().empty());
+  const train::Evaluation evaluation = model.evaluate();
+  const train::EpochReport& best = result.epochs[static_cast<std::size_t>(result.best_epoch - 1)];
+  CHECK(evaluation.errors->r2() == *best.test_r2);  // the model is that of the best epoch
+  CHECK(evaluation.loss == doctest::Approx(*result.best).epsilon(1e-6));
+  const double price = model.predict(Tensor::from<float>({10000, 3, 0.045f}, {1, 3})).item();
+  CHECK(price == doctest::Approx(100 * 3000 + 3 * 9000 - 45 * 800).epsilon(0.1));
+  // The statistics are those of the training part, and travel in the model's file.
+  const StateDict state = io::load_safetensors(run + "/model.safetensors").tensors;
+  const auto rows = data::open_dataset("csv:" + table + ",label=price", data::Split::Train, false);
+  double sum = 0;
+  for (std::int64_t i = 0; i < rows->size(); ++i) {
+    float row[3], target = 0;
+    rows->get({&i, 1}, row, &target);
+    sum += static_cast<double>(row[0]);
+  }
+  CHECK(state.at("input_mean").to_vector<float>()[0] ==
+        doctest::Approx(sum / static_cast<double>(rows->size())));
+  CHECK(train::verify_run(run, 8).passed());
+}
+
+TEST_CASE("regression: a table of classes is standardized too, unless told otherwise") {
+  const TestFolder folder;
+  const std::string table = folder / "t.csv";
+  std::string text;
+  for (int i = 0; i < 100; ++i)
+    text += std::to_string(5000 + i % 7) + ",7," + (i % 7 < 3 ? "low" : "high") + "\n";
+  io::write_file(table, text);
+  train::Settings s = train::Settings::for_model("mlp:2-8-2");
+  s.data = "csv:" + table;
+  s.epochs = 20;
+  s.batch = 8;
+  const std::string run = folder / "run";
+  CHECK(*train::start_run(s, run).best == 1.0);
+  CHECK(train::TrainedModel::open(run + "/model.safetensors")
+            .net()
+            .state_dict()
+            .count("input_mean") == 1);
+  s.standardize = false;
+  const std::string plain = folder / "plain";
+  train::start_run(s, plain);
+  CHECK(io::load_safetensors(plain + "/model.safetensors").tensors.count("input_mean") == 0);
+}
+
+TEST_CASE("regression: outputs that do not suit the data are refused before a run has a folder") {
+  const TestFolder folder;
+  const std::string table = folder / "t.csv", run = folder / "run";
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += std::to_string(i) + ",1," + std::to_string(i % 3) + "\n";
+  io::write_file(table, text);
+  train::Settings s = train::Settings::for_model("mlp:2-8-2");
+  s.data = "csv:" + table;
+  CHECK_THROWS_WITH_AS(train::start_run(s, run),
+                       doctest::Contains("gives 2 numbers for an example"), ValueError);
+  s.task = "regression";
+  CHECK_THROWS_WITH_AS(train::start_run(s, run), doctest::Contains("1 target"), ValueError);
+  s.data = "digits:20,10";
+  CHECK_THROWS_WITH_AS(train::start_run(s, run), doctest::Contains("not quantities"), ValueError);
+  CHECK(!std::filesystem::exists(run));
+  // A network of one's own, in a trainer.
+  nn::Sequential net(nn::Linear(2, 2));
+  optim::Sgd sgd(net);
+  data::Loader loader(data::open_csv(table), {.batch = 10});
+  train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, {.epochs = 1});
+  CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("3 classes"), ShapeError);
+}
