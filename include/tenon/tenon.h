@@ -6,6 +6,7 @@
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/loops.h>

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include <tenon/error.h>
+#include <tenon/functional.h>
 
 #include "base/str.h"
 #include "ops/infer.h"
@@ -57,6 +58,57 @@ Tensor leaky_relu(const Tensor& input, double negative_slope) {
 Tensor elu(const Tensor& input, double alpha) {
   const Tensor x = to_floating(input), positive = gt(x, 0);
   return where(positive, x, expm1(where(positive, 0, x)) * alpha);
+}
+
+Tensor celu(const Tensor& input, double alpha) {
+  if (alpha == 0) throw ValueError(cat(where("celu"), ": alpha is 0"));
+  const Tensor x = to_floating(input), positive = gt(x, 0);
+  return where(positive, x, expm1(where(positive, 0, x) / alpha) * alpha);
+}
+
+Tensor selu(const Tensor& x) {
+  constexpr double kAlpha = 1.6732632423543772848170429916717,
+                   kScale = 1.0507009873554804934193349852946;
+  return elu(x, kAlpha) * kScale;
+}
+
+Tensor hardswish(const Tensor& input) {
+  const Tensor x = to_floating(input);
+  return x * open_clamp(x + 3, 0, 6) / 6;
+}
+
+// min(x, 0) - log(1 + exp(-|x|)), whose gradient at 0 is exact.
+Tensor logsigmoid(const Tensor& input) {
+  const Tensor x = to_floating(input), positive = ge(x, 0);
+  return where(positive, 0, x) - log1p(exp(where(positive, -x, x)));
+}
+
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+  if (weight.numel() == 1) {
+    const Tensor slope = reshape(weight, {});
+    return where(gt(x, 0), x, x * slope);
+  }
+  if (weight.rank() != 1 || x.rank() < 2 || weight.size(0) != x.size(1))
+    throw ShapeError(cat(where("prelu"), ": the weight is ", weight.shape(), ", for input ",
+                         x.shape(), " it is one number or one for each channel"));
+  Ints sizes(static_cast<std::size_t>(x.rank() - 1), 1);
+  sizes[0] = weight.size(0);
+  return where(gt(x, 0), x, x * reshape(weight, sizes));
+}
+
+Tensor glu(const Tensor& x, int axis) {
+  const int a = normalize_axis(axis, x.rank(), where("glu").c_str());
+  const std::int64_t size = x.size(a);
+  if (size % 2 != 0)
+    throw ShapeError(cat(where("glu"), ": axis ", axis, " of ", x.shape(), " has no two halves"));
+  return slice(x, a, 0, size / 2) * sigmoid(slice(x, a, size / 2, size));
+}
+
+Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
+  return where(lt(abs(weight), 0.5), a + weight * (b - a), b - (b - a) * (1 - weight));
+}
+Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
+  return std::abs(weight) < 0.5 ? a + (b - a) * weight : b - (b - a) * (1 - weight);
 }
 
 Tensor softplus(const Tensor& input, double beta, double threshold) {

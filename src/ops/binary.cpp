@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tenon/error.h>
+#include <tenon/functional.h>
 
 #include "base/str.h"
 #include "ops/infer.h"
@@ -152,6 +153,13 @@ Tensor pow(const Tensor& a, Scalar b) {
   if (power == 2 && !is_bool(a.dtype())) return square(x);
   if (power == 0.5) return sqrt(x);
   return pow_pair(align("pow", a, b));
+}
+
+// Ties and infinities that are equal have no distance; each side then has half the gradient.
+Tensor logaddexp(const Tensor& left, const Tensor& right) {
+  const Tensor a = to_floating(left), b = to_floating(right);
+  const Tensor distance = where(eq(a, b), 0, a - b);
+  return maximum(a, b) + log1p(exp(-abs(distance)));
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <tenon/error.h>
+#include <tenon/functional.h>
 
 #include "base/str.h"
 #include "graph/precision.h"
@@ -136,6 +137,47 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
       precision_here(dtype)};
   return add_bias("conv2d", build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs), bias,
                   1);
+}
+
+// The gradient of a convolution with regard to its input, which is what a transposed one computes.
+// Output padding of a stride or more is not known to it: there the whole result is made, and cut.
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose2dOptions& o) {
+  constexpr const char* kName = "conv_transpose2d";
+  if (x.rank() != 4)
+    throw ShapeError(cat(where(kName), ": input must be [N, C, H, W], not ", x.shape(),
+                         x.rank() == 3 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+  if (weight.rank() != 4 || weight.size(0) != x.size(1))
+    throw ShapeError(cat(where(kName), ": weight is ", weight.shape(), "; for input ", x.shape(),
+                         " it must be [", x.size(1), ", K / groups, R, S]"));
+  struct Axis {
+    std::int64_t stride, padding, dilation, more, reached, size;
+  };
+  const auto axis_of = [&](int a, std::int64_t stride, std::int64_t padding, std::int64_t dilation,
+                           std::int64_t more) {
+    if (more < 0 || more >= std::max(stride, dilation))
+      throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", stride,
+                           " and dilation ", dilation, "; it lies below one of them"));
+    const std::int64_t reached = (x.size(a) - 1) * stride + dilation * (weight.size(a) - 1) + 1;
+    return Axis{stride, padding, dilation, more, reached, reached - 2 * padding + more};
+  };
+  Axis h = axis_of(2, o.stride.first, o.padding.first, o.dilation.first, o.output_padding.first);
+  Axis w =
+      axis_of(3, o.stride.second, o.padding.second, o.dilation.second, o.output_padding.second);
+  const std::int64_t channels = weight.size(1) * o.groups;
+  if (h.size < 1 || w.size < 1)
+    throw ShapeError(cat(where(kName), ": input ", x.shape(), " and weight ", weight.shape(),
+                         " with this padding leave nothing"));
+  const bool whole = h.more >= h.stride || w.more >= w.stride;
+  const DType dtype = promote(x.dtype(), weight.dtype());
+  const ContractionAttrs attrs{{h.stride, w.stride, whole ? 0 : h.padding, whole ? 0 : w.padding,
+                                h.dilation, w.dilation, o.groups},
+                               precision_here(dtype)};
+  const Shape shape{x.size(0), channels, whole ? h.reached : h.size, whole ? w.reached : w.size};
+  Tensor y =
+      build_as(Op::Conv2dInputGrad, dtype, shape, {cast(x, dtype), cast(weight, dtype)}, attrs);
+  if (whole) y = pad(y, {-w.padding, w.more - w.padding, -h.padding, h.more - h.padding});
+  return add_bias(kName, y, bias, 1);
 }
 
 namespace {

@@ -9,11 +9,10 @@
 
 #include "base/str.h"
 #include "ops/infer.h"
+#include "ops/losses.h"
 
 namespace tenon {
-namespace {
-
-Tensor reduced(const Tensor& losses, Reduction reduction) {
+Tensor reduced_loss(const Tensor& losses, Reduction reduction) {
   switch (reduction) {
     case Reduction::None:
       return losses;
@@ -25,14 +24,12 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
   throw InternalError("a loss with an unknown reduction");
 }
 
-// Broadcasting here is nearly always a mistake: [N] against [N, 1] would compare all pairs.
-void require_equal(const char* op, const Tensor& input, const Tensor& target) {
+void require_equal_shapes(const char* op, const Tensor& input, const Tensor& target) {
   if (input.shape() != target.shape())
     throw ShapeError(cat(where(op), ": input is ", input.shape(), ", target ", target.shape(),
                          "; they must be equal: reshape one of them"));
 }
 
-// [N, C, d…] with the classes last.
 Tensor classes_last(const Tensor& x) {
   Ints axes{0};
   for (int a = 2; a < x.rank(); ++a) axes.push_back(a);
@@ -49,7 +46,7 @@ void require_class_axis(const char* op, const Tensor& x) {
         cat(where(op), ": takes floating numbers, not ", x.dtype(), "; cast it first"));
 }
 
-void require_indices(const char* op, const Tensor& x, const Tensor& target) {
+void require_class_indices(const char* op, const Tensor& x, const Tensor& target) {
   if (target.dtype() != DType::Int64 && target.dtype() != DType::Int32)
     throw DTypeError(
         cat(where(op), ": class indices are int64 or int32, not ", target.dtype(), "; cast them"));
@@ -59,6 +56,8 @@ void require_indices(const char* op, const Tensor& x, const Tensor& target) {
     throw ShapeError(cat(where(op), ": input is ", x.shape(), ", so the class indices must be ",
                          to_shape(wanted), ", not ", target.shape()));
 }
+
+namespace {
 
 // -logp[.., target] over the last axis. An index that is no class makes NaN, which training
 // reports, instead of a silent zero.
@@ -84,59 +83,59 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
   const Tensor logp = log_softmax(classes_last(logits), -1);
   Tensor losses;
   if (is_floating(target.dtype())) {
-    require_equal("cross_entropy", logits, target);
+    require_equal_shapes("cross_entropy", logits, target);
     Tensor weights = classes_last(target);
     if (label_smoothing != 0) weights = weights * kept + label_smoothing / classes;
     losses = -sum(weights * logp, {-1});
   } else {
-    require_indices("cross_entropy", logits, target);
+    require_class_indices("cross_entropy", logits, target);
     losses = picked_loss(logp, target);
     if (label_smoothing != 0)
       losses = losses * kept - sum(logp, {-1}) * (label_smoothing / classes);
   }
   // With probabilities the mean is over samples, not over samples and classes: both are the
   // elements of `losses`.
-  return reduced(losses, reduction);
+  return reduced_loss(losses, reduction);
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction) {
   const Called called("nll_loss");
   require_class_axis("nll_loss", log_probabilities);
-  require_indices("nll_loss", log_probabilities, target);
-  return reduced(picked_loss(classes_last(log_probabilities), target), reduction);
+  require_class_indices("nll_loss", log_probabilities, target);
+  return reduced_loss(picked_loss(classes_last(log_probabilities), target), reduction);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   const Called called("mse_loss");
-  require_equal("mse_loss", input, target);
-  return reduced(square(input - target), reduction);
+  require_equal_shapes("mse_loss", input, target);
+  return reduced_loss(square(input - target), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   const Called called("l1_loss");
-  require_equal("l1_loss", input, target);
-  return reduced(abs(input - target), reduction);
+  require_equal_shapes("l1_loss", input, target);
+  return reduced_loss(abs(input - target), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   const Called called("smooth_l1_loss");
-  require_equal("smooth_l1_loss", input, target);
+  require_equal_shapes("smooth_l1_loss", input, target);
   if (!(beta >= 0))
     throw ValueError(cat(where("smooth_l1_loss"), ": beta is ", beta, "; it must not be negative"));
   const Tensor difference = input - target, distance = abs(difference);
-  if (beta == 0) return reduced(distance, reduction);
-  return reduced(
+  if (beta == 0) return reduced_loss(distance, reduction);
+  return reduced_loss(
       where(lt(distance, beta), square(difference) * (0.5 / beta), distance - 0.5 * beta),
       reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
   const Called called("huber_loss");
-  require_equal("huber_loss", input, target);
+  require_equal_shapes("huber_loss", input, target);
   if (!(delta > 0))
     throw ValueError(cat(where("huber_loss"), ": delta is ", delta, "; it must be positive"));
   const Tensor difference = input - target, distance = abs(difference);
-  return reduced(
+  return reduced_loss(
       where(lt(distance, delta), square(difference) * 0.5, (distance - 0.5 * delta) * delta),
       reduction);
 }
@@ -144,12 +143,12 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         Reduction reduction) {
   const Called called("binary_cross_entropy_with_logits");
-  require_equal("binary_cross_entropy_with_logits", input, target);
+  require_equal_shapes("binary_cross_entropy_with_logits", input, target);
   const Tensor x = to_floating(input), positive = ge(x, 0);
   // log(1 + exp(-x)) by whichever form does not overflow; branches rather than abs, so that the
   // gradient at 0 is exact.
   const Tensor softplus_minus = where(positive, 0, -x) + log1p(exp(where(positive, -x, x)));
-  return reduced((1 - target) * x + softplus_minus, reduction);
+  return reduced_loss((1 - target) * x + softplus_minus, reduction);
 }
 
 }  // namespace tenon

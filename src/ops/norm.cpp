@@ -3,7 +3,7 @@
 //
 // 16-bit values are widened: sums, means and deviations are float32, the result has the dtype of x.
 #include <tenon/error.h>
-#include <tenon/ops.h>
+#include <tenon/functional.h>
 
 #include "base/str.h"
 #include "ops/infer.h"
@@ -34,6 +34,29 @@ void check_channels(const Tensor& x, const char* op) {
   if (x.rank() < 2)
     throw ShapeError(
         cat(where(op), ": the input is ", x.shape(), ", must be [N, C, …]: it has no channels"));
+}
+
+void check_last_axes(const char* op, const Tensor& input, const Shape& shape) {
+  const int axes = shape.rank(), first = input.rank() - axes;
+  bool fits = axes > 0 && first >= 0;
+  for (int axis = 0; fits && axis < axes; ++axis) fits = input.size(first + axis) == shape[axis];
+  if (!fits)
+    throw ShapeError(
+        cat(where(op), ": the input is ", input.shape(), ", its last axes must be ", shape));
+}
+
+// To the next number of a dtype.
+double distance_from_one(DType dtype) {
+  switch (dtype) {
+    case DType::Float64:
+      return 0x1p-52;
+    case DType::Float16:
+      return 0x1p-10;
+    case DType::BFloat16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
 }
 
 Moments moments(const Tensor& x, const Ints& axes) {
@@ -70,12 +93,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, co
 
 Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight, const Tensor& bias,
                   double eps) {
-  const int axes = shape.rank(), first = input.rank() - axes;
-  bool fits = axes > 0 && first >= 0;
-  for (int axis = 0; fits && axis < axes; ++axis) fits = input.size(first + axis) == shape[axis];
-  if (!fits)
-    throw ShapeError(cat(where("layer_norm"), ": the input is ", input.shape(),
-                         ", its last axes must be ", shape));
+  check_last_axes("layer_norm", input, shape);
+  const int first = input.rank() - shape.rank();
   for (const Tensor* t : {&weight, &bias})
     if (t->defined() && t->shape() != shape)
       throw ShapeError(cat(where("layer_norm"), ": the ", t == &weight ? "weight" : "bias", " is ",
@@ -86,6 +105,22 @@ Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
   Tensor y = normalised(x, moments(x, last), eps);
   if (weight.defined()) y = y * cast(weight, x.dtype());
   if (bias.defined()) y = y + cast(bias, x.dtype());
+  return in_type_of(y, input);
+}
+
+Tensor rms_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
+                std::optional<double> eps) {
+  check_last_axes("rms_norm", input, shape);
+  if (weight.defined() && weight.shape() != shape)
+    throw ShapeError(
+        cat(where("rms_norm"), ": the weight is ", weight.shape(), ", must be ", shape));
+  const Tensor x = in_float32(input);
+  Ints last;
+  for (int axis = input.rank() - shape.rank(); axis < x.rank(); ++axis) last.push_back(axis);
+  const double small =
+      eps ? *eps : distance_from_one(is_floating(input.dtype()) ? input.dtype() : x.dtype());
+  Tensor y = x * rsqrt(mean(square(x), last, true) + small);
+  if (weight.defined()) y = y * cast(weight, x.dtype());
   return in_type_of(y, input);
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <tenon/error.h>
+#include <tenon/functional.h>
 
 #include "base/str.h"
 #include "ops/infer.h"
@@ -125,12 +126,51 @@ Tensor logsumexp(const Tensor& input, const Ints& axes, bool keepdim) {
   return narrowed(keepdim ? result : drop_axes(result, mask), input);
 }
 
+namespace {
+
+// A root whose gradient at 0 is taken as 0.
+template <class F>
+Tensor rooted(const Tensor& x, F&& root) {
+  const Tensor zero = eq(x, 0);
+  return where(zero, 0, root(where(zero, 1, x)));
+}
+
+}  // namespace
+
 Tensor norm(const Tensor& input, const Ints& axes, bool keepdim) {
   const Tensor x = widened(input);
   const Tensor squares = reduce(Op::Sum, square(x), axis_mask("norm", axes, x.rank()), keepdim);
-  // The gradient of a zero vector's norm is taken as 0.
-  const Tensor zero = eq(squares, 0);
-  return narrowed(where(zero, 0, sqrt(where(zero, 1, squares))), input);
+  return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
+}
+
+Tensor vector_norm(const Tensor& input, double p, const Ints& axes, bool keepdim) {
+  constexpr const char* kName = "vector_norm";
+  if (p == 2) return norm(input, axes, keepdim);
+  const Tensor x = widened(input);
+  const std::int64_t mask = axis_mask(kName, axes, x.rank());
+  if (std::isinf(p))
+    return narrowed(extremum(p > 0 ? Op::Max : Op::Min, kName, abs(x), axes, keepdim), input);
+  if (p == 0) return narrowed(reduce(Op::Sum, cast(ne(x, 0), x.dtype()), mask, keepdim), input);
+  if (p == 1) return narrowed(reduce(Op::Sum, abs(x), mask, keepdim), input);
+  const auto power = [p](const Tensor& t) { return pow(t, p); };
+  const Tensor sizes = abs(x), raised = p > 0 ? rooted(sizes, power) : power(sizes);
+  const Tensor powers = reduce(Op::Sum, raised, mask, keepdim);
+  return narrowed(rooted(powers, [p](const Tensor& t) { return pow(t, 1 / p); }), input);
+}
+
+Tensor stddev(const Tensor& input, const Ints& axes, bool keepdim, double correction) {
+  const Tensor squares = var(widened(input), axes, keepdim, correction);
+  return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
+}
+
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis, double eps) {
+  const Tensor x = widened(a), y = widened(b);
+  const auto size = [&](const Tensor& t) {
+    const Tensor length = norm(t, {axis}, true);
+    return where(lt(length, eps), eps, length);
+  };
+  const Tensor product = sum((x / size(x)) * (y / size(y)), {axis});
+  return cast(product, promote(to_floating(a).dtype(), to_floating(b).dtype()));
 }
 
 // ---- Inference --------------------------------------------------------------------------------

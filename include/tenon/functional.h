@@ -1,0 +1,142 @@
+// More of the language, composed from ops.h: activations, statistics, rearranging, scattering,
+// convolutions over one and three axes and transposed ones, interpolation, losses with weights.
+// Conventions, dtypes and errors are those of ops.h; all differentiate again.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <tenon/ops.h>
+
+namespace tenon {
+
+// ---- Element by element
+TENON_API Tensor hardswish(const Tensor& x);
+TENON_API Tensor selu(const Tensor& x);
+TENON_API Tensor logsigmoid(const Tensor& x);
+TENON_API Tensor celu(const Tensor& x, double alpha = 1.0);
+/// max(x, 0) + weight min(x, 0); weight is one number or a vector [C] for x [N, C, …].
+TENON_API Tensor prelu(const Tensor& x, const Tensor& weight);
+/// The first half of an axis times the sigmoid of the second; the axis is even.
+TENON_API Tensor glu(const Tensor& x, int axis = -1);
+/// log(exp(a) + exp(b)).
+TENON_API Tensor logaddexp(const Tensor& a, const Tensor& b);
+/// a + weight (b - a).
+TENON_API Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
+TENON_API Tensor lerp(const Tensor& a, const Tensor& b, double weight);
+
+// ---- Statistics
+/// Square root of var; its gradient at 0 is 0.
+TENON_API Tensor stddev(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+                        double correction = 1);
+/// (sum |x|^p)^(1 / p); of infinity the largest |x|, of -infinity the smallest, of 0 how many are
+/// not 0.
+TENON_API Tensor vector_norm(const Tensor& x, double p = 2, const Ints& axes = {},
+                             bool keepdim = false);
+/// sum(a b) / (max(|a|, eps) max(|b|, eps)) along an axis, which goes away.
+TENON_API Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis = 1,
+                                   double eps = 1e-8);
+/// x / sqrt(mean(x^2) + eps) over its last axes, which are `shape`, times weight, which may be
+/// undefined. Without eps: the distance from 1 to the next number of x's dtype.
+TENON_API Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight = {},
+                          std::optional<double> eps = {});
+
+// ---- Rearranging
+/// Elements that leave at one end of an axis come back at the other. Without axes: of all elements
+/// in a row.
+TENON_API Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes = {});
+/// The whole tensor counts[a] times along each axis; more counts than axes add axes in front.
+TENON_API Tensor repeat(const Tensor& x, const Ints& counts);
+/// Each element of an axis `count` times in a row.
+TENON_API Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis);
+/// Vectors as the coordinates of a grid: result k has the values of vector k along axis k
+/// (columns_first, PyTorch's indexing "xy": the first two axes change places).
+TENON_API std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors,
+                                       bool columns_first = false);
+/// Matrices (the last two axes) with zeros above, or below, a diagonal.
+TENON_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
+TENON_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
+/// The value where the mask (bool, broadcasts) is true, else x.
+TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
+/// base with `updates`, or one value, in the places that gather would read; of equal indices the
+/// last wins.
+TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& updates);
+TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, Scalar value);
+/// base with alpha times row j of `updates` added to row index[j] along an axis.
+TENON_API Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
+                           Scalar alpha = 1);
+/// Rows of weight [entries, features]: gives […, features] for indices […]. The entry at
+/// padding_index gets no gradient.
+TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
+                           std::optional<std::int64_t> padding_index = {});
+
+// ---- Convolutions and images
+struct Conv1dOptions {
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+/// x [N, C, L], weight [K, C / groups, R].
+TENON_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const Conv1dOptions& options = {});
+struct Conv3dOptions {
+  std::array<std::int64_t, 3> stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
+  std::int64_t groups = 1;
+};
+/// x [N, C, D, H, W], weight [K, C / groups, T, R, S].
+TENON_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const Conv3dOptions& options = {});
+/// Transposed: what a convolution's gradient does to its output. `output_padding` adds to the end
+/// of the result and lies below the stride or the dilation.
+struct ConvTranspose2dOptions : Conv2dOptions {
+  std::pair<std::int64_t, std::int64_t> output_padding{0, 0};
+};
+/// x [N, C, H, W], weight [C, K / groups, R, S].
+TENON_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                  const ConvTranspose2dOptions& options = {});
+struct ConvTranspose1dOptions : Conv1dOptions {
+  std::int64_t output_padding = 0;
+};
+TENON_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                  const ConvTranspose1dOptions& options = {});
+struct ConvTranspose3dOptions : Conv3dOptions {
+  std::array<std::int64_t, 3> output_padding{0, 0, 0};
+};
+TENON_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                  const ConvTranspose3dOptions& options = {});
+/// x [N, C, …] at other sizes of the axes behind the channels. Linear is PyTorch's "linear",
+/// "bilinear" or "trilinear", by the number of axes.
+enum class Interpolation { Nearest, Linear };
+TENON_API Tensor interpolate(const Tensor& x, const Ints& sizes,
+                             Interpolation mode = Interpolation::Nearest,
+                             bool align_corners = false);
+
+// ---- Losses
+struct ClassLossOptions {
+  Reduction reduction = Reduction::Mean;
+  double label_smoothing = 0;  ///< cross_entropy only
+  Tensor weight = {};          ///< [C]: of each class; means are weighted by it
+  std::optional<std::int64_t> ignore_index =
+      {};  ///< targets that count for nothing (PyTorch's -100)
+};
+TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                               const ClassLossOptions& options);
+TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
+                          const ClassLossOptions& options);
+/// target (log target - input) for log-probabilities `input`; the target is probabilities, or
+/// their logarithms too.
+TENON_API Tensor kl_div(const Tensor& input, const Tensor& target,
+                        Reduction reduction = Reduction::Mean, bool log_target = false);
+struct BinaryLossOptions {
+  Reduction reduction = Reduction::Mean;
+  Tensor weight = {};      ///< of each element; broadcasts
+  Tensor pos_weight = {};  ///< of positive targets; with logits only
+};
+TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                                  const BinaryLossOptions& options);
+/// Of probabilities.
+TENON_API Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
+                                      const BinaryLossOptions& options = {});
+
+}  // namespace tenon

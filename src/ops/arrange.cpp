@@ -1,0 +1,191 @@
+// Rearranging: elements repeated, rolled, masked and put in places, built from the other ops.
+#include <limits>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+// row - column of the elements of the last two axes, int64 [rows, columns].
+Tensor diagonals(const char* op, const Tensor& x) {
+  if (x.rank() < 2)
+    throw ShapeError(cat(where(op), ": input is ", x.shape(), "; a matrix has two axes or more"));
+  return unsqueeze(arange(0, x.size(-2)), 1) - arange(0, x.size(-1));
+}
+
+Tensor filled(const Tensor& mask, Scalar value, const Tensor& x) {
+  if (!is_bool(mask.dtype()))
+    throw DTypeError(cat(where("masked_fill"), ": the mask is ", mask.dtype(), ", not bool"));
+  return where(mask, scalar_operand("masked_fill", value, {}, x.dtype()), x);
+}
+
+// Which of the indices along an axis is the last of its equals.
+Tensor is_last(const Tensor& index, int axis) {
+  const std::int64_t count = index.size(axis);
+  const auto [sorted, places] = sort(index, axis);
+  const Tensor ends = ne(slice(sorted, axis, 0, count - 1), slice(sorted, axis, 1, count));
+  Shape one = index.shape();
+  one[axis] = 1;
+  const Tensor last = cast(concat({ends, ones(one, DType::Bool)}, axis), DType::Int64);
+  return ne(scatter_add(zeros_like(last), axis, places, last), 0);
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& x, std::int64_t diagonal) {
+  return where(ge(diagonals("tril", x), -diagonal), x, zeros({}, x.dtype()));
+}
+Tensor triu(const Tensor& x, std::int64_t diagonal) {
+  return where(le(diagonals("triu", x), -diagonal), x, zeros({}, x.dtype()));
+}
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
+  return filled(mask, value, x);
+}
+
+Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes) {
+  const Called called("roll");
+  if (axes.empty()) {
+    if (shifts.size() != 1)
+      throw ValueError(cat(where("roll"), ": ", shifts.size(), " shifts and no axes"));
+    return reshape(roll(reshape(x, {x.numel()}), shifts, {0}), to_ints(x.shape()));
+  }
+  if (shifts.size() != axes.size())
+    throw ValueError(cat(where("roll"), ": ", shifts.size(), " shifts for ", axes.size(), " axes"));
+  Tensor out = x;
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    const int a = normalize_axis(static_cast<int>(axes[k]), x.rank(), where("roll").c_str());
+    const std::int64_t size = x.shape()[a];
+    if (size == 0) continue;
+    const std::int64_t by = (shifts[k] % size + size) % size;
+    if (by == 0) continue;
+    out = concat({slice(out, a, size - by, size), slice(out, a, 0, size - by)}, a);
+  }
+  return out;
+}
+
+Tensor repeat(const Tensor& x, const Ints& counts) {
+  const Called called("repeat");
+  const auto extra = static_cast<std::ptrdiff_t>(counts.size()) - x.rank();
+  if (extra < 0)
+    throw ShapeError(cat(where("repeat"), ": ", counts.size(), " counts for ", x.shape(),
+                         "; give one for each axis"));
+  Ints raised, expanded, merged;
+  for (std::size_t a = 0; a < counts.size(); ++a) {
+    const auto own = static_cast<std::ptrdiff_t>(a) - extra;
+    const std::int64_t size = own < 0 ? 1 : x.shape()[static_cast<int>(own)];
+    if (counts[a] < 0) throw ValueError(cat(where("repeat"), ": ", counts[a], " times"));
+    if (counts[a] != 1) raised.push_back(1), expanded.push_back(counts[a]);
+    raised.push_back(size), expanded.push_back(size);
+    merged.push_back(counts[a] * size);
+  }
+  return reshape(expand(reshape(x, raised), expanded), merged);
+}
+
+Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
+  const Called called("repeat_interleave");
+  if (count < 0) throw ValueError(cat(where("repeat_interleave"), ": ", count, " times"));
+  const int a = normalize_axis(axis, x.rank(), where("repeat_interleave").c_str());
+  Ints sizes = to_ints(x.shape());
+  sizes.insert(sizes.begin() + a + 1, count);
+  Ints merged = to_ints(x.shape());
+  merged[static_cast<std::size_t>(a)] *= count;
+  return reshape(expand(unsqueeze(x, a + 1), sizes), merged);
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, bool columns_first) {
+  const Called called("meshgrid");
+  Shape shape;
+  for (const Tensor& v : vectors) {
+    if (v.rank() > 1) throw ShapeError(cat(where("meshgrid"), ": takes vectors, not ", v.shape()));
+    shape.push_back(v.numel());
+  }
+  std::vector<Tensor> grids;
+  for (std::size_t k = 0; k < vectors.size(); ++k) {
+    Ints sizes(vectors.size(), 1);
+    sizes[k] = vectors[k].numel();
+    const Tensor grid = broadcast_to(reshape(vectors[k], sizes), shape);
+    grids.push_back(columns_first && vectors.size() > 1 ? transpose(grid, 0, 1) : grid);
+  }
+  return grids;
+}
+
+// Of equal indices the last wins, on every device: a sort says which that is.
+Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
+  const Called called("scatter");
+  const std::string at = where("scatter");
+  const int a = normalize_axis(axis, base.rank(), at.c_str());
+  if (updates.dtype() != base.dtype())
+    throw DTypeError(cat(at, ": updates of ", updates.dtype(), " to a base of ", base.dtype(),
+                         "; cast one of them"));
+  if (index.rank() != base.rank() || updates.rank() != base.rank())
+    throw ShapeError(cat(at, ": base ", base.shape(), ", index ", index.shape(), ", updates ",
+                         updates.shape(), "; they have the same axes"));
+  if (index.numel() == 0) return base;
+  if (is_bool(base.dtype()))
+    return cast(scatter(cast(base, DType::UInt8), a, index, cast(updates, DType::UInt8)),
+                DType::Bool);
+  Tensor values = updates;
+  for (int d = 0; d < base.rank(); ++d) {
+    if (index.size(d) > updates.size(d))
+      throw ShapeError(
+          cat(at, ": index ", index.shape(), " reaches outside updates ", updates.shape()));
+    values = slice(values, d, 0, index.size(d));
+  }
+  const Tensor winner = where(is_last(index, a), values, zeros({}, base.dtype()));
+  const Tensor counts =
+      scatter_add(zeros(base.shape(), DType::Int32), a, index, ones(index.shape(), DType::Int32));
+  return where(ne(counts, 0), scatter_add(zeros_like(base), a, index, winner), base);
+}
+
+Tensor scatter(const Tensor& base, int axis, const Tensor& index, Scalar value) {
+  const Called called("scatter");
+  if (is_bool(base.dtype()))
+    return cast(scatter(cast(base, DType::UInt8), axis, index, value.is_zero() ? 0 : 1),
+                DType::Bool);
+  const Tensor counts = scatter_add(zeros(base.shape(), DType::Int32), axis, index,
+                                    ones(index.shape(), DType::Int32));
+  return where(ne(counts, 0), scalar_operand("scatter", value, {}, base.dtype()), base);
+}
+
+Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
+                 Scalar alpha) {
+  const Called called("index_add");
+  const std::string at = where("index_add");
+  const int a = normalize_axis(axis, base.rank(), at.c_str());
+  Shape shape = base.shape();
+  if (index.rank() != 1) throw ShapeError(cat(at, ": the index is a vector, not ", index.shape()));
+  shape[a] = index.size(0);
+  if (updates.shape() != shape)
+    throw ShapeError(cat(at, ": updates ", updates.shape(), " for ", index.size(0),
+                         " indices on axis ", axis, " of ", base.shape(), "; they must be ",
+                         shape));
+  Ints column(static_cast<std::size_t>(base.rank()), 1);
+  column[static_cast<std::size_t>(a)] = index.size(0);
+  const Tensor scaled = alpha.real() == 1 ? updates : mul(updates, alpha);
+  return scatter_add(base, a, broadcast_to(reshape(index, column), shape), scaled);
+}
+
+Tensor embedding(const Tensor& index, const Tensor& weight,
+                 std::optional<std::int64_t> padding_index) {
+  const Called called("embedding");
+  const std::string at = where("embedding");
+  if (weight.rank() != 2)
+    throw ShapeError(cat(at, ": weight must be [entries, features], not ", weight.shape()));
+  Ints sizes = to_ints(index.shape());
+  sizes.push_back(weight.size(1));
+  const Tensor rows = reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
+  if (!padding_index) return rows;
+  const std::int64_t entries = weight.size(0),
+                     padded = *padding_index < 0 ? *padding_index + entries : *padding_index;
+  if (padded < 0 || padded >= entries)
+    throw ValueError(
+        cat(at, ": the padding index ", *padding_index, " is outside ", entries, " entries"));
+  return where(unsqueeze(eq(index, padded), -1), detach(rows), rows);
+}
+
+}  // namespace tenon

@@ -1,0 +1,125 @@
+// Losses of classes with weights and a class that is left out, and losses between distributions.
+#include <limits>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/losses.h"
+
+namespace tenon {
+namespace {
+
+// A factor for each class, in the dtype of the losses; undefined: 1.
+Tensor class_weights(const char* op, const Tensor& weight, const Tensor& logp) {
+  if (!weight.defined()) return ones({logp.size(-1)}, logp.dtype());
+  if (weight.shape() != Shape{logp.size(-1)})
+    throw ShapeError(cat(where(op), ": the weight is ", weight.shape(), ", must be [",
+                         logp.size(-1), "]: one for each class"));
+  return cast(weight, logp.dtype());
+}
+
+// Losses and what they count in a mean.
+struct Weighted {
+  Tensor losses, counts;
+};
+
+Tensor reduced(const Weighted& w, Reduction reduction) {
+  if (reduction != Reduction::Mean) return reduced_loss(w.losses, reduction);
+  return sum(w.losses) / sum(w.counts);
+}
+
+// logp [.., C], target [..]. One that is no class makes NaN, as without weights.
+Weighted picked(const Tensor& logp, const Tensor& target, const Tensor& weights,
+                const ClassLossOptions& o) {
+  const std::int64_t classes = logp.size(-1);
+  const Tensor hit = eq(unsqueeze(target, -1), arange(0, classes, 1, target.dtype()));
+  const Tensor own = sum(where(hit, weights, 0), {-1});
+  Tensor losses = -sum(where(hit, logp * weights, 0), {-1});
+  if (o.label_smoothing != 0)
+    losses = losses * (1 - o.label_smoothing) -
+             sum(logp * weights, {-1}) * (o.label_smoothing / static_cast<double>(classes));
+  const Tensor known = logical_and(ge(target, 0), lt(target, classes));
+  losses = where(known, losses, std::numeric_limits<double>::quiet_NaN());
+  if (!o.ignore_index) return {losses, own};
+  const Tensor left_out = eq(target, *o.ignore_index);
+  return {where(left_out, 0, losses), where(left_out, 0, own)};
+}
+
+void require_smoothing(const char* op, double smoothing) {
+  if (!(smoothing >= 0 && smoothing <= 1))
+    throw ValueError(cat(where(op), ": the label smoothing ", smoothing, " is outside [0, 1]"));
+}
+
+Tensor times(const Tensor& losses, const Tensor& weight) {
+  return weight.defined() ? losses * weight : losses;
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const ClassLossOptions& o) {
+  const Called called("cross_entropy");
+  constexpr const char* kName = "cross_entropy";
+  require_class_axis(kName, logits);
+  require_smoothing(kName, o.label_smoothing);
+  const Tensor logp = log_softmax(classes_last(logits), -1);
+  const Tensor weights = class_weights(kName, o.weight, logp);
+  if (!is_floating(target.dtype())) {
+    require_class_indices(kName, logits, target);
+    return reduced(picked(logp, target, weights, o), o.reduction);
+  }
+  require_equal_shapes(kName, logits, target);
+  Tensor wanted = classes_last(target);
+  if (o.label_smoothing != 0)
+    wanted =
+        wanted * (1 - o.label_smoothing) + o.label_smoothing / static_cast<double>(logp.size(-1));
+  return reduced_loss(-sum(wanted * logp * weights, {-1}), o.reduction);
+}
+
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const ClassLossOptions& o) {
+  const Called called("nll_loss");
+  constexpr const char* kName = "nll_loss";
+  require_class_axis(kName, log_probabilities);
+  require_class_indices(kName, log_probabilities, target);
+  if (o.label_smoothing != 0)
+    throw ValueError(cat(where(kName), ": smooths no labels; cross_entropy does"));
+  const Tensor logp = classes_last(log_probabilities);
+  return reduced(picked(logp, target, class_weights(kName, o.weight, logp), o), o.reduction);
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
+  const Called called("kl_div");
+  require_equal_shapes("kl_div", input, target);
+  if (log_target) return reduced_loss(exp(target) * (target - input), reduction);
+  // 0 log 0 is 0, and so is its gradient.
+  const Tensor positive = gt(target, 0);
+  const Tensor entropy = where(positive, target * log(where(positive, target, 1)), 0);
+  return reduced_loss(entropy - target * input, reduction);
+}
+
+// Logarithms end at -100, as PyTorch's do: a certain mistake costs 100, not infinity.
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const BinaryLossOptions& o) {
+  const Called called("binary_cross_entropy");
+  require_equal_shapes("binary_cross_entropy", input, target);
+  if (o.pos_weight.defined())
+    throw ValueError(cat(where("binary_cross_entropy"),
+                         ": has no pos_weight; binary_cross_entropy_with_logits does"));
+  const auto bounded = [](const Tensor& p) { return maximum(log(p), -100); };
+  const Tensor losses = (target - 1) * bounded(1 - input) - target * bounded(input);
+  return reduced_loss(times(losses, o.weight), o.reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const BinaryLossOptions& o) {
+  const Called called("binary_cross_entropy_with_logits");
+  require_equal_shapes("binary_cross_entropy_with_logits", input, target);
+  const Tensor x = to_floating(input), positive = ge(x, 0);
+  // log(1 + exp(-x)), weighted where the target is positive.
+  const Tensor softplus_minus = where(positive, 0, -x) + log1p(exp(where(positive, -x, x)));
+  const Tensor factor = o.pos_weight.defined() ? 1 + target * (o.pos_weight - 1) : Tensor();
+  const Tensor losses = (1 - target) * x + times(softplus_minus, factor);
+  return reduced_loss(times(losses, o.weight), o.reduction);
+}
+
+}  // namespace tenon

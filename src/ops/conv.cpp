@@ -1,0 +1,150 @@
+// Convolutions over one and three axes, and their transposes, as convolutions over two: an axis of
+// size 1 is added, or the places that a filter covers along the depth become channels.
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+void require_axes(const char* op, const Tensor& x, const Tensor& weight, int axes,
+                  const char* input, const char* filter) {
+  if (x.rank() != axes)
+    throw ShapeError(cat(where(op), ": input must be ", input, ", not ", x.shape(),
+                         x.rank() == axes - 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+  if (weight.rank() != axes)
+    throw ShapeError(cat(where(op), ": weight must be ", filter, ", not ", weight.shape()));
+}
+
+void require_depth(const char* op, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                   std::int64_t dilation) {
+  if (kernel < 1) throw ShapeError(cat(where(op), ": the kernel has size 0"));
+  if (stride < 1 || dilation < 1)
+    throw ValueError(cat(where(op), ": stride ", stride, ", dilation ", dilation, "; at least 1"));
+  if (padding < 0) throw ValueError(cat(where(op), ": padding ", padding, " is negative"));
+}
+
+// [N, C, D, H, W] as images [N D, C, H, W], and back.
+Tensor as_images(const Tensor& x) {
+  return reshape(permute(x, {0, 2, 1, 3, 4}),
+                 {x.size(0) * x.size(2), x.size(1), x.size(3), x.size(4)});
+}
+Tensor as_volumes(const Tensor& y, std::int64_t batch, std::int64_t depth) {
+  return permute(reshape(y, {batch, depth, y.size(1), y.size(2), y.size(3)}), {0, 2, 1, 3, 4});
+}
+
+// A filter [K, C, T, R, S] whose depth stands among its channels.
+Tensor depth_as_channels(const Tensor& weight) {
+  return reshape(weight,
+                 {weight.size(0), weight.size(1) * weight.size(2), weight.size(3), weight.size(4)});
+}
+
+Tensor add_channels(const char* op, const Tensor& y, const Tensor& bias) {
+  if (!bias.defined()) return y;
+  if (bias.shape() != Shape{y.size(1)})
+    throw ShapeError(cat(where(op), ": the bias is ", bias.shape(), ", the output has ", y.size(1),
+                         " features"));
+  return y + reshape(bias, {y.size(1), 1, 1, 1});
+}
+
+// Element i of axis 2 at place i * step.
+Tensor spaced(const Tensor& x, std::int64_t step) {
+  const std::int64_t length = x.size(2);
+  if (step == 1 || length <= 1) return x;
+  Ints sizes = to_ints(x.shape());
+  sizes[2] *= step;
+  const Tensor wide = reshape(pad(unsqueeze(x, 3), {0, 0, 0, 0, 0, step - 1}), sizes);
+  return slice(wide, 2, 0, (length - 1) * step + 1);
+}
+
+}  // namespace
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv1dOptions& options) {
+  const Called called("conv1d");
+  require_axes("conv1d", x, weight, 3, "[N, C, L]", "[K, C / groups, R]");
+  const Conv2dOptions flat{
+      {1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups};
+  return squeeze(conv2d(unsqueeze(x, 2), unsqueeze(weight, 2), bias, flat), 2);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose1dOptions& options) {
+  const Called called("conv_transpose1d");
+  require_axes("conv_transpose1d", x, weight, 3, "[N, C, L]", "[C, K / groups, R]");
+  const ConvTranspose2dOptions flat{
+      {{1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups},
+      {0, options.output_padding}};
+  return squeeze(conv_transpose2d(unsqueeze(x, 2), unsqueeze(weight, 2), bias, flat), 2);
+}
+
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dOptions& o) {
+  const Called called("conv3d");
+  require_axes("conv3d", x, weight, 5, "[N, C, D, H, W]", "[K, C / groups, T, R, S]");
+  const auto [step, height_step, width_step] = o.stride;
+  const auto [margin, height_margin, width_margin] = o.padding;
+  const auto [apart, height_apart, width_apart] = o.dilation;
+  const std::int64_t taps = weight.size(2), padded = x.size(2) + 2 * margin,
+                     span = apart * (taps - 1) + 1;
+  require_depth("conv3d", taps, step, margin, apart);
+  if (span > padded)
+    throw ShapeError(cat(where("conv3d"), ": the kernel covers ", span,
+                         " places of the depth, the padded input has ", padded));
+  if (x.size(1) != weight.size(1) * o.groups)
+    throw ShapeError(cat(where("conv3d"), ": input has ", x.size(1), " channels, weight ",
+                         weight.shape(), " takes ", weight.size(1) * o.groups));
+  const std::int64_t depth = (padded - span) / step + 1, batch = x.size(0);
+  const Tensor wide = margin == 0 ? x : pad(x, {0, 0, 0, 0, margin, margin});
+  std::vector<Tensor> covered;  // [N, depth, C, 1, H, W] for each place of the filter
+  for (std::int64_t t = 0; t < taps; ++t) {
+    const Tensor part = slice(wide, 2, t * apart, t * apart + (depth - 1) * step + 1, step);
+    covered.push_back(unsqueeze(permute(part, {0, 2, 1, 3, 4}), 3));
+  }
+  const Tensor images =
+      reshape(concat(covered, 3), {batch * depth, x.size(1) * taps, x.size(3), x.size(4)});
+  const Tensor y = conv2d(images, depth_as_channels(weight), {},
+                          {{height_step, width_step},
+                           {height_margin, width_margin},
+                           {height_apart, width_apart},
+                           o.groups});
+  return add_channels("conv3d", as_volumes(y, batch, depth), bias);
+}
+
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose3dOptions& o) {
+  const Called called("conv_transpose3d");
+  constexpr const char* kName = "conv_transpose3d";
+  require_axes(kName, x, weight, 5, "[N, C, D, H, W]", "[C, K / groups, T, R, S]");
+  const auto [step, height_step, width_step] = o.stride;
+  const auto [margin, height_margin, width_margin] = o.padding;
+  const auto [apart, height_apart, width_apart] = o.dilation;
+  const auto [more, height_more, width_more] = o.output_padding;
+  const std::int64_t taps = weight.size(2), batch = x.size(0), depth = x.size(2),
+                     channels = weight.size(1) * o.groups;
+  require_depth(kName, taps, step, margin, apart);
+  const std::int64_t reached = (depth - 1) * step + 1, full = reached + apart * (taps - 1),
+                     size = full - 2 * margin + more;
+  if (more < 0 || more >= std::max(step, apart) || size < 0)
+    throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", step,
+                         " and dilation ", apart, "; it lies below one of them"));
+  const Tensor y = conv_transpose2d(as_images(x), depth_as_channels(weight), {},
+                                    {{{height_step, width_step},
+                                      {height_margin, width_margin},
+                                      {height_apart, width_apart},
+                                      o.groups},
+                                     {height_more, width_more}});
+  const Tensor places = reshape(y, {batch, depth, channels, taps, y.size(2), y.size(3)});
+  Tensor sum;
+  for (std::int64_t t = 0; t < taps; ++t) {
+    const Tensor part = spaced(permute(select(places, 3, t), {0, 2, 1, 3, 4}), step);
+    // Padding below zero crops.
+    const std::int64_t before = t * apart - margin;
+    const Tensor moved = pad(part, {0, 0, 0, 0, before, size - before - reached});
+    sum = sum.defined() ? sum + moved : moved;
+  }
+  return add_channels(kName, sum, bias);
+}
+
+}  // namespace tenon

@@ -1,0 +1,65 @@
+// Interpolation of images and the like: the nearest element, or linear between two, axis by axis.
+#include <algorithm>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+Tensor nearest_along(const Tensor& x, int axis, std::int64_t size) {
+  const std::int64_t from = x.size(axis);
+  if (size % from == 0) return repeat_interleave(x, size / from, axis);
+  return index_select(x, axis, floor_divide(arange(0, size) * from, size));
+}
+
+Tensor linear_along(const Tensor& x, int axis, std::int64_t size, bool align_corners) {
+  const std::int64_t from = x.size(axis);
+  // Places are float32 as PyTorch's are, for all types but float64.
+  const DType dtype = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  const Tensor number = arange(0, size, 1, dtype);
+  Tensor place;
+  if (align_corners)
+    place =
+        number * (size == 1 ? 0.0 : static_cast<double>(from - 1) / static_cast<double>(size - 1));
+  else
+    place = maximum((number + 0.5) * (static_cast<double>(from) / static_cast<double>(size)) - 0.5,
+                    0.0);
+  const Tensor low = minimum(floor(place), static_cast<double>(from - 1));
+  const Tensor first = cast(low, DType::Int64), second = minimum(first + 1, from - 1);
+  Ints column(static_cast<std::size_t>(x.rank()), 1);
+  column[static_cast<std::size_t>(axis)] = size;
+  const Tensor weight = reshape(place - low, column);
+  const Tensor a = index_select(x, axis, first), b = index_select(x, axis, second);
+  return cast(a * (1 - weight) + b * weight, x.dtype());
+}
+
+}  // namespace
+
+Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool align_corners) {
+  const Called called("interpolate");
+  const std::string at = where("interpolate");
+  if (x.rank() != static_cast<int>(sizes.size()) + 2)
+    throw ShapeError(cat(at, ": ", sizes.size(), " sizes for an input of ", x.shape(),
+                         ": [N, C, …] has one for each axis behind the channels"));
+  if (!is_floating(x.dtype()) && mode == Interpolation::Linear)
+    throw DTypeError(cat(at, ": takes floating tensors, not ", x.dtype(), ": cast it first"));
+  if (align_corners && mode == Interpolation::Nearest)
+    throw ValueError(cat(at, ": align_corners is of linear interpolation"));
+  Tensor y = x;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    const int axis = static_cast<int>(k) + 2;
+    if (sizes[k] < 1 || x.size(axis) < 1)
+      throw ShapeError(
+          cat(at, ": from ", x.size(axis), " to ", sizes[k], " elements on axis ", axis));
+    if (sizes[k] == x.size(axis)) continue;
+    y = mode == Interpolation::Nearest ? nearest_along(y, axis, sizes[k])
+                                       : linear_along(y, axis, sizes[k], align_corners);
+  }
+  return y;
+}
+
+}  // namespace tenon

@@ -1,0 +1,17 @@
+// What the families of losses share: checks of their inputs, and the reduction.
+#pragma once
+
+#include <tenon/ops.h>
+
+namespace tenon {
+
+Tensor reduced_loss(const Tensor& losses, Reduction reduction);
+/// Broadcasting here is nearly always a mistake: [N] against [N, 1] would compare all pairs.
+void require_equal_shapes(const char* op, const Tensor& input, const Tensor& target);
+/// [N, C, d…] with the classes last.
+Tensor classes_last(const Tensor& x);
+void require_class_axis(const char* op, const Tensor& x);
+/// For x [N, C, d…]: int64 or int32 [N, d…].
+void require_class_indices(const char* op, const Tensor& x, const Tensor& target);
+
+}  // namespace tenon

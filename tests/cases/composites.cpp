@@ -1,0 +1,199 @@
+// Cases of ops that are built from others and belong to no family of the other files: activations,
+// rearranging, scattering, convolutions over one and three axes, interpolation, losses of classes.
+#include <cmath>
+
+#include <tenon/functional.h>
+
+#include "cases/cases.h"
+
+using namespace tenon;
+
+namespace cases {
+namespace {
+
+using Build = std::function<Tensor(const Tensors&)>;
+
+void add(Cases& cases, const std::string& name, const std::vector<In>& inputs, const Build& build,
+         double tolerance = 2e-6) {
+  Case c{name, inputs, build};
+  c.tolerance = tolerance;
+  cases.push_back(c);
+}
+
+void add_activations_too(Cases& cases) {
+  const std::vector<In> one{{{3, 8}}}, two{{{3, 8}}, {{8}}};
+  add(cases, "celu", one, [](const Tensors& x) { return celu(x[0], 1.5); });
+  add(cases, "selu", one, [](const Tensors& x) { return selu(x[0]); });
+  add(cases, "hardswish", {{{3, 8}, -5, 5}}, [](const Tensors& x) { return hardswish(x[0]); });
+  add(cases, "logsigmoid", one, [](const Tensors& x) { return logsigmoid(x[0] * 3); });
+  add(cases, "glu", one, [](const Tensors& x) { return glu(x[0]); });
+  add(cases, "glu of columns", {{{4, 3}}}, [](const Tensors& x) { return glu(x[0], 0); });
+  add(cases, "prelu", {{{2, 3, 4}}, {{3}}}, [](const Tensors& x) { return prelu(x[0], x[1]); });
+  add(cases, "prelu of one slope", {{{7}}, {{1}}},
+      [](const Tensors& x) { return prelu(x[0], x[1]); });
+  add(cases, "logaddexp", two, [](const Tensors& x) { return logaddexp(x[0], x[1]); });
+  add(cases, "lerp", two, [](const Tensors& x) { return lerp(x[0], x[1], 0.75); });
+  add(cases, "lerp of weights", {{{3, 8}}, {{8}}, {{3, 1}}},
+      [](const Tensors& x) { return lerp(x[0], x[1], x[2]); });
+}
+
+void add_statistics(Cases& cases) {
+  add(
+      cases, "stddev", {{{3, 9}}}, [](const Tensors& x) { return stddev(x[0], {1}); }, 1e-5);
+  for (const double p : {3.0, 0.5, 1.0, HUGE_VAL, -HUGE_VAL, -2.0})
+    add(
+        cases, "vector_norm " + std::to_string(p), {{{3, 9}, 0.2, 2}},
+        [p](const Tensors& x) { return vector_norm(x[0] * -1, p, {1}); }, 1e-5);
+  add(
+      cases, "vector_norm with zeros", {{{9}}},
+      [](const Tensors& x) { return vector_norm(where(gt(x[0], 0), x[0], 0), 3) * x[0]; }, 1e-5);
+  add(
+      cases, "cosine_similarity", {{{4, 7}}, {{4, 7}}},
+      [](const Tensors& x) { return cosine_similarity(x[0], x[1]); }, 1e-5);
+  add(
+      cases, "rms_norm", {{{4, 3, 5}}, {{3, 5}}},
+      [](const Tensors& x) {
+        return rms_norm(x[0], {3, 5}, x[1], 1e-3);
+      },
+      1e-5);
+  add(
+      cases, "rms_norm of its own eps", {{{4, 33}}},
+      [](const Tensors& x) { return rms_norm(x[0], {33}); }, 1e-5);
+}
+
+void add_arrangements(Cases& cases) {
+  add(cases, "roll", {{{3, 5}}}, [](const Tensors& x) {
+    return roll(x[0], {1, -7}, {0, 1}) * x[0];
+  });
+  add(cases, "roll in a row", {{{3, 5}}}, [](const Tensors& x) { return roll(x[0], {4}) * x[0]; });
+  add(cases, "repeat", {{{2, 3}}}, [](const Tensors& x) { return exp(repeat(x[0], {2, 1, 3})); });
+  add(cases, "repeat_interleave", {{{2, 3}}},
+      [](const Tensors& x) { return exp(repeat_interleave(x[0], 4, 0)); });
+  add(cases, "meshgrid", {{{3}}, {{4}}}, [](const Tensors& x) {
+    const auto grids = meshgrid({x[0], x[1]}, true);
+    return grids[0] * exp(grids[1]);
+  });
+  add(cases, "tril and triu", {{{2, 4, 6}}},
+      [](const Tensors& x) { return tril(x[0], 1) * 2 + square(triu(x[0], -1)); });
+  add(cases, "masked_fill", {{{4, 6}}, {{6}}},
+      [](const Tensors& x) { return masked_fill(x[0] * 2, gt(x[1], 0), -1.5); });
+  add(cases, "scatter", {{{4, 9}}, {{4, 5}}, whole({4, 5}, 0, 9)},
+      [](const Tensors& x) { return scatter(x[0], 1, x[2], x[1]) * x[0]; });
+  add(cases, "scatter on the first axis", {{{7, 3}}, {{8, 3}}, whole({6, 2}, 0, 7)},
+      [](const Tensors& x) { return exp(scatter(x[0], 0, x[2], x[1])); });
+  add(cases, "scatter one value", {{{4, 9}}, whole({4, 5}, 0, 9)},
+      [](const Tensors& x) { return exp(scatter(x[0], 1, x[1], 0.5)); });
+  add(cases, "index_add", {{{4, 6}}, {{4, 3}}, whole({3}, 0, 6)},
+      [](const Tensors& x) { return square(index_add(x[0], 1, x[2], x[1], 2)); });
+  add(cases, "embedding", {{{5, 4}}, whole({2, 3}, 0, 5)},
+      [](const Tensors& x) { return square(embedding(x[1], x[0])); });
+}
+
+void add_convolutions(Cases& cases) {
+  add(
+      cases, "conv1d", {{{2, 4, 9}}, {{6, 2, 3}}, {{6}}},
+      [](const Tensors& x) {
+        return conv1d(x[0], x[1], x[2], {2, 1, 2, 2});
+      },
+      1e-5);
+  add(
+      cases, "conv3d", {{{2, 2, 4, 3, 4}}, {{4, 1, 2, 2, 2}}, {{4}}},
+      [](const Tensors& x) {
+        return conv3d(x[0], x[1], x[2], {{2, 1, 2}, {1, 0, 1}, {2, 1, 1}, 2});
+      },
+      1e-5);
+  add(
+      cases, "conv_transpose1d", {{{2, 4, 5}}, {{4, 3, 3}}, {{6}}},
+      [](const Tensors& x) {
+        return conv_transpose1d(x[0], x[1], x[2], {{3, 1, 2, 2}, 2});
+      },
+      1e-5);
+  add(
+      cases, "conv_transpose2d", {{{2, 4, 3, 2}}, {{4, 1, 3, 2}}, {{2}}},
+      [](const Tensors& x) {
+        return conv_transpose2d(x[0], x[1], x[2], {{{2, 3}, {1, 0}, {1, 2}, 2}, {1, 2}});
+      },
+      1e-5);
+  add(
+      cases, "conv_transpose2d of more padding than strides", {{{1, 2, 3, 4}}, {{2, 3, 3, 2}}},
+      [](const Tensors& x) {
+        return conv_transpose2d(x[0], x[1], {}, {{{1, 1}, {1, 1}, {3, 2}, 1}, {2, 1}});
+      },
+      1e-5);
+  add(
+      cases, "conv_transpose3d", {{{1, 2, 3, 2, 2}}, {{2, 1, 2, 2, 2}}, {{2}}},
+      [](const Tensors& x) {
+        return conv_transpose3d(x[0], x[1], x[2],
+                                {{{2, 1, 2}, {1, 0, 0}, {1, 1, 1}, 2}, {1, 0, 1}});
+      },
+      1e-5);
+  for (const Ints& sizes : {Ints{6, 10}, Ints{4, 7}, Ints{2, 3}, Ints{1, 1}}) {
+    const std::string name = std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]);
+    const std::vector<In> image{{{2, 2, 3, 5}}};
+    add(cases, "interpolate to the nearest, " + name, image,
+        [sizes](const Tensors& x) { return exp(interpolate(x[0], sizes)); });
+    for (const bool corners : {false, true})
+      add(
+          cases, "interpolate between two, " + name + (corners ? ", corners" : ""), image,
+          [=](const Tensors& x) {
+            return exp(interpolate(x[0], sizes, Interpolation::Linear, corners));
+          },
+          1e-5);
+  }
+}
+
+void add_class_losses(Cases& cases) {
+  for (const Reduction reduction : {Reduction::Mean, Reduction::Sum, Reduction::None}) {
+    const std::string name = reduction == Reduction::Mean  ? ", mean"
+                             : reduction == Reduction::Sum ? ", sum"
+                                                           : "";
+    add(
+        cases, "cross_entropy with weights" + name, {{{5, 4, 2}}, whole({5, 2}, 0, 4), {{4}, 1, 2}},
+        [=](const Tensors& x) {
+          return cross_entropy(x[0], x[1], {reduction, 0.1, x[2], 1});
+        },
+        1e-5);
+    add(
+        cases, "nll_loss with weights" + name, {{{5, 4}}, whole({5}, 0, 4), {{4}, 1, 2}},
+        [=](const Tensors& x) {
+          return nll_loss(log_softmax(x[0], 1), x[1], {reduction, 0, x[2], 3});
+        },
+        1e-5);
+  }
+  add(
+      cases, "cross_entropy of probabilities with weights", {{{5, 4}}, {{5, 4}}, {{4}, 1, 2}},
+      [](const Tensors& x) {
+        return cross_entropy(x[0], softmax(x[1], 1), {Reduction::Mean, 0.1, x[2]});
+      },
+      1e-5);
+  add(
+      cases, "kl_div", {{{3, 7}}, {{3, 7}, 0.1, 1}},
+      [](const Tensors& x) { return kl_div(x[0], x[1], Reduction::Sum); }, 1e-5);
+  add(
+      cases, "kl_div of logarithms", {{{3, 7}}, {{3, 7}}},
+      [](const Tensors& x) { return kl_div(x[0], x[1], Reduction::Sum, true); }, 1e-5);
+  add(
+      cases, "binary_cross_entropy", {{{3, 7}, 0.1, 0.9}, {{3, 7}, 0, 1}, {{7}}},
+      [](const Tensors& x) {
+        return binary_cross_entropy(x[0], x[1], {Reduction::Sum, x[2]});
+      },
+      1e-5);
+  add(
+      cases, "binary_cross_entropy_with_logits, weights", {{{3, 7}}, {{3, 7}, 0, 1}, {{7}}, {{7}}},
+      [](const Tensors& x) {
+        return binary_cross_entropy_with_logits(x[0], x[1], {Reduction::Sum, x[2], x[3]});
+      },
+      1e-5);
+}
+
+}  // namespace
+
+void add_composites(Cases& cases) {
+  add_activations_too(cases);
+  add_statistics(cases);
+  add_arrangements(cases);
+  add_convolutions(cases);
+  add_class_losses(cases);
+}
+
+}  // namespace cases
