@@ -25,14 +25,15 @@ MATRIX = {
     "plan": ["ops", "graph", "device", "base"],
     "cpu": ["plan", "graph", "device", "scalar", "base"],
     "cuda": ["plan", "graph", "device", "scalar", "base"],
-    "run": ["plan", "device", "graph", "base", "cpu:cpu/cpu.h", "cuda:cuda/cuda.h"],
+    "backends": ["cpu:cpu/cpu.h", "cuda:cuda/cuda.h", "device", "base"],  # the list of those that there are, and facts of them
+    "run": ["plan", "device", "graph", "base", "backends:backends/backends.h"],
     "nn": ["ops", "graph", "base"],
     "optim": ["nn", "grad", "run:tenon/eval.h", "ops", "graph", "base"],
     "data": ["io", "device", "graph", "base"],  # sets are read from files through io's parsers
     "io": ["device", "graph", "base"],
     "dist": ["ops", "graph", "device", "base"],
     "models": ["nn", "ops", "graph", "base"],
-    "train": ["models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
+    "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
     "report": ["train:train/records.h", "io", "base"],
 }
 
@@ -52,9 +53,13 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base",
     "loops": "ops", "functional": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn",
-    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "eval": "run", "system": "run", "metrics": "train", "text": "data",
+    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
+
+# Rooms that reach every backend through its interface (device/backend.h), so that they name none of those on cards: neither in
+# code nor in comments.
+NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
 
 # Folders that stand outside the library and see public headers and their own files only.
 CLIENTS = ["cli", "examples", "python"]
@@ -135,6 +140,8 @@ class Tree:
                 self.problems.append(f"{name}: there is no room '{room}'; add it to MATRIX"
                                      " (or the public header to PUBLIC_ROOM) in tools/layers.py")
                 continue
+            if name.startswith("src/"):
+                self.check_names(name, room)
             for line, included, quoted in includes(self.root / name):
                 self.check_include(name, room, line, included, quoted)
         self.check_cycles(self.edges, "files")
@@ -172,6 +179,13 @@ class Tree:
                                      " value from a room above")
         if name.startswith("include/") and not target.startswith("include/"):
             self.problems.append(f"{where}: a public header includes {included}, which is not installed")
+
+    def check_names(self, name, room):
+        for word in NAMELESS.get(room, []):
+            for number, line in enumerate((self.root / name).read_text(encoding="utf-8").splitlines(), 1):
+                if word in line.lower():
+                    self.problems.append(f"{name}:{number}: room '{room}' says '{word}'; it asks Backend (device/backend.h), whatever"
+                                         " the device is")
 
     def check_inner(self, name, where, target):
         for folder, matrix in INNER.items():
@@ -229,8 +243,11 @@ PLANTED = [
     ({"src/base/a.h": "", "src/ops/b.cpp": '#include "base/a.h"\n'}, None),
     ({"src/base/a.h": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'base' may not include ops/b.h"),
     ({"src/cpu/a.cpp": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'cpu' may not include"),
-    ({"src/run/a.cpp": '#include "cpu/cpu.h"\n', "src/cpu/cpu.h": ""}, None),
-    ({"src/run/a.cpp": '#include "cpu/gemm.h"\n', "src/cpu/gemm.h": ""}, "room 'run' may not include cpu/gemm.h"),
+    ({"src/backends/a.cpp": '#include "cpu/cpu.h"\n', "src/cpu/cpu.h": ""}, None),
+    ({"src/backends/a.cpp": '#include "cpu/gemm.h"\n', "src/cpu/gemm.h": ""}, "room 'backends' may not include cpu/gemm.h"),
+    ({"src/run/a.cpp": '#include "cpu/cpu.h"\n', "src/cpu/cpu.h": ""}, "room 'run' may not include cpu/cpu.h"),
+    ({"src/plan/a.cpp": "// On CUDA cards\n"}, "room 'plan' says 'cuda'"),
+    ({"src/run/a.cpp": "// On cards\n"}, None),
     ({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/a.h"\n'}, "cycle of files"),
     ({"src/base/a.h": '#include "b.h"\n', "src/base/b.h": '#include "a.h"\n'}, "cycle of files"),
     ({"src/graph/a.cpp": "#include <tenon/eval.h>\n", "include/tenon/eval.h": ""}, "may not include tenon/eval.h"),

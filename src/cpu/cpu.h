@@ -8,7 +8,14 @@
 
 #include "plan/engine.h"
 
+namespace tenon {
+class Backend;
+}
+
 namespace tenon::cpu {
+
+/// The host as a backend.
+Backend& backend();
 
 /// Plain loops over every region, float64 inside: what the others are checked against.
 const Engine& reference_engine();

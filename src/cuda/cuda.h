@@ -1,4 +1,4 @@
-// The one entry header of the CUDA backend for the run room: cards, memory, engines, replay.
+// The one entry header of the CUDA backend: cards, memory, engines, replay.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cuda/target.h"
-#include "device/memory.h"
+#include "device/backend.h"
 #include "plan/program.h"
 
 namespace tenon::cuda {
@@ -33,6 +33,9 @@ struct Facts {
   std::string built_in;  // kernels that came compiled, for people; empty when there are none
 };
 Facts facts();
+
+/// CUDA cards as a backend.
+Backend& backend();
 
 /// Number of usable cards; never throws.
 int card_count() noexcept;
@@ -58,42 +61,26 @@ void synchronize();
 /// value.
 void run_once(const Program& program, std::byte* const* values, std::byte* arena);
 
-/// A program that is called again and again, for one run or several in a row: its first call is
-/// queued step by step; later the first call for so many runs is captured as a CUDA graph, in which
-/// steps that do not depend on each other stand side by side, and further ones are one launch.
-/// Addresses of inputs and outputs that change from call to call are patched into the graph.
-class Replay {
- public:
-  virtual ~Replay() = default;
-  /// In run r value k stands at values[k] + r * strides[k] bytes; only inputs and outputs have
-  /// strides.
-  virtual void run(std::span<std::byte* const> values, std::span<const std::int64_t> strides,
-                   int runs, std::byte* arena) = 0;
-};
+/// Its first call is queued step by step; later the first call for so many runs is captured as a
+/// CUDA graph, in which steps that do not depend on each other stand side by side, and further ones
+/// are one launch. Addresses of inputs and outputs that change from call to call are patched into
+/// the graph.
 std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program);
 
 /// Median milliseconds of one step, launched again and again inside a graph. What the step assigns
 /// is assigned as often.
 double measure(const Kernel& kernel, const Binding& binding, int index, int repeats);
 
-/// For trying kernels out; queued on the card's stream. Floating numbers lie in [-scale, scale),
-/// whole ones in 0 to 7; the same seed gives the same numbers.
+/// As the members of these names of Trials (device/backend.h).
 void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed, double scale,
                  int index);
-/// Fills with bytes that are no result: NaN where numbers are floating.
 void poison(void* data, std::size_t bytes, int index);
 
-/// Sums over all elements: squared differences, squares of what was expected, and how many are
-/// finite (or NaN, or infinite) in one of the two only.
-struct Difference {
-  double apart = 0, size = 0;
-  std::int64_t broken = 0;
-};
+using Difference = Trials::Difference;
 Difference difference(const void* expected, const void* got, DType dtype, std::int64_t count,
                       int index);
 
-/// Tables of the fastest engines by card (TuneTable's text), measured where this library was made;
-/// none where kernels can neither be compiled nor came compiled.
+/// None where kernels can neither be compiled nor came compiled.
 std::vector<std::string_view> measured_choices();
 
 /// What the card calls itself: "NVIDIA H200".

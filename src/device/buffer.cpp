@@ -2,7 +2,6 @@
 #include "device/buffer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +16,8 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "device/memory.h"
+#include "device/backend.h"
+#include "device/copy.h"
 #include "device/size_class.h"
 
 namespace tenon {
@@ -76,15 +76,7 @@ void* take(std::size_t reserved) {
   return block;
 }
 
-std::atomic<DeviceMemory*> g_cuda{nullptr};
-
-DeviceMemory& card(Device device) {
-  DeviceMemory* memory = cuda_memory();
-  if (memory == nullptr)
-    throw DeviceError(cat(device.str(), " has not been opened: get it by device(\"", device.str(),
-                          "\"), which says what is missing"));
-  return *memory;
-}
+DeviceMemory& memory_of(Device device) { return *backend_of(device).memory(); }
 
 void give(void* block, std::size_t reserved) {
   Pool& p = pool();
@@ -103,7 +95,7 @@ std::shared_ptr<Buffer> Buffer::allocate(std::size_t bytes, Device device) {
   const bool host = device.kind == Device::Kind::Cpu;
   const std::size_t reserved =
       host ? size_class(bytes, kAlignment) : std::max<std::size_t>(bytes, 1);
-  buffer->data_ = host ? take(reserved) : card(device).allocate(reserved, device.index);
+  buffer->data_ = host ? take(reserved) : memory_of(device).allocate(reserved, device.index);
   buffer->bytes_ = bytes;
   buffer->reserved_ = reserved;
   buffer->device_ = device;
@@ -151,35 +143,44 @@ Buffer::~Buffer() {
   if (device_.kind == Device::Kind::Cpu)
     give(data_, reserved_);
   else
-    cuda_memory()->release(data_, reserved_, device_.index);
+    find_backend(device_.kind)->memory()->release(data_, reserved_, device_.index);
 }
 
 void Buffer::write(const void* host, std::size_t bytes) {
   if (device_.kind == Device::Kind::Cpu)
     std::memmove(data_, host, bytes);
   else
-    card(device_).from_host(data_, host, bytes, device_.index);
+    memory_of(device_).from_host(data_, host, bytes, device_.index);
 }
 
 void Buffer::read(void* host, std::size_t bytes) const {
   if (device_.kind == Device::Kind::Cpu)
     std::memmove(host, data_, bytes);
   else
-    card(device_).to_host(host, data_, bytes, device_.index);
+    memory_of(device_).to_host(host, data_, bytes, device_.index);
 }
 
 void Buffer::copy_from(const Buffer& source, std::size_t bytes) {
-  if (source.device_.kind == Device::Kind::Cpu)
-    write(source.data_, bytes);
-  else if (device_.kind == Device::Kind::Cpu)
-    source.read(data_, bytes);
-  else
-    card(device_).copy(data_, device_.index, source.data_, source.device_.index, bytes);
+  copy_bytes(data_, device_, source.data_, source.device_, bytes);
 }
 
-DeviceMemory* cuda_memory() noexcept { return g_cuda.load(std::memory_order_acquire); }
-void install_cuda_memory(DeviceMemory* memory) noexcept {
-  g_cuda.store(memory, std::memory_order_release);
+void copy_bytes(void* to, Device to_device, const void* from, Device from_device,
+                std::size_t bytes) {
+  const bool from_host = from_device.kind == Device::Kind::Cpu;
+  if (to_device.kind == Device::Kind::Cpu) {
+    if (from_host)
+      std::memmove(to, from, bytes);
+    else
+      memory_of(from_device).to_host(to, from, bytes, from_device.index);
+  } else if (from_host) {
+    memory_of(to_device).from_host(to, from, bytes, to_device.index);
+  } else if (to_device.kind == from_device.kind) {
+    memory_of(to_device).copy(to, to_device.index, from, from_device.index, bytes);
+  } else {  // of two backends
+    const std::shared_ptr<Buffer> host = Buffer::allocate(bytes);
+    copy_bytes(host->data(), {}, from, from_device, bytes);
+    copy_bytes(to, to_device, host->data(), {}, bytes);
+  }
 }
 
 PoolStats host_pool_stats() {

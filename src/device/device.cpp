@@ -1,22 +1,45 @@
 // Printing and parsing of device names. Whether a device can be used is asked in run/.
-#include "device/parse.h"
-
 #include <charconv>
+#include <string_view>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "device/backend.h"
+#include "device/parse.h"
 
 namespace tenon {
+namespace {
 
-std::string Device::str() const { return kind == Kind::Cpu ? "cpu" : cat("cuda:", index); }
+// The public kinds have their names whether or not their backends are registered.
+std::string kind_name(Device::Kind kind) {
+  if (kind == Device::Kind::Cpu) return "cpu";
+  if (kind == Device::Kind::Cuda) return "cuda";
+  const Backend* backend = find_backend(kind);
+  return backend != nullptr ? backend->name() : cat("backend", static_cast<int>(kind));
+}
+
+std::vector<Device::Kind> cards() {
+  std::vector<Device::Kind> kinds{Device::Kind::Cuda};
+  for (const Backend* backend : registered_backends())
+    if (backend->kind() > Device::Kind::Cuda) kinds.push_back(backend->kind());
+  return kinds;
+}
+
+}  // namespace
+
+std::string Device::str() const {
+  return kind == Kind::Cpu ? "cpu" : cat(kind_name(kind), ":", index);
+}
 
 Device parse_device(const std::string& text) {
   if (text == "cpu") return {};
-  if (text == "cuda") return {Device::Kind::Cuda, 0};
-  if (text.rfind("cuda:", 0) == 0) {
-    Device device{Device::Kind::Cuda, 0};
-    const char *begin = text.data() + 5, *end = text.data() + text.size();
+  const std::size_t colon = text.find(':');
+  for (const Device::Kind kind : cards()) {
+    if (std::string_view(text).substr(0, colon) != kind_name(kind)) continue;
+    Device device{kind, 0};
+    if (colon == std::string::npos) return device;
+    const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(begin, end, device.index);
     if (error == std::errc() && stop == end && device.index >= 0) return device;
   }

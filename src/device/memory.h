@@ -1,5 +1,4 @@
-// DeviceMemory: memory of cards, as Buffer needs it. The room that drives the cards implements it
-// and the run room installs it; here stands only the interface, so that Buffer knows no driver.
+// DeviceMemory: memory of a backend's devices, as Buffer needs it, so that Buffer knows no driver.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +26,5 @@ class DeviceMemory {
   /// Bytes that the pool may take from the card; 0: no limit.
   virtual void set_limit(std::int64_t bytes, int index) = 0;
 };
-
-/// The memory of CUDA cards; null until it is installed.
-DeviceMemory* cuda_memory() noexcept;
-void install_cuda_memory(DeviceMemory* memory) noexcept;
 
 }  // namespace tenon

@@ -252,6 +252,7 @@ class Emitter {
     value.shape = item.shape;
     value.bytes = item.shape.numel() * static_cast<std::int64_t>(item_size(item.dtype));
     value.label = item.label;
+    value.device = p_.device;
     p_.values.push_back(value);
     return static_cast<ValueId>(p_.values.size()) - 1;
   }

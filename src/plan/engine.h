@@ -22,7 +22,7 @@ namespace tenon {
 struct Binding {
   std::byte* const* values = nullptr;
   std::byte* workspace = nullptr;
-  void* stream = nullptr;  // CUstream that work is queued on; null on the CPU
+  void* stream = nullptr;  // what work is queued on; null where the call does it
 };
 
 class Kernel {

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxItems = 48;  // bounds the tile registers of a region
 // Longer rows do not stay in cache; on a card, where a row is a block's, they leave blocks idle.
-constexpr std::int64_t kMaxRow = 16384, kMaxRowOnCard = 65536;
 constexpr std::int64_t kMaxWholeRow = 4096;  // a reduction of everything this small is one row
 
 bool is_map(const Item& item) {
@@ -97,7 +96,7 @@ class Fuser {
       : g_(graph),
         waits_(static_cast<int>(graph.items.size())),
         on_(options.enabled(kFuse)),
-        max_row_(options.device.kind == Device::Kind::Cuda ? kMaxRowOnCard : kMaxRow) {
+        max_row_(options.traits.longest_row) {
     out_.group_of.assign(g_.items.size(), -1);
     out_.role.assign(g_.items.size(), Role::Element);
     if (!on_) return;

@@ -195,7 +195,7 @@ class Loops {
 }  // namespace
 
 Roots simplify_loops(Roots roots, const PlanOptions& options) {
-  Loops loops(roots, options.device.kind != Device::Kind::Cpu);
+  Loops loops(roots, options.traits.is_queued);
   return rewrite(roots, [&loops](Node& node, std::span<const Tensor> inputs) {
     return loops.rewritten(node, inputs);
   });

@@ -195,6 +195,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   auto program = std::make_shared<Program>();
   Program& p = *program;
   p.device = options.device;
+  p.devices = {options.device};
+  p.traits = options.traits;
   p.threads = options.threads;
   Pipeline pipeline(options, p);
   const Roots roots = run_graph_passes(Roots(wanted.begin(), wanted.end()), options, pipeline);

@@ -10,6 +10,7 @@
 
 #include <tenon/tensor.h>
 
+#include "device/traits.h"
 #include "plan/engine.h"
 #include "plan/region.h"
 
@@ -56,7 +57,9 @@ struct Program {
       slots;  // leaf k of the graph (in order of first visit) is this value; kNoValue if unused
   std::vector<OutputSlot> outputs;
   std::vector<ValueId> assigned;  // variables that the program writes
+  std::vector<Device> devices;    // that it touches; `device` is the first of them
   Device device;
+  DeviceTraits traits;                // of the device
   int threads = 1;                    // that its kernels' workspaces serve
   std::int64_t arena_bytes = 0;       // intermediates, workspace included
   std::int64_t workspace_offset = 0;  // where the steps' workspaces begin
@@ -116,6 +119,7 @@ struct PlanOptions {
   std::span<const Engine* const> engines;  // asked in order; the last must claim everything
   int threads = 1;
   Device device;                        // where the program runs
+  DeviceTraits traits;                  // of that kind of device
   Tuning* tuning = nullptr;             // null: engines by estimate alone
   std::span<const RoundedCopy> copies;  // of weights that the program reads
   std::uint32_t disabled = 0;           // bit mask of PassId

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/device.h>
 #include <tenon/dtype.h>
 #include <tenon/shape.h>
 
@@ -38,6 +39,7 @@ struct Value {
   Kind kind = Kind::Arena;
   DType dtype = DType::Float32;
   Shape shape;
+  Device device = {};  // in whose memory it lies
   std::int64_t bytes = 0;
   std::int64_t offset = 0;  // Arena: where in the arena
   int slot = -1;            // Leaf and Variable: index of the slot; Output: index of the output

@@ -51,13 +51,13 @@ bool is_product_of_float32(const Node& node) {
 // What the product was built for; on the CPU as far as it can.
 Precision precision_of(const Node& node, const PlanOptions& options) {
   const Precision precision = node.attrs.as<ContractionAttrs>().precision;
-  const bool here = precision == Precision::Bf16 || options.device.kind == Device::Kind::Cuda;
+  const bool here = precision == Precision::Bf16 || options.traits.rounds_operands;
   return here ? precision : Precision::Fp32;
 }
 
 // The 16-bit type that operands are rounded to ahead of a product; Float32: none.
 DType rounded_dtype(Precision precision, const PlanOptions& options) {
-  if (options.device.kind != Device::Kind::Cuda) return DType::Float32;
+  if (!options.traits.rounds_operands) return DType::Float32;
   if (precision == Precision::Bf16) return DType::BFloat16;
   return precision == Precision::Fp16 ? DType::Float16 : DType::Float32;
 }

@@ -161,10 +161,10 @@ std::int64_t bytes_apart(const Program& p) {
   return bytes;
 }
 
-// On a card, steps that do not depend on each other run side by side; sharing memory would make
+// Where steps that do not depend on each other run side by side, sharing memory would make
 // them wait. Small arenas and workspaces therefore share none.
 bool shares_no_memory(const Program& p) {
-  return p.device.kind == Device::Kind::Cuda && bytes_apart(p) <= kApart;
+  return p.traits.overlaps_steps && bytes_apart(p) <= kApart;
 }
 
 // Of each step, with what waits for it: contractions count for several launches.

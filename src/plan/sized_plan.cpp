@@ -28,7 +28,9 @@ Program skeleton(const Program& p) {
   out.slots = p.slots;
   out.outputs = p.outputs;
   out.assigned = p.assigned;
+  out.devices = p.devices;
   out.device = p.device;
+  out.traits = p.traits;
   out.threads = p.threads;
   out.leaf_bytes = p.leaf_bytes;
   out.output_bytes = p.output_bytes;

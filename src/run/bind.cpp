@@ -43,12 +43,13 @@ void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
       out = first.shape() == shape ? first : make_data(first.node()->value, shape, slot.dtype);
       continue;
     }
-    const std::int64_t bytes = p.values[at(slot.value)].bytes;
+    const Value& value = p.values[at(slot.value)];
+    const std::int64_t bytes = value.bytes;
     const bool kept = release_same(p, outputs, k);
     if (kept || !out.defined() || out.node()->refs.load(std::memory_order_acquire) != 1)
       out = make_data(
-          Buffer::allocate(static_cast<std::size_t>(bytes * std::max(b.runs, 1)), p.device), shape,
-          slot.dtype);
+          Buffer::allocate(static_cast<std::size_t>(bytes * std::max(b.runs, 1)), value.device),
+          shape, slot.dtype);
     if (LeafState* leaf = out.node()->leaf.get()) leaf->host_copy.reset();  // of the call before
     b.values[at(slot.value)] = static_cast<std::byte*>(out.node()->value->data());
     b.strides[at(slot.value)] = b.runs > 1 ? bytes : 0;
@@ -77,11 +78,11 @@ void feed_random(const RandomTrace& random, Bound& b, ValueId value, Device devi
 }
 
 // Inputs that are variables keep the value that they have now.
-void hold_given(const Trace& t, const std::vector<Tensor>& inputs, Bound& b) {
+void hold_given(const std::vector<Tensor>& inputs, Bound& b) {
   b.given.clear();
-  if (t.program->device.kind != Device::Kind::Cpu) return;
   for (const Tensor& input : inputs)
-    if (may_change(*input.node())) b.given.push_back(input.node()->value.get());
+    if (input.device().kind == Device::Kind::Cpu && may_change(*input.node()))
+      b.given.push_back(input.node()->value.get());
   if (!b.given.empty()) b.given_use.begin({}, b.given);
 }
 
@@ -93,7 +94,7 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
   if (b.arena != arena) bind_arena(p, arena, b.values);
   b.arena = arena;
   refresh(t.kept);
-  hold_given(t, inputs, b);
+  hold_given(inputs, b);
   ValueId random = kNoValue;
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
     if (p.slots[s] == kNoValue || b.variables.is_variable(s)) continue;
@@ -110,7 +111,7 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
     b.strides[value] =
         input >= 0 && b.runs > 1 && source.size(0) == b.runs ? p.values[value].bytes : 0;
   }
-  if (t.random.draws > 0) feed_random(t.random, b, random, p.device);
+  if (t.random.draws > 0) feed_random(t.random, b, random, t.random.leaf.device());
   bind_outputs(t, b, outputs);
   b.variables.begin(b.values);
 }

@@ -1,7 +1,6 @@
 // Compiled functions: traced once a combination of input shapes, then replayed with bound pointers,
 // by as many threads as call.
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <unordered_map>
 
@@ -11,8 +10,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "cuda/cuda.h"
 #include "plan/tune.h"
+#include "run/devices.h"
 #include "run/plan_api.h"
 #include "run/runner.h"
 #include "run/settings.h"
@@ -53,16 +52,12 @@ double gflop_of(const Region& region) {
 
 double time_step(const Program& p, std::size_t s, std::byte* const* values, std::byte* arena) {
   const Step& step = p.steps[s];
-  Binding binding{values, arena + step.workspace_offset, nullptr};
-  if (p.device.kind == Device::Kind::Cuda) {
-    binding.stream = cuda::stream(p.device.index);
-    return cuda::measure(*step.kernel, binding, p.device.index, 20);
-  }
+  constexpr int kRepeats = 20;
+  Backend& backend = backend_for(p.device);
   const ThreadCount count(p.threads);
-  const auto start = std::chrono::steady_clock::now();
-  step.kernel->run(binding);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
+  return backend.measure(*step.kernel,
+                         {values, arena + step.workspace_offset, backend.stream(p.device.index)},
+                         p.device.index, kRepeats);
 }
 
 constexpr int kMostTraces = 16;  // of one function within each other
@@ -86,8 +81,7 @@ class Call {
       : trace_(std::move(trace)), arenas_(arenas) {
     const Program& p = *trace_->program;
     if (!p.assigned.empty()) stepping_ = std::unique_lock(stepping);
-    const bool card = p.device.kind == Device::Kind::Cuda;
-    arena_ = arenas_.take(p, card ? 1 : std::max(2, num_threads_by_default()));
+    arena_ = arenas_.take(p, p.traits.is_queued ? 1 : std::max(2, num_threads_by_default()));
     bound_ = trace_->take_bound(runs);
   }
   ~Call() {
@@ -271,6 +265,9 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
   for (const Tensor& in : inputs) in.eval();
   const std::shared_ptr<Trace> t = impl_->find_or_trace(inputs);
   const Program& p = *t->program;
+  if (p.devices.size() > 1)
+    throw NotSupported(cat("profile: the function runs on ", p.devices.size(),
+                           " devices: profile its parts, each on its own device"));
   const Outputs out(t->take_outputs(0));
   const Call call(t, *impl_->arenas, impl_->stepping, 0);
   std::vector<std::vector<double>> ms(p.steps.size());

@@ -1,40 +1,35 @@
 // Devices by name: asking for one opens it, or says what is missing.
 #include "run/devices.h"
 
-#include <mutex>
-
 #include <tenon/device.h>
 
-#include "cuda/cuda.h"
-#include "device/memory.h"
+#include "backends/backends.h"
 #include "device/parse.h"
 #include "graph/context.h"
 
 namespace tenon {
 
-void open_device(Device device) {
-  if (device.kind == Device::Kind::Cpu) return;
-  cuda::target_of(device.index);  // throws and says what is missing
-  static std::once_flag once;
-  std::call_once(once, [] { install_cuda_memory(&cuda::memory()); });
+Backend& backend_for(Device device) {
+  register_backends();
+  return backend_of(device);
 }
 
 Device device(const std::string& text) {
   const Device parsed = parse_device(text);
-  open_device(parsed);
+  backend_for(parsed).open(parsed.index);
   return parsed;
 }
 
 void set_device(Device device) {
-  open_device(device);
+  backend_for(device).open(device.index);
   this_context().device = device;
 }
 
 void set_device(const std::string& text) { set_device(device(text)); }
 
-void compile_in_processes(int argc, char** argv) { cuda::compile_in_processes(argc, argv); }
-
-void synchronize() { cuda::synchronize(); }
+void synchronize() {
+  for (Backend* backend : registered_backends()) backend->synchronize();
+}
 
 Device current_device() { return this_context().device; }
 

@@ -1,11 +1,11 @@
-// Opening devices for the rest of the room.
+// Backends for the rest of the room, which knows none of them by name.
 #pragma once
 
-#include <tenon/device.h>
+#include "device/backend.h"
 
 namespace tenon {
 
-/// Makes the device's memory available to Buffer. Throws DeviceError when it cannot be used.
-void open_device(Device device);
+/// The device's backend. Throws DeviceError where this process has none of its kind.
+Backend& backend_for(Device device);
 
 }  // namespace tenon

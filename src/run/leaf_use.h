@@ -19,19 +19,23 @@ inline bool may_change(const Node& leaf) {
 
 class LeafUse {
  public:
-  /// `leaves` by slot. On a card there is nothing to do: its work is done in the order of the
-  /// queue.
+  /// `leaves` by slot. For those on cards there is nothing to do: work there is done in the order
+  /// of the queue.
   LeafUse(const Program& program, std::span<Node* const> leaves)
       : variable_(program.slots.size(), 0) {
-    if (program.device.kind != Device::Kind::Cpu) return;
+    const auto on_host = [&](std::size_t slot) {
+      return leaves[slot]->device.kind == Device::Kind::Cpu;
+    };
     for (ValueId id : program.assigned) {
       const std::size_t slot = at(program.values[at(id)].slot);
+      if (!on_host(slot)) continue;
       variable_[slot] = 1;
       assigned_.push_back({leaves[slot], id});
       assigned_buffers_.push_back(leaves[slot]->value.get());
     }
     for (std::size_t s = 0; s < program.slots.size(); ++s) {
-      if (program.slots[s] == kNoValue || variable_[s] != 0 || !may_change(*leaves[s])) continue;
+      if (program.slots[s] == kNoValue || variable_[s] != 0) continue;
+      if (!on_host(s) || !may_change(*leaves[s])) continue;
       variable_[s] = 1;
       read_.push_back({leaves[s], program.slots[s]});
       read_buffers_.push_back(leaves[s]->value.get());

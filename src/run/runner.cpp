@@ -11,14 +11,14 @@
 #include <tenon/eval.h>
 
 #include "base/str.h"
-#include "base/thread_pool.h"
-#include "cuda/cuda.h"
+#include "device/backend.h"
 #include "device/versions.h"
 #include "graph/effects.h"
 #include "graph/node_index.h"
 #include "run/caches.h"
 #include "run/known_plans.h"
 #include "run/leaf_use.h"
+#include "run/placed.h"
 #include "run/settings.h"
 
 namespace tenon {
@@ -236,26 +236,22 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
 }  // namespace
 
 std::unique_lock<std::mutex> lock_queue(Device device) {
-  static std::array<std::mutex, 64> queues;
+  constexpr std::size_t kKinds = 16, kOfAKind = 64;
+  static std::array<std::mutex, kKinds * kOfAKind> queues;
   if (device.kind == Device::Kind::Cpu) return {};
-  return std::unique_lock(queues[at(device.index) % queues.size()]);
+  return std::unique_lock(queues[static_cast<std::size_t>(device.kind) % kKinds * kOfAKind +
+                                 at(device.index) % kOfAKind]);
 }
 
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena) {
   const std::unique_lock<std::mutex> queue = lock_queue(program.device);
-  if (program.device.kind == Device::Kind::Cuda) {
-    cuda::run_once(program, values, arena);
-  } else {
-    const ThreadCount count(program.threads);
-    for (const Step& step : program.steps)
-      step.kernel->run({values, arena + step.workspace_offset, nullptr});
-  }
+  backend_of(program.device).run_once(program, values, arena);
   count_run();
 }
 
 std::shared_ptr<Buffer> allocate_arena(const Program& program) {
   try {
-    return Buffer::allocate(static_cast<std::size_t>(program.arena_bytes), program.device);
+    return Buffer::allocate(arena_of_call(program), program.device);
   } catch (const MemoryError& error) {
     throw MemoryError(cat(error.what(), " (largest here: ", largest_values(program), ")"));
   }

@@ -7,30 +7,12 @@
 
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "cpu/cpu.h"
-#include "cuda/cuda.h"
 #include "graph/context.h"
-#include "plan/loop_engine.h"
+#include "run/devices.h"
 #include "run/tune.h"
 
 namespace tenon {
 namespace {
-
-std::span<const Engine* const> engines(Device device, bool reference) {
-  if (device.kind == Device::Kind::Cuda) {
-    if (reference)
-      throw NotSupported("the reference engine runs on the CPU: use set_engine(\"fast\") on cards");
-    return cuda::engines(cuda::target_of(device.index));
-  }
-  // The last of each list claims every region.
-  static const Engine* const parts[] = {&cpu::contraction_engine(), &cpu::map_engine(),
-                                        &cpu::opaque_engine()};
-  static const auto* const chains = cpu::chain_engine(parts).release();
-  static const Engine* const fast[] = {parts[0], parts[1],       parts[2],
-                                       chains,   &loop_engine(), &cpu::reference_engine()};
-  static const Engine* const plain[] = {&loop_engine(), &cpu::reference_engine()};
-  return reference ? std::span<const Engine* const>(plain) : std::span<const Engine* const>(fast);
-}
 
 int threads_of(const Context& context) {
   return context.threads > 0 ? context.threads : num_threads_by_default();
@@ -41,14 +23,16 @@ int threads_of(const Context& context) {
 PlanOptions plan_options(const Context& context, Device device) {
   PlanOptions out;
   out.device = device;
-  out.engines = engines(device, context.engines == EngineSet::Reference);
+  Backend& backend = backend_for(device);
+  out.traits = backend.traits();
+  out.engines = backend.engines(device.index, context.engines == EngineSet::Reference);
   out.threads = threads_of(context);
   out.disabled = context.disabled_passes;
   out.memory_limit = context.memory_limit;
   out.tuning = tuning_of(device, context.tune);
   // What a card cannot hold is refused before anything runs.
-  if (device.kind == Device::Kind::Cuda && context.memory_limit == 0)
-    out.memory_limit = cuda::target_of(device.index).memory_bytes;
+  if (device.kind != Device::Kind::Cpu && context.memory_limit == 0)
+    out.memory_limit = backend.facts(device.index).memory_bytes;
   return out;
 }
 

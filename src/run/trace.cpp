@@ -10,30 +10,43 @@
 #include "graph/context.h"
 #include "graph/effects.h"
 #include "graph/shapes_only.h"
+#include "plan/placed.h"
+#include "run/devices.h"
 #include "run/known_plans.h"
+#include "run/placed.h"
 #include "run/runner.h"
 #include "run/settings.h"
 
 namespace tenon {
 namespace {
 
+constexpr std::size_t kIdleBounds = 64;  // that wait for the next call of so many runs
 constexpr std::int64_t kLarge = std::int64_t{1}
                                 << 20;  // bytes of outputs that do not wait for long
 
-std::string what_is(const Node& leaf) {
-  const std::string& label = label_text(leaf.label);
-  return cat(leaf.dtype, leaf.shape, label.empty() ? "" : cat(" (", label, ")"));
-}
-
-// Where the function runs: where what it reads lives.
-Device device_of(const std::vector<Node*>& leaves) {
-  const Device device = leaves.empty() ? default_device() : leaves[0]->device;
-  for (const Node* leaf : leaves)
-    if (leaf->device != device)
-      throw DeviceError(cat("a compiled function reads ", what_is(*leaves[0]), " on ", device.str(),
-                            " and ", what_is(*leaf), " on ", leaf->device.str(),
-                            ": move one of them with to()"));
-  return device;
+// Plans what the roots compute, for the device that it lives on, or for several. `anew`: a plan of
+// another size does not serve.
+void plan(Trace& t, std::vector<Tensor> roots, std::vector<Node*>& leaves, bool anew) {
+  NumberedOrder order = numbered_order(roots);
+  for (Node* node : order.nodes)
+    if (node->realised()) leaves.push_back(node);
+  std::vector<Device> devices = devices_of(order.nodes);
+  if (devices.empty()) devices = {default_device()};
+  const auto options_for = [](Device device) { return plan_options(current_context(), device); };
+  if (devices.size() > 1) {
+    t.program = plan_placed(roots, leaves, devices, options_for);
+    if (!ShapesOnly::is_on()) t.replay = make_placed_replay(t.program);
+    return;
+  }
+  PlanOptions options = options_for(devices[0]);
+  KeptWeights kept = keep_rounded(roots, options);
+  if (!kept.copies.empty()) order = numbered_order(roots);
+  for (const RoundedCopy& copy : kept.copies) leaves.push_back(copy.copy.node());
+  t.kept = std::move(kept.weights);
+  options.copies = kept.copies;
+  t.program = anew ? plan_program(roots, leaves, options)
+                   : plan_or_rebind(order, roots, leaves, options, planning_key(current_context()));
+  if (!ShapesOnly::is_on()) t.replay = backend_for(devices[0]).make_replay(t.program);
 }
 
 Shape row_of(const Shape& shape) {
@@ -85,21 +98,8 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
     stand_ins.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
-  std::vector<Tensor> roots = roots_of(*t, function, stand_ins);
-  NumberedOrder order = numbered_order(roots);
   std::vector<Node*> leaves;
-  for (Node* node : order.nodes)
-    if (node->realised()) leaves.push_back(node);
-  const Device device = device_of(leaves);
-  PlanOptions options = plan_options(current_context(), device);
-  KeptWeights kept = keep_rounded(roots, options);
-  if (!kept.copies.empty()) order = numbered_order(roots);
-  for (const RoundedCopy& copy : kept.copies) leaves.push_back(copy.copy.node());
-  t->kept = std::move(kept.weights);
-  options.copies = kept.copies;
-  t->program = anew
-                   ? plan_program(roots, leaves, options)
-                   : plan_or_rebind(order, roots, leaves, options, planning_key(current_context()));
+  plan(*t, roots_of(*t, function, stand_ins), leaves, anew);
   count_planned(*t->program);
   for (Node* leaf : leaves) {
     int input = -1;
@@ -109,15 +109,13 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
     t->leaves.emplace_back(leaf);
   }
   t->charge(footprint(*t->program));
-  if (device.kind == Device::Kind::Cuda && !ShapesOnly::is_on())
-    t->replay = cuda::make_replay(t->program);
   return t;
 }
 
 // ---- Arenas -----------------------------------------------------------------------------------
 
 std::shared_ptr<Buffer> ArenaPool::take(const Program& program, int at_once) {
-  const auto bytes = static_cast<std::size_t>(program.arena_bytes);
+  const std::size_t bytes = arena_of_call(program);
   std::shared_ptr<Buffer> too_small;  // given back before a larger one is asked for
   {
     std::unique_lock lock(mutex_);
@@ -200,8 +198,12 @@ std::unique_ptr<Bound> Trace::take_bound(int runs) {
 void Trace::give_back(std::unique_ptr<Bound> bound) {
   bound->variables.abandon();  // of a call that failed
   bound->given_use.abandon();
+  std::unique_ptr<Bound> last;  // outlives the lock
   const std::lock_guard lock(mutex_);
   bounds_.push_back(std::move(bound));
+  if (bounds_.size() <= kIdleBounds) return;
+  last = std::move(bounds_.front());  // of a number of runs that was not asked for lately
+  bounds_.erase(bounds_.begin());
 }
 
 bool Trace::large(int runs) const { return program->output_bytes * std::max(runs, 1) > kLarge; }

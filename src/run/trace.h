@@ -14,7 +14,7 @@
 
 #include <tenon/eval.h>
 
-#include "cuda/cuda.h"
+#include "device/backend.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
 #include "run/caches.h"
@@ -103,7 +103,7 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   std::vector<Shape> shapes;       // of the caller's outputs; assignments of copies stand behind
   std::vector<KeptWeight> kept;    // rounded copies that the program reads
   RandomTrace random;
-  std::unique_ptr<cuda::Replay> replay;  // on a card, where one call is queued at a time
+  std::unique_ptr<Replay> replay;  // null where there is nothing to prepare
 
   /// A call's own; made when all are in use.
   std::unique_ptr<Bound> take_bound(int runs);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,8 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "cuda/cuda.h"
 #include "graph/shapes_only.h"
+#include "run/devices.h"
 
 namespace tenon {
 namespace {
@@ -211,16 +212,18 @@ void Tuner::taken(const std::string& key, const TuneChoice& choice) {
 }
 
 Tuning* tuning_of(Device device, Tune mode) {
-  if (device.kind != Device::Kind::Cuda) return nullptr;
+  Backend& backend = backend_for(device);
+  if (backend.trials() == nullptr) return nullptr;
   static std::mutex mutex;
-  static auto& tuners = *new std::deque<std::pair<std::pair<int, Tune>, Tuner>>;
+  using Key = std::tuple<Device::Kind, int, Tune>;
+  static auto& tuners = *new std::deque<std::pair<Key, Tuner>>;
   const std::lock_guard lock(mutex);
-  const std::pair<int, Tune> key{device.index, mode};
+  const Key key{device.kind, device.index, mode};
   for (auto& [known, tuner] : tuners)
     if (known == key) return &tuner;
   return &tuners
               .emplace_back(std::piecewise_construct, std::forward_as_tuple(key),
-                            std::forward_as_tuple(cuda::model_of(device.index), mode,
+                            std::forward_as_tuple(backend.facts(device.index).model, mode,
                                                   TuneStore::shared(), make_card_bench))
               .second;
 }

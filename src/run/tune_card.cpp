@@ -11,8 +11,8 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "cuda/cuda.h"
 #include "device/buffer.h"
+#include "run/devices.h"
 #include "run/tune.h"
 
 namespace tenon {
@@ -36,7 +36,11 @@ class CardBench final : public Bench {
  public:
   CardBench(const Region& region, std::span<const Value> values, const PlanOptions& options,
             std::span<const Candidate> candidates)
-      : region_(region), values_(values), device_(options.device), pointers_(values.size()) {
+      : region_(region),
+        values_(values),
+        device_(options.device),
+        backend_(backend_for(device_)),
+        pointers_(values.size()) {
     const double terms = multiply_adds(region.contraction) /
                          static_cast<double>(region.contraction.out_shape.numel());
     spread_ = 3 / std::sqrt(std::max(terms, 1.0));  // results of about 1
@@ -50,8 +54,7 @@ class CardBench final : public Bench {
     run(*reference);
     for (const ValueId id : region.writes) {
       expected_[id] = Buffer::allocate(value(id).bytes, device_);
-      cuda::memory().copy(expected_[id]->data(), device_.index, live_[id]->data(), device_.index,
-                          bytes(id));
+      expected_[id]->copy_from(*live_[id], bytes(id));
     }
   }
 
@@ -59,15 +62,15 @@ class CardBench final : public Bench {
   ~CardBench() override {
     live_.clear(), expected_.clear();
     workspace_.reset();
-    cuda::memory().trim(device_.index);
+    backend_.memory()->trim(device_.index);
   }
 
   bool agrees(const Kernel& kernel, std::string* why) override {
     run(kernel);
     for (const ValueId id : region_.writes) {
-      const cuda::Difference d =
-          cuda::difference(expected_[id]->data(), live_[id]->data(), value(id).dtype,
-                           value(id).shape.numel(), device_.index);
+      const Trials::Difference d =
+          trials().difference(expected_[id]->data(), live_[id]->data(), value(id).dtype,
+                              value(id).shape.numel(), device_.index);
       const double apart = std::sqrt(d.apart),
                    bound = bound_of(region_.contraction, value(id).dtype);
       if (d.broken == 0 && apart <= bound * std::sqrt(d.size)) continue;
@@ -82,14 +85,15 @@ class CardBench final : public Bench {
   double microseconds(const Kernel& kernel) override {
     constexpr double kLong = 300;  // a timing of about so many
     double& known = estimates_[&kernel];
-    if (known == 0) known = 1e3 * cuda::measure(kernel, binding(), device_.index, 1);
+    if (known == 0) known = 1e3 * backend_.measure(kernel, binding(), device_.index, 1);
     const auto repeats = static_cast<int>(std::clamp(kLong / std::max(known, 0.1), 1.0, 20.0));
-    const double us = 1e3 * cuda::measure(kernel, binding(), device_.index, repeats);
+    const double us = 1e3 * backend_.measure(kernel, binding(), device_.index, repeats);
     known = std::min(known, us);
     return us;
   }
 
  private:
+  Trials& trials() const { return *backend_.trials(); }
   const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   std::size_t bytes(ValueId id) const { return static_cast<std::size_t>(value(id).bytes); }
 
@@ -114,18 +118,18 @@ class CardBench final : public Bench {
 
   Binding binding() const {
     auto* workspace = static_cast<std::byte*>(workspace_->data());
-    return {pointers_.data(), workspace, cuda::stream(device_.index)};
+    return {pointers_.data(), workspace, backend_.stream(device_.index)};
   }
 
   void run(const Kernel& kernel) {
     const int card = device_.index;
-    for (const ValueId id : region_.writes) cuda::poison(live_[id]->data(), bytes(id), card);
+    for (const ValueId id : region_.writes) trials().poison(live_[id]->data(), bytes(id), card);
     for (const ValueId id : region_.reads)
-      cuda::fill_random(live_[id]->data(), value(id).dtype, value(id).shape.numel(),
-                        static_cast<std::uint64_t>(id), scale_of(id), card);
-    cuda::poison(workspace_->data(), workspace_->bytes(), card);
+      trials().fill_random(live_[id]->data(), value(id).dtype, value(id).shape.numel(),
+                           static_cast<std::uint64_t>(id), scale_of(id), card);
+    trials().poison(workspace_->data(), workspace_->bytes(), card);
     kernel.run(binding());
-    cuda::synchronize(card);
+    backend_.synchronize();
   }
 
   double scale_of(ValueId id) const { return id == region_.contraction.b.value ? spread_ : 1.0; }
@@ -133,6 +137,7 @@ class CardBench final : public Bench {
   const Region& region_;
   const std::span<const Value> values_;
   const Device device_;
+  Backend& backend_;
   double spread_ = 1;
   std::vector<std::byte*> pointers_;
   std::map<ValueId, std::shared_ptr<Buffer>> live_, expected_;

@@ -7,11 +7,12 @@
 
 #include <tenon/error.h>
 
+#include "backends/backends.h"
 #include "base/cache_file.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cuda/cuda.h"
+#include "device/backend.h"
 
 namespace tenon {
 namespace {
@@ -61,9 +62,12 @@ bool TuneStore::write(const TuneTable& table) const {
 
 const TuneTable& built_in_choices() {
   static const TuneTable* const all = [] {
+    register_backends();
     auto* made = new TuneTable;
-    for (const std::string_view text : cuda::measured_choices())
-      made->merge(TuneTable::parse(text));
+    for (Backend* backend : registered_backends())
+      if (Trials* trials = backend->trials())
+        for (const std::string_view text : trials->measured_choices())
+          made->merge(TuneTable::parse(text));
     return made;
   }();
   return *all;

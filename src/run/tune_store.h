@@ -35,7 +35,7 @@ class TuneStore {
   bool told_ = false;  // that it cannot be written
 };
 
-/// Rows that travel in the library (src/cuda/tuned): measured on cards by their name.
+/// Rows that travel in the library: measured on devices by their name.
 const TuneTable& built_in_choices();
 
 }  // namespace tenon

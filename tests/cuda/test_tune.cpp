@@ -133,6 +133,7 @@ PlanOptions card_options(std::vector<const Engine*>& engines) {
   PlanOptions options;
   options.engines = engines;
   options.device = {Device::Kind::Cuda, 0};
+  options.traits = cuda::backend().traits();
   return options;
 }
 
@@ -209,7 +210,7 @@ TEST_CASE("tune on a card: numbers are drawn and compared") {
 
 TEST_CASE("tune on a card: the bench lets right kernels pass and stops wrong ones") {
   if (!DeviceCheck::can_run()) return;
-  install_cuda_memory(&cuda::memory());
+  register_backend(cuda::backend());
   for (const DType compute : {F, DType::BFloat16}) {
     const DeviceCheck t = update(20, 24, 40, compute);
     std::vector<const Engine*> engines;
@@ -240,7 +241,7 @@ TEST_CASE("tune on a card: the bench lets right kernels pass and stops wrong one
 
 TEST_CASE("tune on a card: every configuration that an engine offers is right") {
   if (!DeviceCheck::can_run()) return;
-  install_cuda_memory(&cuda::memory());
+  register_backend(cuda::backend());
   for (const Precise& how : {Precise{F, false}, Precise{F, true}, Precise{DType::BFloat16, false},
                              Precise{DType::Float16, false}})
     for (const Op op : {Op::Matmul, Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
@@ -255,6 +256,7 @@ TEST_CASE("tune on a card: every configuration that an engine offers is right") 
         PlanOptions options;
         options.engines = cuda::engines(cuda::target_of(0));
         options.device = {Device::Kind::Cuda, 0};
+        options.traits = cuda::backend().traits();
         std::vector<Candidate> candidates = candidates_of(t.region, t.values, options);
         if (is_emulated() && candidates.size() > 3) candidates.resize(3);
         const auto bench = make_card_bench(t.region, t.values, options, candidates);

@@ -11,6 +11,7 @@
 
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
+#include "device/backend.h"
 #include "graph/node.h"
 #include "plan/program.h"
 
@@ -47,6 +48,8 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   }
   PlanOptions options;
   options.device = {settings.kind, 0};
+  options.traits =
+      (settings.kind == Device::Kind::Cuda ? cuda::backend() : cpu::backend()).traits();
   options.engines = engines;
   options.disabled = settings.disabled;
   return plan_program(roots, leaves, options);

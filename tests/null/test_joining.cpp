@@ -49,6 +49,7 @@ std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, std::ui
     if (node->realised()) leaves.push_back(node);
   PlanOptions options;
   options.device = {Device::Kind::Cuda, 0};
+  options.traits = cuda::backend().traits();
   options.engines = cuda::engines(target);
   options.disabled = disabled;
   return plan_program(roots, leaves, options);

@@ -72,6 +72,7 @@ std::shared_ptr<const Program> plan(const std::vector<Tensor>& roots) {
   engines.push_back(&rest);
   PlanOptions plan;
   plan.device = {Device::Kind::Cuda, 0};
+  plan.traits = cuda::backend().traits();
   plan.engines = engines;
   return plan_program(roots, leaves, plan);
 }

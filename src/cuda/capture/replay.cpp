@@ -18,12 +18,12 @@
 #include "cuda/capture/graph.h"
 #include "cuda/capture/order.h"
 #include "cuda/cuda.h"
-#include "device/memory.h"
 
 namespace tenon::cuda {
 namespace {
 
-constexpr std::int64_t kAlign = 64;                         // of every value, as in an arena
+constexpr std::size_t kForms = 8;    // graphs that are kept of a program, one a number of runs
+constexpr std::int64_t kAlign = 64;  // of every value, as in an arena
 constexpr std::int64_t kLongStep = std::int64_t{64} << 20;  // bytes: 15 us of an H200's memory
 
 // Where the values stand in the first run, and how far apart from run to run.
@@ -49,6 +49,7 @@ struct Captured {
     std::byte* place;
   };
   Graph graph;
+  std::uint64_t used = 0;  // at which call
   std::byte* arena = nullptr;
   Located given;  // by the caller
   std::vector<Copy> copies;
@@ -80,17 +81,32 @@ class GraphReplay final : public Replay {
       warm_ = true;
       return;
     }
-    std::unique_ptr<Captured>& captured = captured_[runs];
-    const std::int64_t releases = cuda_memory()->stats(index_).system_releases;
+    std::unique_ptr<Captured>& captured = form_of(context, runs);
+    const std::int64_t releases = memory().stats(index_).system_releases;
     if (captured == nullptr || captured->arena != arena || !fits(*captured, given, releases))
       captured = capture(context, Located(given), runs, arena);
     else
       patch(*captured, given, runs, releases);
     captured->releases = releases;
+    captured->used = ++calls_;
     captured->graph.launch(context.work);
   }
 
  private:
+  // Forms have a limit: beyond it the one that was launched least recently goes, once it has ended.
+  std::unique_ptr<Captured>& form_of(const Context& context, int runs) {
+    if (!captured_.contains(runs) && captured_.size() >= kForms) {
+      check(driver().cuStreamSynchronize(context.work), "waiting for ", context.title());
+      captured_.erase(std::min_element(captured_.begin(), captured_.end(), [](auto& a, auto& b) {
+        return launched_at(a.second) < launched_at(b.second);
+      }));
+    }
+    return captured_[runs];
+  }
+  static std::uint64_t launched_at(const std::unique_ptr<Captured>& form) {
+    return form == nullptr ? 0 : form->used;
+  }
+
   bool may_move(std::size_t value) const {
     const Value::Kind kind = program_->values[value].kind;
     return kind == Value::Kind::Leaf || kind == Value::Kind::Output;
@@ -304,6 +320,7 @@ class GraphReplay final : public Replay {
   std::vector<std::size_t> outside_;  // values whose addresses come from outside
   std::vector<char> moves_;           // 1: an input or output whose address has changed before
   std::map<int, std::unique_ptr<Captured>> captured_;  // by number of runs
+  std::uint64_t calls_ = 0;
 };
 
 }  // namespace

@@ -1,11 +1,14 @@
-// Facts and rates of the cards, for reports.
+// What is public of CUDA cards by name: facts and rates, for reports, and where kernels are
+// compiled.
+#include <tenon/device.h>
 #include <tenon/system.h>
 
 #include "base/str.h"
 #include "cuda/cuda.h"
-#include "run/devices.h"
 
 namespace tenon {
+
+void compile_in_processes(int argc, char** argv) { cuda::compile_in_processes(argc, argv); }
 
 CudaInfo cuda_info() {
   const cuda::Facts facts = cuda::facts();
@@ -21,7 +24,6 @@ CudaInfo cuda_info() {
 }
 
 CardSpeed measure_card(int index) {
-  open_device({Device::Kind::Cuda, static_cast<std::int16_t>(index)});
   const cuda::Rates rates = cuda::measure_rates(index);
   return {rates.fp32, rates.tf32, rates.bf16, rates.copy};
 }

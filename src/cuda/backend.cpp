@@ -1,0 +1,71 @@
+// CUDA cards as a backend: every call goes to the room that does it.
+#include <tenon/error.h>
+
+#include "cuda/cuda.h"
+#include "device/backend.h"
+
+namespace tenon::cuda {
+namespace {
+
+class CardTrials final : public Trials {
+ public:
+  void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed, double scale,
+                   int index) override {
+    cuda::fill_random(data, dtype, count, seed, scale, index);
+  }
+  void poison(void* data, std::size_t bytes, int index) override {
+    cuda::poison(data, bytes, index);
+  }
+  Difference difference(const void* expected, const void* got, DType dtype, std::int64_t count,
+                        int index) override {
+    return cuda::difference(expected, got, dtype, count, index);
+  }
+  std::vector<std::string_view> measured_choices() override { return cuda::measured_choices(); }
+};
+
+class CardBackend final : public Backend {
+ public:
+  Device::Kind kind() const override { return Device::Kind::Cuda; }
+  const char* name() const override { return "cuda"; }
+  DeviceTraits traits() const override {
+    return {
+        .is_queued = true, .overlaps_steps = true, .rounds_operands = true, .longest_row = 65536};
+  }
+  void open(int index) override { target_of(index); }
+  DeviceFacts facts(int index) override {
+    const Target target = target_of(index);
+    return {model_of(index), target.memory_bytes, target.model};
+  }
+  DeviceMemory* memory() override { return &cuda::memory(); }
+
+  std::span<const Engine* const> engines(int index, bool reference) override {
+    if (reference)
+      throw NotSupported("the reference engine runs on the CPU: use set_engine(\"fast\") on cards");
+    return cuda::engines(target_of(index));
+  }
+
+  void* stream(int index) override { return cuda::stream(index); }
+  void synchronize() override { cuda::synchronize(); }
+  void run_once(const Program& program, std::byte* const* values, std::byte* arena) override {
+    cuda::run_once(program, values, arena);
+  }
+  std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program) override {
+    return cuda::make_replay(std::move(program));
+  }
+  double measure(const Kernel& kernel, const Binding& binding, int index, int repeats) override {
+    return cuda::measure(kernel, binding, index, repeats);
+  }
+  Trials* trials() override { return &trials_; }
+
+ private:
+  CardTrials trials_;
+};
+
+}  // namespace
+
+Backend& backend() {
+  static CardBackend* const instance = new CardBackend;  // tensors in static storage outlive it
+  return *instance;
+}
+
+}  // namespace tenon::cuda
