@@ -101,8 +101,12 @@ std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count) {
                         {1, kDigitSide, kDigitSide},
                         {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
                         seed,
-                        digit_label,
-                        draw_digit},
+                        // Lambdas, not the functions: a function's type would be a symbol that the
+                        // shared library exports.
+                        [](std::uint64_t key, std::uint64_t k) { return digit_label(key, k); },
+                        [](std::uint64_t key, std::uint64_t k, std::uint8_t* pixels) {
+                          draw_digit(key, k, pixels);
+                        }},
                        count);
 }
 
@@ -118,7 +122,7 @@ std::shared_ptr<Dataset> drawn_scenes(std::uint64_t seed, std::int64_t count, st
                         {kSceneChannels, side, side},
                         {std::begin(kSceneNames), std::end(kSceneNames)},
                         seed,
-                        scene_label,
+                        [](std::uint64_t key, std::uint64_t k) { return scene_label(key, k); },
                         draw},
                        count);
 }
