@@ -43,6 +43,9 @@ class TENON_API Dataset {
   virtual void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const = 0;
   /// True when get() only copies memory: a loader then needs no threads.
   virtual bool in_memory() const { return false; }
+  /// True when get() makes examples out of nothing but their numbers and keeps them: asked for all,
+  /// it makes them on all threads. A card that has room for the set then asks for all at once.
+  virtual bool made_on_demand() const { return false; }
 };
 
 /// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1

@@ -8,6 +8,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "data/digits.h"
 #include "data/scenes.h"
 
@@ -35,16 +36,25 @@ class DrawnDataset final : public Dataset {
     return cat(count_, " drawn ", pictures_.kind, " (seed ", pictures_.seed, ")");
   }
   bool in_memory() const override { return drawn_.load(std::memory_order_relaxed) == count_; }
+  bool made_on_demand() const override { return true; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto* input = static_cast<std::uint8_t*>(inputs);
-    char* target = static_cast<char*>(targets);
-    for (std::int64_t index : indices) {
-      const std::int64_t label = fetch(index, input);
-      std::memcpy(target, &label, sizeof label);
-      input += bytes_;
-      target += sizeof label;
-    }
+    auto* target = static_cast<char*>(targets);
+    const auto fetch_range = [&](std::size_t from, std::size_t to) {
+      for (std::size_t k = from; k < to; ++k) {
+        const std::int64_t label = fetch(indices[k], input + k * bytes_);
+        std::memcpy(target + k * sizeof label, &label, sizeof label);
+      }
+    };
+    // A batch is one thread's work, of which a loader has several; a whole set is everyone's.
+    constexpr std::size_t kBlock = 64, kManyBlocks = 64;
+    const std::size_t blocks = (indices.size() + kBlock - 1) / kBlock;
+    if (blocks < kManyBlocks || in_memory()) return fetch_range(0, indices.size());
+    parallel_for(static_cast<std::int64_t>(blocks), [&](std::int64_t block, int) {
+      const std::size_t from = at(block) * kBlock;
+      fetch_range(from, std::min(from + kBlock, indices.size()));
+    });
   }
 
  private:

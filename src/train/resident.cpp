@@ -32,7 +32,8 @@ Tensor ResidentSet::target(const Tensor& numbers) const {
 
 std::optional<ResidentSet> resident_set(const data::Loader& loader) {
   const data::Dataset& set = loader.dataset();
-  if (current_device().kind == Device::Kind::Cpu || !set.in_memory()) return std::nullopt;
+  if (current_device().kind == Device::Kind::Cpu || !(set.in_memory() || set.made_on_demand()))
+    return std::nullopt;
   const Shape inputs = with_count(set.size(), set.input_shape()),
               targets = with_count(set.size(), set.target_shape());
   const auto bytes = [](const Shape& shape, DType dtype) {

@@ -104,6 +104,22 @@ TEST_CASE("scenes as a set: names, sizes, test pictures of their own, messages")
   CHECK_THROWS_AS(data::drawn_scenes(0, 0), ValueError);
 }
 
+TEST_CASE("scenes: all at once, on all threads, they are what they are one by one") {
+  const auto set = data::drawn_scenes(6, 5000, 16), again = data::drawn_scenes(6, 5000, 16);
+  CHECK(set->made_on_demand());
+  std::vector<std::int64_t> all(5000), target(5000, -1);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+  std::vector<std::uint8_t> pixels(5000 * 3 * 256), one(3 * 256);
+  set->get(all, pixels.data(), target.data());
+  CHECK(set->in_memory());
+  for (const std::int64_t i : {0, 63, 64, 4999}) {
+    std::int64_t label = -1;
+    again->get({&i, 1}, one.data(), &label);
+    CHECK(label == target[static_cast<std::size_t>(i)]);
+    CHECK(std::equal(one.begin(), one.end(), pixels.begin() + i * 3 * 256));
+  }
+}
+
 TEST_CASE("cifar: the binary files of both sets, and what is none") {
   const TestFolder scratch;
   for (int k = 1; k <= 5; ++k)

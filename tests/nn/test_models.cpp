@@ -6,9 +6,9 @@
 using namespace tenon;
 
 TEST_CASE("models: numbers of parameters, and scores for every class") {
-  for (const char* name :
-       {"lenet5", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32", "resnet44", "resnet56",
-        "resnet110", "resnet18", "gpt2:layers=2,heads=4,width=32,context=16"}) {
+  for (const char* name : {"lenet5", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32",
+                           "resnet44", "resnet56", "resnet110", "resnet18", "lstm", "keras_rnn",
+                           "keras_rnn:units=64", "gpt2:layers=2,heads=4,width=32,context=16"}) {
     CAPTURE(name);
     const models::Info info = models::info(name);
     const nn::AnyModule net = models::create(name);
@@ -37,6 +37,16 @@ TEST_CASE("models: sizes in names, and what is none") {
     models::info("gpt2:layer=2");
   } catch (const ValueError& error) {
     CHECK(std::string(error.what()).find("'layers'") != std::string::npos);
+  }
+}
+
+TEST_CASE("models: the Keras network learns as many values as Keras's") {
+  for (const auto& [name, count] :
+       {std::pair("keras_rnn:units=64", 242'408), std::pair("keras_rnn", 388'584),
+        std::pair("keras_rnn:units=256", 779'240)}) {
+    std::int64_t trainable = 0;
+    for (const Tensor& p : models::create(name).trainable_parameters()) trainable += p.numel();
+    CHECK(trainable == count);
   }
 }
 

@@ -1,0 +1,121 @@
+// Recurrent models of language: the LSTM of the 2017 benchmark of deep-learning tools (Shi et al.,
+// arXiv 1608.07249), and the Keras tutorial's generator of text.
+//
+// Both give scores for the token after every place. PyTorch's LSTM has two biases a gate where
+// Keras has one: the second stays at zero in the network that is Keras's.
+#include <tenon/recurrent.h>
+
+#include "base/str.h"
+#include "models/entry.h"
+
+namespace tenon::models {
+namespace {
+
+struct Sizes {
+  std::int64_t embedding, units, layers;
+};
+
+class RecurrentModel : public Decoder {
+ public:
+  RecurrentModel(const char* kind, const Sizes& s, std::int64_t vocabulary, Generator* g)
+      : kind_(kind),
+        sizes_(s),
+        embedding_(child("embedding", nn::Embedding(vocabulary, s.embedding, g))),
+        lstm_(
+            child("lstm", nn::LSTM(s.embedding, s.units,
+                                   {.num_layers = s.layers, .batch_first = true, .generator = g}))),
+        linear_(child("linear", nn::Linear(s.units, vocabulary, {.generator = g}))) {}
+
+  Tensor forward(const Tensor& tokens) const override {
+    return linear_(lstm_(embedding_(tokens)).output);
+  }
+  std::string describe() const override { return kind_; }
+
+  std::int64_t context() const override { return 0; }
+  std::vector<Tensor> initial_state(std::int64_t batch) const override {
+    return std::vector<Tensor>(2, zeros({sizes_.layers, batch, sizes_.units}));
+  }
+  Next decode(const Tensor& tokens, const Tensor&,
+              const std::vector<Tensor>& state) const override {
+    const nn::LstmResult y =
+        lstm_(embedding_(unsqueeze(tokens, 1)), nn::LstmState{state[0], state[1]});
+    return {linear_(squeeze(y.output, 1)), {y.state.hidden, y.state.cell}};
+  }
+
+ private:
+  const char* kind_;
+  Sizes sizes_;
+  nn::Embedding embedding_;
+  nn::LSTM lstm_;
+  nn::Linear linear_;
+};
+
+// The benchmark draws all values from U(-0.1, 0.1).
+nn::AnyModule lstm(const std::string&, const Options& o) {
+  const RecurrentModel net("LSTM", {256, 256, 2}, o.classes, o.generator);
+  for (const Tensor& p : net.parameters())
+    set_value(p, nn::init::uniform(p.shape(), -0.1, 0.1, o.generator));
+  return net;
+}
+
+constexpr Sizes kKeras{128, 128, 1};
+constexpr char kSecondBias[] = "lstm.bias_hh_l0";
+
+std::int64_t units_of(const std::string& text) {
+  std::int64_t units = kKeras.units;
+  for (const auto& [key, value] : named_sizes("keras_rnn", text, {"units"})) units = value;
+  return units;
+}
+
+nn::AnyModule keras_rnn(const std::string& sizes, const Options& o) {
+  RecurrentModel net("Keras RNN", {kKeras.embedding, units_of(sizes), kKeras.layers}, o.classes,
+                     o.generator);
+  for (const auto& [name, value] : net.named_parameters())
+    if (name == kSecondBias) set_value(value, zeros(value.shape()));
+  net.freeze(kSecondBias);
+  return net;
+}
+
+std::int64_t parameters(const Sizes& s, std::int64_t vocabulary) {
+  std::int64_t count = vocabulary * s.embedding + (s.units + 1) * vocabulary, in = s.embedding;
+  for (std::int64_t layer = 0; layer < s.layers; ++layer, in = s.units)
+    count += 4 * s.units * (in + s.units + 2);
+  return count;
+}
+
+Info sized_keras_rnn(const Info& standard, const std::string& text) {
+  Info out = standard;
+  out.name = cat("keras_rnn:", text);
+  out.parameters = parameters({kKeras.embedding, units_of(text), kKeras.layers}, standard.classes);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Entry> language_entries() {
+  Recipe benchmark{
+      .epochs = 20, .batch = 128, .lr = 0.1, .momentum = 0, .schedule = "constant", .warmup = 0};
+  benchmark.clip_norm = 5;
+  Info lstm_info{"lstm",
+                 "two LSTM layers of 256, the LSTM of the 2017 benchmark",
+                 {32},
+                 10'000,
+                 parameters({256, 256, 2}, 10'000),
+                 benchmark};
+  Info keras_info{"keras_rnn",
+                  "the Keras tutorial's generator of text; keras_rnn:units=64",
+                  {20},
+                  1000,
+                  parameters(kKeras, 1000),
+                  {.epochs = 10,
+                   .batch = 64,
+                   .optimizer = "adam",
+                   .lr = 1e-3,
+                   .momentum = 0,
+                   .schedule = "constant",
+                   .warmup = 0}};
+  lstm_info.tokens = keras_info.tokens = true;
+  return {{lstm_info, lstm}, {keras_info, keras_rnn, sized_keras_rnn}};
+}
+
+}  // namespace tenon::models
