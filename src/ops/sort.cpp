@@ -21,8 +21,8 @@ ValuesAndIndices ordered(const Tensor& x, std::int64_t count, int axis, bool des
 }
 
 ValuesAndIndices extremum(const char* name, const Tensor& x, int axis, bool keepdim, bool largest) {
+  const int a = axis_of(name, axis, x.rank());
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
-  const int a = normalize_axis(axis, x.rank(), where(name).c_str());
   const Tensor index = largest ? argmax(x, a, true) : argmin(x, a, true);
   const Tensor values = gather(x, a, index);
   return keepdim ? ValuesAndIndices{values, index}
@@ -39,8 +39,8 @@ ValuesAndIndices min(const Tensor& x, int axis, bool keepdim) {
 }
 
 ValuesAndIndices sort(const Tensor& x, int axis, bool descending, bool /*stable*/) {
+  const int a = axis_of("sort", axis, x.rank());
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
-  const int a = normalize_axis(axis, x.rank(), where("sort").c_str());
   return ordered(x, x.shape()[a], a, descending);
 }
 

@@ -47,6 +47,19 @@ void add_statistics(Cases& cases) {
   add(
       cases, "vector_norm with zeros", {{{9}}},
       [](const Tensors& x) { return vector_norm(where(gt(x[0], 0), x[0], 0), 3) * x[0]; }, 1e-5);
+  for (const auto& [shape, axis] :
+       {std::pair<Shape, int>{{2, 70}, 1}, {{33, 3}, 0}, {{2, 5, 3}, -2}, {{0, 4}, 0}, {{}, 0}}) {
+    add(
+        cases, "cumsum" + shape.str(), {{shape}},
+        [axis = axis](const Tensors& x) { return square(cumsum(x[0], axis)); }, 1e-5);
+    add(
+        cases, "cumprod" + shape.str(), {{shape, 0.8, 1.2}},
+        [axis = axis](const Tensors& x) { return cumprod(x[0], axis); }, 1e-5);
+  }
+  add(cases, "cumprod with zeros", {{{2, 6}, 0.5, 2}},
+      [](const Tensors& x) { return cumprod(x[0] * arange(-2, 4), 1); });
+  add(cases, "cumsum of whole numbers", {{{40}}, whole({40}, -9, 9, DType::Int32)},
+      [](const Tensors& x) { return x[0] * cumsum(x[1], 0); });
   add(
       cases, "cosine_similarity", {{{4, 7}}, {{4, 7}}},
       [](const Tensors& x) { return cosine_similarity(x[0], x[1]); }, 1e-5);

@@ -1,0 +1,59 @@
+// Running sums and products along an axis.
+//
+// A row is cut into blocks, which are worked through by doubling (five shifted sums for 32
+// elements); what stands before each block is the same question about the blocks' totals. Nothing
+// is divided, so zeros are ordinary numbers in gradients too.
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kBlock = 32;
+
+using Combine = Tensor (*)(const Tensor&, const Tensor&);
+
+// rows [count, n]; the neutral element of `combine` stands before and behind them.
+Tensor running(const Tensor& rows, Combine combine, int neutral) {
+  const std::int64_t count = rows.size(0), n = rows.size(1);
+  const auto moved = [neutral](const Tensor& x, std::int64_t by) {
+    return slice(pad(x, {by, 0}, neutral), 1, 0, x.size(1));
+  };
+  if (n <= kBlock) {
+    Tensor so_far = rows;
+    for (std::int64_t step = 1; step < n; step *= 2) so_far = combine(so_far, moved(so_far, step));
+    return so_far;
+  }
+  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
+  const Tensor whole = pad(rows, {0, blocks * kBlock - n}, neutral);
+  const Tensor inside = running(reshape(whole, {count * blocks, kBlock}), combine, neutral);
+  const Tensor totals = reshape(slice(inside, 1, kBlock - 1, kBlock), {count, blocks});
+  const Tensor before = moved(running(totals, combine, neutral), 1);
+  const Tensor all = combine(reshape(inside, {count, blocks, kBlock}), unsqueeze(before, 2));
+  return slice(reshape(all, {count, blocks * kBlock}), 1, 0, n);
+}
+
+// Integers and bool in int64; 16-bit values in float32 up to the end.
+Tensor along(const char* op, const Tensor& input, int axis, Combine combine, int neutral) {
+  const Called called(op);
+  const DType dtype = input.dtype();
+  const bool narrow = is_floating(dtype) && item_size(dtype) == 2;
+  const Tensor x = cast(input, narrow ? DType::Float32 : is_floating(dtype) ? dtype : DType::Int64);
+  const int a = axis_of(op, axis, x.rank());
+  if (x.rank() == 0 || x.numel() == 0) return narrow ? input : x;
+  const Tensor turned = transpose(x, a, -1);
+  const std::int64_t length = x.size(a);
+  const Tensor rows = running(reshape(turned, {x.numel() / length, length}), combine, neutral);
+  const Tensor result = transpose(reshape(rows, to_ints(turned.shape())), a, -1);
+  return narrow ? cast(result, dtype) : result;
+}
+
+}  // namespace
+
+Tensor cumsum(const Tensor& x, int axis) { return along("cumsum", x, axis, add, 0); }
+Tensor cumprod(const Tensor& x, int axis) { return along("cumprod", x, axis, mul, 1); }
+
+}  // namespace tenon
