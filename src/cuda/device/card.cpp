@@ -146,7 +146,7 @@ const Cards& cards() {
 
 Slot& slot_of(int index) {
   const Cards& all = cards();
-  if (!all.problem.empty()) throw DeviceError(all.problem);
+  if (!all.problem.empty()) throw DeviceError(cat("cuda:", index, ": ", all.problem));
   if (index < 0 || index >= static_cast<int>(all.slots.size()))
     throw DeviceError(cat("there is no card cuda:", index, ": this machine has ", all.slots.size(),
                           all.slots.size() == 1 ? " (cuda:0)" : ", counted from cuda:0"));
