@@ -18,8 +18,9 @@ namespace tenon::nn {
 struct RecurrentOptions {
   std::int64_t num_layers = 1;
   bool bias = true;
-  bool batch_first = false;  ///< inputs and outputs are [N, T, …] instead of [T, N, …]
-  double dropout = 0;        ///< while training, on what each layer but the last gives
+  bool recurrent_bias = true;  ///< off: no bias_hh, one bias a gate, as Keras has it
+  bool batch_first = false;    ///< inputs and outputs are [N, T, …] instead of [T, N, …]
+  double dropout = 0;          ///< while training, on what each layer but the last gives
   bool bidirectional = false;
   std::int64_t proj_size = 0;         ///< LSTM: its output's width, when a product makes it smaller
   std::string nonlinearity = "tanh";  ///< RNN: or "relu"

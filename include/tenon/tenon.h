@@ -21,3 +21,4 @@
 #include <tenon/tensor.h>
 #include <tenon/text.h>
 #include <tenon/train.h>
+#include <tenon/transformer.h>

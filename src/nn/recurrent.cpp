@@ -48,7 +48,7 @@ LstmState lstm_step(const Tensor& gates, const Tensor& c) {
 }
 
 // A bias that both products share may be added once.
-Tensor sum_of_biases(const Tensor& a, const Tensor& b) { return a.defined() ? a + b : Tensor(); }
+Tensor sum_of_biases(const Tensor& a, const Tensor& b) { return b.defined() ? a + b : a; }
 
 }  // namespace
 
@@ -116,7 +116,7 @@ RecurrentBase::RecurrentBase(Kind kind, std::int64_t in, std::int64_t hidden,
       w.ih = make("weight_ih" + end, {rows, layer == 0 ? in : directions() * output_width()});
       w.hh = make("weight_hh" + end, {rows, output_width()});
       if (options.bias) w.bias_ih = make("bias_ih" + end, {rows});
-      if (options.bias) w.bias_hh = make("bias_hh" + end, {rows});
+      if (options.bias && options.recurrent_bias) w.bias_hh = make("bias_hh" + end, {rows});
       if (options.proj_size > 0) w.hr = make("weight_hr" + end, {options.proj_size, hidden});
       weights_.push_back(w);
     }
@@ -126,6 +126,7 @@ std::string RecurrentBase::describe() const {
   std::string text = cat(kNames[static_cast<std::size_t>(kind_)], "(", in_, ", ", hidden_);
   if (options_.num_layers != 1) text += cat(", num_layers=", options_.num_layers);
   if (!options_.bias) text += ", bias=false";
+  if (options_.bias && !options_.recurrent_bias) text += ", recurrent_bias=false";
   if (options_.batch_first) text += ", batch_first=true";
   if (options_.dropout != 0) text += cat(", dropout=", options_.dropout);
   if (options_.bidirectional) text += ", bidirectional=true";

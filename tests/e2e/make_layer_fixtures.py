@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/recurrent.safetensors: what PyTorch's recurrent layers and cells compute.
+"""Writes tests/e2e/fixtures/{recurrent,transformer}.safetensors: what PyTorch's layers of these kinds compute.
 
     pip install torch numpy safetensors      (PyTorch 2.11 for CPU made the committed files)
     tests/e2e/make_layer_fixtures.py [FOLDER]
@@ -16,6 +16,7 @@ import zlib
 import numpy as np
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -113,7 +114,115 @@ def recurrent():
     return out
 
 
+class Attention(nn.Module):
+    """PyTorch's attention called with a case's masks."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(8, 2, **options)
+
+    def named_parameters(self, *args, **kwargs):
+        return self.inner.named_parameters(*args, **kwargs)
+
+
+class Grouped(nn.Module):
+    """Two heads of keys and values for four of queries."""
+
+    def __init__(self):
+        super().__init__()
+        self.in_proj_weight = nn.Parameter(torch.empty(16, 8))
+        self.in_proj_bias = nn.Parameter(torch.empty(16))
+        self.out_proj = nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = F.linear(x, self.in_proj_weight, self.in_proj_bias).split([8, 4, 4], -1)
+        parts = [t.reshape(2, 5, -1, 2).transpose(1, 2) for t in (q, k, v)]
+        y = F.scaled_dot_product_attention(*parts, is_causal=True, enable_gqa=True)
+        return self.out_proj(y.transpose(1, 2).reshape(2, 5, 8))
+
+
+def attention(out, name, mask=None, padding=None, kdim=None, **options):
+    first = options.get("batch_first", False)
+    case = Case(out, name, Attention(kdim=kdim, vdim=kdim, **options))
+    rows = lambda length: (2, length) if first else (length, 2)
+    q = case.input("query", *rows(4), 8)
+    k, v = case.input("key", *rows(5), kdim or 8), case.input("value", *rows(5), kdim or 8)
+    if mask is not None:
+        mask = mask(case)
+        case.put("in/mask", mask)
+    if padding is not None:
+        padding = torch.tensor(padding)
+        case.put("in/key_padding", padding)
+    if mask is not None and padding is not None and mask.dtype != padding.dtype:
+        padding = torch.zeros(padding.shape, dtype=mask.dtype).masked_fill_(padding, float("-inf"))
+    y, _ = case.layer.inner(q, k, v, attn_mask=mask, key_padding_mask=padding, need_weights=False)
+    case.finish(output=y)
+
+
+def transformer_layer(out, name, kind, **options):
+    first = options.get("batch_first", False)
+    case = Case(out, name, kind(8, 2, dim_feedforward=12, dropout=0.0, **options))
+    rows = lambda length: (2, length) if first else (length, 2)
+    padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
+    case.put("in/key_padding", padding)
+    if kind is nn.TransformerEncoderLayer:
+        case.finish(output=case.layer(case.input("src", *rows(5), 8), src_key_padding_mask=padding))
+    else:
+        causal = torch.ones(4, 4).triu(1).bool()
+        case.finish(output=case.layer(case.input("tgt", *rows(4), 8), case.input("memory", *rows(5), 8),
+                                      tgt_mask=causal, memory_key_padding_mask=padding))
+
+
+def turned(x, interleaved):
+    """Rotary positions, written out pair by pair."""
+    half = x.shape[-1] // 2
+    parts = []
+    for place in range(x.shape[-2]):
+        row = x[..., place, :]
+        new = [None] * (2 * half)
+        for k in range(half):
+            a, b = (2 * k, 2 * k + 1) if interleaved else (k, k + half)
+            angle = place * 10000.0 ** (-k / half)
+            c, s = np.cos(angle), np.sin(angle)
+            new[a] = row[..., a] * c - row[..., b] * s
+            new[b] = row[..., b] * c + row[..., a] * s
+        parts.append(torch.stack(new, -1))
+    return torch.stack(parts, -2)
+
+
+def transformer():
+    out = {}
+    hidden = [[False] * 5, [False, False, False, False, True]]
+    attention(out, "attention")
+    attention(out, "attention_first_plain", batch_first=True, bias=False)
+    attention(out, "attention_widths", kdim=6)
+    attention(out, "attention_mask", mask=lambda c: torch.ones(4, 5).triu(2).bool())
+    attention(out, "attention_mask_added", mask=lambda c: c.draw(1.0, 4, 5))
+    attention(out, "attention_mask_of_heads", mask=lambda c: c.draw(1.0, 4, 4, 5))
+    attention(out, "attention_padding", padding=hidden)
+    attention(out, "attention_both", padding=hidden, mask=lambda c: torch.ones(4, 5).triu(2).bool())
+    attention(out, "attention_both_added", padding=hidden, mask=lambda c: c.draw(1.0, 4, 5))
+    case = Case(out, "attention_grouped", Grouped())
+    case.finish(output=case.layer(case.input("query", 2, 5, 8)))
+    for label, kind in [("encoder", nn.TransformerEncoderLayer), ("decoder", nn.TransformerDecoderLayer)]:
+        transformer_layer(out, label, kind)
+        transformer_layer(out, label + "_norm_first", kind, norm_first=True, activation="gelu", batch_first=True)
+        transformer_layer(out, label + "_plain", kind, bias=False)
+    case = Case(out, "whole", nn.Transformer(8, 2, 2, 2, 12, dropout=0.0))
+    causal = torch.ones(4, 4).triu(1).bool()
+    case.finish(output=case.layer(case.input("src", 5, 2, 8), case.input("tgt", 4, 2, 8), tgt_mask=causal))
+    case = Case(out, "rms", nn.RMSNorm([3, 4], eps=1e-5))
+    case.finish(output=case.layer(case.input("x", 2, 3, 4)))
+    case = Case(out, "rms_plain", nn.RMSNorm(7, eps=torch.finfo(torch.float32).eps, elementwise_affine=False))
+    case.finish(output=case.layer(case.input("x", 5, 7)))
+    for label, interleaved in [("rotary", False), ("rotary_interleaved", True)]:
+        case = Case(out, label, nn.Identity())
+        case.finish(output=turned(case.input("x", 2, 3, 5, 6), interleaved))
+    return out
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "fixtures")
     torch.set_num_threads(1)
-    save_file(recurrent(), folder / "recurrent.safetensors")
+    for make in (recurrent, transformer):
+        save_file(make(), folder / f"{make.__name__}.safetensors")

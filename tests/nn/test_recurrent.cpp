@@ -23,6 +23,10 @@ TEST_CASE("recurrent: parameters have PyTorch's names, shapes and order") {
   CHECK(names.size() == 20);
   CHECK(lstm.state_dict().at("weight_ih_l1").shape() == Shape{24, 8});
   CHECK(lstm.describe() == "LSTM(8, 6, num_layers=2, bidirectional=true, proj_size=4)");
+  const nn::LSTM one_bias(8, 6, {.recurrent_bias = false});
+  CHECK(one_bias.parameter_count() == 24 * (8 + 6 + 1));
+  CHECK(one_bias.describe() == "LSTM(8, 6, recurrent_bias=false)");
+  CHECK(one_bias(zeros({2, 3, 8})).output.shape() == Shape{2, 3, 6});
   CHECK(nn::GRUCell(8, 6, {.bias = false}).describe() == "GRUCell(8, 6, bias=false)");
 }
 

@@ -1,0 +1,217 @@
+// Multi-head attention as a layer, over scaled_dot_product_attention; positions.
+#include <cmath>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/transformer.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+
+namespace tenon::nn {
+
+MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
+                                       const MultiheadAttentionOptions& options)
+    : width_(width),
+      heads_(heads),
+      kv_heads_(options.kv_heads == 0 ? heads : options.kv_heads),
+      options_(options) {
+  if (width < 1 || heads < 1 || width % heads != 0)
+    throw ValueError(
+        cat("MultiheadAttention: a width of ", width, " does not divide into ", heads, " heads"));
+  if (kv_heads_ < 1 || heads % kv_heads_ != 0)
+    throw ValueError(
+        cat("MultiheadAttention: ", heads, " heads do not divide into ", kv_heads_, " groups"));
+  if (!(options.dropout >= 0 && options.dropout <= 1))
+    throw ValueError(
+        cat("MultiheadAttention: dropout is ", options.dropout, ", must lie in [0, 1]"));
+  const std::int64_t kdim = options.kdim == 0 ? width : options.kdim,
+                     vdim = options.vdim == 0 ? width : options.vdim;
+  const std::int64_t of_keys = kv_heads_ * size_of_head();
+  Generator* g = options.generator;
+  if (kdim == width && vdim == width) {
+    in_proj_weight_ =
+        parameter("in_proj_weight", init::xavier_uniform({width + 2 * of_keys, width}, 1, g));
+  } else {
+    q_proj_weight_ = parameter("q_proj_weight", init::xavier_uniform({width, width}, 1, g));
+    k_proj_weight_ = parameter("k_proj_weight", init::xavier_uniform({of_keys, kdim}, 1, g));
+    v_proj_weight_ = parameter("v_proj_weight", init::xavier_uniform({of_keys, vdim}, 1, g));
+  }
+  if (options.bias) in_proj_bias_ = parameter("in_proj_bias", zeros({width + 2 * of_keys}));
+  out_proj_ = child("out_proj", Linear(width, width, {.bias = options.bias, .generator = g}));
+  if (options.bias) set_value(out_proj_->bias(), zeros({width}));
+}
+
+std::string MultiheadAttention::describe() const {
+  std::string text = cat("MultiheadAttention(", width_, ", ", heads_, " heads");
+  if (kv_heads_ != heads_) text += cat(", kv_heads=", kv_heads_);
+  if (options_.dropout != 0) text += cat(", dropout=", options_.dropout);
+  if (!in_proj_bias_.defined()) text += ", bias=false";
+  if (options_.batch_first) text += ", batch_first=true";
+  return text + ")";
+}
+
+// Part 0 makes queries, 1 keys, 2 values.
+Tensor MultiheadAttention::project(int part, const Tensor& x) const {
+  const std::int64_t of_keys = kv_heads_ * size_of_head();
+  const std::int64_t begin = part == 0 ? 0 : width_ + (part - 1) * of_keys;
+  const std::int64_t rows = part == 0 ? width_ : of_keys;
+  const Tensor weight = in_proj_weight_.defined() ? narrow(in_proj_weight_, 0, begin, rows)
+                        : part == 0               ? q_proj_weight_
+                        : part == 1               ? k_proj_weight_
+                                                  : v_proj_weight_;
+  if (x.rank() != 3 || x.size(2) != weight.size(1))
+    throw ShapeError(cat(where("attention"), ": ", describe(), " takes a ",
+                         part == 0   ? "query"
+                         : part == 1 ? "key"
+                                     : "value",
+                         options_.batch_first ? " [N, L, " : " [L, N, ", weight.size(1), "], not ",
+                         x.shape()));
+  const Tensor bias = in_proj_bias_.defined() ? narrow(in_proj_bias_, 0, begin, rows) : Tensor();
+  return by_heads(linear(x, weight, bias), part == 0 ? heads_ : kv_heads_);
+}
+
+// [L, N, heads · size] to [N, heads, L, size].
+Tensor MultiheadAttention::by_heads(const Tensor& x, std::int64_t heads) const {
+  const Tensor parts = reshape(x, {x.size(0), x.size(1), heads, size_of_head()});
+  return permute(parts, options_.batch_first ? Ints{0, 2, 1, 3} : Ints{1, 2, 0, 3});
+}
+
+// What is added to the scores [N, heads, L, S], or bool of what is seen; undefined where all is.
+Tensor MultiheadAttention::attention_mask(const AttentionMask& m, const Shape& scores,
+                                          DType dtype) const {
+  const std::int64_t batch = scores[0], queries = scores[2], keys = scores[3];
+  Tensor mask = m.mask, padding = m.key_padding;
+  if (mask.defined()) {
+    if (mask.shape() == Shape{batch * heads_, queries, keys})
+      mask = reshape(mask, {batch, heads_, queries, keys});
+    else if (mask.shape() != Shape{queries, keys})
+      throw ShapeError(cat(where("attention"), ": the mask is ", mask.shape(), ", must be ",
+                           Shape{queries, keys}, " or ", Shape{batch * heads_, queries, keys}));
+  }
+  if (padding.defined()) {
+    if (padding.shape() != Shape{batch, keys})
+      throw ShapeError(cat(where("attention"), ": the mask of padded keys is ", padding.shape(),
+                           ", must be ", Shape{batch, keys}));
+    padding = reshape(padding, {batch, 1, 1, keys});
+  }
+  if (!mask.defined() && !padding.defined()) return {};
+  const auto is_bool = [](const Tensor& t) { return !t.defined() || t.dtype() == DType::Bool; };
+  if (is_bool(mask) && is_bool(padding))
+    return logical_not(!mask.defined()      ? padding
+                       : !padding.defined() ? mask
+                                            : logical_or(mask, padding));
+  const auto added = [&](const Tensor& t) {
+    return t.dtype() == DType::Bool ? tenon::where(t, -HUGE_VAL, zeros({}, dtype)) : cast(t, dtype);
+  };
+  if (!mask.defined()) return added(padding);
+  return padding.defined() ? added(mask) + added(padding) : added(mask);
+}
+
+Tensor MultiheadAttention::attend(const Tensor& queries, const KeyValueCache& cache,
+                                  const AttentionMask& m) const {
+  const std::int64_t batch = queries.size(0), length = queries.size(2);
+  const Tensor mask =
+      attention_mask(m, {batch, heads_, length, cache.keys.size(2)}, queries.dtype());
+  const Tensor y = scaled_dot_product_attention(queries, cache.keys, cache.values, mask,
+                                                {.causal = m.causal,
+                                                 .dropout_p = is_training() ? options_.dropout : 0,
+                                                 .enable_gqa = kv_heads_ != heads_,
+                                                 .generator = options_.generator});
+  const Tensor rows = options_.batch_first
+                          ? reshape(permute(y, {0, 2, 1, 3}), {batch, length, width_})
+                          : reshape(permute(y, {2, 0, 1, 3}), {length, batch, width_});
+  return (*out_proj_)(rows);
+}
+
+Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const AttentionMask& mask) const {
+  return attend(project(0, query), keys_of(key, value), mask);
+}
+
+Tensor MultiheadAttention::forward(const Tensor& query, const KeyValueCache& cache,
+                                   const AttentionMask& mask) const {
+  return attend(project(0, query), cache, mask);
+}
+
+CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& cache,
+                                         const Tensor& place) const {
+  const int along = options_.batch_first ? 1 : 0;
+  if (x.rank() != 3 || x.size(along) != 1)
+    throw ShapeError(
+        cat(where("attention"), ": ", describe(), " decodes one place at a time, not ", x.shape()));
+  const Tensor places = arange(0, cache.keys.size(2));
+  const Tensor here = unsqueeze(eq(places, place), 1), behind = gt(places, place);
+  const KeyValueCache made = keys_of(x, x);
+  const KeyValueCache next{tenon::where(here, made.keys, cache.keys),
+                           tenon::where(here, made.values, cache.values)};
+  return {attend(project(0, x), next, {.mask = unsqueeze(behind, 0)}), next};
+}
+
+KeyValueCache MultiheadAttention::keys_of(const Tensor& key, const Tensor& value) const {
+  return {project(1, key), project(2, value)};
+}
+
+KeyValueCache MultiheadAttention::empty_cache(std::int64_t batch, std::int64_t places) const {
+  const Shape shape{batch, kv_heads_, places, size_of_head()};
+  return {zeros(shape, out_proj_->weight().dtype()), zeros(shape, out_proj_->weight().dtype())};
+}
+
+Tensor sinusoid_positions(std::int64_t length, std::int64_t width, DType dtype) {
+  if (length < 1 || width < 1)
+    throw ValueError(cat("sinusoid_positions: [", length, ", ", width, "] must be 1 at least"));
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(length * width));
+  for (std::int64_t place = 0; place < length; ++place)
+    for (std::int64_t column = 0; column < width; ++column) {
+      const double share = static_cast<double>(column - column % 2) / static_cast<double>(width);
+      const double angle = static_cast<double>(place) / std::pow(10000.0, share);
+      values.push_back(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  return cast(Tensor::from(values, {length, width}), dtype);
+}
+
+Tensor rotary(const Tensor& x, const Tensor& places, const RotaryOptions& options) {
+  if (x.rank() < 2 || x.size(-1) % 2 != 0 || !is_floating(x.dtype()))
+    throw ShapeError(cat(where("rotary"), ": x is ", x.dtype(), x.shape(),
+                         ", must be floating [.., L, size] with an even size"));
+  const std::int64_t length = x.size(-2), half = x.size(-1) / 2;
+  if (places.defined() && places.shape() != Shape{length})
+    throw ShapeError(
+        cat(where("rotary"), ": the places are ", places.shape(), ", must be [", length, "]"));
+  const DType wide = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  const Tensor at = cast(places.defined() ? places : arange(0, length), wide);
+  const Tensor rates =
+      exp(arange(0, half, 1, wide) * (-std::log(options.base) / static_cast<double>(half)));
+  const Tensor angle = unsqueeze(at, 1) * rates;  // [L, half]
+  const Tensor cosine = cos(angle), sine = sin(angle), y = cast(x, wide);
+  if (!options.interleaved) {
+    const std::vector<Tensor> part = split(y, half, -1);
+    return cast(concat({part[0] * cosine - part[1] * sine, part[1] * cosine + part[0] * sine}, -1),
+                x.dtype());
+  }
+  Ints sizes(x.shape().begin(), x.shape().end()), pairs = sizes;
+  pairs.back() = half;
+  pairs.push_back(2);
+  const Tensor split_pairs = reshape(y, pairs);
+  const Tensor a = select(split_pairs, -1, 0), b = select(split_pairs, -1, 1);
+  return cast(reshape(stack({a * cosine - b * sine, b * cosine + a * sine}, -1), sizes), x.dtype());
+}
+
+RMSNorm::RMSNorm(const Shape& shape, const RMSNormOptions& options)
+    : shape_(shape), eps_(options.eps) {
+  for (const std::int64_t size : shape)
+    if (size < 1) throw ValueError(cat("RMSNorm: a size is ", size, ", must be at least 1"));
+  if (shape.rank() == 0) throw ValueError("RMSNorm: the shape has no axes");
+  if (options.elementwise_affine) weight_ = parameter("weight", ones(shape));
+}
+
+Tensor RMSNorm::forward(const Tensor& x) const { return rms_norm(x, shape_, weight_, eps_); }
+
+std::string RMSNorm::describe() const {
+  return cat("RMSNorm(", shape_, eps_ ? cat(", eps=", *eps_) : "",
+             weight_.defined() ? ")" : ", elementwise_affine=false)");
+}
+
+}  // namespace tenon::nn

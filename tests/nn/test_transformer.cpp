@@ -1,0 +1,126 @@
+// Attention and Transformer layers: caches, grouped queries, names, positions, errors, dropout.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/optim.h>
+#include <tenon/transformer.h>
+
+using namespace tenon;
+
+namespace {
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  CHECK(a.shape() == b.shape());
+  return amax(abs(a - b)).item();
+}
+
+}  // namespace
+
+TEST_CASE("attention: place by place with a cache is the whole sequence with a causal mask") {
+  manual_seed(1);
+  for (const bool first : {false, true}) {
+    const nn::MultiheadAttention net(8, 4, {.batch_first = first, .kv_heads = 2});
+    const int along = first ? 1 : 0;
+    const Tensor x = randn(first ? Shape{2, 5, 8} : Shape{5, 2, 8}).eval();
+    const Tensor whole = net(x, x, x, nn::AttentionMask{.causal = true});
+    nn::KeyValueCache cache = net.empty_cache(2, 7);  // more room than is used
+    CHECK(cache.keys.shape() == Shape{2, 2, 7, 2});
+    std::vector<Tensor> rows;
+    for (std::int64_t place = 0; place < 5; ++place) {
+      nn::CachedResult made =
+          net(slice(x, along, place, place + 1), cache, scalar(place, DType::Int64));
+      rows.push_back(made.output);
+      cache = made.cache;
+    }
+    CHECK(largest_difference(concat(rows, along), whole) < 1e-6);
+    CHECK_THROWS_AS(net(x, cache, scalar(0, DType::Int64)), ShapeError);
+  }
+}
+
+TEST_CASE("transformer: a decoder writes place by place what it gives for the whole") {
+  manual_seed(2);
+  const nn::Transformer net(8, 2, 1, 2, {.dim_feedforward = 16, .dropout = 0.3});
+  net.eval();
+  const Tensor src = randn({4, 3, 8}).eval(), tgt = randn({5, 3, 8}).eval();
+  const Tensor whole = net(src, tgt, nn::AttentionMask{}, nn::AttentionMask{.causal = true});
+  std::vector<nn::DecoderCache> caches = net.decoder().start(net.encoder()(src), 5);
+  std::vector<Tensor> rows;
+  for (std::int64_t place = 0; place < 5; ++place) {
+    auto made = net.decoder()(slice(tgt, 0, place, place + 1), caches, scalar(place, DType::Int64));
+    rows.push_back(made.output);
+    caches = made.caches;
+  }
+  CHECK(largest_difference(concat(rows, 0), whole) < 2e-6);
+  caches.pop_back();
+  CHECK_THROWS_AS(net.decoder()(slice(tgt, 0, 0, 1), caches, scalar(0, DType::Int64)), ValueError);
+}
+
+TEST_CASE("transformer: the default is PyTorch's, parameters counted and named") {
+  const nn::TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 12});
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& p : layer.named_parameters()) names.push_back(p.name);
+  CHECK(names == std::vector<std::string>{"self_attn.in_proj_weight", "self_attn.in_proj_bias",
+                                          "self_attn.out_proj.weight", "self_attn.out_proj.bias",
+                                          "linear1.weight", "linear1.bias", "linear2.weight",
+                                          "linear2.bias", "norm1.weight", "norm1.bias",
+                                          "norm2.weight", "norm2.bias"});
+  const nn::Transformer net(16, 2, 1, 1, {.dim_feedforward = 32});
+  const StateDict state = net.state_dict();
+  CHECK(state.contains("encoder.layers.0.norm2.bias"));
+  CHECK(state.contains("decoder.layers.0.multihead_attn.out_proj.weight"));
+  CHECK(state.contains("decoder.norm.weight"));
+}
+
+TEST_CASE("transformer: a layer learns, and its dropout draws while training alone") {
+  manual_seed(3);
+  const nn::TransformerEncoder net(1, 8, 2, {.dim_feedforward = 16, .dropout = 0.1}, true);
+  const Tensor x = randn({4, 16, 8}).eval(), y = flip(x, {0}).eval();
+  const auto first = net(x).to_vector<float>();
+  CHECK(first != net(x).to_vector<float>());
+  net.eval();
+  CHECK(net(x).to_vector<float>() == net(x).to_vector<float>());
+  net.train();
+  optim::Adam adam(net, {.lr = 0.01});
+  const double before = adam.step(mse_loss(net(x), y));
+  double loss = 0;
+  for (int k = 0; k < 60; ++k) loss = adam.step(mse_loss(net(x), y));
+  CHECK(loss < 0.8 * before);
+}
+
+TEST_CASE("attention: what does not fit is refused by name") {
+  CHECK_THROWS_AS(nn::MultiheadAttention(8, 3), ValueError);
+  CHECK_THROWS_AS(nn::MultiheadAttention(8, 4, {.kv_heads = 3}), ValueError);
+  const nn::MultiheadAttention net(8, 2);
+  const Tensor x = zeros({4, 2, 8});
+  CHECK_THROWS_WITH_AS(net(x, x, zeros({4, 2, 7})), doctest::Contains("value [L, N, 8]"),
+                       ShapeError);
+  CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.mask = zeros({3, 4})}), ShapeError);
+  CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.key_padding = zeros({4, 2})}), ShapeError);
+  CHECK_THROWS_AS(nn::TransformerEncoderLayer(8, 2, {.activation = "rellu"}), ValueError);
+}
+
+TEST_CASE("positions: sinusoids are the paper's, a rotation keeps products of distances") {
+  const std::vector<float> p = nn::sinusoid_positions(3, 4).to_vector<float>();
+  CHECK(p[0] == 0);
+  CHECK(p[1] == 1);
+  CHECK(p[4] == doctest::Approx(std::sin(1.0)));
+  CHECK(p[11] == doctest::Approx(std::cos(2 / 100.0)));
+  CHECK(nn::sinusoid_positions(2, 3).shape() == Shape{2, 3});
+  CHECK_THROWS_AS(nn::sinusoid_positions(0, 4), ValueError);
+
+  const Tensor q = randn({1, 6}).eval(), k = randn({1, 6}).eval();
+  const auto product = [&](std::int64_t a, std::int64_t b) {
+    const Tensor at_a = Tensor::from<std::int64_t>({a}, {1});
+    const Tensor at_b = Tensor::from<std::int64_t>({b}, {1});
+    return sum(nn::rotary(q, at_a) * nn::rotary(k, at_b)).item();
+  };
+  CHECK(product(3, 1) == doctest::Approx(product(9, 7)).epsilon(1e-4));
+  CHECK_THROWS_AS(nn::rotary(zeros({2, 3})), ShapeError);
+  CHECK_THROWS_AS(nn::rotary(zeros({2, 4}), zeros({3}, DType::Int64)), ShapeError);
+}
