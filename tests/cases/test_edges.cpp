@@ -233,8 +233,33 @@ TEST_CASE("edges: constants are checked as data is") {
     refuses<ShapeError>([&] { expand(x, {3}); }, "expand: [2] does not broadcast to [3]");
     refuses<ShapeError>([&] { broadcast_to(x, {5}); }, "does not broadcast to [5]");
     refuses<ShapeError>([&] { reshape(x, {3}); }, "[2] has 2 elements");
-    refuses<DeviceError>([&] { to(x, Device{Device::Kind::Cuda, 61}).eval(); }, "cuda:61");
+    // Whatever is missing: a card of that number, or any.
+    CHECK_THROWS_AS(to(x, Device{Device::Kind::Cuda, 61}).eval(), DeviceError);
   }
+}
+
+TEST_CASE("edges: an index outside is told with its layer and its place") {
+  with_engines([] {
+    const Scope scope("words");
+    const Tensor x = floats({1, 2, 3}), index = Tensor::from(Longs{0, 1, 2, 7}, {2, 2});
+    refuses<ValueError>(
+        [&] {
+          index_select(x, 0, longs({0, 2, 3})).eval();
+        },
+        "gather (words): index 3 is out of range for axis 0 of size 3, at element "
+        "2 of the indices");
+    refuses<ValueError>(
+        [&] {
+          gather(reshape(floats({1, 2, 3, 4}), {2, 2}), 1, index).eval();
+        },
+        "index 2 is out of range for axis 1 of size 2, at element 2");
+    refuses<ValueError>(
+        [&] {
+          scatter_add(x, 0, longs({0, -1}), floats({1, 1})).eval();
+        },
+        "scatter_add (words): index -1 is out of range for axis 0 of size 3, at "
+        "element 1 of the indices");
+  });
 }
 
 TEST_CASE("edges: errors name the op that was called") {

@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "cpu/engines/tile_program.h"
 #include "graph/node.h"
+#include "plan/outside.h"
 
 namespace tenon::cpu {
 
@@ -52,7 +53,7 @@ class Indices {
 
   std::int64_t at(std::int64_t i) const {
     const std::int64_t value = wide_ ? wide()[i] : narrow()[i];
-    if (value < 0 || value >= size_) refuse(value);
+    if (value < 0 || value >= size_) refuse(value, i);
     return value;
   }
   /// Whether the n elements of a row from i on have one index.
@@ -75,9 +76,8 @@ class Indices {
   }
   const std::int64_t* wide() const { return reinterpret_cast<const std::int64_t*>(data_); }
   const std::int32_t* narrow() const { return reinterpret_cast<const std::int32_t*>(data_); }
-  [[noreturn]] void refuse(std::int64_t value) const {
-    throw ValueError(cat(where(op_), ": index ", value, " is out of range for axis ", axis_,
-                         " of size ", size_, " (indices count from 0)"));
+  [[noreturn]] void refuse(std::int64_t value, std::int64_t i) const {
+    throw ValueError(index_outside(where(op_), value, axis_, size_, i));
   }
 
   const std::byte* data_;

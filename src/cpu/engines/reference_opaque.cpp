@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cpu/engines/reference.h"
 #include "graph/node.h"
+#include "plan/outside.h"
 
 namespace tenon::cpu::reference {
 
@@ -69,10 +70,10 @@ Array pad(const Call& call) {
 std::int64_t indexed(const char* name, const Array& index, const Shape& index_shape, std::int64_t i,
                      std::int64_t count, const Shape& x, int axis) {
   const std::int64_t inner = inner_count(x, axis);
-  const std::int64_t where_to = index.whole[at(index_shape.rank() == 1 ? i / inner % count : i)];
+  const std::int64_t place = index_shape.rank() == 1 ? i / inner % count : i;
+  const std::int64_t where_to = index.whole[at(place)];
   if (where_to < 0 || where_to >= x[axis])
-    throw ValueError(cat(where(name), ": index ", where_to, " is out of range for axis ", axis,
-                         " of size ", x[axis], " (indices count from 0)"));
+    throw ValueError(index_outside(where(name), where_to, axis, x[axis], place));
   return i / (count * inner) * x[axis] * inner + where_to * inner + i % inner;
 }
 

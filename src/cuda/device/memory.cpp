@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "cuda/cuda.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/outside.h"
 #include "cuda/device/pool.h"
 #include "cuda/device/staging.h"
 
@@ -96,8 +97,11 @@ class CudaMemory final : public DeviceMemory {
 
   void to_host(void* to, const void* from, std::size_t bytes, int index) override {
     CardMemory& card = memory_of(index);
-    const std::lock_guard lock(card.staging_mutex);
-    card.staging.to_host(to, from, bytes);
+    {
+      const std::lock_guard lock(card.staging_mutex);
+      card.staging.to_host(to, from, bytes);
+    }
+    throw_outside(index);
   }
 
   void from_host(void* to, const void* from, std::size_t bytes, int index) override {

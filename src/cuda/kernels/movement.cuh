@@ -3,7 +3,7 @@
 // Arrays are contiguous, 16-byte aligned and do not overlap; results are overwritten. One thread a
 // word of the result, neighbours side by side; the bound is bandwidth. Sums are added in the order
 // of the indices without atomics. An index outside its axis reads `fill` (NaN for floating types)
-// or adds nowhere: a kernel cannot raise an error.
+// or adds nowhere, and is left in a record for the host, which raises the error.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -24,6 +24,12 @@ __device__ __forceinline__ Word filled(long long bits) {
 template <>
 __device__ __forceinline__ Word16 filled<Word16>(long long bits) {
   return {static_cast<unsigned long long>(bits), static_cast<unsigned long long>(bits)};
+}
+
+/// One store of 16 bytes, so that it is of one index whoever else has found one.
+__device__ __forceinline__ void leave(Outside* record, long long site, long long index,
+                                      long long place) {
+  if (record != nullptr) *record = Outside{index, site << kSiteShift | (place + 1)};
 }
 
 template <class Word, bool Wide>
@@ -68,8 +74,10 @@ __device__ __forceinline__ void gather(const GatherArgs& a) {
   const long long at = Shared ? row : (Rows ? pair : number);
   const long long index = static_cast<const Index*>(a.in[1])[at];
   const long long from = (outer * a.size + index) * static_cast<long long>(a.inner.value) + column;
+  const bool inside = index >= 0 && index < a.size;
+  if (!inside) leave(a.outside, a.site, index, at);
   static_cast<Word*>(a.out)[number] =
-      index >= 0 && index < a.size ? static_cast<const Word*>(a.in[0])[from] : filled<Word>(a.fill);
+      inside ? static_cast<const Word*>(a.in[0])[from] : filled<Word>(a.fill);
 }
 
 constexpr int kScatterThreads = 256;
@@ -149,13 +157,16 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
   const Index* index = static_cast<const Index*>(a.in[1]) + tile.outer * a.index_pitch;
   const long long updates = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
   const int own = static_cast<int>(threadIdx.x) * kScatterBatch;
+  const bool first = tile.row0 == 0 && tile.column0 == 0;  // tells what is outside
   for (long long start = 0; start < a.indices; start += kScatterThreads * kScatterBatch) {
     int rows[kScatterBatch], count = 0, total = 0;
 #pragma unroll
     for (int k = 0; k < kScatterBatch; ++k) {
-      const long long row = start + own + k < a.indices
-                                ? static_cast<long long>(index[start + own + k]) - tile.row0
-                                : -1;
+      const bool there = start + own + k < a.indices;
+      const long long at = there ? static_cast<long long>(index[start + own + k]) : -1;
+      if (there && first && (at < 0 || at >= a.size))
+        leave(a.outside, a.site, at, tile.outer * a.index_pitch + start + own + k);
+      const long long row = there ? at - tile.row0 : -1;
       rows[k] = row >= 0 && row < tile.rows ? static_cast<int>(row) : -1;
       count += rows[k] >= 0 ? 1 : 0;
     }
@@ -193,9 +204,11 @@ __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
   if (tile.row_begin >= tile.row_end) return;
   const long long start = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
   const Index* index = static_cast<const Index*>(a.in[1]);
+  const bool first = tile.row0 + tile.row_begin == 0;  // tells what is outside
 #pragma unroll 4
   for (long long j = 0; j < a.indices; ++j) {
-    const long long row = static_cast<long long>(index[start + j * a.inner]) - tile.row0;
+    const long long at = index[start + j * a.inner], row = at - tile.row0;
+    if (first && (at < 0 || at >= a.size)) leave(a.outside, a.site, at, start + j * a.inner);
     if (tile.owns(row)) tile.add(static_cast<int>(row), E::load(a.in[2], start + j * a.inner));
   }
   tile.store(a);

@@ -29,14 +29,23 @@ struct PadArgs {
   long long before[kPadAxes] = {}, in_size[kPadAxes] = {}, in_stride[kPadAxes] = {};
 };
 
+/// What a kernel leaves in host memory about an index outside its axis: which, and in `mark` the
+/// site (device/outside.h) above kSiteShift and one more than the place in the index tensor below.
+struct alignas(16) Outside {
+  long long index = 0, mark = 0;
+};
+constexpr int kSiteShift = 40;
+
 /// Arrays are [outer, size or indices, inner].
 struct GatherArgs {
   const void* in[2] = {};  // data, index
   void* out = nullptr;
-  long long count = 0;     // words of out
-  Divisor inner, indices;  // inner in words
-  long long size = 0;      // of data along the axis
-  long long fill = 0;      // what an index outside gives, repeated over 8 bytes
+  long long count = 0;         // words of out
+  Divisor inner, indices;      // inner in words
+  long long size = 0;          // of data along the axis
+  long long fill = 0;          // what an index outside gives, repeated over 8 bytes
+  Outside* outside = nullptr;  // null: nobody reads it
+  long long site = 0;
 };
 
 /// out = base with updates added; a block owns `rows` by `columns` of out.
@@ -46,7 +55,9 @@ struct ScatterArgs {
   long long size = 0, indices = 0, inner = 0;
   Divisor row_tiles, column_tiles;
   long long rows = 0, columns = 0, rows_per_thread = 0;
-  long long index_pitch = 0;  // between the indices of neighbours along the outer axis; 0: shared
+  long long index_pitch = 0;   // between the indices of neighbours along the outer axis; 0: shared
+  Outside* outside = nullptr;  // null: nobody reads it
+  long long site = 0;
 };
 
 /// Rows of `length` elements, one block each.

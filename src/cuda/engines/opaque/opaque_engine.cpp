@@ -31,6 +31,7 @@ class OpaqueEngine final : public Engine {
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
+    const LabelGuard label(region.label);  // errors name the layer that the op was built in
     const OpaqueCall call{target_, region.opaque, values};
     if (region.opaque.op == Op::Sort) return prepare_sort(call);
     if (is_pool(region.opaque.op)) return prepare_pool(call);

@@ -2,8 +2,10 @@
 #include <limits>
 
 #include "base/axes.h"
+#include "cuda/device/outside.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/kernels/movement_args.cuh"
+#include "graph/node.h"
 
 namespace tenon::cuda {
 
@@ -107,6 +109,14 @@ const char* index_name(DType dtype) { return dtype == DType::Int64 ? "long long"
 /// for each of the result.
 bool is_vector(const Opaque& op) { return op.shapes[1].rank() == 1; }
 
+/// Where to leave indices outside, and as what; nowhere in a kernel that is only printed.
+template <class Args>
+void watch(Args& args, const OpaqueCall& call, int axis) {
+  if (call.target.ordinal < 0) return;
+  args.outside = outside_record(call.target.ordinal);
+  args.site = outside_site(where(op_row(call.op.op).name), axis, args.size);
+}
+
 std::unique_ptr<Kernel> gather(const OpaqueCall& call) {
   const int axis = static_cast<int>(call.op.attrs.as<AxisAttrs>().axis);
   const Shape& out = call.out().shape;
@@ -118,6 +128,7 @@ std::unique_ptr<Kernel> gather(const OpaqueCall& call) {
   args.inner = make_divisor(inner * item / word);
   args.indices = make_divisor(out[axis]);
   args.size = call.op.shapes[0][axis];
+  watch(args, call, axis);
   args.fill = is_floating(call.out().dtype)
                   ? repeated_bits(call.out().dtype, std::numeric_limits<double>::quiet_NaN())
                   : 0;
@@ -139,6 +150,7 @@ std::unique_ptr<Kernel> scatter_add(const OpaqueCall& call) {
   const std::int64_t outer = outer_count(out, axis);
   ScatterArgs args;
   args.size = out[axis], args.indices = updates[axis], args.inner = inner_count(out, axis);
+  watch(args, call, axis);
   const bool shared = is_vector(call.op), rows = shared || args.inner == 1;
   args.index_pitch = shared ? 0 : args.indices;
   args.columns = std::clamp<std::int64_t>(args.inner, 1, kFlatThreads);

@@ -1,0 +1,74 @@
+// Records and sites, to the end of the process.
+#include "cuda/device/outside.h"
+
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "cuda/device/card.h"
+#include "cuda/device/driver.h"
+#include "plan/outside.h"
+
+namespace tenon::cuda {
+namespace {
+
+using Site = std::tuple<std::string, std::int64_t, std::int64_t>;  // op, axis, size
+
+struct Sites {
+  std::mutex mutex;
+  std::map<Site, std::int64_t> numbers;
+  std::vector<Site> by_number;
+  std::vector<Outside*> records;  // by card; null until asked for
+};
+
+Sites& sites() {
+  static Sites* const instance = new Sites;
+  return *instance;
+}
+
+Outside* pinned(const Context& context) {
+  const OutsideCapture outside;
+  void* memory = nullptr;
+  check(driver().cuMemHostAlloc(&memory, sizeof(Outside), CU_MEMHOSTALLOC_PORTABLE),
+        "pinning host memory for ", context.title());
+  return new (memory) Outside;
+}
+
+}  // namespace
+
+Outside* outside_record(int index) {
+  const Context& context = context_of(index);
+  Sites& all = sites();
+  const std::lock_guard lock(all.mutex);
+  const auto card = static_cast<std::size_t>(index);
+  if (all.records.size() <= card) all.records.resize(card + 1);
+  if (all.records[card] == nullptr) all.records[card] = pinned(context);
+  return all.records[card];
+}
+
+std::int64_t outside_site(const std::string& op, std::int64_t axis, std::int64_t size) {
+  Sites& all = sites();
+  const std::lock_guard lock(all.mutex);
+  const auto [found, is_new] = all.numbers.try_emplace({op, axis, size}, all.by_number.size());
+  if (is_new) all.by_number.push_back(found->first);
+  return found->second;
+}
+
+void throw_outside(int index) {
+  Sites& all = sites();
+  const std::lock_guard lock(all.mutex);
+  const auto card = static_cast<std::size_t>(index);
+  if (all.records.size() <= card || all.records[card] == nullptr) return;
+  volatile Outside& record = *all.records[card];
+  const std::int64_t mark = record.mark, found = record.index;
+  if (mark == 0) return;
+  record.mark = 0;
+  const auto& [op, axis, size] = all.by_number[static_cast<std::size_t>(mark >> kSiteShift)];
+  const std::int64_t place = (mark & ((std::int64_t{1} << kSiteShift) - 1)) - 1;
+  throw ValueError(index_outside(op, found, axis, size, place));
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,34 @@
+// Indices outside their axis on a card, real or emulated: the next read of a value throws, captured
+// steps included, and nothing is left behind.
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/nn.h>
+#include <tenon/ops.h>
+
+#include "card.h"
+
+using namespace tenon;
+
+TEST_CASE("outside: an index in a captured step, by layer and place") {
+  if (!test::has_card()) return;
+  set_device("cuda");
+  const Scope scope("words");
+  const Tensor table = Tensor::from(std::vector<float>{1, 2, 3}, {3});
+  const CompiledFunction pick = compile([&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{index_select(table, 0, in[0]) * 2};
+  });
+  const auto picked = [&](std::int64_t k) {
+    const Tensor index = Tensor::from(std::vector<std::int64_t>{0, k}, {2});
+    return pick({index})[0].to_vector<float>();
+  };
+  for (int call = 0; call < 3; ++call) {  // the third is a replay
+    CHECK(picked(2) == std::vector<float>{2, 6});
+    CHECK_THROWS_WITH_AS(picked(3),
+                         doctest::Contains("(words): index 3 is out of range for axis 0 of size 3, "
+                                           "at element 1 of the indices"),
+                         ValueError);
+  }
+  CHECK(picked(1) == std::vector<float>{2, 4});
+  set_device("cpu");
+}
