@@ -300,17 +300,39 @@ TEST_CASE("gemm: NaN and infinity pass through, bfloat16 rounding keeps NaN") {
   }
 }
 
-TEST_CASE("gemm_f64: strides and odd sizes") {
-  const GemmShape s{2, 37, 71, 83};
-  const std::vector<float> left = random_floats(s.batch * s.m * s.k, 1),
-                           right = random_floats(s.batch * s.k * s.n, 2);
-  const std::vector<double> a(left.begin(), left.end()), b(right.begin(), right.end());
-  std::vector<double> c(static_cast<std::size_t>(s.batch * s.m * s.n),
-                        std::numeric_limits<double>::quiet_NaN());
-  gemm_f64(s, {a.data(), DType::Float64, s.k, 1, s.m * s.k, nullptr},
-           {b.data(), DType::Float64, s.n, 1, s.k * s.n, nullptr}, c.data(), s.n, s.m * s.n);
-  const std::vector<double> want = naive(s, a, b);
-  double worst = 0;
-  for (std::size_t i = 0; i < c.size(); ++i) worst = std::max(worst, std::abs(c[i] - want[i]));
-  CHECK(worst < 1e-12);
+TEST_CASE("gemm_f64: strides and odd sizes, in every instruction set") {
+  constexpr GemmShape kShapes[] = {
+      {2, 37, 71, 83}, {1, 1, 300, 131}, {1, 97, 1, 257}, {1, 5, 3, 0}};
+  for (const Level level : levels()) {
+    const Limit limit(level);
+    for (const GemmShape& s : kShapes)
+      for (const bool transposed : {false, true}) {
+        CAPTURE(s.m);
+        CAPTURE(s.n);
+        CAPTURE(s.k);
+        CAPTURE(transposed);
+        const std::vector<float> left = random_floats(s.batch * s.m * s.k, 1),
+                                 right = random_floats(s.batch * s.k * s.n, 2);
+        const std::vector<double> a(left.begin(), left.end()), b(right.begin(), right.end());
+        std::vector<double> other = b;  // each batch's matrix by columns
+        for (std::int64_t i = 0; transposed && i < s.batch * s.k * s.n; ++i) {
+          const std::int64_t row = i / s.n % s.k, column = i % s.n;
+          other[static_cast<std::size_t>(i / s.n / s.k * s.k * s.n + column * s.k + row)] =
+              b[static_cast<std::size_t>(i)];
+        }
+        std::vector<double> c(static_cast<std::size_t>(s.batch * s.m * s.n),
+                              std::numeric_limits<double>::quiet_NaN());
+        gemm_f64(s, {a.data(), DType::Float64, s.k, 1, s.m * s.k, nullptr},
+                 {other.data(), DType::Float64, transposed ? 1 : s.n, transposed ? s.k : 1,
+                  s.k * s.n, nullptr},
+                 c.data(), s.n, s.m * s.n);
+        const std::vector<double> want = naive(s, a, b);
+        double worst = 0;
+        for (std::size_t i = 0; i < c.size(); ++i) {
+          CHECK(std::isfinite(c[i]));
+          worst = std::max(worst, std::abs(c[i] - want[i]));
+        }
+        CHECK(worst < 1e-12);
+      }
+  }
 }

@@ -102,6 +102,32 @@ TEST_CASE("opaque: rows of a table, by one index a row") {
   }
 }
 
+TEST_CASE("opaque: an index an element, over several chunks") {
+  constexpr std::int64_t kRows = 301, kColumns = 211;
+  std::vector<double> indices;
+  for (std::int64_t i = 0; i < kRows * kColumns; ++i)
+    indices.push_back(static_cast<double>(i * 7919 % kColumns));
+  for (const DType type : {DType::Int32, DType::Int64})
+    for (const DType dtype : {DType::UInt8, DType::BFloat16, DType::Float32, DType::Float64})
+      for (const Op op : {Op::Gather, Op::ScatterAdd})
+        for (const int axis : {0, 1}) {
+          CAPTURE(static_cast<int>(dtype));
+          CAPTURE(static_cast<int>(op));
+          CAPTURE(axis);
+          const Shape shape{kRows, kColumns};
+          RegionCheck t;
+          t.region.kind = RegionKind::Opaque;
+          Opaque& o = t.region.opaque;
+          o.op = op;
+          o.attrs = AxisAttrs{axis};
+          o.inputs = {t.leaf(dtype, shape), t.leaf_of(type, shape, indices)};
+          if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(dtype, shape));
+          o.shapes.assign(o.inputs.size(), shape);
+          o.outs = {t.output(dtype, shape)};
+          check(t);
+        }
+}
+
 TEST_CASE("opaque: an index of rank 1 is the same along all other axes") {
   for (const Op op : {Op::Gather, Op::ScatterAdd})
     for (int axis = 0; axis < 3; ++axis) {

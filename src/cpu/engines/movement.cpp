@@ -56,12 +56,30 @@ class Indices {
     if (value < 0 || value >= size_) refuse(value, i);
     return value;
   }
+  /// Calls f(i, index) for n elements whose indices stand side by side from `first` on.
+  template <class F>
+  void each(std::int64_t first, std::int64_t n, F&& f) const {
+    if (wide_) {
+      each(wide(), first, n, f);
+    } else {
+      each(narrow(), first, n, f);
+    }
+  }
   /// Whether the n elements of a row from i on have one index.
   bool same(std::int64_t i, std::int64_t n) const {
     return vector_ || (wide_ ? same(wide() + i, n) : same(narrow() + i, n));
   }
 
  private:
+  template <class T, class F>
+  void each(const T* index, std::int64_t first, std::int64_t n, F&& f) const {
+    const auto size = static_cast<std::uint64_t>(size_);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t value = index[first + i];
+      if (static_cast<std::uint64_t>(value) >= size) refuse(value, first + i);
+      f(i, value);
+    }
+  }
   template <class T>
   static bool same(const T* p, std::int64_t n) {
     constexpr std::int64_t kBlock = 64;
@@ -87,12 +105,30 @@ class Indices {
   std::int64_t size_, inner_, count_;
 };
 
-void fill(std::byte* out, std::int64_t count, const std::byte* element, std::int64_t item) {
-  if (item == 1) {
-    std::memset(out, std::to_integer<int>(element[0]), bytes_of(count));
-    return;
+template <class T>
+void fill_items(std::byte* out, std::int64_t count, const std::byte* element) {
+  T value;
+  std::memcpy(&value, element, sizeof value);
+  std::fill_n(reinterpret_cast<T*>(out), count, value);
+}
+
+/// Calls f with a whole number as wide as an element of `item` bytes.
+template <class F>
+void with_item(std::int64_t item, F&& f) {
+  switch (item) {
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    default:
+      return f(std::uint64_t{});
   }
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(out + i * item, element, bytes_of(item));
+}
+
+void fill(std::byte* out, std::int64_t count, const std::byte* element, std::int64_t item) {
+  with_item(item, [&](auto unit) { fill_items<decltype(unit)>(out, count, element); });
 }
 
 template <class T>
@@ -117,21 +153,26 @@ void add_updates(const MovedArray& base, const MovedArray& index, const MovedArr
   T* y = reinterpret_cast<T*>(out);
   const std::int64_t columns = std::max<std::int64_t>(64, inner / 8),
                      blocks = (inner + columns - 1) / columns;
+  const auto add = [&](std::int64_t o, std::int64_t from, std::int64_t begin, std::int64_t n,
+                       std::int64_t step) {
+    T* target = y + o * size * inner + begin;
+    indices.each(indices.place(from), n, [&](std::int64_t i, std::int64_t at) {
+      T& element = target[at * inner + i * step];
+      element = sum(element, u[from + i]);
+    });
+  };
   const auto chunk = [&](std::int64_t c, int) {
     const std::int64_t o = c / blocks, begin = c % blocks * columns,
                        n = std::min(columns, inner - begin);
+    if (inner == 1) return add(o, o * count, 0, count, 0);
     for (std::int64_t j = 0; j < count; ++j) {
       const std::int64_t from = (o * count + j) * inner + begin;
-      if (n > 1 && indices.same(from, n)) {
-        T* target = y + (o * size + indices.at(indices.place(from))) * inner + begin;
-        for (std::int64_t i = 0; i < n; ++i) target[i] = sum(target[i], u[from + i]);
+      if (!indices.same(from, n)) {
+        add(o, from, begin, n, 1);
         continue;
       }
-      for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t row = indices.at(indices.place(from + i));
-        T& target = y[(o * size + row) * inner + begin + i];
-        target = sum(target, u[from + i]);
-      }
+      T* target = y + (o * size + indices.at(indices.place(from))) * inner + begin;
+      for (std::int64_t i = 0; i < n; ++i) target[i] = sum(target[i], u[from + i]);
     }
   };
   if (outer * count * inner * item_of(updates.dtype) < kChunkBytes / 4) {
@@ -212,18 +253,31 @@ void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* o
   const std::int64_t outer = outer_count(x.shape, axis), inner = inner_count(x.shape, axis);
   const std::int64_t size = x.shape[axis], count = indices.count(), item = item_of(x.dtype);
   if (outer * count * inner == 0) return;
+  const auto pick = [&](std::int64_t row, std::int64_t n, auto unit) {
+    using T = decltype(unit);
+    const T* from = reinterpret_cast<const T*>(x.data) + row / count * size * inner;
+    T* to = reinterpret_cast<T*>(out) + row * inner;
+    const std::int64_t step = inner == 1 ? 0 : 1;  // neighbours in the result are so far apart in x
+    indices.each(indices.place(row * inner), n,
+                 [&](std::int64_t i, std::int64_t at) { to[i] = from[at * inner + i * step]; });
+  };
   in_blocks(outer * count, inner * (item + 8), [&](std::int64_t row0, std::int64_t row1) {
+    if (inner == 1) {  // along the last axis: whole rows of indices
+      for (std::int64_t row = row0, end = 0; row < row1; row = end) {
+        end = std::min(row1, (row / count + 1) * count);
+        with_item(item, [&](auto unit) { pick(row, end - row, unit); });
+      }
+      return;
+    }
     for (std::int64_t row = row0; row < row1; ++row) {
       const std::int64_t from = row * inner, plane = row / count * size;
       if (indices.same(from, inner)) {
         std::memcpy(out + from * item,
                     x.data + (plane + indices.at(indices.place(from))) * inner * item,
                     bytes_of(inner * item));
-        continue;
+      } else {
+        with_item(item, [&](auto unit) { pick(row, inner, unit); });
       }
-      for (std::int64_t i = 0; i < inner; ++i)
-        std::memcpy(out + (from + i) * item,
-                    x.data + ((plane + indices.at(from + i)) * inner + i) * item, bytes_of(item));
     }
   });
 }

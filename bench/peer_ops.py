@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Times the operations of bench/ops_perf.cpp in PyTorch and in turn with that program.
+
+    peer_ops.py PROGRAM [rounds turns]      TORCH_THREADS: threads of both (default 2)
+
+A row: operation, least microseconds of ours and of PyTorch's, PyTorch's over ours (1 and more: ours is
+no slower), worst first.
+"""
+import os
+import subprocess
+import sys
+import time
+
+import torch
+
+program = sys.argv[1]
+rounds, turns = (int(a) for a in sys.argv[2:4]) if len(sys.argv) > 3 else (30, 3)
+threads = os.environ.get("TORCH_THREADS", "2")
+torch.set_num_threads(int(threads))
+
+table, places = torch.randn(1000, 1000), torch.randint(0, 1000, (1000, 1000))
+some = torch.randint(0, 1000, (500,))
+small = torch.randn(32, 384)
+wide = torch.randn(512, 512).double()
+a, b = torch.randn(512, 512), torch.randn(512, 512)
+rows, picked = torch.randn(100000, 64, requires_grad=True), torch.randint(0, 100000, (256,))
+
+
+def embedding_gradient():
+    loss = torch.nn.functional.embedding(picked, rows).square().sum()
+    return torch.autograd.grad(loss, rows)
+
+
+OPERATIONS = {
+    "gather axis 1 [1000,1000]": lambda: torch.gather(table, 1, places),
+    "gather axis 0 [1000,1000]": lambda: torch.gather(table, 0, places),
+    "index_select columns [1000,500]": lambda: torch.index_select(table, 1, some),
+    "scatter_add axis 1 [1000,1000]": lambda: torch.scatter_add(table, 1, places, table),
+    "softmax axis 0 [1000,1000]": lambda: torch.softmax(table, 0),
+    "softmax axis 1 [1000,1000]": lambda: torch.softmax(table, 1),
+    "pad [32,384]": lambda: torch.nn.functional.pad(small, (1, 1, 1, 1)),
+    "matmul float64 512": lambda: wide @ wide,
+    "matmul float64 512 transposed": lambda: wide @ wide.T,
+    "matmul float32 512": lambda: a @ b,
+    "exp float64 [512,512]": lambda: torch.exp(wide),
+    "tanh float64 [512,512]": lambda: torch.tanh(wide),
+    "embedding gradient [100000,64] of 256": embedding_gradient,
+}
+
+
+def least(operation):
+    times = []
+    for _ in range(rounds + 3):
+        start = time.perf_counter()
+        operation()
+        times.append(1e6 * (time.perf_counter() - start))
+    return min(times[3:])
+
+
+ours, peers = {}, {}
+for _ in range(turns):
+    output = subprocess.run([program, str(rounds)], check=True, capture_output=True, text=True,
+                            env={**os.environ, "TENON_THREADS": threads}).stdout
+    for line in output.splitlines():
+        name, value = line.split("\t")
+        ours[name] = min(float(value), ours.get(name, 1e30))
+    for name, operation in OPERATIONS.items():
+        peers[name] = min(least(operation), peers.get(name, 1e30))
+for name in sorted(OPERATIONS, key=lambda n: peers[n] / ours[n]):
+    print(f"{name:40} {ours[name]:10.1f} {peers[name]:10.1f} {peers[name] / ours[name]:6.2f}")
