@@ -2,7 +2,7 @@
 // float64.
 //
 //   c++ -std=c++20 -O2 -Iinclude bench/ops_perf.cpp build/lib/libtenon.a -lz -lpng -ljpeg -ldl
-//   -lpthread -o ops_perf ops_perf [rounds]
+//   ops_perf [rounds threads]
 //
 // A row: name, least microseconds of a call over all rounds. bench/peer_ops.py runs this program
 // and PyTorch in turn and prints both with their ratio.
@@ -44,6 +44,7 @@ void time_of(const char* name, const std::function<Tensor(const Tensors&)>& body
 
 int main(int argc, char** argv) {
   if (argc > 1) rounds = std::stoi(argv[1]);
+  set_threads(argc > 2 ? std::stoi(argv[2]) : 2);
   const Tensor table = randn({1000, 1000}), places = randint(0, 1000, {1000, 1000}, DType::Int64);
   const Tensor some = randint(0, 1000, {500}, DType::Int64);
   time_of("gather axis 1 [1000,1000]", [](const Tensors& in) { return gather(in[0], 1, in[1]); },

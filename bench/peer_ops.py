@@ -59,8 +59,8 @@ def least(operation):
 
 ours, peers = {}, {}
 for _ in range(turns):
-    output = subprocess.run([program, str(rounds)], check=True, capture_output=True, text=True,
-                            env={**os.environ, "TENON_THREADS": threads}).stdout
+    output = subprocess.run([program, str(rounds), threads], check=True, capture_output=True,
+                            text=True).stdout
     for line in output.splitlines():
         name, value = line.split("\t")
         ours[name] = min(float(value), ours.get(name, 1e30))
