@@ -3,6 +3,7 @@
 // Radford et al., "Language models are unsupervised multitask learners", 2019. Names and shapes of
 // parameters are Hugging Face's GPT2LMHeadModel's, whose linear layers keep their weights [in,
 // out]; the head is the embedding of tokens. The normalisation stands before each part.
+#include <algorithm>
 #include <cmath>
 
 #include <tenon/error.h>
@@ -210,6 +211,11 @@ std::int64_t parameters(const Sizes& s, std::int64_t vocabulary) {
   return (vocabulary + s.context) * w + s.layers * block + 2 * w;
 }
 
+// 6e-4 for the smallest published size (Brown et al., 2020); narrower ones bear more.
+double learning_rate(const Sizes& s) {
+  return std::min(6e-4 * 768 / static_cast<double>(s.width), 2e-3);
+}
+
 struct Preset {
   const char *name, *about;
   Sizes sizes;
@@ -233,6 +239,7 @@ Info sized(const Info& standard, const std::string& text) {
   Info out = standard;
   out.name = cat(p.name, ":", text);
   out.input = {sizes.context};
+  out.recipe.lr = learning_rate(sizes);
   out.parameters = parameters(sizes, kVocabulary);
   return out;
 }
@@ -240,11 +247,10 @@ Info sized(const Info& standard, const std::string& text) {
 template <int preset>
 Entry entry() {
   const Preset& p = kPresets[preset];
-  // nanoGPT's for small texts: warm up, then a cosine to a tenth, gradients clipped.
   Recipe recipe{.epochs = 2,
                 .batch = 12,
                 .optimizer = "adamw",
-                .lr = 1e-3,
+                .lr = learning_rate(p.sizes),
                 .momentum = 0,
                 .weight_decay = 0.1,
                 .warmup = 0.1};

@@ -204,7 +204,7 @@ Entry cifar_entry(std::int64_t parameters) {
            {3, 32, 32},
            10,
            parameters,
-           {.epochs = 40,
+           {.epochs = 15,
             .batch = 128,
             .lr = 0.1,
             .momentum = 0.9,

@@ -39,7 +39,7 @@ def heavy(name, family, *engines):
 def engine(name):
     # The CUDA backend has engines of the same names; its own entry lists them.
     return ("engine", name, rf"\b{name}\b(?!\.h)", ["src/cpu", "src/run", "src/plan"],
-            ["src/cpu/cpu.h", f"src/cpu/engines/{name}.cpp", "src/run/settings.cpp"])
+            ["src/cpu/cpu.h", f"src/cpu/engines/{name}.cpp", "src/cpu/backend.cpp"])
 
 
 CLAIMS = [

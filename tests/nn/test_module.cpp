@@ -247,7 +247,9 @@ TEST_CASE("nn: initial values have the spread that their formulas promise") {
 }
 
 TEST_CASE("models: counts of parameters, sizes in the name, near misses") {
+  constexpr std::int64_t most = 30'000'000;  // larger ones take gigabytes
   for (const models::Info& info : models::list()) {
+    if (info.parameters > most) continue;
     CAPTURE(info.name);
     CHECK(models::create(info.name).parameter_count() == info.parameters);
   }
