@@ -17,7 +17,7 @@ namespace {
 
 using nn::Module;
 
-struct Sizes {
+struct GptSizes {
   std::int64_t layers = 12, heads = 12, width = 768, context = 1024;
 };
 
@@ -41,7 +41,7 @@ class Projection : public Module {
 
 class Attention : public Module {
  public:
-  Attention(const Sizes& s, double residual, Generator* g)
+  Attention(const GptSizes& s, double residual, Generator* g)
       : heads_(s.heads),
         c_attn_(child("c_attn", Projection(s.width, 3 * s.width, kDeviation, g))),
         c_proj_(child("c_proj", Projection(s.width, s.width, residual, g))) {}
@@ -81,9 +81,9 @@ class Attention : public Module {
   Projection c_attn_, c_proj_;
 };
 
-class Mlp : public Module {
+class FeedForward : public Module {
  public:
-  Mlp(const Sizes& s, double residual, Generator* g)
+  FeedForward(const GptSizes& s, double residual, Generator* g)
       : c_fc_(child("c_fc", Projection(s.width, 4 * s.width, kDeviation, g))),
         c_proj_(child("c_proj", Projection(4 * s.width, s.width, residual, g))) {}
   Tensor forward(const Tensor& x) const override { return c_proj_(gelu(c_fc_(x), true)); }
@@ -95,11 +95,11 @@ class Mlp : public Module {
 
 class Block : public Module {
  public:
-  Block(const Sizes& s, double residual, Generator* g)
+  Block(const GptSizes& s, double residual, Generator* g)
       : ln_1_(child("ln_1", nn::LayerNorm({s.width}))),
         attn_(child("attn", Attention(s, residual, g))),
         ln_2_(child("ln_2", nn::LayerNorm({s.width}))),
-        mlp_(child("mlp", Mlp(s, residual, g))) {}
+        mlp_(child("mlp", FeedForward(s, residual, g))) {}
   Tensor forward(const Tensor& x) const override {
     const Tensor y = x + attn_(ln_1_(x));
     return y + mlp_(ln_2_(y));
@@ -115,14 +115,14 @@ class Block : public Module {
   nn::LayerNorm ln_1_;
   Attention attn_;
   nn::LayerNorm ln_2_;
-  Mlp mlp_;
+  FeedForward mlp_;
 };
 
 // Numbers of tokens [N, T] to features [N, T, width]. What adds to the residual stream begins
 // smaller by the square root of how often that happens.
 class Transformer : public Module {
  public:
-  Transformer(const Sizes& s, std::int64_t vocabulary, Generator* g)
+  Transformer(const GptSizes& s, std::int64_t vocabulary, Generator* g)
       : context_(s.context),
         wte_(child("wte", embedding(vocabulary, s.width, g))),
         wpe_(child("wpe", embedding(s.context, s.width, g))),
@@ -154,7 +154,7 @@ class Transformer : public Module {
     set_value(out.weight(), nn::init::normal({count, width}, 0, kDeviation, g));
     return out;
   }
-  static nn::ModuleList blocks(const Sizes& s, Generator* g) {
+  static nn::ModuleList blocks(const GptSizes& s, Generator* g) {
     const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(s.layers));
     nn::ModuleList out;
     for (std::int64_t k = 0; k < s.layers; ++k) out.append(Block(s, residual, g));
@@ -169,7 +169,7 @@ class Transformer : public Module {
 
 class Gpt2 : public Decoder {
  public:
-  Gpt2(const Sizes& s, std::int64_t vocabulary, Generator* g)
+  Gpt2(const GptSizes& s, std::int64_t vocabulary, Generator* g)
       : sizes_(s), transformer_(child("transformer", Transformer(s, vocabulary, g))) {}
   Tensor forward(const Tensor& tokens) const override {
     return linear(transformer_(tokens), transformer_.token_embedding());
@@ -190,11 +190,11 @@ class Gpt2 : public Decoder {
   }
 
  private:
-  Sizes sizes_;
+  GptSizes sizes_;
   Transformer transformer_;
 };
 
-Sizes sizes_of(const std::string& name, const std::string& text, Sizes sizes) {
+GptSizes gpt2_sizes(const std::string& name, const std::string& text, GptSizes sizes) {
   for (const auto& [key, value] : named_sizes(name, text, {"layers", "heads", "width", "context"}))
     (key == "layers"  ? sizes.layers
      : key == "heads" ? sizes.heads
@@ -206,19 +206,19 @@ Sizes sizes_of(const std::string& name, const std::string& text, Sizes sizes) {
   return sizes;
 }
 
-std::int64_t parameters(const Sizes& s, std::int64_t vocabulary) {
+std::int64_t gpt2_parameters(const GptSizes& s, std::int64_t vocabulary) {
   const std::int64_t w = s.width, block = 12 * w * w + 13 * w;
   return (vocabulary + s.context) * w + s.layers * block + 2 * w;
 }
 
 // 6e-4 for the smallest published size (Brown et al., 2020); narrower ones bear more.
-double learning_rate(const Sizes& s) {
+double learning_rate(const GptSizes& s) {
   return std::min(6e-4 * 768 / static_cast<double>(s.width), 2e-3);
 }
 
 struct Preset {
   const char *name, *about;
-  Sizes sizes;
+  GptSizes sizes;
 };
 constexpr Preset kPresets[] = {
     {"gpt2", "GPT-2, 124 million parameters; gpt2:layers=4,heads=4,width=128,context=64", {}},
@@ -229,18 +229,18 @@ constexpr Preset kPresets[] = {
 template <int preset>
 nn::AnyModule build(const std::string& sizes, const Options& o) {
   const Preset& p = kPresets[preset];
-  return Gpt2(sizes_of(p.name, sizes, p.sizes), o.classes, o.generator);
+  return Gpt2(gpt2_sizes(p.name, sizes, p.sizes), o.classes, o.generator);
 }
 
 template <int preset>
 Info sized(const Info& standard, const std::string& text) {
   const Preset& p = kPresets[preset];
-  const Sizes sizes = sizes_of(p.name, text, p.sizes);
+  const GptSizes sizes = gpt2_sizes(p.name, text, p.sizes);
   Info out = standard;
   out.name = cat(p.name, ":", text);
   out.input = {sizes.context};
   out.recipe.lr = learning_rate(sizes);
-  out.parameters = parameters(sizes, kVocabulary);
+  out.parameters = gpt2_parameters(sizes, kVocabulary);
   return out;
 }
 
@@ -255,7 +255,7 @@ Entry entry() {
                 .weight_decay = 0.1,
                 .warmup = 0.1};
   recipe.clip_norm = 1;
-  Info info{p.name, p.about, {p.sizes.context}, kVocabulary, parameters(p.sizes, kVocabulary),
+  Info info{p.name, p.about, {p.sizes.context}, kVocabulary, gpt2_parameters(p.sizes, kVocabulary),
             recipe};
   info.tokens = true;
   return {info, build<preset>, sized<preset>};

@@ -11,13 +11,13 @@
 namespace tenon::models {
 namespace {
 
-struct Sizes {
+struct RecurrentSizes {
   std::int64_t embedding, units, layers;
 };
 
 class RecurrentModel : public Decoder {
  public:
-  RecurrentModel(const char* kind, const Sizes& s, std::int64_t vocabulary, Generator* g)
+  RecurrentModel(const char* kind, const RecurrentSizes& s, std::int64_t vocabulary, Generator* g)
       : kind_(kind),
         sizes_(s),
         embedding_(child("embedding", nn::Embedding(vocabulary, s.embedding, g))),
@@ -44,7 +44,7 @@ class RecurrentModel : public Decoder {
 
  private:
   const char* kind_;
-  Sizes sizes_;
+  RecurrentSizes sizes_;
   nn::Embedding embedding_;
   nn::LSTM lstm_;
   nn::Linear linear_;
@@ -58,7 +58,7 @@ nn::AnyModule lstm(const std::string&, const Options& o) {
   return net;
 }
 
-constexpr Sizes kKeras{128, 128, 1};
+constexpr RecurrentSizes kKeras{128, 128, 1};
 constexpr char kSecondBias[] = "lstm.bias_hh_l0";
 
 std::int64_t units_of(const std::string& text) {
@@ -76,7 +76,7 @@ nn::AnyModule keras_rnn(const std::string& sizes, const Options& o) {
   return net;
 }
 
-std::int64_t parameters(const Sizes& s, std::int64_t vocabulary) {
+std::int64_t recurrent_parameters(const RecurrentSizes& s, std::int64_t vocabulary) {
   std::int64_t count = vocabulary * s.embedding + (s.units + 1) * vocabulary, in = s.embedding;
   for (std::int64_t layer = 0; layer < s.layers; ++layer, in = s.units)
     count += 4 * s.units * (in + s.units + 2);
@@ -86,7 +86,8 @@ std::int64_t parameters(const Sizes& s, std::int64_t vocabulary) {
 Info sized_keras_rnn(const Info& standard, const std::string& text) {
   Info out = standard;
   out.name = cat("keras_rnn:", text);
-  out.parameters = parameters({kKeras.embedding, units_of(text), kKeras.layers}, standard.classes);
+  out.parameters =
+      recurrent_parameters({kKeras.embedding, units_of(text), kKeras.layers}, standard.classes);
   return out;
 }
 
@@ -100,13 +101,13 @@ std::vector<Entry> language_entries() {
                  "two LSTM layers of 256, the LSTM of the 2017 benchmark",
                  {32},
                  10'000,
-                 parameters({256, 256, 2}, 10'000),
+                 recurrent_parameters({256, 256, 2}, 10'000),
                  benchmark};
   Info keras_info{"keras_rnn",
                   "the Keras tutorial's generator of text; keras_rnn:units=64",
                   {20},
                   1000,
-                  parameters(kKeras, 1000),
+                  recurrent_parameters(kKeras, 1000),
                   {.epochs = 10,
                    .batch = 64,
                    .optimizer = "adam",

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kConcatInputs =
     128;  // a node takes at most 255 inputs; longer lists become trees
 
-int axis_of(const Node& node) { return static_cast<int>(node.attrs.as<AxisAttrs>().axis); }
+int node_axis(const Node& node) { return static_cast<int>(node.attrs.as<AxisAttrs>().axis); }
 
 void require_index(const Node& node, const Node& index) {
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
@@ -25,7 +25,7 @@ void require_index(const Node& node, const Node& index) {
 }
 
 void require_index_fits(const Node& node, const Shape& x, const Shape& index) {
-  const int axis = normalize_axis(axis_of(node), x.rank(), where(node).c_str());
+  const int axis = normalize_axis(node_axis(node), x.rank(), where(node).c_str());
   bool fits = x.rank() == index.rank();
   for (int a = 0; fits && a < x.rank(); ++a) fits = a == axis || x[a] == index[a];
   if (!fits)
@@ -179,7 +179,7 @@ Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
 Inferred infer_concat(const Node& node) {
   require_same_dtype(node);
   Shape shape = node.input(0)->shape;
-  const int axis = normalize_axis(axis_of(node), shape.rank(), where(node).c_str());
+  const int axis = normalize_axis(node_axis(node), shape.rank(), where(node).c_str());
   shape[axis] = 0;
   for (const Node* in : node.in()) {
     bool fits = in->shape.rank() == shape.rank();
@@ -228,7 +228,7 @@ Inferred infer_scatter_add(const Node& node) {
 // ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_concat(const Tensor& out, const Tensor& g) {
-  const int axis = axis_of(*out.node());
+  const int axis = node_axis(*out.node());
   Gradients parts;
   std::int64_t start = 0;
   for (const Node* in : out.node()->in()) {

@@ -12,8 +12,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kAlign = 64;
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+constexpr std::int64_t kCarryAlign = 64;
 
 // Pointers of the bodies that a thread is in, one frame for each depth; they keep their memory, so
 // that a settled step allocates nothing.
@@ -67,7 +66,8 @@ class ScanKernel final : public Kernel {
     rows_ = attrs.rows;
     for (std::int64_t k = 0; k < carries_; ++k) {
       carry_offset_.push_back(static_cast<std::int64_t>(workspace_bytes));
-      carry_bytes_.push_back(aligned(body_.values[at(body_.outputs[at(k)].value)].bytes));
+      carry_bytes_.push_back(
+          round_up(body_.values[at(body_.outputs[at(k)].value)].bytes, kCarryAlign));
       workspace_bytes += 2 * static_cast<std::size_t>(carry_bytes_.back());
     }
     arena_offset_ = static_cast<std::int64_t>(workspace_bytes);

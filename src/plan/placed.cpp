@@ -24,8 +24,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kAlign = 256;
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+constexpr std::int64_t kPartAlign = 256;
 
 auto rank_of(Device d) { return std::tuple(d.kind == Device::Kind::Cpu, d.kind, d.index); }
 
@@ -352,14 +351,15 @@ class Cutter {
       for (Value& value : p.values)
         if (value.kind == Value::Kind::Arena && value.device == device) {
           value.offset = top;
-          top += aligned(value.bytes);
+          top += round_up(value.bytes, kPartAlign);
         }
       std::int64_t workspace = 0;
       for (Step& step : p.steps) {
         if (device_of(p, step) != device) continue;
         step.workspace_offset = top;
         workspace =
-            std::max(workspace, aligned(static_cast<std::int64_t>(step.kernel->workspace_bytes)));
+            std::max(workspace,
+                     round_up(static_cast<std::int64_t>(step.kernel->workspace_bytes), kPartAlign));
       }
       top += workspace;
     }
