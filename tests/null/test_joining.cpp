@@ -8,10 +8,13 @@
 #include <tenon/optim.h>
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cuda/cuda.h"
+#include "cuda/engines/maps/map_engine.h"
 #include "graph/node.h"
 #include "plan/program.h"
 
@@ -98,7 +101,54 @@ int longest_path(const Program& p) {
   return longest;
 }
 
+/// The card's engine of maps, which counts how often it is asked what a map takes of a launch.
+class Counting final : public Engine {
+ public:
+  const char* name() const override { return engine_.name(); }
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    return engine_.claims(region, values, why);
+  }
+  Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
+    if (region.kind == RegionKind::Map && !region.map.instrs.empty()) ++asked;
+    return engine_.capabilities(region, values);
+  }
+  double saves(std::span<const LaunchPart> parts, std::string* why) const override {
+    ++weighed;
+    return engine_.saves(parts, why);
+  }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int threads) const override {
+    return engine_.prepare(region, values, threads);
+  }
+  mutable std::size_t asked = 0, weighed = 0;
+
+ private:
+  const Engine& engine_ = cuda::map_engine(cuda::Target());
+};
+
 }  // namespace
+
+TEST_CASE("joining: an engine is asked once what a map takes of a launch") {
+  const nn::AnyModule net = models::create("mlp:784-300-10");
+  optim::Adam adam(net);
+  const std::vector<Tensor> roots = step_of(net, adam, 1);
+  std::vector<Node*> leaves;
+  for (Node* node : topological_order(roots))
+    if (node->realised()) leaves.push_back(node);
+  const Counting counting;
+  std::vector<const Engine*> engines{&counting};
+  for (const Engine* engine : cuda::engines(cuda::Target())) engines.push_back(engine);
+  PlanOptions options;
+  options.device = {Device::Kind::Cuda, 0};
+  options.engines = engines;
+  const auto program = plan_program(roots, leaves, options);
+  std::size_t maps = 0;
+  for (const Step& step : program->steps)
+    maps += step.region.kind == RegionKind::Map ? 1 : step.region.parts.size();
+  CHECK(counting.weighed > 0);
+  CHECK(counting.asked == maps);
+}
 
 TEST_CASE("joining: on the CPU nothing is joined, and the plan says why") {
   const nn::AnyModule net = models::create("lenet5");
