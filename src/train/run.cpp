@@ -26,9 +26,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // Plans the step of a run that is about to begin: libraries are started and kernels compiled while
-// weights are drawn and data goes to the card. What is wrong with it, the run itself will say.
-void plan_ahead(const Context& context, const Settings& settings, const DataSets& sets) {
+// weights are drawn and data goes to the card. What is wrong with it, the run itself will say. Its
+// own network draws from a generator of its own: the run's numbers depend on no thread beside it.
+void plan_ahead(Context context, const Settings& settings, const DataSets& sets) {
   try {
+    context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
     const ContextScope scope(context);
     const ShapesOnly shapes;
     const Session session(settings, sets);
