@@ -256,6 +256,7 @@ Json json_of(const Sample& sample, const std::vector<float>& probabilities,
 
 std::string values_text(const std::vector<float>& values) {
   std::vector<std::string> words;
+  words.reserve(values.size());
   for (const float value : values) words.push_back(quantity_text(static_cast<double>(value)));
   return join(words, ", ");
 }
