@@ -76,7 +76,7 @@ int main() {
   Tensor h = zeros({1, net.width()}), scores;
   for (std::size_t k = 0; k < 60; ++k) {
     if (k >= said.size()) said += static_cast<char>(scores.argmax().item<std::int64_t>());
-    const auto code = static_cast<std::int64_t>(said[k]);
+    const auto code = static_cast<std::int64_t>(static_cast<unsigned char>(said[k]));
     std::tie(scores, h) = net.next(Tensor::from({code}, {1}), h);
     eval({scores, h});
   }

@@ -23,6 +23,7 @@ int main() {
   std::atomic<int> answers = 0;
   std::atomic<bool> finite = true;
   std::vector<std::thread> servers;
+  servers.reserve(2);
   for (int k = 0; k < 2; ++k)
     servers.emplace_back([&] {
       while (!stop) {

@@ -77,6 +77,7 @@ std::vector<std::string> characters(std::string_view text) {
   std::map<std::string, bool> seen;  // bytes of UTF-8 ascend as code points do
   split(text, TextUnit::Characters, [&](const std::string& c) { seen.emplace(c, true); });
   std::vector<std::string> tokens;
+  tokens.reserve(seen.size());
   for (const auto& [c, yes] : seen) tokens.push_back(c);
   return tokens;
 }
@@ -103,6 +104,7 @@ Vocabulary Vocabulary::of(std::string_view text, TextUnit unit, std::int64_t mos
   if (unit == TextUnit::Words) return {unit, commonest(text, most)};
   if (unit == TextUnit::Characters) return {unit, characters(text)};
   std::vector<std::string> bytes;
+  bytes.reserve(256);
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
   return {unit, std::move(bytes)};
 }

@@ -117,6 +117,7 @@ class ResNet : public nn::Module {
  private:
   std::vector<Sequential> stages(const Depths& depths, Generator* g) {
     std::vector<Sequential> out;
+    out.reserve(4);
     std::int64_t channels = 64;
     for (int k = 0; k < 4; ++k)
       out.push_back(child(cat("layer", k + 1),
@@ -154,6 +155,7 @@ class CifarResNet : public nn::Module {
   }
   std::vector<Sequential> stages(int blocks, Generator* g) {
     std::vector<Sequential> out;
+    out.reserve(3);
     std::int64_t channels = 16;
     for (int k = 0; k < 3; ++k)
       out.push_back(child(cat("layer", k + 1), stage(channels, std::int64_t{16} << k, blocks,

@@ -18,7 +18,7 @@ namespace {
 // bool counts as float32.
 Tensor open_clamp(const Tensor& input, Scalar low, Scalar high) {
   const Tensor x = is_bool(input.dtype()) ? to_floating(input) : input;
-  const Tensor clamped = minimum(maximum(x, low), high);
+  Tensor clamped = minimum(maximum(x, low), high);
   if (!is_floating(x.dtype())) return clamped;
   return where(logical_and(gt(x, low), lt(x, high)), x, detach(clamped));
 }
@@ -28,7 +28,7 @@ Tensor open_clamp(const Tensor& input, Scalar low, Scalar high) {
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
   const Called called("clamp");
   // The gradient is 1 where x is what it is clamped to, bounds included; 0 elsewhere, at NaN too.
-  const Tensor clamped = minimum(maximum(x, low), high);
+  Tensor clamped = minimum(maximum(x, low), high);
   if (!is_floating(clamped.dtype())) return clamped;
   return where(eq(clamped, x), x, detach(clamped));
 }

@@ -178,7 +178,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight,
     throw ShapeError(cat(at, ": weight must be [entries, features], not ", weight.shape()));
   Ints sizes = to_ints(index.shape());
   sizes.push_back(weight.size(1));
-  const Tensor rows = reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
+  Tensor rows = reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
   if (!padding_index) return rows;
   const std::int64_t entries = weight.size(0),
                      padded = *padding_index < 0 ? *padding_index + entries : *padding_index;

@@ -48,7 +48,8 @@ double steps_between(Scalar start, Scalar end, Scalar step) {
   if (up ? start.whole() >= end.whole() : start.whole() <= end.whole()) return 0;
   const std::uint64_t distance = up ? word(end) - word(start) : word(start) - word(end),
                       stride = up ? word(step) : 0 - word(step);
-  return static_cast<double>((distance - 1) / stride + 1);
+  const std::uint64_t whole_strides = (distance - 1) / stride;
+  return static_cast<double>(whole_strides + 1);
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ std::vector<Tensor> places_of(const Tensor& mask, Device device) {
     }
   }
   std::vector<Tensor> out;
+  out.reserve(rank);
   for (const Ints& p : places)
     out.push_back(Tensor::from_data(p.data(), {std::ssize(p)}, DType::Int64, device));
   return out;

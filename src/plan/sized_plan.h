@@ -61,7 +61,9 @@ class SizedPlan {
   /// which two axes change with it are left to planning.
   struct Extent {
     std::int64_t base = 0, slope = 0;
-    auto operator<=>(const Extent&) const = default;
+    bool operator<(const Extent& o) const {
+      return base != o.base ? base < o.base : slope < o.slope;
+    }
   };
   /// A decision by a limit, which must come out as it did.
   struct Limit {
