@@ -14,16 +14,21 @@ class HostBackend final : public Backend {
  public:
   Device::Kind kind() const override { return Device::Kind::Cpu; }
   const char* name() const override { return "cpu"; }
-  DeviceTraits traits() const override { return {}; }
+  DeviceTraits traits() const override {
+    DeviceTraits traits;
+    traits.knows_attention = true;
+    return traits;
+  }
   void open(int) override {}
   DeviceFacts facts(int) override { return {cpu::facts().model, 0, {}}; }
   DeviceMemory* memory() override { return nullptr; }
 
   std::span<const Engine* const> engines(int, bool reference) override {
     // The last of each list claims every region.
-    static const Engine* const parts[] = {&contraction_engine(), &map_engine(), &opaque_engine()};
+    static const Engine* const parts[] = {&contraction_engine(), &map_engine(), &opaque_engine(),
+                                          &attention_engine()};
     static const auto* const chains = chain_engine(parts).release();
-    static const Engine* const fast[] = {parts[0], parts[1],       parts[2],
+    static const Engine* const fast[] = {parts[0], parts[1],       parts[2],           parts[3],
                                          chains,   &loop_engine(), &reference_engine()};
     static const Engine* const plain[] = {&loop_engine(), &reference_engine()};
     if (reference) return plain;

@@ -25,6 +25,7 @@ const Engine& map_engine();
 const Engine& contraction_engine();
 /// Pooling and movement.
 const Engine& opaque_engine();
+const Engine& attention_engine();
 /// Chains of regions that the given engines claim; these must outlive it.
 std::unique_ptr<const Engine> chain_engine(std::span<const Engine* const> engines);
 

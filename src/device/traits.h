@@ -14,6 +14,8 @@ struct DeviceTraits {
   bool overlaps_steps = false;
   /// Operands of float32 products are rounded ahead of the product, to any 16-bit type.
   bool rounds_operands = false;
+  /// An engine knows attention in floating types of 32 bits and less.
+  bool knows_attention = false;
   /// Elements of the longest row that one sweep reduces and uses again.
   std::int64_t longest_row = 16384;
 };

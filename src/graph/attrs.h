@@ -89,6 +89,14 @@ struct ContractionAttrs {
   std::uint8_t unused[7] = {};  // in place of padding
 };
 
+/// The query at place i of a causal one sees keys up to place i. `precision` is as of contractions.
+struct AttentionAttrs {
+  double scale = 1;
+  Precision precision = Precision::Fp32;
+  bool causal = false;
+  std::uint8_t unused[6] = {};  // in place of padding
+};
+
 /// count_include_pad concerns averages only.
 struct PoolAttrs {
   std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0,
@@ -210,8 +218,9 @@ class Attrs {
   template <class T>
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
-               DeviceAttrs, ResultAttrs, SortAttrs, Shared<SliceAttrs>, Shared<PadAttrs>,
-               Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>, Shared<CondAttrs>>
+               DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, Shared<SliceAttrs>,
+               Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>,
+               Shared<CondAttrs>>
       value_;
 };
 

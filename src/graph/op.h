@@ -25,6 +25,7 @@ enum class OpKind : std::uint8_t {
   Movement,
   Transfer,
   Contraction,
+  Attention,
   Pooling,
   Composite,
   Loop,

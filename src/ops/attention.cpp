@@ -1,16 +1,31 @@
 // Scaled-dot-product attention (Vaswani et al., "Attention is all you need", 2017).
+//
+// One op over [batch, length, heads, size], with the logarithm of each query's sum of exponentials
+// as its second result, and one for the gradients, which makes the weights again from it (Dao et
+// al., "FlashAttention", 2022): no scores are kept. Both say what they are in other ops, which is
+// how they are differentiated again and what runs where no engine knows them.
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
 #include "base/str.h"
+#include "graph/called.h"
+#include "graph/precision.h"
 #include "ops/infer.h"
+#include "ops/rules.h"
 
 namespace tenon {
 namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";
+
+// Inputs and results of Attention; its gradient reads y, the logarithms and the gradient of y
+// behind the values, then the mask.
+constexpr int kQuery = 0, kKey = 1, kValue = 2, kMask = 3;
+constexpr int kOutputGrad = 5, kGradMask = 6;
 
 [[noreturn]] void refuse(const Tensor& q, const Tensor& k, const Tensor& v, const char* why) {
   throw ShapeError(cat(where(kName), ": query ", q.shape(), ", key ", k.shape(), " and value ",
@@ -27,10 +42,13 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (k.size(-2) != v.size(-2)) refuse(q, k, v, "key and value differ in length");
 }
 
-// Each head of a key or value serves as many heads of the query, one after another.
+// ---- In other ops -----------------------------------------------------------------------------
+
+// Each head of a key or value [.., heads, length, size] serves as many heads of the query, one
+// after another.
 Tensor repeat_heads(const Tensor& x, std::int64_t times) {
   if (times == 1) return x;
-  Ints sizes(x.shape().begin(), x.shape().end());
+  Ints sizes = to_ints(x.shape());
   const auto heads = static_cast<std::ptrdiff_t>(x.rank() - 3);
   Ints wide = sizes;
   wide.insert(wide.begin() + heads + 1, times);
@@ -38,8 +56,14 @@ Tensor repeat_heads(const Tensor& x, std::int64_t times) {
   return reshape(expand(unsqueeze(x, x.rank() - 2), wide), sizes);
 }
 
-// The scores with those of places that are not to be seen at minus infinity. A causal query at
-// place i sees keys up to place i.
+// The reverse for gradients: sums over the heads that one has served.
+Tensor sum_heads(const Tensor& x, std::int64_t times) {
+  if (times == 1) return x;
+  const Tensor groups = reshape(x, {x.size(0), x.size(1) / times, times, x.size(2), x.size(3)});
+  return sum(groups, {2});
+}
+
+// The scores with those of places that are not to be seen at minus infinity.
 Tensor masked(Tensor scores, const Tensor& mask, bool causal) {
   const double hidden = -HUGE_VAL;
   if (mask.defined())
@@ -50,10 +74,101 @@ Tensor masked(Tensor scores, const Tensor& mask, bool causal) {
   return where(ge(query, key), scores, hidden);
 }
 
+Tensor scores_of(const Tensor& q, const Tensor& k, const Tensor& mask,
+                 const AttentionAttrs& attrs) {
+  return masked(matmul(q * attrs.scale, transpose(k)), mask, attrs.causal);
+}
+
+Tensor swap_heads(const Tensor& x) { return transpose(x, 1, 2); }
+
+// Attention's operands with heads in front of lengths, a head of key and value for each of the
+// query's, and what follows from them.
+class WrittenOut {
+ public:
+  WrittenOut(const Tensor& out, int mask_at)
+      : attrs_(out.node()->attrs.as<AttentionAttrs>()), precision_(attrs_.precision) {
+    q_ = swap_heads(input_of(out, kQuery));
+    groups_ = q_.size(1) / input_of(out, kKey).size(2);
+    k_ = repeated(input_of(out, kKey));
+    v_ = repeated(input_of(out, kValue));
+    if (out.node()->input_count > mask_at) mask_ = input_of(out, mask_at);
+  }
+
+  Tensor scores() const { return scores_of(q_, k_, mask_, attrs_); }
+  Tensor weights() const { return softmax(scores(), -1); }
+  Tensor result() const { return swap_heads(matmul(weights(), v_)); }
+
+  // The gradient of the scores, given that of the result.
+  Tensor scores_grad(const Tensor& g) const {
+    const Tensor p = weights(), dp = matmul(swap_heads(g), transpose(v_));
+    return p * (dp - sum(dp * p, {-1}, true));
+  }
+  Tensor query_grad(const Tensor& ds, const Tensor& k) const {
+    return swap_heads(matmul(ds, k) * attrs_.scale);
+  }
+  Tensor key_grad(const Tensor& ds, const Tensor& q) const {
+    return summed(matmul(transpose(ds), q * attrs_.scale));
+  }
+  Tensor value_grad(const Tensor& p, const Tensor& g) const {
+    return summed(matmul(transpose(p), swap_heads(g)));
+  }
+
+  Tensor repeated(const Tensor& x) const { return repeat_heads(swap_heads(x), groups_); }
+  Tensor summed(const Tensor& x) const { return swap_heads(sum_heads(x, groups_)); }
+  const Tensor& q() const { return q_; }
+  const Tensor& k() const { return k_; }
+  const Tensor& v() const { return v_; }
+  double scale() const { return attrs_.scale; }
+
+ private:
+  const AttentionAttrs attrs_;
+  const PrecisionScope precision_;  // of the products, as the op has captured it
+  Tensor q_, k_, v_, mask_;
+  std::int64_t groups_ = 1;
+};
+
+// ---- Building ---------------------------------------------------------------------------------
+
+Shape leading(const Tensor& x, int behind) { return Shape(x.shape().begin(), x.rank() - behind); }
+
+// [batch…, heads, length, size] as [batch, length, heads, size], `lead` for the axes before the
+// last two.
+Tensor as_four_axes(const Tensor& x, const Shape& lead) {
+  Ints sizes = to_ints(lead);
+  sizes.insert(sizes.end(), {x.size(-2), x.size(-1)});
+  Tensor y = broadcast_to(x, to_shape(sizes));
+  while (y.rank() < 4) y = unsqueeze(y, 0);
+  if (y.rank() > 4) y = reshape(y, {-1, y.size(-3), y.size(-2), y.size(-1)});
+  return y;
+}
+
+struct Lead {
+  Shape query, key;  // axes before length and size
+};
+
+// What the axes before the last two broadcast to. With groups the axis of heads is apart.
+Lead lead_of(const Tensor& q, const Tensor& k, const Tensor& v, bool grouped) {
+  const int behind = grouped ? 3 : 2;
+  const Shape all = broadcast_shapes(
+      broadcast_shapes(leading(q, behind), leading(k, behind), kName), leading(v, behind), kName);
+  if (!grouped) return {all, all};
+  Ints query = to_ints(all), key = query;
+  query.push_back(q.size(-3));
+  key.push_back(k.size(-3));
+  return {to_shape(query), to_shape(key)};
+}
+
+Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                const AttentionAttrs& attrs, const AttentionOptions& options) {
+  const Tensor weights = softmax(scores_of(q, k, mask, attrs), -1);
+  return matmul(dropout(weights, options.dropout_p, options.dropout_p > 0, options.generator), v);
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& mask, const AttentionOptions& options) {
+  const Called called(kName);
   check(query, key, value);
   Tensor k = key, v = value;
   if (options.enable_gqa) {
@@ -61,16 +176,161 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     const std::int64_t heads = query.size(-3), of_key = key.size(-3), of_value = value.size(-3);
     if (of_key < 1 || of_value < 1 || heads % of_key != 0 || heads % of_value != 0)
       refuse(query, key, value, "the query's heads are no multiple of the key's and the value's");
-    k = repeat_heads(key, heads / of_key);
-    v = repeat_heads(value, heads / of_value);
+    if (of_key != of_value) {
+      k = repeat_heads(key, heads / of_key);
+      v = repeat_heads(value, heads / of_value);
+    }
   }
-  const double scale =
+  AttentionAttrs attrs;
+  attrs.scale =
       options.scale != 0
           ? options.scale
           : 1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(query.size(-1), 1)));
-  const Tensor scores = masked(matmul(query * scale, transpose(k)), mask, options.causal);
-  const Tensor weights = softmax(scores, -1);
-  return matmul(dropout(weights, options.dropout_p, options.dropout_p > 0, options.generator), v);
+  attrs.causal = options.causal;
+  if (query.dtype() == DType::Float32) attrs.precision = current_precision();
+  const Lead lead = lead_of(query, k, v, options.enable_gqa);
+  const bool empty = query.numel() == 0 || k.numel() == 0 || v.numel() == 0;
+  if (empty || options.dropout_p > 0) {
+    const std::int64_t groups =
+        options.enable_gqa && k.size(-3) > 0 ? query.size(-3) / k.size(-3) : 1;
+    return composed(query, repeat_heads(k, groups), repeat_heads(v, groups), mask, attrs, options);
+  }
+  std::vector<Tensor> inputs = {swap_heads(as_four_axes(query, lead.query)),
+                                swap_heads(as_four_axes(k, lead.key)),
+                                swap_heads(as_four_axes(v, lead.key))};
+  Ints sizes = to_ints(lead.query);
+  sizes.insert(sizes.end(), {query.size(-2), key.size(-2)});
+  if (mask.defined()) {
+    broadcast_shapes(mask.shape(), to_shape(sizes), kName);
+    inputs.push_back(as_four_axes(broadcast_to(mask, to_shape(sizes)), lead.query));
+  }
+  const Tensor y = swap_heads(result_of(build(Op::Attention, inputs, attrs), 0));
+  sizes.back() = value.size(-1);
+  return reshape(y, sizes);
+}
+
+// ---- Inference --------------------------------------------------------------------------------
+
+namespace {
+
+void require(const Node& node, bool holds, const char* what) {
+  if (!holds) throw ShapeError(cat(where(node), ": ", what));
+}
+
+void check_operands(const Node& node, int mask_at) {
+  require(node, node.input_count == mask_at || node.input_count == mask_at + 1,
+          "takes query, key, value and may take a mask");
+  const Shape &q = node.input(kQuery)->shape, &k = node.input(kKey)->shape,
+              &v = node.input(kValue)->shape;
+  require(node, q.rank() == 4 && k.rank() == 4 && v.rank() == 4,
+          "operands are [batch, length, heads, size]");
+  require(node, q[0] == k[0] && q[0] == v[0] && k[1] == v[1] && k[2] == v[2] && q[3] == k[3],
+          "query, key and value do not fit");
+  require(node, k[2] > 0 && q[2] % k[2] == 0, "the query's heads are no multiple of the key's");
+  if (node.input_count == mask_at) return;
+  require(node, node.input(mask_at)->shape == Shape({q[0], q[2], q[1], k[1]}),
+          "the mask is not [batch, heads, length of the query, length of the key]");
+}
+
+// Logarithms are as wide as sums are.
+DType log_dtype(const Node& node) {
+  return node.input(kQuery)->dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+}
+
+}  // namespace
+
+Inferred infer_attention_result(const Node& node, std::int64_t k) {
+  check_operands(node, kMask);
+  const Shape &q = node.input(kQuery)->shape, &v = node.input(kValue)->shape;
+  if (k == 1) return {log_dtype(node), {q[0], q[2], q[1]}};
+  return {node.input(kQuery)->dtype, {q[0], q[1], q[2], v[3]}};
+}
+Inferred infer_attention(const Node& node) { return infer_attention_result(node, 0); }
+std::int64_t count_attention_results(const Node&) { return 2; }
+
+Inferred infer_attention_grad_result(const Node& node, std::int64_t k) {
+  check_operands(node, kGradMask);
+  const Node& of = *node.input(static_cast<int>(k));
+  return {of.dtype, of.shape};
+}
+Inferred infer_attention_grad(const Node& node) { return infer_attention_grad_result(node, 0); }
+std::int64_t count_attention_grad_results(const Node&) { return 3; }
+
+// ---- Decompositions ---------------------------------------------------------------------------
+
+Tensor decompose_attention(const Tensor& out, std::int64_t k) {
+  const WrittenOut w(out, kMask);
+  if (k == 0) return w.result();
+  return cast(logsumexp(w.scores(), {-1}), log_dtype(*out.node()));
+}
+
+Tensor decompose_attention_grad(const Tensor& out, std::int64_t k) {
+  const WrittenOut w(out, kGradMask);
+  const Tensor g = input_of(out, kOutputGrad);
+  if (k == kValue) return w.value_grad(w.weights(), g);
+  const Tensor ds = w.scores_grad(g);
+  return k == kQuery ? w.query_grad(ds, w.k()) : w.key_grad(ds, w.q());
+}
+
+// ---- Gradients --------------------------------------------------------------------------------
+
+Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
+  const Tensor& g = cotangents[0];
+  const bool has_mask = out.node()->input_count > kMask;
+  if (!g.defined()) return Gradients(static_cast<std::size_t>(out.node()->input_count));
+  std::vector<Tensor> inputs = {input_of(out, kQuery), input_of(out, kKey), input_of(out, kValue),
+                                result_of(out, 0),     result_of(out, 1),   g};
+  if (has_mask) inputs.push_back(input_of(out, kMask));
+  Gradients gradients =
+      results_of(build(Op::AttentionGrad, inputs, out.node()->attrs.as<AttentionAttrs>()));
+  if (!has_mask) return gradients;
+  const Tensor mask = input_of(out, kMask);
+  gradients.push_back(is_floating(mask.dtype())
+                          ? cast(WrittenOut(out, kMask).scores_grad(g), mask.dtype())
+                          : Tensor{});
+  return gradients;
+}
+
+// With p the weights, dp = g vᵀ, d = rowsum(dp p), ds = p (dp - d): dq = scale ds k,
+// dk = scale dsᵀ q, dv = pᵀ g. The result and the logarithms follow from the other inputs, so what
+// depends on them is counted there.
+Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangents) {
+  const WrittenOut w(out, kGradMask);
+  const Tensor g = input_of(out, kOutputGrad), p = w.weights();
+  const Tensor dp = matmul(swap_heads(g), transpose(w.v()));
+  const Tensor centred = dp - sum(dp * p, {-1}, true), ds = p * centred;
+  const auto plus = [](Tensor& to, const Tensor& x) { to = to.defined() ? to + x : x; };
+  Tensor to_q, to_k, to_v, to_g, to_p, of_ds;  // gradients with regard to each
+  if (const Tensor& gq = cotangents[kQuery]; gq.defined()) {
+    plus(of_ds, matmul(swap_heads(gq) * w.scale(), transpose(w.k())));
+    plus(to_k, w.key_grad(ds, swap_heads(gq)));
+  }
+  if (const Tensor& gk = cotangents[kKey]; gk.defined()) {
+    plus(of_ds, matmul(w.q() * w.scale(), transpose(w.repeated(gk))));
+    plus(to_q, w.query_grad(ds, w.repeated(gk)));
+  }
+  if (const Tensor& gv = cotangents[kValue]; gv.defined()) {
+    plus(to_p, matmul(swap_heads(g), transpose(w.repeated(gv))));
+    plus(to_g, swap_heads(matmul(p, w.repeated(gv))));
+  }
+  if (of_ds.defined()) {
+    const Tensor mean = sum(of_ds * p, {-1}, true), of_dp = p * (of_ds - mean);
+    plus(to_p, of_ds * centred - dp * mean);
+    plus(to_g, swap_heads(matmul(of_dp, w.v())));
+    plus(to_v, w.value_grad(of_dp, g));
+  }
+  Gradients gradients(static_cast<std::size_t>(out.node()->input_count));
+  if (!to_p.defined()) return gradients;
+  const Tensor of_scores = p * (to_p - sum(to_p * p, {-1}, true));
+  plus(to_q, w.query_grad(of_scores, w.k()));
+  plus(to_k, w.key_grad(of_scores, w.q()));
+  gradients[kQuery] = to_q;
+  gradients[kKey] = to_k;
+  gradients[kValue] = to_v;
+  gradients[kOutputGrad] = to_g;
+  if (out.node()->input_count > kGradMask && is_floating(input_of(out, kGradMask).dtype()))
+    gradients[kGradMask] = cast(of_scores, input_of(out, kGradMask).dtype());
+  return gradients;
 }
 
 }  // namespace tenon

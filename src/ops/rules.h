@@ -19,6 +19,7 @@ using CountResults = std::int64_t(const Node& node);
 using Vjp = Gradients(const Tensor& out, const Tensor& g);
 using VjpResults = Gradients(const Tensor& out, std::span<const Tensor> cotangents);
 using Decompose = Tensor(const Tensor& out);
+using DecomposeResult = Tensor(const Tensor& out, std::int64_t k);
 
 #define TENON_DECLARE_vjp(name) Vjp vjp_##name;
 #define TENON_DECLARE_none(reason)
@@ -29,6 +30,7 @@ using Decompose = Tensor(const Tensor& out);
   InferResult infer_##name##_result; \
   CountResults count_##name##_results;
 #define TENON_DECLARE_results(name) TENON_DECLARE_loop(name) VjpResults vjp_##name;
+#define TENON_DECLARE_composites(name) TENON_DECLARE_results(name) DecomposeResult decompose_##name;
 #define TENON_RULE(op, inference, gradient) \
   Infer infer_##inference;                  \
   TENON_DECLARE_##gradient
@@ -38,5 +40,6 @@ using Decompose = Tensor(const Tensor& out);
 #undef TENON_DECLARE_composite
 #undef TENON_DECLARE_loop
 #undef TENON_DECLARE_results
+#undef TENON_DECLARE_composites
 
 }  // namespace tenon

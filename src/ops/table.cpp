@@ -19,6 +19,7 @@ constexpr const char* kStops = "it stops the gradient by definition";
 #define TENON_SET_loop(name) \
   info.infer_result = infer_##name##_result, info.result_count = count_##name##_results
 #define TENON_SET_results(name) TENON_SET_loop(name), info.vjp_results = vjp_##name
+#define TENON_SET_composites(name) TENON_SET_results(name), info.decompose_result = decompose_##name
 
 constexpr std::array<OpInfo, kOpCount> make_table() {
   std::array<OpInfo, kOpCount> table{};
@@ -39,6 +40,7 @@ constexpr std::array<OpInfo, kOpCount> make_table() {
 #undef TENON_SET_composite
 #undef TENON_SET_loop
 #undef TENON_SET_results
+#undef TENON_SET_composites
   return table;
 }
 constexpr std::array<OpInfo, kOpCount> kTable = make_table();
@@ -51,6 +53,7 @@ constexpr int kRules = 0
 constexpr bool is_complete() {
   for (const OpInfo& info : kTable)
     if (info.infer == nullptr || (info.kind == OpKind::Composite) != (info.decompose != nullptr) ||
+        (info.kind == OpKind::Attention) != (info.decompose_result != nullptr) ||
         has_trait(info.op, kSeveralResults) != (info.infer_result != nullptr))
       return false;
   return kRules == kOpCount;

@@ -34,6 +34,8 @@ struct OpInfo : OpRow {
   std::vector<Tensor> (*vjp_results)(const Tensor& out,
                                      std::span<const Tensor> cotangents) = nullptr;
   std::int64_t (*result_count)(const Node& node) = nullptr;
+  // Result k in other ops, where an engine need not know the op; else null.
+  Tensor (*decompose_result)(const Tensor& out, std::int64_t k) = nullptr;
 };
 
 const OpInfo& op_info(Op op);

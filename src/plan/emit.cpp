@@ -294,6 +294,11 @@ class Emitter {
       for (const Ref& arg : lead.args) {
         r.opaque.inputs.push_back(value_of_[arg.item]);
         r.opaque.shapes.push_back(arg.shape);
+        if (lead.kind != OpKind::Attention) continue;
+        View& view = r.opaque.views.emplace_back();
+        view.value = value_of_[arg.item];
+        view.offset = arg.offset;
+        std::memcpy(view.stride, arg.stride, sizeof view.stride);
       }
       list_results(group, r.opaque);
     } else {

@@ -305,6 +305,26 @@ Roots share(Roots roots, const PlanOptions&) {
 
 Roots before_pooling(Roots roots, const PlanOptions&) { return rewrite(roots, before_pool_grad); }
 
+namespace {
+
+// Queries of one place, as of a text that is being written, gain nothing: their scores are few.
+bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
+  return options.traits.knows_attention && attention.dtype != DType::Float64 &&
+         attention.input(0)->shape[1] > 1;
+}
+
+}  // namespace
+
+Roots legalize(Roots roots, const PlanOptions& options) {
+  return rewrite(roots, [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    if (node.op != Op::Result) return {};
+    const Node& owner = *inputs[0].node();
+    const OpInfo& info = op_info(owner.op);
+    if (info.decompose_result == nullptr || is_left_to_engine(owner, options)) return {};
+    return info.decompose_result(inputs[0], node.attrs.as<ResultAttrs>().index);
+  });
+}
+
 Roots decompose(Roots roots, const PlanOptions&) {
   return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const OpInfo& info = op_info(node.op);

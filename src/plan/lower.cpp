@@ -238,11 +238,13 @@ class Lowering {
     for (Node* in : node.in()) args.push_back(refs_.at(in));
     const bool needs_whole = has_trait(node.op, kReadsWhole);
     if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
+    // The logarithms of attention's sums are read as they stand.
+    if (node.op == Op::AttentionGrad) args[4] = contiguous(args[4], node.label);
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;
-      if (needs_whole || (kind == OpKind::Contraction && no_memory))
-        arg = contiguous(arg, node.label);
+      const bool strided = kind == OpKind::Contraction || kind == OpKind::Attention;
+      if (needs_whole || (strided && no_memory)) arg = contiguous(arg, node.label);
     }
     if (node.op == Op::Assign) {
       add_assign(node, args);

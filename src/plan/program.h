@@ -80,6 +80,7 @@ struct Program {
 enum PassId : std::uint32_t {
   kVerifyGraph,
   kLoops,
+  kLegalize,
   kFoldConstants,
   kDropNoops,
   kShare,

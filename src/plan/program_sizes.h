@@ -99,8 +99,9 @@ class ProgramSizes {
 
   template <class O>
   void opaque(O& o) {
-    fixed(o.op, o.shapes.size(), o.bodies.size());
+    fixed(o.op, o.shapes.size(), o.bodies.size(), o.views.size());
     ids(o.inputs);
+    for (auto& in : o.views) view(in);
     ids(o.outs);
     for (auto& in : o.shapes) shape(in);
     if (const auto* scan = o.attrs.template get_if<ScanAttrs>()) {

@@ -133,7 +133,8 @@ struct Contraction {
 struct Opaque {
   Op op = Op::Data;
   Attrs attrs;
-  std::vector<ValueId> inputs;  // contiguous
+  std::vector<ValueId> inputs;  // contiguous; of attention as the views say
+  std::vector<View> views;      // of attention: how it reads each input; else empty
   std::vector<Shape> shapes;    // of the inputs as the op sees them (a reshape may be folded away);
                                 // the index of Gather and ScatterAdd has rank 1 when it is the same
                                 // along all other axes

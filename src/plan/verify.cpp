@@ -40,6 +40,8 @@ class RegionCheck {
         check_contraction();
         break;
       case RegionKind::Opaque:
+        for (std::size_t k = 0; k < region_.opaque.views.size(); ++k)
+          check_view(region_.opaque.views[k], region_.opaque.shapes[k]);
         break;
       case RegionKind::Joined:
       case RegionKind::Chain:

@@ -111,6 +111,9 @@ void run_contraction(const Region& region, std::span<const Value> values, const 
 bool knows_opaque(Op op);
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding);
 
+/// Attention and its gradients.
+void run_attention(const Opaque& o, std::span<const Value> values, const Binding& binding);
+
 Array pool(Op op, const PoolAttrs& attrs, std::span<const Array> inputs,
            std::span<const Shape> shapes, const Shape& out_shape);
 

@@ -142,7 +142,8 @@ Array compute_opaque(const Opaque& o, const Call& call) {
 
 bool knows_opaque(Op op) {
   const OpKind kind = kind_of(op);
-  return kind == OpKind::Movement || kind == OpKind::Pooling || kind == OpKind::Composite;
+  return kind == OpKind::Movement || kind == OpKind::Pooling || kind == OpKind::Composite ||
+         kind == OpKind::Attention;
 }
 
 namespace {
@@ -186,6 +187,7 @@ void run_opaque(const Region& region, std::span<const Value> values, const Bindi
   const LabelGuard label(region.label);  // errors name the layer that the op was built in
   const Opaque& o = region.opaque;
   if (o.op == Op::Sort) return sort(o, values, binding);
+  if (kind_of(o.op) == OpKind::Attention) return run_attention(o, values, binding);
   Call call{o.attrs, {}, o.shapes, values[at(o.out())].shape, values[at(o.out())].dtype};
   for (const ValueId id : o.inputs) call.inputs.push_back(read(binding, values, id));
   write(compute_opaque(o, call), binding, values, o.out());

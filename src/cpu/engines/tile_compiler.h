@@ -94,7 +94,7 @@ class TileCompiler {
   bool repeats_in_tiles(const TileView& v, Level level) const;
   int emit_affine(int i);
   int emit_random(int i);
-  TileOp unary(TileFn fn, TileCount count, int a, Level level, TileType type);
+  TileOp unary(TileLoop fn, TileCount count, int a, Level level, TileType type);
   /// Rounds or wraps the result of `last` to a dtype narrower than its compute type, in place.
   void narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const;
   int emit_compute(int i);

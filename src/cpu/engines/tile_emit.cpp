@@ -326,7 +326,7 @@ int TileCompiler::emit_random(int i) {
   return op.out;
 }
 
-TileOp TileCompiler::unary(TileFn fn, TileCount count, int a, Level level, TileType type) {
+TileOp TileCompiler::unary(TileLoop fn, TileCount count, int a, Level level, TileType type) {
   TileOp op;
   op.count = count;
   op.compute = fn;
@@ -336,7 +336,7 @@ TileOp TileCompiler::unary(TileFn fn, TileCount count, int a, Level level, TileT
 }
 
 void TileCompiler::narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const {
-  const TileFn fn = p_.table_->narrow[code(dtype)];
+  const TileLoop fn = p_.table_->narrow[code(dtype)];
   if (fn == nullptr) return;
   TileOp op;
   op.count = last.count;
@@ -359,7 +359,7 @@ int TileCompiler::emit_compute(int i) {
   for (int k = 0; k < 3; ++k)
     scalar[k] = instr.args[k] >= 0 && op.count != TileCount::One &&
                 count_of(level_[at(instr.args[k])]) == TileCount::One;
-  const TileFn vs = p_.table_->op_vs[code(instr.op)][code(type)],
+  const TileLoop vs = p_.table_->op_vs[code(instr.op)][code(type)],
                sv = p_.table_->op_sv[code(instr.op)][code(type)];
   const bool use_vs = scalar[1] && !scalar[0] && vs != nullptr,
              use_sv = scalar[0] && !scalar[1] && sv != nullptr;
@@ -390,8 +390,8 @@ int TileCompiler::emit_cast(int i) {
   const DType from = map_.instrs[at(instr.args[0])].dtype, to = instr.dtype;
   const Level level = level_[at(i)];
   const int source = native(instr.args[0]);
-  TileFn fn = p_.table_->cast[code(tile_type(from))][code(tile_type(to))];
-  TileFn then = p_.table_->narrow[code(to)];
+  TileLoop fn = p_.table_->cast[code(tile_type(from))][code(tile_type(to))];
+  TileLoop then = p_.table_->narrow[code(to)];
   if (to == DType::Bool) {
     fn = p_.table_->to_bool[code(tile_type(from))];
     then = nullptr;

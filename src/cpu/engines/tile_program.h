@@ -51,7 +51,7 @@ struct TileOp {
   int view = -1;
   int column = -1;
   std::int64_t number = 0;  // Fill: elements (0: by count); Random: what is added to the counter
-  TileFn compute = nullptr;
+  TileLoop compute = nullptr;
   TileExpand expand = nullptr;
   TileLoad load = nullptr;
   TileStore store = nullptr;

@@ -48,7 +48,7 @@ constexpr TileType sum_type(TileType type) {
 
 /// out[i] = f(a[i], b[i], c[i]); in the variants for scalars, a or b is one element. Predicates and
 /// Where's condition are int32.
-using TileFn = void (*)(std::int64_t n, void* out, const void* a, const void* b, const void* c);
+using TileLoop = void (*)(std::int64_t n, void* out, const void* a, const void* b, const void* c);
 /// dst, contiguous rows x len of the compute type, from src[r * row_stride + j * stride] of the
 /// memory type.
 using TileLoad = void (*)(std::int64_t rows, std::int64_t len, void* dst, const void* src,
@@ -76,13 +76,13 @@ using TileRandom = void (*)(std::int64_t n, void* out, std::uint64_t key, std::u
                             std::int64_t first);
 
 struct TileTable {
-  TileFn op[kOpCount][kTileTypes] =
+  TileLoop op[kOpCount][kTileTypes] =
       {};  // by the type of the arguments (Where: of the second); null: no such op
-  TileFn op_vs[kOpCount][kTileTypes] = {};   // second argument a scalar; null: expand it
-  TileFn op_sv[kOpCount][kTileTypes] = {};   // first argument a scalar; null: expand it
-  TileFn cast[kTileTypes][kTileTypes] = {};  // from, to; null where they are equal
-  TileFn to_bool[kTileTypes] = {};           // a != 0
-  TileFn narrow[kDTypeCount] =
+  TileLoop op_vs[kOpCount][kTileTypes] = {};   // second argument a scalar; null: expand it
+  TileLoop op_sv[kOpCount][kTileTypes] = {};   // first argument a scalar; null: expand it
+  TileLoop cast[kTileTypes][kTileTypes] = {};  // from, to; null where they are equal
+  TileLoop to_bool[kTileTypes] = {};           // a != 0
+  TileLoop narrow[kDTypeCount] =
       {};  // rounds or wraps a tile to the dtype; null where nothing is to be done
   TileLoad load[kDTypeCount] = {};
   TileStore store[kDTypeCount] = {};

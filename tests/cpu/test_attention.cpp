@@ -1,0 +1,159 @@
+// Attention in tiles against the same written out in float64: lengths around the tiles' edges,
+// groups of heads, masks, views, 16-bit types; bits and memory.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <tenon/context.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+using namespace tenon;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+struct Sizes {
+  std::int64_t batch, heads, kv_heads, queries, keys, size, value_size;
+};
+
+enum class Masked { No, Causal, Bool, Added };
+
+struct Operands {
+  Tensor q, k, v, mask, seed;
+};
+
+// Stored as [batch, length, heads, size], as layers have them.
+Tensor stored(const Shape& shape, Generator& g) {
+  return transpose(randn({shape[0], shape[2], shape[1], shape[3]}, DType::Float32, &g).eval(), 1, 2);
+}
+
+Operands operands(const Sizes& s, Masked masked) {
+  Generator g(7);
+  Operands o;
+  o.q = stored({s.batch, s.heads, s.queries, s.size}, g);
+  o.k = stored({s.batch, s.kv_heads, s.keys, s.size}, g);
+  o.v = stored({s.batch, s.kv_heads, s.keys, s.value_size}, g);
+  o.seed = stored({s.batch, s.heads, s.queries, s.value_size}, g);
+  const Tensor noise = randn({s.batch, 1, s.queries, s.keys}, DType::Float32, &g).eval();
+  // Every query sees the first key.
+  if (masked == Masked::Bool) o.mask = logical_or(gt(noise, 0), eq(arange(0, s.keys), 0)).eval();
+  if (masked == Masked::Added) o.mask = noise;
+  return o;
+}
+
+Tensors results(const Operands& o, Masked masked, DType dtype) {
+  const Tensor q = cast(o.q, dtype), k = cast(o.k, dtype), v = cast(o.v, dtype);
+  AttentionOptions options;
+  options.causal = masked == Masked::Causal;
+  options.enable_gqa = true;
+  const Tensor mask = masked == Masked::Added ? cast(o.mask, dtype) : o.mask;
+  const Tensor y = scaled_dot_product_attention(q, k, v, mask, options);
+  Tensors wanted = {q, k, v};
+  if (masked == Masked::Added) wanted.push_back(mask);
+  Tensors all = grad(y, wanted, cast(o.seed, dtype));
+  all.insert(all.begin(), y);
+  eval(all);
+  return all;
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = cast(a, DType::Float64).to_vector<double>(),
+                            y = cast(b, DType::Float64).to_vector<double>();
+  double apart = 0, norm = 0;
+  for (std::size_t k = 0; k < x.size(); ++k)
+    apart += (x[k] - y[k]) * (x[k] - y[k]), norm += y[k] * y[k];
+  return std::sqrt(apart / norm);
+}
+
+void check(const Sizes& s, Masked masked, DType dtype, double tolerance) {
+  CAPTURE(s.queries);
+  CAPTURE(s.keys);
+  CAPTURE(s.size);
+  CAPTURE(static_cast<int>(masked));
+  CAPTURE(static_cast<int>(dtype));
+  const Operands o = operands(s, masked);
+  const Tensors ours = results(o, masked, dtype), exact = results(o, masked, DType::Float64);
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    CAPTURE(k);
+    CHECK(ours[k].shape() == exact[k].shape());
+    CHECK(distance(ours[k], exact[k]) < tolerance);
+  }
+}
+
+const Sizes kSizes[] = {{1, 1, 1, 2, 3, 1, 1},      {2, 4, 2, 3, 5, 4, 7},
+                        {1, 2, 2, 57, 130, 40, 24}, {2, 6, 3, 129, 64, 33, 65},
+                        {1, 3, 1, 300, 257, 16, 8}, {2, 2, 2, 64, 64, 64, 64}};
+
+}  // namespace
+
+TEST_CASE("attention: values and gradients around the edges of tiles") {
+  for (const Sizes& s : kSizes)
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added})
+      check(s, masked, DType::Float32, 3e-6);
+}
+
+TEST_CASE("attention: 16-bit types") {
+  for (const Sizes& s : kSizes)
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool}) {
+      check(s, masked, DType::Float16, 3e-3);
+      check(s, masked, DType::BFloat16, 2e-2);
+    }
+}
+
+TEST_CASE("attention: products in bfloat16 of float32 operands") {
+  const PrecisionScope precision(Precision::Bf16);
+  for (const Sizes& s : kSizes) check(s, Masked::Causal, DType::Float32, 2e-2);
+}
+
+TEST_CASE("attention: the same bits for any number of threads") {
+  const Operands o = operands({2, 6, 3, 300, 257, 33, 65}, Masked::Causal);
+  const Tensors once = results(o, Masked::Causal, DType::Float32);
+  for (const int threads : {1, 2, 5}) {
+    Context context = current_context();
+    context.threads = threads;
+    const ContextScope scope(context);
+    const Tensors again = results(o, Masked::Causal, DType::Float32);
+    for (std::size_t k = 0; k < once.size(); ++k)
+      CHECK(once[k].to_vector<float>() == again[k].to_vector<float>());
+  }
+}
+
+TEST_CASE("attention: large scores, queries that see nothing, numbers that are none") {
+  const Operands o = operands({1, 1, 1, 70, 200, 8, 8}, Masked::No);
+  const Tensor large = scaled_dot_product_attention(o.q * 1e4, o.k, o.v);
+  CHECK(distance(large, scaled_dot_product_attention(cast(o.q, DType::Float64) * 1e4,
+                                                     cast(o.k, DType::Float64),
+                                                     cast(o.v, DType::Float64))) < 1e-3);
+  // Query 3 sees no key, query 5 none of the first 150.
+  const Tensor row = unsqueeze(arange(0, 70), 1), key = arange(0, 200);
+  const Tensor seen = logical_and(ne(row, 3), logical_or(ne(row, 5), ge(key, 150)));
+  const std::vector<float> y = scaled_dot_product_attention(o.q, o.k, o.v, seen).to_vector<float>();
+  for (std::int64_t i = 0; i < 70 * 8; ++i)
+    CHECK(std::isnan(y[static_cast<std::size_t>(i)]) == (i / 8 == 3));
+  const Tensor late = scaled_dot_product_attention(slice(o.q, 2, 5, 6), slice(o.k, 2, 150, 200),
+                                                   slice(o.v, 2, 150, 200));
+  const std::vector<float> wanted = late.to_vector<float>();
+  for (std::size_t e = 0; e < 8; ++e) CHECK(y[40 + e] == doctest::Approx(wanted[e]).epsilon(1e-5));
+  const Tensor broken = where(eq(reshape(arange(0, 70), {70, 1}), 11), NAN, o.q);
+  const std::vector<float> z = scaled_dot_product_attention(broken, o.k, o.v).to_vector<float>();
+  for (std::int64_t i = 0; i < 70 * 8; ++i)
+    CHECK(std::isnan(z[static_cast<std::size_t>(i)]) == (i / 8 == 11));
+}
+
+TEST_CASE("attention: no scores in memory") {
+  const Operands o = operands({1, 1, 1, 4096, 4096, 16, 16}, Masked::Causal);
+  const CompiledFunction f = compile([](const Tensors& x) {
+    AttentionOptions causal;
+    causal.causal = true;
+    const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {}, causal);
+    Tensors all = grad(sum(square(y)), x);
+    all.push_back(y);
+    return all;
+  });
+  CHECK(f.plan({o.q, o.k, o.v}).peak_bytes() < 16 << 20);  // scores alone were 64 MiB
+}
