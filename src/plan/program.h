@@ -13,10 +13,9 @@
 #include "device/traits.h"
 #include "plan/engine.h"
 #include "plan/region.h"
+#include "plan/tune.h"
 
 namespace tenon {
-
-class Tuning;
 
 struct Step {
   Region region;
@@ -67,8 +66,9 @@ struct Program {
   std::vector<std::vector<int>> before;  // steps that a step waits for, as numbered before `order`
   std::vector<int> order;                // number of the step that runs k-th
   std::vector<SizeLimit> limits;
-  bool rebound = false;  // from a plan of other sizes, whose texts it has not
-  std::string joining;   // what the pass join did, or why nothing
+  bool rebound = false;            // from a plan of other sizes, whose texts it has not
+  std::vector<TakenChoice> taken;  // engines of contractions on a card
+  std::string joining;             // what the pass join did, or why nothing
   std::vector<PassRecord> passes;
   std::vector<std::string> graph_lines;
   int node_count = 0;

@@ -249,6 +249,7 @@ void choose_engines(Program& program, const PlanOptions& options) {
       if (!names.empty()) taken.configuration = names.front();
     }
     options.tuning->taken(advice[s].key, taken);
+    program.taken.push_back({std::move(advice[s].key), std::move(taken)});
   }
 }
 

@@ -372,6 +372,13 @@ bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engin
   });
 }
 
+void repeat_choices(const Program& program, Tuning& tuning) {
+  for (const Step& step : program.steps)
+    for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies)
+      repeat_choices(*body, tuning);
+  for (const TakenChoice& taken : program.taken) tuning.taken(taken.key, taken.choice);
+}
+
 std::string choice_text(const TuneAdvice& advice) {
   const auto tenths = [](double us) {
     const std::int64_t count = std::llround(us * 10);

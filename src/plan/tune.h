@@ -73,6 +73,12 @@ struct TuneAdvice {
   bool repeats = false;              // the choice is this run's own, from before
 };
 
+/// What a step got in the end.
+struct TakenChoice {
+  std::string key;
+  TuneChoice choice;
+};
+
 class Tuning {
  public:
   virtual ~Tuning() = default;
@@ -90,6 +96,8 @@ const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const>
 /// Whether every engine that claims the region has competed.
 bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engines,
                   const Region& region, std::span<const Value> values);
+/// Tells who tunes once more what a program took that was planned before, and its bodies.
+void repeat_choices(const Program& program, Tuning& tuning);
 /// For people: "tuned: 12.3 us, next cublaslt 2 14.0 us".
 std::string choice_text(const TuneAdvice& advice);
 

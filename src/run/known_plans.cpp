@@ -1,7 +1,9 @@
 // The table of graphs by form, and what is kept of each.
 #include "run/known_plans.h"
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -12,6 +14,8 @@
 #include "graph/form.h"
 #include "plan/sized_plan.h"
 #include "run/caches.h"
+#include "run/runner.h"
+#include "run/tune.h"
 
 namespace tenon {
 namespace {
@@ -59,6 +63,29 @@ class KnownGraph final : public CacheEntry {
     table().graphs.erase(found);
   }
 
+  /// The program of this very size while somebody holds it; one that another thread plans is waited
+  /// for. Null: the caller is to plan it, and to say end() whether it did or not.
+  std::shared_ptr<const Program> begin(const GraphForm& form) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      for (const Sample& sample : samples_)
+        if (sample.form.sizes == form.sizes)
+          if (std::shared_ptr<const Program> program = sample.program.lock()) return program;
+      const auto same = [&](const GraphForm* other) { return other->sizes == form.sizes; };
+      if (std::none_of(under_way_.begin(), under_way_.end(), same)) break;
+      ended_.wait(lock);
+    }
+    under_way_.push_back(&form);
+    return nullptr;
+  }
+  void end(const GraphForm& form) {
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(under_way_, &form);
+    }
+    ended_.notify_all();
+  }
+
   /// What was learned that holds for the form, and at which size; null: it must be planned.
   std::pair<std::shared_ptr<const SizedPlan>, std::int64_t> find(const GraphForm& form) {
     const std::lock_guard lock(mutex_);
@@ -70,11 +97,12 @@ class KnownGraph final : public CacheEntry {
 
   /// A plan that was made: it confirms what was learned before or refutes it, or something is
   /// learned from it and another one.
-  void add(GraphForm form, const std::shared_ptr<const Program>& program) {
+  void add(const GraphForm& form, const std::shared_ptr<const Program>& program) {
     const std::lock_guard lock(mutex_);
-    if (!confirm(form, *program)) learn(form, *program);
+    const bool sizes_are_free = program->device.kind == Device::Kind::Cpu;
+    if (sizes_are_free && !confirm(form, *program)) learn(form, *program);
     charge(bytes_of(form));
-    samples_.push_front({std::move(form), program});
+    samples_.push_front({form, program});
     if (samples_.size() <= kMostSamples) return;
     charge(-bytes_of(samples_.back().form));
     samples_.pop_back();
@@ -128,8 +156,23 @@ class KnownGraph final : public CacheEntry {
 
   const FormKey key_;
   std::mutex mutex_;
+  std::condition_variable ended_;
+  std::vector<const GraphForm*> under_way_;  // that threads are planning
   std::deque<Sample> samples_;
   std::deque<Learned> plans_;
+};
+
+// Whoever waits for this plan goes on, even where planning throws.
+class Ending {
+ public:
+  Ending(KnownGraph& graph, const GraphForm& form) : graph_(graph), form_(form) {}
+  ~Ending() { graph_.end(form_); }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+ private:
+  KnownGraph& graph_;
+  const GraphForm& form_;
 };
 
 std::atomic<std::int64_t>& rebound() {
@@ -162,24 +205,31 @@ std::shared_ptr<KnownGraph> known(const FormKey& key) {
 
 }  // namespace
 
-std::shared_ptr<const Program> plan_or_rebind(const NumberedOrder& order,
-                                              std::span<const Tensor> roots,
-                                              std::span<Node* const> leaves,
-                                              const PlanOptions& options, std::uint64_t planning) {
-  if (options.device.kind != Device::Kind::Cpu) return plan_program(roots, leaves, options);
+std::shared_ptr<const Program> known_or_planned(const NumberedOrder& order,
+                                                std::span<const Tensor> roots,
+                                                std::span<Node* const> leaves,
+                                                const PlanOptions& options,
+                                                std::uint64_t planning) {
   GraphForm form = form_of(order, roots);
   for (const RoundedCopy& copy : options.copies) {
     form.fixed.push_back(order.index[copy.weight]);
     form.fixed.push_back(static_cast<std::uint64_t>(copy.copy.dtype()));
   }
+  if (options.tuning != nullptr) planning ^= tuning_state();
   const std::shared_ptr<KnownGraph> graph = known(key_of(form, options.device, planning));
   if (const auto [plan, size] = graph->find(form); plan != nullptr) {
     std::shared_ptr<const Program> program = plan->at_size(size, options);
     rebound().fetch_add(1, std::memory_order_relaxed);
     return program;
   }
+  if (std::shared_ptr<const Program> program = graph->begin(form)) {
+    if (options.tuning != nullptr) repeat_choices(*program, *options.tuning);
+    return program;
+  }
+  const Ending ending(*graph, form);
   std::shared_ptr<const Program> program = plan_program(roots, leaves, options);
-  graph->add(std::move(form), program);
+  graph->add(form, program);
+  count_planned(*program);
   return program;
 }
 

@@ -182,8 +182,7 @@ std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const 
     }
   }
   std::shared_ptr<const Program> program =
-      plan_or_rebind(t.order, roots, t.leaves, plan_options(current_context(), device), planning);
-  count_planned(*program);
+      known_or_planned(t.order, roots, t.leaves, plan_options(current_context(), device), planning);
   const auto entry = std::make_shared<CachedProgram>(t.key, program);
   {
     std::lock_guard lock(c.mutex);
@@ -271,7 +270,6 @@ std::byte* leaf_memory(const Node& leaf) {
 }
 
 void count_planned(const Program& program) {
-  if (program.rebound) return;
   counts().planned.fetch_add(1, std::memory_order_relaxed);
   counts().planning_ms.fetch_add(program.planning_ms, std::memory_order_relaxed);
 }

@@ -35,6 +35,7 @@ void plan(Trace& t, std::vector<Tensor> roots, std::vector<Node*>& leaves, bool 
   const auto options_for = [](Device device) { return plan_options(current_context(), device); };
   if (devices.size() > 1) {
     t.program = plan_placed(roots, leaves, devices, options_for);
+    count_planned(*t.program);
     if (!ShapesOnly::is_on()) t.replay = make_placed_replay(t.program);
     return;
   }
@@ -44,8 +45,12 @@ void plan(Trace& t, std::vector<Tensor> roots, std::vector<Node*>& leaves, bool 
   for (const RoundedCopy& copy : kept.copies) leaves.push_back(copy.copy.node());
   t.kept = std::move(kept.weights);
   options.copies = kept.copies;
-  t.program = anew ? plan_program(roots, leaves, options)
-                   : plan_or_rebind(order, roots, leaves, options, planning_key(current_context()));
+  if (anew) {
+    t.program = plan_program(roots, leaves, options);
+    count_planned(*t.program);
+  } else {
+    t.program = known_or_planned(order, roots, leaves, options, planning_key(current_context()));
+  }
   if (!ShapesOnly::is_on()) t.replay = backend_for(devices[0]).make_replay(t.program);
 }
 
@@ -100,7 +105,6 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
   t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
   std::vector<Node*> leaves;
   plan(*t, roots_of(*t, function, stand_ins), leaves, anew);
-  count_planned(*t->program);
   for (Node* leaf : leaves) {
     int input = -1;
     for (std::size_t k = 0; k < stand_ins.size(); ++k)

@@ -2,7 +2,6 @@
 #include "run/tune.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -60,6 +59,12 @@ std::optional<TuneChoice> second_of(const TuneChoice& first, const Region& regio
   return second;
 }
 
+// An empty table changes nothing.
+std::uint64_t with_digest(const TuneTable& table, std::uint64_t before) {
+  if (table.size() == 0) return before;
+  return (before + std::hash<std::string>()(table.text())) * 0x9E3779B97F4A7C15ull | 1u;
+}
+
 // What a library's engine (one that has a version) does for the program.
 struct Use {
   double gain = 0;  // microseconds over who came second
@@ -107,16 +112,19 @@ void on_tune(std::function<void(const TuneProgress&)> function) {
 
 TuneRecord::TuneRecord(TuneTable kept)
     : table_(std::move(kept)), outer_(std::exchange(t_record, this)) {
-  static std::atomic<std::uint64_t> given{0};
-  if (table_.size() > 0)
-    number_ = ++given;
-  else if (outer_ != nullptr)
-    number_ = outer_->number_;
+  given_ = with_digest(table_, outer_ == nullptr ? 0 : outer_->given_);
 }
 
 TuneRecord::~TuneRecord() { t_record = outer_; }
 
-std::uint64_t current_tune_record() noexcept { return t_record == nullptr ? 0 : t_record->number_; }
+std::uint64_t current_tune_record() noexcept { return t_record == nullptr ? 0 : t_record->given_; }
+
+std::uint64_t tuning_state() {
+  std::uint64_t state = TuneStore::shared().changes();
+  for (const TuneRecord* record = t_record; record != nullptr; record = record->outer_)
+    state = with_digest(record->table_, state);
+  return state;
+}
 
 struct Tuner::Unknown {
   TuneAdvice* advice;

@@ -70,12 +70,16 @@ class TuneRecord {
  private:
   friend class Tuner;
   friend std::uint64_t current_tune_record() noexcept;
+  friend std::uint64_t tuning_state();
   TuneTable table_;
   TuneRecord* const outer_;
-  std::uint64_t number_ = 0;  // of the innermost record that was given choices; 0: none was
+  std::uint64_t given_ = 0;  // tells apart what it and the outer ones were given; 0: nothing
 };
 
-/// Tells apart what this thread's plans are given by records; 0: nothing.
+/// Tells apart what this thread's records were given; 0: nothing.
 std::uint64_t current_tune_record() noexcept;
+/// Tells apart all that decides this thread's next plan for a card beside its context: what records
+/// were given and have noted since, and measurements on disk.
+std::uint64_t tuning_state();
 
 }  // namespace tenon

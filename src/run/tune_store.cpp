@@ -86,6 +86,7 @@ void TuneStore::put(const std::string& key, TuneChoice choice) {
   if (table_) now.merge(*table_);
   now.put(key, std::move(choice));
   table_ = std::move(now);
+  changes_.fetch_add(1, std::memory_order_relaxed);
   if (write(*table_) || told_) return;
   told_ = true;
   log_message(LogLevel::Warning,

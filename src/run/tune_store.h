@@ -6,6 +6,8 @@
 // the process.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,6 +22,8 @@ class TuneStore {
   std::optional<TuneChoice> find(const std::string& key);
   /// Keeps it here and on disk, beside what other processes have written since.
   void put(const std::string& key, TuneChoice choice);
+  /// How often one was put here.
+  std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
   std::string file() const { return folder_ + "/contractions.tune"; }
 
   /// The process's, in the cache folder.
@@ -30,6 +34,7 @@ class TuneStore {
   bool write(const TuneTable& table) const;
 
   const std::string folder_;
+  std::atomic<std::uint64_t> changes_{0};
   std::mutex mutex_;
   std::optional<TuneTable> table_;
   bool told_ = false;  // that it cannot be written

@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -11,6 +12,7 @@
 #include "base/str.h"
 #include "graph/shapes_only.h"
 #include "io/file.h"
+#include "run/tune.h"
 #include "train/evaluate.h"
 #include "train/model_file.h"
 #include "train/run_data.h"
@@ -26,18 +28,23 @@ namespace {
 namespace fs = std::filesystem;
 
 // Plans the step of a run that is about to begin: libraries are started and kernels compiled while
-// weights are drawn and data goes to the card. What is wrong with it, the run itself will say. Its
-// own network draws from a generator of its own: the run's numbers depend on no thread beside it.
-void plan_ahead(Context context, const Settings& settings, const DataSets& sets) {
+// weights are drawn and data goes to the card. The run takes the plan as its own: a step is planned
+// once. What is wrong with it, the run itself will say. Its own network draws from a generator of
+// its own: the run's numbers depend on no thread beside it. `engines` are those of a run that is
+// resumed.
+std::optional<Plan> plan_ahead(Context context, const Settings& settings, const DataSets& sets,
+                               const TuneTable& engines) {
   try {
     context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
     const ContextScope scope(context);
+    const TuneRecord record(engines);
     const ShapesOnly shapes;
     const Session session(settings, sets);
     TrainStep step(session.net, session.loss, *session.optimizer, session.options("", false));
     step.use(resident_set(*session.train));
-    step.plan(*session.train);
+    return step.plan(*session.train);
   } catch (const Error&) {
+    return std::nullopt;
   }
 }
 
@@ -48,11 +55,11 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
       std::async(std::launch::async, [&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings);
   const ContextScope scope(context_of(settings));
-  std::future<void> planning;
+  std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the card for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write)
     planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
-                          std::cref(sets));
+                          std::cref(sets), resume ? load_engines(dir) : TuneTable());
   Session session(settings, sets);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;

@@ -129,7 +129,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, 
   return out;
 }
 
-void TrainStep::plan(const data::Loader& loader) {
+Plan TrainStep::plan(const data::Loader& loader) {
   const data::Dataset& data = loader.dataset();
   const std::int64_t count = std::min(loader.batch(), data.size());
   const auto leaf = [](const Shape& shape, DType dtype) {
@@ -137,11 +137,10 @@ void TrainStep::plan(const data::Loader& loader) {
   };
   if (set_) {
     const Shape rates{std::ssize(optimizer_.rates(0))};
-    (void)on_numbers_.plan({leaf({count}, DType::Int64), leaf(rates, optimizer_.rate_dtype())});
-    return;
+    return on_numbers_.plan({leaf({count}, DType::Int64), leaf(rates, optimizer_.rate_dtype())});
   }
   const bool scales = loader.options().scale && data.input_dtype() == DType::UInt8;
-  (void)on_batch_.plan(
+  return on_batch_.plan(
       {leaf(with_count(count, data.input_shape()), scales ? DType::Float32 : data.input_dtype()),
        leaf(with_count(count, data.target_shape()), data.target_dtype())});
 }

@@ -56,8 +56,8 @@ class TrainStep {
   Tensor begin(const Tensor& numbers, const std::vector<double>& rates);
   StepOutcome read(const Tensor& figures, std::int64_t row) const;
   /// Plans the step on a whole batch of the loader's, whose kernels are then compiled by others
-  /// while the caller goes on.
-  void plan(const data::Loader& loader);
+  /// while the caller goes on. While the plan is held, an equal step takes it as its own.
+  Plan plan(const data::Loader& loader);
   /// Opens the guard that a loss which was not finite has shut.
   void reopen();
   /// Null unless the precision is fp16.

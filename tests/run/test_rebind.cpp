@@ -108,8 +108,8 @@ Planned planned(const Subject& subject, std::int64_t size, How how) {
     if (node->realised()) leaves.push_back(node);
   const PlanOptions options = plan_options(current_context(), Device());
   if (how == How::Anew) return plan_program(std::span(&root, 1), leaves, options);
-  return plan_or_rebind(order, std::span(&root, 1), leaves, options,
-                        planning_key(current_context()));
+  return known_or_planned(order, std::span(&root, 1), leaves, options,
+                          planning_key(current_context()));
 }
 
 /// All that a run goes by.
