@@ -110,11 +110,11 @@ TEST_CASE(
   set_device("cuda");
   manual_seed(11);
   const StateDict drawn = models::create(kModel, {10, "", nullptr}).state_dict();
-  for (const auto& [name, tensor] : drawn) {
-    INFO(name);
-    const auto kept = first.find("model." + name);
+  for (const auto& weight : drawn) {
+    INFO(weight.first);
+    const auto kept = first.find("model." + weight.first);
     REQUIRE(kept != first.end());
-    CHECK(kept->second.to_vector<float>() == tensor.to_vector<float>());
+    CHECK(kept->second.to_vector<float>() == weight.second.to_vector<float>());
   }
   set_device("cpu");
 }
