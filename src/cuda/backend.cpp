@@ -28,8 +28,11 @@ class CardBackend final : public Backend {
   Device::Kind kind() const override { return Device::Kind::Cuda; }
   const char* name() const override { return "cuda"; }
   DeviceTraits traits() const override {
-    return {
-        .is_queued = true, .overlaps_steps = true, .rounds_operands = true, .longest_row = 65536};
+    return {.is_queued = true,
+            .overlaps_steps = true,
+            .rounds_operands = true,
+            .attention = {.largest_size = 128, .size_step = 8, .wide = false},
+            .longest_row = 65536};
   }
   void open(int index) override { target_of(index); }
   DeviceFacts facts(int index) override {

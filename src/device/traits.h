@@ -5,6 +5,14 @@
 
 namespace tenon {
 
+struct AttentionTraits {
+  /// Sizes of heads up to this one and multiples of the step are known; rows of 16-bit operands
+  /// begin at multiples of the step too.
+  std::int64_t largest_size = 0, size_step = 1;
+  /// Of float32 operands too; else of 16-bit ones.
+  bool wide = false;
+};
+
 /// What planning must know of a kind of device; engines know the rest. Defaults are the host's.
 struct DeviceTraits {
   /// Work is queued and done in the order of the queue, after the call that gives it: the host
@@ -14,8 +22,8 @@ struct DeviceTraits {
   bool overlaps_steps = false;
   /// Operands of float32 products are rounded ahead of the product, to any 16-bit type.
   bool rounds_operands = false;
-  /// An engine knows attention in floating types of 32 bits and less.
-  bool knows_attention = false;
+  /// What attention an engine knows.
+  AttentionTraits attention = {};
   /// Elements of the longest row that one sweep reduces and uses again.
   std::int64_t longest_row = 16384;
 };

@@ -12,6 +12,7 @@
 #include "graph/node.h"
 #include "ops/table.h"
 #include "plan/pool_rules.h"
+#include "plan/rounding.h"
 
 namespace tenon {
 namespace {
@@ -309,8 +310,13 @@ namespace {
 
 // Queries of one place, as of a text that is being written, gain nothing: their scores are few.
 bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
-  return options.traits.knows_attention && attention.dtype != DType::Float64 &&
-         attention.input(0)->shape[1] > 1;
+  const AttentionTraits& known = options.traits.attention;
+  const auto fits = [&known](std::int64_t size) {
+    return size <= known.largest_size && size % known.size_step == 0;
+  };
+  const bool floats = attention_dtype(attention, options) != DType::Float32 || known.wide;
+  return floats && attention.dtype != DType::Float64 && attention.input(0)->shape[1] > 1 &&
+         fits(attention.input(0)->shape[3]) && fits(attention.input(2)->shape[3]);
 }
 
 }  // namespace

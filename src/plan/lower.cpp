@@ -94,7 +94,9 @@ namespace {
 class Lowering {
  public:
   Lowering(std::span<Node* const> leaves, const PlanOptions& options)
-      : fold_views_(options.enabled(kLayout)), results_apart_(options.results_apart) {
+      : fold_views_(options.enabled(kLayout)),
+        results_apart_(options.results_apart),
+        attention_step_(options.traits.attention.size_step) {
     for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
   }
 
@@ -211,6 +213,25 @@ class Lowering {
     return out;
   }
 
+  // Whether rows of elements begin at multiples of the step.
+  bool begins_on_step(const Ref& ref) const {
+    if (attention_step_ == 1) return true;
+    const int last = ref.shape.rank() - 1;
+    bool fits = ref.stride[last] == 1 && ref.offset % attention_step_ == 0;
+    for (int d = 0; d < last; ++d)
+      fits = fits && (ref.shape[d] == 1 || ref.stride[d] % attention_step_ == 0);
+    return fits;
+  }
+
+  // The logarithms of attention's sums are read as they stand, a mask as it comes.
+  void fit_attention(const Node& node, std::vector<Ref>& args) {
+    const bool is_grad = node.op == Op::AttentionGrad;
+    if (is_grad) args[4] = contiguous(args[4], node.label);
+    const std::size_t operands = is_grad ? 6 : 3;
+    for (std::size_t k = 0; k < operands; ++k)
+      if (k != 4 && !begins_on_step(args[k])) args[k] = whole(copy(args[k], node.label));
+  }
+
   void add(Node& node) {
     const OpKind kind = op_info(node.op).kind;
     if (node.realised()) {
@@ -238,8 +259,7 @@ class Lowering {
     for (Node* in : node.in()) args.push_back(refs_.at(in));
     const bool needs_whole = has_trait(node.op, kReadsWhole);
     if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
-    // The logarithms of attention's sums are read as they stand.
-    if (node.op == Op::AttentionGrad) args[4] = contiguous(args[4], node.label);
+    if (kind == OpKind::Attention) fit_attention(node, args);
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;
@@ -305,6 +325,7 @@ class Lowering {
   }
 
   bool fold_views_, results_apart_;
+  std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, Ref> refs_;
   std::unordered_map<const Node*, int> assigns_;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "graph/node.h"
+#include "ops/infer.h"
 #include "ops/table.h"
 
 namespace tenon {
@@ -84,6 +85,17 @@ const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
 // What was rounded for products, by what it was before.
 using Rounded = std::unordered_map<const Node*, Tensor>;
 
+// Whether all elements were of that 16-bit type before they were widened.
+bool was_narrow(const Node& node, DType dtype) {
+  if (node.realised()) return false;
+  if (node.op == Op::Cast) return node.input(0)->dtype == dtype;
+  if (op_info(node.op).kind == OpKind::View) return was_narrow(*node.input(0), dtype);
+  const auto in = node.in();
+  return node.op == Op::Concat && std::all_of(in.begin(), in.end(), [dtype](const Node* part) {
+           return was_narrow(*part, dtype);
+         });
+}
+
 // Views go on top of the cast, so that a product and its transpose share one.
 Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
   const Node& node = *x.node();
@@ -92,27 +104,67 @@ Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounde
     return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
   }
   if (const RoundedCopy* kept = copy_of(options, x.node(), dtype)) return kept->copy;
+  if (was_narrow(node, dtype)) {
+    if (node.op == Op::Cast) return Tensor(node.input(0));
+    std::vector<Tensor> parts;
+    for (Node* part : node.in()) parts.push_back(narrowed(Tensor(part), dtype, options, rounded));
+    return rounded[&node] = make_node(node.op, dtype, node.shape, node.attrs, parts);
+  }
   return rounded[&node] = make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
+}
+
+// Attention in 16 bits: all that it multiplies is rounded, and its results are of that type too.
+Tensor narrowed_attention(const Node& node, std::span<const Tensor> inputs,
+                          const PlanOptions& options, Rounded& rounded) {
+  const DType narrow = attention_dtype(node, options);
+  if (narrow == node.input(0)->dtype) return {};
+  std::vector<Tensor> operands(inputs.begin(), inputs.end());
+  const bool is_grad = node.op == Op::AttentionGrad;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (k < 3 || (is_grad && (k == 3 || k == 5)))  // not the logarithms, nor the mask
+      operands[k] = narrowed(inputs[k], narrow, options, rounded);
+  return make_node(node.op, narrow, node.shape, node.attrs, operands);
+}
+
+// A result of an attention whose type has changed, as wide as its readers expect.
+Tensor widened_result(const Node& node, const Tensor& owner) {
+  const bool logarithms = owner.node()->op == Op::Attention && result_index(node) == 1;
+  if (op_info(owner.node()->op).kind != OpKind::Attention || logarithms ||
+      owner.dtype() == node.dtype)
+    return {};
+  const Tensor narrow =
+      make_node(Op::Result, owner.dtype(), node.shape, node.attrs, std::span(&owner, 1));
+  return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&narrow, 1));
 }
 
 // A bias's gradient sums up what the products next to it read rounded: summed from there, nobody
 // reads the float32 values any more, and they are never written.
-Roots sum_rounded(const Roots& roots, const Rounded& rounded) {
+Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& rounded) {
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (node.op != Op::Sum) return {};
-    const auto found = rounded.find(inputs[0].node());
+    const auto found = rounded.find(base_of(inputs[0].node()));
     if (found == rounded.end() || inputs[0].node()->realised()) return {};
+    const Tensor narrow = narrowed(inputs[0], found->second.dtype(), options, rounded);
     const Tensor wide =
-        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&found->second, 1));
+        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&narrow, 1));
     return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
   });
 }
 
 }  // namespace
 
+DType attention_dtype(const Node& attention, const PlanOptions& options) {
+  const DType memory = attention.input(0)->dtype;
+  if (memory != DType::Float32 || !options.enabled(kAutocast)) return memory;
+  return rounded_dtype(attention.attrs.as<AttentionAttrs>().precision, options);
+}
+
 Roots autocast(Roots roots, const PlanOptions& options) {
   Rounded rounded;
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    if (op_info(node.op).kind == OpKind::Attention)
+      return narrowed_attention(node, inputs, options, rounded);
+    if (node.op == Op::Result) return widened_result(node, inputs[0]);
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
     attrs.precision = precision_of(node, options);
@@ -128,7 +180,7 @@ Roots autocast(Roots roots, const PlanOptions& options) {
                                 narrowed(inputs[1], narrow, options, rounded)};
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   });
-  return rounded.empty() ? roots : sum_rounded(roots, rounded);
+  return rounded.empty() ? roots : sum_rounded(roots, options, rounded);
 }
 
 std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {

@@ -8,6 +8,9 @@
 
 namespace tenon {
 
+/// The type that an attention's operands are multiplied in.
+DType attention_dtype(const Node& attention, const PlanOptions& options);
+
 struct WeightToKeep {
   Node* weight = nullptr;
   DType dtype = DType::BFloat16;  // that it is rounded to

@@ -7,68 +7,13 @@
 #include <vector>
 
 #include <tenon/context.h>
-#include <tenon/eval.h>
-#include <tenon/grad.h>
-#include <tenon/ops.h>
+
+#include "../run/attention_cases.h"
 
 using namespace tenon;
+using namespace tenon::test::attention;
 
 namespace {
-
-using Tensors = std::vector<Tensor>;
-
-struct Sizes {
-  std::int64_t batch, heads, kv_heads, queries, keys, size, value_size;
-};
-
-enum class Masked { No, Causal, Bool, Added };
-
-struct Operands {
-  Tensor q, k, v, mask, seed;
-};
-
-// Stored as [batch, length, heads, size], as layers have them.
-Tensor stored(const Shape& shape, Generator& g) {
-  return transpose(randn({shape[0], shape[2], shape[1], shape[3]}, DType::Float32, &g).eval(), 1, 2);
-}
-
-Operands operands(const Sizes& s, Masked masked) {
-  Generator g(7);
-  Operands o;
-  o.q = stored({s.batch, s.heads, s.queries, s.size}, g);
-  o.k = stored({s.batch, s.kv_heads, s.keys, s.size}, g);
-  o.v = stored({s.batch, s.kv_heads, s.keys, s.value_size}, g);
-  o.seed = stored({s.batch, s.heads, s.queries, s.value_size}, g);
-  const Tensor noise = randn({s.batch, 1, s.queries, s.keys}, DType::Float32, &g).eval();
-  // Every query sees the first key.
-  if (masked == Masked::Bool) o.mask = logical_or(gt(noise, 0), eq(arange(0, s.keys), 0)).eval();
-  if (masked == Masked::Added) o.mask = noise;
-  return o;
-}
-
-Tensors results(const Operands& o, Masked masked, DType dtype) {
-  const Tensor q = cast(o.q, dtype), k = cast(o.k, dtype), v = cast(o.v, dtype);
-  AttentionOptions options;
-  options.causal = masked == Masked::Causal;
-  options.enable_gqa = true;
-  const Tensor mask = masked == Masked::Added ? cast(o.mask, dtype) : o.mask;
-  const Tensor y = scaled_dot_product_attention(q, k, v, mask, options);
-  Tensors wanted = {q, k, v};
-  if (masked == Masked::Added) wanted.push_back(mask);
-  Tensors all = grad(y, wanted, cast(o.seed, dtype));
-  all.insert(all.begin(), y);
-  eval(all);
-  return all;
-}
-
-double distance(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = cast(a, DType::Float64).to_vector<double>(),
-                            y = cast(b, DType::Float64).to_vector<double>();
-  double apart = 0, norm = 0;
-  for (std::size_t k = 0; k < x.size(); ++k)
-    apart += (x[k] - y[k]) * (x[k] - y[k]), norm += y[k] * y[k];
-  return std::sqrt(apart / norm);
-}
 
 void check(const Sizes& s, Masked masked, DType dtype, double tolerance) {
   CAPTURE(s.queries);

@@ -51,6 +51,13 @@ TENON_DEVICE unsigned to_tf32(float x) {
   return bits;
 }
 
+/// 2 to the x, within 2 units in the last place; results below the normal numbers are 0.
+TENON_DEVICE float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 /// The upper half of the 64-bit product.
 TENON_DEVICE unsigned multiply_high(unsigned a, unsigned b) { return __umulhi(a, b); }
 

@@ -13,6 +13,8 @@ namespace {
 
 bool is_pool(Op op) { return kind_of(op) == OpKind::Pooling; }
 bool is_movement(Op op) { return kind_of(op) == OpKind::Movement; }
+bool is_attention(Op op) { return kind_of(op) == OpKind::Attention; }
+bool is_narrow(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 bool is_softmax(Op op) { return op == Op::Softmax || op == Op::LogSoftmax; }
 
 class OpaqueEngine final : public Engine {
@@ -34,6 +36,7 @@ class OpaqueEngine final : public Engine {
     const LabelGuard label(region.label);  // errors name the layer that the op was built in
     const OpaqueCall call{target_, region.opaque, values};
     if (region.opaque.op == Op::Sort) return prepare_sort(call);
+    if (is_attention(region.opaque.op)) return prepare_attention(call);
     if (is_pool(region.opaque.op)) return prepare_pool(call);
     return is_movement(region.opaque.op) ? prepare_movement(call) : prepare_softmax(call);
   }
@@ -43,6 +46,10 @@ class OpaqueEngine final : public Engine {
     if (region.kind != RegionKind::Opaque) return "it is no opaque region";
     const Opaque& o = region.opaque;
     if (o.op == Op::Sort) return nullptr;
+    if (is_attention(o.op))
+      return is_narrow(values[static_cast<std::size_t>(o.inputs[0])].dtype)
+                 ? nullptr
+                 : "attention of operands that are not of 16 bits";
     const DType dtype = values[static_cast<std::size_t>(o.out())].dtype;
     if (is_movement(o.op))
       return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of truth values" : nullptr;

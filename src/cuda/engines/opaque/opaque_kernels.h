@@ -31,6 +31,7 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_sort(const OpaqueCall& call);
+std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call);
 
 /// One launch with a struct of arguments that begins with the addresses of inputs and output.
 template <class Args>

@@ -33,6 +33,10 @@ TENON_DEVICE unsigned to_tf32(float x) {
   if (magnitude > 0x7f800000u) return 0x7fffffffu;
   return magnitude == 0x7f800000u ? u : (u + 0x1000u) & ~0x1fffu;
 }
+TENON_DEVICE float exp2_fast(float x) {
+  const float y = __builtin_exp2f(x);
+  return y < 1.17549435e-38f ? 0.0f : y;
+}
 /// Kernels run one after another.
 TENON_DEVICE void await_kernels() {}
 TENON_DEVICE unsigned multiply_high(unsigned a, unsigned b) { return __umulhi(a, b); }

@@ -1,0 +1,148 @@
+// Attention and its gradients: one launch forward; backward one for what the weights' gradients are
+// taken off by, one for queries and one for keys and values.
+#include <utility>
+
+#include "cuda/engines/opaque/opaque_kernels.h"
+#include "cuda/kernels/attention_args.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr std::size_t kOutput = 3, kLog = 4, kOutputGrad = 5;  // inputs of the gradients
+
+std::int64_t filled(std::int64_t size) { return (size + 15) / 16 * 16; }
+
+const char* mask_name(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return "Bool";
+    case DType::Float32:
+      return "Float32";
+    case DType::Float16:
+      return "Float16";
+    default:
+      return "BFloat16";
+  }
+}
+
+class AttentionKernel final : public Kernel {
+ public:
+  explicit AttentionKernel(const OpaqueCall& call)
+      : views_(call.op.views), outs_(call.op.outs), backward_(call.op.op == Op::AttentionGrad) {
+    const auto& attrs = call.op.attrs.as<AttentionAttrs>();
+    const Shape &q = call.op.shapes[0], &k = call.op.shapes[1], &v = call.op.shapes[2];
+    args_.batch = q[0], args_.queries = q[1], args_.heads = q[2];
+    args_.keys = k[1], args_.kv_heads = k[2];
+    args_.scale = static_cast<float>(attrs.scale);
+    size_ = q[3], value_size_ = v[3];
+    for (std::size_t i = 0; i < views_.size(); ++i) items_.push_back(item_size(call.dtype(i)));
+    const std::size_t mask = backward_ ? 6 : 3;
+    has_mask_ = views_.size() > mask;
+    config_ = cat("AttentionConfig<Attention", call.dtype(0) == DType::BFloat16 ? "Bf16" : "F16",
+                  ", ", size_, ", ", value_size_, ", ", truth(attrs.causal),
+                  ", AttentionMask::", has_mask_ ? mask_name(call.dtype(mask)) : "None", ">");
+    if (!backward_) {
+      forward_ = compiled(call.target, "forward");
+      return;
+    }
+    delta_ = compiled(call.target, "delta");
+    if (outs_[0] != kNoValue) queries_ = compiled(call.target, "queries");
+    if (outs_[1] != kNoValue || outs_[2] != kNoValue) keys_ = compiled(call.target, "keys");
+    workspace_bytes =
+        static_cast<std::size_t>(args_.batch * args_.heads * args_.queries) * sizeof(float);
+  }
+
+  void run(const Binding& binding) const override {
+    AttentionArgs args = args_;
+    args.q = bound(binding, 0), args.k = bound(binding, 1), args.v = bound(binding, 2);
+    if (has_mask_) args.mask = bound(binding, views_.size() - 1);
+    const auto out = [&](std::size_t k) -> std::byte* {
+      return outs_[k] == kNoValue ? nullptr : binding.values[static_cast<std::size_t>(outs_[k])];
+    };
+    args.out = out(0);
+    const std::int64_t tile = rows(kAttentionRows, size_),
+                       value_tile = rows(kAttentionRows, value_size_);
+    const Grid of_queries = grid(args.queries, args.batch * args.heads);
+    if (!backward_) {
+      args.log = reinterpret_cast<float*>(out(1));
+      return launch(*forward_, binding, of_queries, 3 * tile + 2 * value_tile, args);
+    }
+    args.y = bound(binding, kOutput), args.dy = bound(binding, kOutputGrad);
+    args.log = static_cast<float*>(const_cast<void*>(bound(binding, kLog).data));
+    args.delta = reinterpret_cast<float*>(binding.workspace);
+    args.out_k = out(1), args.out_v = out(2);
+    const auto warps = static_cast<std::uint32_t>(
+        (args.batch * args.heads * args.queries * 32 + kAttentionThreads - 1) / kAttentionThreads);
+    launch(*delta_, binding, {warps, 1, 1}, 0, args);
+    const std::int64_t other = filled(size_) > 64 || filled(value_size_) > 64 ? 32 : 64;
+    const std::int64_t shared =
+        tile + value_tile + 2 * rows(other, size_) + 2 * rows(other, value_size_);
+    if (queries_ != nullptr) launch(*queries_, binding, of_queries, shared, args);
+    if (keys_ != nullptr)
+      launch(*keys_, binding, grid(args.keys, args.batch * args.kv_heads),
+             shared + 2 * other * static_cast<std::int64_t>(sizeof(float)), args);
+  }
+
+  std::string source() const override {
+    std::string text;
+    for (const auto& kernel : {forward_, delta_, queries_, keys_}) {
+      if (kernel == nullptr) continue;
+      if (!text.empty()) text += kNextLaunch;
+      text += kernel->source().text;
+    }
+    return text;
+  }
+
+ private:
+  // Bytes of rows in shared memory, as AttentionTile lays them out.
+  static std::int64_t rows(std::int64_t count, std::int64_t size) {
+    return count * (filled(size) + 8) * 2;
+  }
+  static Grid grid(std::int64_t length, std::int64_t heads) {
+    return {static_cast<std::uint32_t>((length + kAttentionRows - 1) / kAttentionRows),
+            static_cast<std::uint32_t>(heads), 1};
+  }
+
+  std::shared_ptr<const CompiledKernel> compiled(const Target& target, const char* part) const {
+    const std::string entry = cat("tenon_attention_", part);
+    return compile(target,
+                   {entry, cat("#include \"cuda/kernels/attention.cuh\"\n\nusing namespace "
+                               "tenon::cuda;\n\nextern \"C\" __global__ void "
+                               "__launch_bounds__(",
+                               kAttentionThreads, ")\n", entry, "(const AttentionArgs a) {\n",
+                               kAwaitKernels, "  attention_", part, "<", config_, ">(a);\n}\n")});
+  }
+
+  static void launch(const CompiledKernel& kernel, const Binding& binding, Grid grid,
+                     std::int64_t shared_bytes, AttentionArgs& args) {
+    void* params[] = {&args};
+    kernel.launch(binding.stream, grid, {kAttentionThreads, 1, 1},
+                  static_cast<std::uint32_t>(shared_bytes), params);
+  }
+
+  AttentionOperand bound(const Binding& binding, std::size_t k) const {
+    AttentionOperand x;
+    x.data = binding.values[static_cast<std::size_t>(views_[k].value)] +
+             views_[k].offset * static_cast<std::int64_t>(items_[k]);
+    std::copy(views_[k].stride, views_[k].stride + 4, x.stride);
+    return x;
+  }
+
+  const std::vector<View> views_;
+  const std::vector<ValueId> outs_;
+  const bool backward_;
+  std::vector<std::size_t> items_;  // bytes of an element of each input
+  bool has_mask_ = false;
+  std::int64_t size_ = 0, value_size_ = 0;
+  AttentionArgs args_;
+  std::string config_;
+  std::shared_ptr<const CompiledKernel> forward_, delta_, queries_, keys_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call) {
+  return std::make_unique<AttentionKernel>(call);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,29 @@
+// What the attention kernels are given; host and device share it.
+#pragma once
+
+namespace tenon::cuda {
+
+constexpr int kAttentionThreads = 128;  // four warps of 16 rows each
+constexpr int kAttentionRows = 64;  // of a block's own tile: queries, or keys for their gradients
+
+/// Element (b, i, h, e) of an operand stands at data + b * stride[0] + i * stride[1] + h *
+/// stride[2] + e, of a mask (b, h, i, j) at data + sum of coordinate * stride.
+struct AttentionOperand {
+  const void* data = nullptr;
+  long long stride[4] = {};
+};
+
+/// Results are contiguous [batch, length, heads, size]; log and delta [batch, heads, queries].
+struct AttentionArgs {
+  AttentionOperand q, k, v, mask, y, dy;
+  float* log = nullptr;    // of each query's sum of exponentials; null: not asked for
+  float* delta = nullptr;  // rowsum(dy y)
+  void* out = nullptr;     // y, or the gradient of q
+  void* out_k = nullptr;   // the gradients of k and v; null: not asked for
+  void* out_v = nullptr;
+  long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
+  float scale = 1;
+  int unused = 0;  // in place of padding
+};
+
+}  // namespace tenon::cuda

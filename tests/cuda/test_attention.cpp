@@ -1,0 +1,86 @@
+// Attention on a card (the emulated one in CI): values and gradients of 16-bit operands against
+// float64 written out, and that one launch a sweep does it.
+#include "../run/attention_cases.h"
+
+#include <string>
+
+#include <tenon/context.h>
+
+#include "card.h"
+
+using namespace tenon;
+using namespace tenon::test::attention;
+
+namespace {
+
+void check(const Sizes& s, Masked masked, DType dtype, double tolerance) {
+  CAPTURE(s.queries);
+  CAPTURE(s.keys);
+  CAPTURE(s.size);
+  CAPTURE(static_cast<int>(masked));
+  CAPTURE(static_cast<int>(dtype));
+  const Operands o = operands(s, masked);
+  const Tensors ours = results(on(o, device("cuda")), masked, dtype),
+                exact = results(o, masked, DType::Float64);
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    CAPTURE(k);
+    CHECK(distance(ours[k], exact[k]) < tolerance);
+  }
+}
+
+// Lengths around the edges of tiles, groups of heads, sizes that are filled up, wide heads.
+const Sizes kSizes[] = {{2, 4, 2, 3, 5, 8, 16},
+                        {1, 2, 2, 57, 130, 40, 24},
+                        {1, 3, 1, 129, 64, 64, 64},
+                        {1, 2, 1, 70, 100, 128, 72}};
+
+}  // namespace
+
+TEST_CASE("card attention: values and gradients of 16-bit operands") {
+  if (!test::has_card()) return;
+  for (const Sizes& s : kSizes)
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added})
+      check(s, masked, DType::BFloat16, 2e-2);
+  check(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
+}
+
+TEST_CASE("card attention: float32 operands that are multiplied in 16 bits") {
+  if (!test::has_card()) return;
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+    const PrecisionScope scope(precision);
+    for (const Masked masked : {Masked::Causal, Masked::Added})
+      check(kSizes[1], masked, DType::Float32, precision == Precision::Bf16 ? 2e-2 : 3e-3);
+  }
+}
+
+TEST_CASE("card attention: what the tensor cores do not take is written out") {
+  if (!test::has_card()) return;
+  check(kSizes[1], Masked::Causal, DType::Float32, 5e-5);
+  check({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::BFloat16, 3e-2);
+}
+
+TEST_CASE("card attention: rows that are not aligned are copied first; the same bits every time") {
+  if (!test::has_card()) return;
+  const Operands o = operands({1, 2, 2, 40, 40, 17, 16}, Masked::No);
+  const Tensor x = cast(to(o.q, device("cuda")), DType::BFloat16).eval(),
+               part = slice(x, -1, 1, 17);  // begins at an odd element
+  const auto y = [&] { return scaled_dot_product_attention(part, part, part).eval(); };
+  const Tensor wide = cast(slice(cast(o.q, DType::BFloat16), -1, 1, 17), DType::Float64);
+  CHECK(distance(y(), scaled_dot_product_attention(wide, wide, wide)) < 2e-2);
+  CHECK(cast(y(), DType::Float32).to_vector<float>() ==
+        cast(y(), DType::Float32).to_vector<float>());
+}
+
+TEST_CASE("card attention: one step forward, one backward, nothing between the products") {
+  if (!test::has_card()) return;
+  const Operands o = on(operands({1, 2, 2, 64, 64, 64, 64}, Masked::No), device("cuda"));
+  const CompiledFunction f = compile([](const Tensors& x) {
+    const Tensors in = {x[0], x[1], x[2]};
+    Tensors gradients = grad(scaled_dot_product_attention(x[0], x[1], x[2]), in, x[3]);
+    for (Tensor& g : gradients) g = transpose(g, 1, 2);  // as they are stored
+    return gradients;
+  });
+  Tensors in;
+  for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, DType::BFloat16).eval());
+  CHECK(f.plan(in).step_count() == 2);
+}
