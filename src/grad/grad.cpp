@@ -95,8 +95,10 @@ class Walk {
       Node& node = *order_.nodes[n];
       if (!cotangents_[n].empty()) propagate_results(node, std::exchange(cotangents_[n], {}));
       if (parts_[n].empty()) continue;
-      const Tensor gradient = sum_of(std::exchange(parts_[n], {}));
-      if (target_[n] != 0) gradients_[n] = gradient;
+      Tensor gradient = sum_of(std::exchange(parts_[n], {}));
+      if (target_[n] != 0) gradients_[n] = cast(gradient, node.dtype);
+      // Expand's rule sums up what a rule has left in float32 for it.
+      if (node.op != Op::Expand) gradient = cast(gradient, node.dtype);
       if (passes_gradient(node) && depends(node)) propagate(node, gradient);
     }
   }
@@ -159,6 +161,12 @@ class Walk {
     hand_on(node, through_results(Tensor(&node), cotangents));
   }
 
+  // A rule may leave the gradient of a 16-bit input in float32: it is rounded when all parts are
+  // there.
+  static bool is_unrounded(const Tensor& part, const Node& input) {
+    return part.dtype() == DType::Float32 && item_size(input.dtype) == 2;
+  }
+
   void hand_on(Node& node, const std::vector<Tensor>& parts) {
     if (parts.size() != node.input_count)
       throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ", parts.size(),
@@ -167,7 +175,7 @@ class Walk {
       const Tensor& part = parts[static_cast<std::size_t>(k)];
       const Node* in = node.input(k);
       if (!part.defined() || !is_between(in)) continue;
-      if (part.shape() != in->shape || part.dtype() != in->dtype)
+      if (part.shape() != in->shape || (part.dtype() != in->dtype && !is_unrounded(part, *in)))
         throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
                                 part.dtype(), part.shape(), " for input ", k, ", which is ",
                                 in->dtype, in->shape));

@@ -16,14 +16,15 @@
 namespace tenon {
 namespace {
 
-Tensor add_bias(const char* op, const Tensor& y, const Tensor& bias, int axis) {
+// y: a product of operands of `dtype`, whose sums are as wide as product_attrs() leaves them.
+Tensor add_bias(const char* op, const Tensor& y, DType dtype, const Tensor& bias, int axis) {
   if (!bias.defined()) return y;
   if (bias.shape() != Shape{y.size(axis)})
     throw ShapeError(cat(where(op), ": the bias is ", bias.shape(), ", the output has ",
                          y.size(axis), " features"));
   Ints sizes(static_cast<std::size_t>(y.rank()), 1);
   sizes[static_cast<std::size_t>(axis)] = y.size(axis);
-  return y + reshape(bias, sizes);
+  return cast(y + reshape(bias, sizes), promote(dtype, bias.dtype()));
 }
 
 Tensor with_matrix(const Tensor& x, Shape batch) {
@@ -32,9 +33,18 @@ Tensor with_matrix(const Tensor& x, Shape batch) {
   return broadcast_to(x, batch);
 }
 
-// How a product of operands of this dtype multiplies that is built here and now.
-Precision precision_here(DType dtype) {
-  return dtype == DType::Float32 ? current_precision() : Precision::Fp32;
+bool is_short_float(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
+
+// The precision of products of 16-bit operands whose sums stay float32 (product_dtype).
+Precision unrounded(DType operands) {
+  return operands == DType::Float16 ? Precision::Fp16 : Precision::Bf16;
+}
+
+// How a product of operands of this dtype multiplies that is built here and now. Where more is
+// added to the sums of 16-bit operands, they are rounded behind that, once.
+ContractionAttrs product_attrs(DType dtype, bool more_is_added, const ConvAttrs& conv = {}) {
+  if (more_is_added && is_short_float(dtype)) return {conv, unrounded(dtype)};
+  return {conv, dtype == DType::Float32 ? current_precision() : Precision::Fp32};
 }
 
 // Of whole numbers, which wrap: sums of products, which fuse to one sweep over [B, M, N, K].
@@ -48,9 +58,9 @@ Tensor whole_product(const Tensor& a, const Tensor& b) {
   return reshape(cast(sum(mul(rows, columns), {-1}), a.dtype()), sizes);
 }
 
-Tensor product(const Tensor& a, const Tensor& b) {
+Tensor product(const Tensor& a, const Tensor& b, bool more_is_added = false) {
   if (is_integral(a.dtype()) && !is_bool(a.dtype())) return whole_product(a, b);
-  return build(Op::Matmul, {a, b}, ContractionAttrs{{}, precision_here(a.dtype())});
+  return build(Op::Matmul, {a, b}, product_attrs(a.dtype(), more_is_added));
 }
 
 Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2); }
@@ -90,7 +100,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   // tell it when `in` is 0.
   const std::int64_t rows = Shape(x.shape().begin(), x.rank() - 1).numel();
   const Tensor flat = reshape(cast(x, dtype), {rows, x.size(-1)});
-  const Tensor y = add_bias("linear", product(flat, transpose(cast(weight, dtype))), bias, 1);
+  const Tensor sums = product(flat, transpose(cast(weight, dtype)), bias.defined());
+  const Tensor y = add_bias("linear", sums, dtype, bias, 1);
   Ints sizes = to_ints(x.shape());
   sizes.back() = weight.size(0);
   return reshape(y, sizes);
@@ -98,12 +109,29 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 namespace {
 
-// Operands that autocast has rounded give sums of float32; otherwise the result has their dtype.
+// 16-bit operands give sums of float32 where a precision is given: those that autocast has rounded,
+// and those to whose sums more is added. Otherwise the result has the operands' dtype.
 DType product_dtype(const Node& node) {
   const DType dtype = node.input(0)->dtype;
-  const bool rounded = dtype == DType::BFloat16 || dtype == DType::Float16;
-  const bool of_float32 = node.attrs.as<ContractionAttrs>().precision != Precision::Fp32;
-  return rounded && of_float32 ? DType::Float32 : dtype;
+  const bool unrounded = node.attrs.as<ContractionAttrs>().precision != Precision::Fp32;
+  return is_short_float(dtype) && unrounded ? DType::Float32 : dtype;
+}
+
+// How gradients of a product are made: of the operands' dtype, whatever that of its sums was.
+ContractionAttrs gradient_attrs(const Tensor& out) {
+  ContractionAttrs attrs = out.node()->attrs.as<ContractionAttrs>();
+  if (out.dtype() != out.node()->input(0)->dtype) attrs.precision = Precision::Fp32;
+  return attrs;
+}
+
+// The gradient of one matrix for several of a batch is summed over them in float32: a part of it
+// that is about to be summed is not rounded.
+ContractionAttrs gradient_attrs(const Tensor& out, int input) {
+  const Node& operand = *out.node()->input(input);
+  ContractionAttrs attrs = gradient_attrs(out);
+  if (is_short_float(operand.dtype) && operand.op == Op::Expand && !operand.realised())
+    attrs.precision = unrounded(operand.dtype);
+  return attrs;
 }
 
 }  // namespace
@@ -121,9 +149,9 @@ Inferred infer_matmul(const Node& node) {
 }
 
 Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
-  const Attrs& attrs = out.node()->attrs;
-  return {build(Op::Matmul, {g, transpose(input_of(out, 1))}, attrs),
-          build(Op::Matmul, {transpose(input_of(out, 0)), g}, attrs)};
+  const Tensor a = input_of(out, 0), b = input_of(out, 1), dy = cast(g, a.dtype());
+  return {build(Op::Matmul, {dy, transpose(b)}, gradient_attrs(out, 0)),
+          build(Op::Matmul, {transpose(a), dy}, gradient_attrs(out, 1))};
 }
 
 // ---- Convolutions -----------------------------------------------------------------------------
@@ -131,12 +159,12 @@ Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
   const DType dtype = promote(x.dtype(), weight.dtype());
-  const ContractionAttrs attrs{
+  const ContractionAttrs attrs = product_attrs(
+      dtype, bias.defined(),
       {options.stride.first, options.stride.second, options.padding.first, options.padding.second,
-       options.dilation.first, options.dilation.second, options.groups},
-      precision_here(dtype)};
-  return add_bias("conv2d", build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs), bias,
-                  1);
+       options.dilation.first, options.dilation.second, options.groups});
+  const Tensor sums = build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs);
+  return add_bias("conv2d", sums, dtype, bias, 1);
 }
 
 // The gradient of a convolution with regard to its input, which is what a transposed one computes.
@@ -170,14 +198,16 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                          " with this padding leave nothing"));
   const bool whole = h.more >= h.stride || w.more >= w.stride;
   const DType dtype = promote(x.dtype(), weight.dtype());
-  const ContractionAttrs attrs{{h.stride, w.stride, whole ? 0 : h.padding, whole ? 0 : w.padding,
-                                h.dilation, w.dilation, o.groups},
-                               precision_here(dtype)};
+  const ContractionAttrs attrs =
+      product_attrs(dtype, bias.defined(),
+                    {h.stride, w.stride, whole ? 0 : h.padding, whole ? 0 : w.padding, h.dilation,
+                     w.dilation, o.groups});
   const Shape shape{x.size(0), channels, whole ? h.reached : h.size, whole ? w.reached : w.size};
+  const DType sums = attrs.precision != Precision::Fp32 ? DType::Float32 : dtype;
   Tensor y =
-      build_as(Op::Conv2dInputGrad, dtype, shape, {cast(x, dtype), cast(weight, dtype)}, attrs);
+      build_as(Op::Conv2dInputGrad, sums, shape, {cast(x, dtype), cast(weight, dtype)}, attrs);
   if (whole) y = pad(y, {-w.padding, w.more - w.padding, -h.padding, h.more - h.padding});
-  return add_bias(kName, y, bias, 1);
+  return add_bias(kName, y, dtype, bias, 1);
 }
 
 namespace {
@@ -234,8 +264,10 @@ void require_output(const Node& node, const Shape& dy, const Shape& wanted) {
         cat(where(node), ": the output's gradient is ", dy, ", the output is ", wanted));
 }
 
+// One operand is an input of `like`, the other the gradient of its result.
 Tensor conv(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const Tensor& like) {
-  return build_as(op, a.dtype(), shape, {a, b}, like.node()->attrs);
+  const DType dtype = like.node()->input(0)->dtype;
+  return build_as(op, dtype, shape, {cast(a, dtype), cast(b, dtype)}, gradient_attrs(like));
 }
 
 }  // namespace

@@ -41,14 +41,6 @@ Tensor depth_as_channels(const Tensor& weight) {
                  {weight.size(0), weight.size(1) * weight.size(2), weight.size(3), weight.size(4)});
 }
 
-Tensor add_channels(const char* op, const Tensor& y, const Tensor& bias) {
-  if (!bias.defined()) return y;
-  if (bias.shape() != Shape{y.size(1)})
-    throw ShapeError(cat(where(op), ": the bias is ", bias.shape(), ", the output has ", y.size(1),
-                         " features"));
-  return y + reshape(bias, {y.size(1), 1, 1, 1});
-}
-
 // Element i of axis 2 at place i * step.
 Tensor spaced(const Tensor& x, std::int64_t step) {
   const std::int64_t length = x.size(2);
@@ -104,12 +96,12 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   }
   const Tensor images =
       reshape(concat(covered, 3), {batch * depth, x.size(1) * taps, x.size(3), x.size(4)});
-  const Tensor y = conv2d(images, depth_as_channels(weight), {},
+  const Tensor y = conv2d(images, depth_as_channels(weight), bias,
                           {{height_step, width_step},
                            {height_margin, width_margin},
                            {height_apart, width_apart},
                            o.groups});
-  return add_channels("conv3d", as_volumes(y, batch, depth), bias);
+  return as_volumes(y, batch, depth);
 }
 
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -129,7 +121,11 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (more < 0 || more >= std::max(step, apart) || size < 0)
     throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", step,
                          " and dilation ", apart, "; it lies below one of them"));
-  const Tensor y = conv_transpose2d(as_images(x), depth_as_channels(weight), {},
+  // Parts of 16-bit operands are summed in float32, which a bias of that type makes them.
+  const DType dtype = promote(x.dtype(), weight.dtype());
+  const bool parts_are_short = dtype == DType::Float16 || dtype == DType::BFloat16;
+  const Tensor none = parts_are_short ? zeros({channels * taps}) : Tensor();
+  const Tensor y = conv_transpose2d(as_images(x), depth_as_channels(weight), none,
                                     {{{height_step, width_step},
                                       {height_margin, width_margin},
                                       {height_apart, width_apart},
@@ -144,7 +140,11 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
     const Tensor moved = pad(part, {0, 0, 0, 0, before, size - before - reached});
     sum = sum.defined() ? sum + moved : moved;
   }
-  return add_channels(kName, sum, bias);
+  if (!bias.defined()) return cast(sum, dtype);
+  if (bias.shape() != Shape{channels})
+    throw ShapeError(cat(where(kName), ": the bias is ", bias.shape(), ", the output has ",
+                         channels, " features"));
+  return cast(sum + reshape(bias, {channels, 1, 1, 1}), promote(dtype, bias.dtype()));
 }
 
 }  // namespace tenon

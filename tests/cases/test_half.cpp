@@ -1,0 +1,148 @@
+// Values of 16 bits: what is rounded, and how often. Regions compute in float32 whatever they
+// store, sums are float32, and a product is rounded behind its bias. The same on a card:
+// tests/cuda/test_half.cpp.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include <tenon/eval.h>
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+using namespace tenon;
+
+namespace {
+
+using Floats = std::vector<float>;
+constexpr DType kHalf = DType::Float16, kBrain = DType::BFloat16;
+
+Tensor stored(const Floats& values, const Shape& shape, DType dtype) {
+  return cast(Tensor::from(values, shape), dtype).eval();
+}
+Tensor vector_of(const Floats& values, DType dtype = kHalf) {
+  return stored(values, {static_cast<std::int64_t>(values.size())}, dtype);
+}
+Floats list(const Tensor& t) { return cast(t.eval(), DType::Float32).to_vector<float>(); }
+
+template <class F>
+void with_engines(F&& test) {
+  for (const char* name : {"reference", "fast"})
+    for (const bool fused : {true, false}) {
+      CAPTURE(name);
+      CAPTURE(fused);
+      set_engine(name);
+      set_pass_enabled("fuse", fused);
+      test();
+    }
+  set_engine("fast");
+  set_pass_enabled("fuse", true);
+}
+
+// 2 x 1/2 of this type: the next number is `big` + 2, and big + 1 + 1 gets there only if nothing is
+// rounded between the two ones.
+struct Odd {
+  DType dtype;
+  float big;
+};
+constexpr Odd kOdds[] = {{kHalf, 2048}, {kBrain, 256}};
+
+}  // namespace
+
+TEST_CASE("half: a product is rounded once, behind its bias") {
+  with_engines([] {
+    for (const auto& [t, big] : kOdds) {
+      const Tensor x = stored({big, 1}, {1, 2}, t), w = stored({1, 1}, {1, 2}, t),
+                   b = vector_of({1}, t);
+      const auto is_rounded_once = [&, want = big + 2](const Tensor& y) {
+        CHECK(y.dtype() == b.dtype());
+        CHECK(list(y) == Floats{want});
+      };
+      is_rounded_once(linear(x, w, b));
+      const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{linear(in[0], in[1], in[2])};
+      });
+      for (int call = 0; call < 2; ++call) is_rounded_once(f({x, w, b})[0]);
+      const Tensor image = reshape(x, {1, 2, 1, 1}).eval();
+      is_rounded_once(conv2d(image, reshape(w, {1, 2, 1, 1}), b));
+      is_rounded_once(conv1d(reshape(x, {1, 2, 1}), reshape(w, {1, 2, 1}), b));
+      is_rounded_once(conv3d(reshape(x, {1, 2, 1, 1, 1}), reshape(w, {1, 2, 1, 1, 1}), b));
+      is_rounded_once(conv_transpose2d(image, reshape(w, {2, 1, 1, 1}), b));
+      is_rounded_once(
+          conv_transpose3d(reshape(x, {1, 2, 1, 1, 1}), reshape(w, {2, 1, 1, 1, 1}), b));
+    }
+    // Sums past 65,504 that the bias brings back.
+    const Tensor y = linear(stored({60000, 60000}, {1, 2}, kHalf), stored({1, 1}, {1, 2}, kHalf),
+                            vector_of({-60000}));
+    CHECK(list(y) == Floats{60000});
+  });
+}
+
+TEST_CASE("half: parts of a filter's depth are summed before they are rounded") {
+  with_engines([] {
+    const Tensor x = stored({2048, 1, 1}, {1, 1, 3, 1, 1}, kHalf),
+                 w = stored({1, 1, 1}, {1, 1, 3, 1, 1}, kHalf);
+    CHECK(list(conv_transpose3d(x, w, {}, {{.padding = {2, 0, 0}}, {}})) == Floats{2050});
+    CHECK(list(conv3d(x, w)) == Floats{2050});
+  });
+}
+
+TEST_CASE("half: gradients of biased products have their operands' dtypes") {
+  with_engines([] {
+    for (const auto& [t, big] : kOdds) {
+      const Tensor x = stored({big, 1, 3, 2}, {2, 2}, t), w = stored({1, 2, 4, 1}, {2, 2}, t),
+                   b = vector_of({1, 1}, t);
+      const auto gradients = grad(sum(linear(x, w, b)), std::vector<Tensor>{x, w, b});
+      CHECK(list(gradients[0]) == Floats{5, 3, 5, 3});
+      CHECK(list(gradients[1]) == list(vector_of({big + 3, 3, big + 3, 3}, t)));
+      CHECK(list(gradients[2]) == Floats{2, 2});
+      const Tensor y =
+          conv2d(reshape(x, {1, 1, 2, 2}), reshape(w, {1, 1, 2, 2}), vector_of({1}, t));
+      const auto slopes = grad(sum(y * y), std::vector<Tensor>{x, w});
+      for (const Tensor& g : slopes) CHECK(g.dtype() == t);
+      const Tensor twice = grad(sum(slopes[0]), w);
+      CHECK(twice.dtype() == t);
+      CHECK(list(twice).size() == 4);
+    }
+  });
+}
+
+TEST_CASE("half: a broadcast operand's gradient is summed in float32") {
+  with_engines([] {
+    constexpr std::int64_t kRows = 4096;  // where float16 would stop adding ones at 2,048
+    const Tensor b = vector_of({1});
+    CHECK(list(grad(sum(cast(b + zeros({kRows, 1}, kHalf), DType::Float32)), b))[0] == kRows);
+    // One matrix for three of a batch: 2048 + 1 + 1.
+    for (const auto& [t, big] : kOdds) {
+      const Tensor x = stored({big, 1, 1}, {3, 1, 1}, t), w = stored({1}, {1, 1}, t);
+      CHECK(list(grad(sum(matmul(x, w)), w)) == Floats{big + 2});
+      CHECK(list(grad(sum(matmul(w, x)), w)) == Floats{big + 2});
+    }
+    // Each part is not rounded either: 2049 + 2049 is 4098, of which float16 holds 4096 and 4100.
+    const Tensor x = stored({2048, 1, 2048, 1, 2, 0}, {3, 2, 1}, kHalf),
+                 w = stored({1}, {1, 1}, kHalf);
+    CHECK(list(grad(sum(matmul(x, w)), w)) == Floats{4100});
+    const Tensor twice = broadcast_to(w, {3, 1, 1});
+    CHECK(grad(sum(matmul(x, twice)), twice).dtype() == kHalf);
+  });
+}
+
+TEST_CASE("half: composites round once") {
+  for (const char* name : {"reference", "fast"}) {
+    CAPTURE(name);
+    set_engine(name);
+    // Exponentials that add up past 65,504.
+    CHECK(list(softmax(zeros({1, 70000}, kHalf) + zeros({70000}, kHalf), 1))[0] ==
+          doctest::Approx(1.0 / 70000).epsilon(1e-2));
+    for (const bool tanh : {false, true})
+      for (const float x : {-4.0F, -3.5F, -3.0F, -1.0F, 2.0F}) {
+        const double wide = list(gelu(vector_of({x}, DType::Float32), tanh))[0];
+        CHECK(list(gelu(vector_of({x}), tanh))[0] == doctest::Approx(wide).epsilon(1e-3));
+      }
+    CHECK(list(exp2(vector_of({10}, kBrain)))[0] == 1024);
+    CHECK(list(sinh(vector_of({11.75F})))[0] == doctest::Approx(63377).epsilon(1e-3));
+    CHECK(list(cosh(vector_of({11.75F})))[0] == doctest::Approx(63377).epsilon(1e-3));
+  }
+  set_engine("fast");
+}
