@@ -109,3 +109,36 @@ TEST_CASE("numbers: none is rounded to 16 bits before it is used") {
   }
   set_engine("fast");
 }
+
+// 10^6 times 0.1, which float32 added one after another makes 100,958. Whatever the number of rows
+// and columns: other kernels take them.
+TEST_CASE("numbers: long sums of products stay near") {
+  constexpr std::int64_t kLong = 1000000;
+  const auto is_near = [](const Tensor& y) {
+    CHECK(only(reshape(y, {-1})) == doctest::Approx(kLong * 0.1).epsilon(2e-5));
+  };
+  for (const std::int64_t rows : {1, 2, 8})
+    for (const std::int64_t columns : {1, 2, 8}) {
+      CAPTURE(rows);
+      CAPTURE(columns);
+      const Tensor a = full({rows, kLong}, 0.1).eval();
+      is_near(matmul(a, ones({kLong, columns}).eval()));
+      is_near(matmul(a, transpose(ones({columns, kLong}).eval())));
+    }
+  const Tensor tenths = full({kLong}, 0.1).eval();
+  is_near(matmul(tenths, ones({kLong}).eval()));
+  is_near(sum(tenths * 1.0));
+  set_engine("reference");
+  is_near(matmul(tenths, ones({kLong}).eval()));
+  set_engine("fast");
+}
+
+TEST_CASE("numbers: a long dot has the same bits for any number of threads") {
+  const Tensor a = rand({3, 100003}).eval(), b = rand({100003}).eval();
+  const int before = threads();
+  set_threads(1);
+  const std::vector<float> alone = matmul(a, b).to_vector<float>();
+  set_threads(4);
+  CHECK(matmul(a, b).to_vector<float>() == alone);
+  set_threads(before);
+}

@@ -81,3 +81,15 @@ TEST_CASE("half: sums of exponentials past the range of float16 on a card") {
   on_both([] { return list(sinh(half({11.75F, -11.75F, 0.01F}))); });
   on_both([] { return list(cosh(half({11.75F, -11.75F, 0.01F}))); });
 }
+
+TEST_CASE("half: long sums of products on a card stay near") {
+  if (!test::has_card()) return;
+  set_device("cuda");
+  constexpr std::int64_t kLong = 1000000;
+  const Tensor tenths = full({kLong}, 0.1).eval(), many = ones({kLong}).eval();
+  CHECK(list(matmul(tenths, many))[0] == doctest::Approx(kLong * 0.1).epsilon(1e-4));
+  CHECK(list(sum(tenths * many))[0] == doctest::Approx(kLong * 0.1).epsilon(1e-4));
+  CHECK(list(matmul(broadcast_to(tenths, {2, kLong}), many))[1] ==
+        doctest::Approx(kLong * 0.1).epsilon(1e-4));
+  set_device("cpu");
+}
