@@ -1,10 +1,9 @@
 // What a step costs the host beside the arithmetic: a network of many tiny layers, trained by
 // sgd.step(loss) without compile() and by a compiled step. Per step, and per node of the graph.
 //
-// Not part of the build. By hand, with the library in build/:
-//   g++ -std=c++20 -O1 -Iinclude bench/host_cost.cpp build/lib/libtenon.a -ldl -lpthread -o build/host_cost
-// Arguments: layers (default 800), steps (default 30). Layers are 4 wide with one sample, so that
-// the arithmetic is little; one thread. Rows: milliseconds of the fastest step.
+// build/bin/bench_host_cost, of './dev build all'. Arguments: layers (default 800), steps (default
+// 30). Layers are 4 wide with one sample, so that the arithmetic is little; one thread. Rows:
+// milliseconds of the fastest step.
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
@@ -35,7 +34,8 @@ double best_ms(int times, const std::function<void()>& work) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int layers = argc > 1 ? std::atoi(argv[1]) : 800, steps = argc > 2 ? std::atoi(argv[2]) : 30;
+  const int layers = argc > 1 ? std::atoi(argv[1]) : 800,
+            steps = argc > 2 ? std::atoi(argv[2]) : 30;
   set_threads(1);
   std::vector<nn::AnyModule> modules;
   for (int k = 0; k < layers; ++k) {
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   sgd.step(loss());  // plans
   step({});
   const double forward = best_ms(steps, [&] { loss(); }), backward = best_ms(steps, gradients),
-               graph = best_ms(steps, [&] { sgd.updates(gradients()); }),
+               graph = best_ms(steps, [&] { (void)sgd.updates(gradients()); }),
                plain = best_ms(steps, [&] { sgd.step(loss()); }),
                compiled = best_ms(steps, [&] { step({}); });
   const double nodes = step.plan({}).node_count(), kernels = step.plan({}).step_count();

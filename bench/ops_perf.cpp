@@ -1,8 +1,8 @@
 // Times single operations on the CPU that move or reduce against the order of memory, or compute in
 // float64.
 //
-//   c++ -std=c++20 -O2 -Iinclude bench/ops_perf.cpp build/lib/libtenon.a -lz -lpng -ljpeg -ldl
-//   ops_perf [rounds threads]
+//   ./dev build all
+//   build/bin/bench_ops_perf [rounds threads]
 //
 // A row: name, least microseconds of a call over all rounds. bench/peer_ops.py runs this program
 // and PyTorch in turn and prints both with their ratio.

@@ -1,7 +1,7 @@
 // Times a training step of recurrent layers, and planning it.
 //
-//   c++ -std=c++20 -O2 -Iinclude bench/recurrent_perf.cpp build/lib/libtenon.a -lz -lpng -ljpeg -ldl -lpthread
-//   recurrent_perf [cpu|cuda] [steps batch width] [gru|lstm|rnn|words]
+//   ./dev build all
+//   build/bin/bench_recurrent_perf [cpu|cuda] [steps batch width] [gru|lstm|rnn|words]
 //
 // gru, lstm and rnn: one layer, mean square of all outputs, plain SGD. words: the model of language
 // of WORKLOADS (10,000 words embedded in `width`, two LSTM layers, dense, cross-entropy at every
@@ -48,7 +48,8 @@ Work words(std::int64_t width) {
   const nn::LSTM lstm(width, width, {.num_layers = 2});
   const nn::Linear head(width, kWords);
   Work work;
-  for (const nn::AnyModule& part : {nn::AnyModule(embedding), nn::AnyModule(lstm), nn::AnyModule(head)})
+  for (const nn::AnyModule& part :
+       {nn::AnyModule(embedding), nn::AnyModule(lstm), nn::AnyModule(head)})
     work.net.append(part);
   work.loss = [=](const Tensors& in) {
     const Tensor scores = head(lstm(embedding(in[0])).output);
@@ -91,8 +92,8 @@ int main(int argc, char** argv) {
     times.push_back(now() - start);
   }
   std::sort(times.begin(), times.end());
-  std::printf("%s steps %lld batch %lld width %lld on %s: planned in %.2f ms, step %.3f ms (least %.3f)\n",
-              kind.c_str(), static_cast<long long>(steps), static_cast<long long>(batch),
-              static_cast<long long>(width), where.c_str(), planning, times[times.size() / 2],
-              times[0]);
+  std::printf(
+      "%s steps %lld batch %lld width %lld on %s: planned in %.2f ms, step %.3f ms (least %.3f)\n",
+      kind.c_str(), static_cast<long long>(steps), static_cast<long long>(batch),
+      static_cast<long long>(width), where.c_str(), planning, times[times.size() / 2], times[0]);
 }

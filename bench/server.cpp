@@ -1,9 +1,8 @@
 // A server under load, for a long time: are its answers right, and does its memory stay flat?
 //
-// Not part of the build. By hand, with the library in build/:
-//   g++ -std=c++20 -O1 -Iinclude bench/server.cpp build/lib/libtenon.a -ldl -lpthread -lz -o
-//   build/server build/server serve [seconds = 600] [threads = 8] build/server shapes [count =
-//   100000]
+//   ./dev build all
+//   build/bin/bench_server serve [seconds = 600] [threads = 8]
+//   build/bin/bench_server shapes [count = 100000]
 // serve: LeNet-5 answers batches of 1 to 256 images from all threads; every other call asks a
 // second network, which another thread trains meanwhile. Answers of the first are compared with
 // those of one large batch; of the second, equal images of a batch must have equal scores, whatever

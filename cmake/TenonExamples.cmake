@@ -11,3 +11,12 @@ foreach(source ${TENON_EXAMPLE_SOURCES})
     set_tests_properties(example.${name} PROPERTIES TIMEOUT 300)
   endif()
 endforeach()
+
+# Programs of bench/ that time the library on its own: built with the examples, lest they fall behind it; run by hand.
+file(GLOB TENON_BENCH_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
+foreach(source ${TENON_BENCH_SOURCES})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(bench_${name} ${source})
+  target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_link_libraries(bench_${name} PRIVATE tenon tenon_options)
+endforeach()

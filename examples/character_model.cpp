@@ -1,5 +1,5 @@
-// A model of characters: a gated recurrent unit written with scan(), which plans one step however
-// long the text is. It learns a rhyme and then goes on by itself.
+// A model of characters on a gated recurrent unit, whose steps are planned once however long the
+// text is. It learns a rhyme and then goes on by itself.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -10,43 +10,28 @@ const std::string kText =
     "one for sorrow, two for mirth, three for a wedding, four for a birth; "
     "five for silver, six for gold, seven for a secret never to be told. ";
 
-class CharacterModel : public nn::Module {
+struct Spoken {
+  Tensor scores;  // [N, T, symbols], of the character that follows each
+  Tensor memory;  // [1, N, width], to go on from
+};
+
+class CharacterModel : public nn::ModuleOf<CharacterModel> {
  public:
   CharacterModel(std::int64_t symbols, std::int64_t width)
-      : width_(width),
-        embedding_(child("embedding", nn::Embedding(symbols, width))),
-        in_(child("in", nn::Linear(width, 3 * width))),
-        recurrent_(child("recurrent", nn::Linear(width, 3 * width))),
+      : embedding_(child("embedding", nn::Embedding(symbols, width))),
+        recurrent_(child("recurrent", nn::GRU(width, width, {.batch_first = true}))),
         head_(child("head", nn::Linear(width, symbols))) {}
 
-  // One step: x [N, 3 · width] is what the input says, h [N, width] what is remembered.
-  Tensor step(const Tensor& h, const Tensor& x) const {
-    const std::vector<Tensor> a = split(x, width_, 1), b = split(recurrent_(h), width_, 1);
-    const Tensor reset = sigmoid(a[0] + b[0]), update = sigmoid(a[1] + b[1]);
-    return update * h + (1 - update) * tanh(a[2] + reset * b[2]);
+  // Characters [N, T], and what is remembered of those before; nothing when left out.
+  Spoken forward(const Tensor& text, const Tensor& memory = {}) const {
+    const auto [output, last] = recurrent_(embedding_(text), memory);
+    return {head_(output), last};
   }
-  // Characters [N, T] to scores [N, T, symbols].
-  Tensor forward(const Tensor& text) const override {
-    const Tensor x = in_(embedding_(text)).transpose(0, 1);  // time first
-    const auto [last, states] = scan(
-        [&](const Tensor& h, const Tensor& row) {
-          const Tensor next = step(h, row);
-          return std::pair(next, next);
-        },
-        zeros({text.size(0), width_}), x);
-    return head_(states.transpose(0, 1));
-  }
-  // The same, one character [N] at a time: scores and the next state.
-  std::pair<Tensor, Tensor> next(const Tensor& character, const Tensor& h) const {
-    const Tensor state = step(h, in_(embedding_(character)));
-    return {head_(state), state};
-  }
-  std::int64_t width() const { return width_; }
 
  private:
-  std::int64_t width_;
   nn::Embedding embedding_;
-  nn::Linear in_, recurrent_, head_;
+  nn::GRU recurrent_;
+  nn::Linear head_;
 };
 
 int main() {
@@ -64,7 +49,7 @@ int main() {
   for (int k = 0; k < 150; ++k) {
     const Tensor start = randint(0, count - length - 1, {windows, 1}).eval();
     const Tensor places = start + arange(0, length);
-    const Tensor scores = net(text[places]);
+    const Tensor scores = net(text[places]).scores;
     loss = adam.step(cross_entropy(scores.flatten(0, 1), text[places + 1].flatten()), {.norm = 1});
     if (k % 50 == 0) std::printf("step %3d  loss %.3f\n", k, loss);
   }
@@ -73,12 +58,12 @@ int main() {
 
   net.eval();
   std::string said = "one for ";
-  Tensor h = zeros({1, net.width()}), scores;
+  Spoken heard;
   for (std::size_t k = 0; k < 60; ++k) {
-    if (k >= said.size()) said += static_cast<char>(scores.argmax().item<std::int64_t>());
+    if (k >= said.size()) said += static_cast<char>(heard.scores.argmax().item<std::int64_t>());
     const auto code = static_cast<std::int64_t>(static_cast<unsigned char>(said[k]));
-    std::tie(scores, h) = net.next(Tensor::from({code}, {1}), h);
-    eval({scores, h});
+    heard = net(Tensor::from({code}, {1, 1}), heard.memory);
+    eval({heard.scores, heard.memory});
   }
   std::printf("%s\n", said.c_str());
 }
