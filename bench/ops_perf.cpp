@@ -59,6 +59,12 @@ int main(int argc, char** argv) {
           {table});
   time_of("softmax axis 1 [1000,1000]", [](const Tensors& in) { return softmax(in[0], 1); },
           {table});
+  time_of("argmax axis 0 [1000,1000]", [](const Tensors& in) { return argmax(in[0], 0); }, {table});
+  time_of("argmax axis 1 [1000,1000]", [](const Tensors& in) { return argmax(in[0], 1); }, {table});
+  time_of("sort axis 1 [1000,1000]", [](const Tensors& in) { return sort(in[0], 1).values; },
+          {table});
+  time_of("topk 5 of axis 1 [1000,1000]",
+          [](const Tensors& in) { return topk(in[0], 5, 1).values; }, {table});
   time_of("pad [32,384]",
           [](const Tensors& in) {
             return pad(in[0], {1, 1, 1, 1});
@@ -73,8 +79,13 @@ int main(int argc, char** argv) {
           {randn({512, 512}), randn({512, 512})});
   time_of("exp float64 [512,512]", [](const Tensors& in) { return exp(in[0]); }, {wide});
   time_of("tanh float64 [512,512]", [](const Tensors& in) { return tanh(in[0]); }, {wide});
-  time_of("embedding gradient [100000,64] of 256",
-          [](const Tensors& in) { return grad(sum(square(index_select(in[0], 0, in[1]))), in[0]); },
-          {randn({100000, 64}), randint(0, 100000, {256}, DType::Int64)});
+  const auto embedding_gradient = [](const Tensors& in) {
+    return grad(sum(square(index_select(in[0], 0, in[1]))), in[0]);
+  };
+  const Tensor picked = randint(0, 100000, {256}, DType::Int64);
+  time_of("embedding gradient [100000,64] of 256", embedding_gradient,
+          {randn({100000, 64}), picked});
+  time_of("embedding gradient [100000,256] of 256", embedding_gradient,
+          {randn({100000, 256}), picked});
   return 0;
 }

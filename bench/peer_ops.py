@@ -23,10 +23,11 @@ some = torch.randint(0, 1000, (500,))
 small = torch.randn(32, 384)
 wide = torch.randn(512, 512).double()
 a, b = torch.randn(512, 512), torch.randn(512, 512)
-rows, picked = torch.randn(100000, 64, requires_grad=True), torch.randint(0, 100000, (256,))
+rows = {width: torch.randn(100000, width, requires_grad=True) for width in (64, 256)}
+picked = torch.randint(0, 100000, (256,))
 
 
-def embedding_gradient():
+def embedding_gradient(rows):
     loss = torch.nn.functional.embedding(picked, rows).square().sum()
     return torch.autograd.grad(loss, rows)
 
@@ -38,13 +39,18 @@ OPERATIONS = {
     "scatter_add axis 1 [1000,1000]": lambda: torch.scatter_add(table, 1, places, table),
     "softmax axis 0 [1000,1000]": lambda: torch.softmax(table, 0),
     "softmax axis 1 [1000,1000]": lambda: torch.softmax(table, 1),
+    "argmax axis 0 [1000,1000]": lambda: torch.argmax(table, 0),
+    "argmax axis 1 [1000,1000]": lambda: torch.argmax(table, 1),
+    "sort axis 1 [1000,1000]": lambda: torch.sort(table, 1),
+    "topk 5 of axis 1 [1000,1000]": lambda: torch.topk(table, 5, 1),
     "pad [32,384]": lambda: torch.nn.functional.pad(small, (1, 1, 1, 1)),
     "matmul float64 512": lambda: wide @ wide,
     "matmul float64 512 transposed": lambda: wide @ wide.T,
     "matmul float32 512": lambda: a @ b,
     "exp float64 [512,512]": lambda: torch.exp(wide),
     "tanh float64 [512,512]": lambda: torch.tanh(wide),
-    "embedding gradient [100000,64] of 256": embedding_gradient,
+    "embedding gradient [100000,64] of 256": lambda: embedding_gradient(rows[64]),
+    "embedding gradient [100000,256] of 256": lambda: embedding_gradient(rows[256]),
 }
 
 

@@ -177,6 +177,14 @@ class Lowering {
     index.shape = {index.shape[axis]};
   }
 
+  // A base that is one number everywhere (the zeros of a gradient) is read as that number.
+  void narrow_base(Ref& base) const {
+    const bool constant = out_.items[base.item].op == Op::Constant;
+    for (int d = 0; d < base.shape.rank(); ++d)
+      if (base.shape[d] == 0 || (base.shape[d] != 1 && base.stride[d] != 0 && !constant)) return;
+    base.shape = Shape{};
+  }
+
   Ref view(const Node& node, const Ref& in) {
     Ref out = in;
     out.shape = node.shape;
@@ -260,6 +268,7 @@ class Lowering {
     const bool needs_whole = has_trait(node.op, kReadsWhole);
     if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
     if (kind == OpKind::Attention) fit_attention(node, args);
+    if (node.op == Op::ScatterAdd) narrow_base(args[0]);
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;

@@ -103,6 +103,10 @@ TENON_SCALAR float tame_quotient(float n, float d) {
 TENON_SCALAR float with_sign(float magnitude, float sign) {
   return float_of((bits_of(magnitude) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
 }
+TENON_SCALAR double with_sign(double magnitude, double sign) {
+  return double_of((bits_of(magnitude) & 0x7fffffffffffffffull) |
+                   (bits_of(sign) & 0x8000000000000000ull));
+}
 
 TENON_SCALAR float magnitude(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
 TENON_SCALAR double magnitude(double x) { return double_of(bits_of(x) & 0x7fffffffffffffffull); }

@@ -1,5 +1,5 @@
-// exp and what is built on it: expm1, tanh, sigmoid, sinh, cosh. Branch-free in float; double goes
-// to the C library.
+// exp and what is built on it: expm1, tanh, sigmoid, sinh, cosh. Branch-free, but for sinh and cosh
+// of double, which are the C library's.
 //
 // Reduction x = n ln 2 + r with |r| <= ln 2 / 2, then a minimax polynomial in r (fitted by the
 // Remez algorithm to the weighted relative error). Errors in units of the last place are measured
@@ -90,14 +90,67 @@ TENON_SCALAR float cosh(float x) {
   return size < kHyperbolicLimit ? 0.5f * (t + 1.0f / t) : large;
 }
 
-TENON_SCALAR double exp(double x) { return ::exp(x); }
-TENON_SCALAR double expm1(double x) { return ::expm1(x); }
-TENON_SCALAR double tanh(double x) { return ::tanh(x); }
-TENON_SCALAR double sinh(double x) { return ::sinh(x); }
-TENON_SCALAR double cosh(double x) { return ::cosh(x); }
+// The same in double.
+
+struct ExpReducedWide {
+  double r;    // in [-ln 2 / 2, ln 2 / 2]
+  uint64_t n;  // two's complement
+};
+
+TENON_SCALAR ExpReducedWide exp_reduce(double x) {
+  const double shifted = fused(x, 1.4426950408889634, 6755399441055744.0);
+  const double n = shifted - 6755399441055744.0;
+  const double r = fused(n, -1.90821492927058770002e-10, fused(n, -6.93147180369123816490e-01, x));
+  return {r, bits_of(shifted) - 0x4338000000000000ull};
+}
+
+TENON_SCALAR double power_of_two(uint64_t n) { return double_of((n + 1023u) << 52); }
+
+/// exp r - 1 for a reduced argument.
+TENON_SCALAR double expm1_reduced(double r) {
+  double p = fused(2.09146794524951930e-09, r, 2.51052064802593646e-08);
+  p = fused(p, r, 2.75572736611662817e-07);
+  p = fused(p, r, 2.75572554254910716e-06);
+  p = fused(p, r, 2.48015873255335091e-05);
+  p = fused(p, r, 1.98412698748006935e-04);
+  p = fused(p, r, 1.38888888888837525e-03);
+  p = fused(p, r, 8.33333333332614105e-03);
+  p = fused(p, r, 4.16666666666666713e-02);
+  p = fused(p, r, 1.66666666666666713e-01);
+  p = fused(p, r, 0.5);
+  return fused(r * r, p, r);
+}
+
+TENON_SCALAR double exp(double x) {
+  const double c = x < -746.0 ? -746.0 : (x > 710.0 ? 710.0 : x);
+  const ExpReducedWide e = exp_reduce(c);
+  const double p = expm1_reduced(e.r) + 1.0;
+  const uint64_t half = ((e.n + 2048u) >> 1) - 1024u;  // a shift without a sign: vectors have it
+  return p * power_of_two(half) * power_of_two(e.n - half);
+}
+
+TENON_SCALAR double expm1_unsigned_zero(double x) {
+  const double c = x < -40.0 ? -40.0 : (x > 710.0 ? 710.0 : x);
+  const ExpReducedWide e = exp_reduce(c);
+  const double q = expm1_reduced(e.r);
+  const double h = power_of_two(e.n - 1u);
+  const double scaled = fused(h, q, h - 0.5) * 2.0;
+  return e.n == 0u ? q : scaled;
+}
+
+TENON_SCALAR double expm1(double x) { return x == 0.0 ? x : expm1_unsigned_zero(x); }
+
+TENON_SCALAR double tanh(double x) {
+  const double t = expm1_unsigned_zero(-2.0 * magnitude(x));
+  return with_sign(-t / (t + 2.0), x);
+}
+
 TENON_SCALAR double sigmoid(double x) {
-  const double e = ::exp(-magnitude(x));
+  const double e = exp(-magnitude(x));
   return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
+
+TENON_SCALAR double sinh(double x) { return ::sinh(x); }
+TENON_SCALAR double cosh(double x) { return ::cosh(x); }
 
 TENON_SCALAR_END

@@ -33,6 +33,7 @@ void add_order(Cases& cases) {
   add(cases, "topk", {3, 17}, [](const Tensor& x) { return both(topk(x, 4)); });
   add(cases, "topk smallest, middle axis", {2, 9, 3},
       [](const Tensor& x) { return both(topk(exp(x), 3, 1, false)); });
+  add(cases, "topk few of many", {3, 200}, [](const Tensor& x) { return both(topk(x, 7)); });
   add(cases, "topk of none", {3, 4}, [](const Tensor& x) { return both(topk(x, 0)); });
   add(cases, "max with indices", {4, 6}, [](const Tensor& x) { return both(max(x, 1)); });
   add(cases, "min with indices", {4, 6, 2}, [](const Tensor& x) { return both(min(x, 0, true)); });

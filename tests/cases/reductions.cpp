@@ -78,6 +78,15 @@ void add_reductions(Cases& cases) {
                    },
                    false,
                    false});
+  cases.push_back({"argmax across",
+                   {{{50, 35}}, whole({41, 18}, -9, 9, DType::Int64)},
+                   [](const Tensors& x) {
+                     const DType t = x[0].dtype();
+                     return sum(cast(argmax(x[0], 0), t)) + cast(argmin(x[1], 0), t) +
+                            cast(amax(x[1] * 2, {0}), t);
+                   },
+                   false,
+                   false});
   cases.push_back({"all any",
                    {{{4, 7}}},
                    [](const Tensors& x) {
@@ -88,8 +97,9 @@ void add_reductions(Cases& cases) {
                    false,
                    false,
                    false});
-  const std::pair<Shape, int> rows2[] = {{{3, 7}, -1}, {{3, 7}, 0}, {{2, 5, 3}, 1}, {{6}, 0},
-                                         {{4, 1}, 1},  {{0, 3}, 1}, {{2, 133}, 1}};
+  const std::pair<Shape, int> rows2[] = {{{3, 7}, -1},  {{3, 7}, 0},   {{2, 5, 3}, 1},
+                                         {{6}, 0},      {{4, 1}, 1},   {{0, 3}, 1},
+                                         {{2, 133}, 1}, {{37, 21}, 0}, {{2, 19, 26}, 1}};
   for (const auto& [shape, axis] : rows2) {
     const auto name = shape.str() + std::to_string(axis);
     cases.push_back({"softmax" + name, {{shape, -4, 4}}, [a = axis](const Tensors& x) {

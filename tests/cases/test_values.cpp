@@ -249,6 +249,18 @@ TEST_CASE("values: order is stable, NaN is largest, and a result that is not rea
   });
 }
 
+TEST_CASE("values: a few of many are those that a sort puts first, of equals the first") {
+  with_engines([] {
+    const Tensor x = cast(randint(0, 40, {3, 777}, DType::Int64), DType::Float32);
+    for (const bool largest : {true, false}) {
+      const auto [values, indices] = topk(x, 60, 1, largest);
+      const auto [sorted, places] = sort(x, 1, largest);
+      CHECK(list(values) == list(slice(sorted, 1, 0, 60)));
+      CHECK(whole(indices) == whole(slice(places, 1, 0, 60)));
+    }
+  });
+}
+
 TEST_CASE("values: conversions") {
   with_engines([] {
     const Tensor x = floats({-2.5, -1.5, -0.5, 0.5, 1.5, 2.5});

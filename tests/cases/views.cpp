@@ -123,6 +123,18 @@ void add_movement(Cases& cases) {
   cases.push_back({"scatter_add smaller",
                    {{{4, 5}}, whole({2, 3}, 0, 5, DType::Int32), {{3, 4}}},
                    [](const Tensors& x) { return scatter_add(x[0] * 2, 1, x[1], exp(x[2])); }});
+  cases.push_back(
+      {"scatter_add to one number", {whole({6, 3}, 0, 4), {{6, 3}}}, [](const Tensors& x) {
+         return scatter_add(full({4, 3}, 0.25, x[1].dtype()), 0, x[0], x[1]);
+       }});
+  cases.push_back({"scatter_add to an expanded number",
+                   {{{}}, whole({3, 5}, 0, 4), {{3, 5}}},
+                   [](const Tensors& x) {
+                     return scatter_add(expand(exp(x[0]), {3, 4}), 1, x[1], x[2]);
+                   }});
+  cases.push_back({"scatter_add of nothing", {whole({0, 3}, 0, 4), {{0, 3}}}, [](const Tensors& x) {
+                     return scatter_add(full({4, 3}, 2, x[1].dtype()), 0, x[0], x[1]) * 3;
+                   }});
   cases.push_back({"index_select", {{{5, 4}}, whole({7}, 0, 5)}, [](const Tensors& x) {
                      return index_select(x[0], 0, x[1]) * 2;
                    }});

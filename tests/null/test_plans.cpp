@@ -57,6 +57,14 @@ std::vector<Tensor> digits(std::int64_t n) {
 
 }  // namespace
 
+TEST_CASE("plans: the zeros that a gradient of rows begins from are one number") {
+  const Tensor table = leaf({4000, 8});
+  const Tensor rows = Tensor::from(std::vector<std::int64_t>{3, 999, 3}, {3});
+  const Plan plan = plan_of({grad(sum(square(index_select(table, 0, rows))), table)});
+  CHECK(plan.arena_bytes() < 16000);
+  CHECK_FALSE(contains(plan.steps(), "over [32000]"));
+}
+
 TEST_CASE("plans: a chain of element-wise ops is one step without intermediates") {
   const Tensor x = leaf({33, 17}), y = leaf({17});
   const Plan p = plan_of({tanh(exp(x * 2.0 + y) - 1.0) * sigmoid(x)});

@@ -1,5 +1,6 @@
-// Accuracy of the float functions of scalar/, through the tile loops of every instruction set:
-// errors in units of the last place against float64 over all magnitudes, and the edges exactly.
+// Accuracy of the float functions of scalar/ and of those of double that are its own, through the
+// tile loops of every instruction set: errors in units of the last place against the next wider
+// type over all magnitudes, and the edges exactly.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -128,6 +129,69 @@ TEST_CASE("scalar: errors over all floats") {
   check(
       Op::Reciprocal, [](double x) { return 1 / x; }, 0.501);
 }
+
+#if __LDBL_MANT_DIG__ > 53
+TEST_CASE("scalar: errors of double") {
+  const auto check_wide = [](Op op, long double (*exact)(long double), double bound) {
+    std::vector<double> x{0.0,   5e-324, 1e-310, 709.78, 709.79,
+                          710.5, -745.1, -745.2, 1e300,  -1e300};
+    for (std::uint64_t bits = 0; bits < (0x7ffull << 52); bits += 0x0001234567654321ull)
+      for (const std::uint64_t sign : {0ull, 1ull << 63})
+        x.push_back(std::bit_cast<double>(bits | sign));
+    for (int i = -60000; i <= 60000; ++i) {
+      x.push_back(i * 1e-4);
+      x.push_back(i * 0.0125);  // to the ends of exp
+    }
+    std::vector<double> y(x.size());
+    for (const TileTable* table : tables()) {
+      table->op[static_cast<int>(op)][static_cast<int>(cpu::TileType::F64)](
+          static_cast<std::int64_t>(x.size()), y.data(), x.data(), nullptr, nullptr);
+      double worst = 0, where = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const long double want = exact(static_cast<long double>(x[i]));
+        const auto rounded = static_cast<double>(want);
+        if (y[i] == rounded) continue;
+        int exponent = 0;
+        std::frexp(rounded, &exponent);
+        const double error =
+            std::isinf(rounded) != std::isinf(y[i]) || std::isnan(y[i])
+                ? 1e30
+                : static_cast<double>(std::fabs(y[i] - want) /
+                                      std::ldexp(1.0L, std::max(exponent - 53, -1074)));
+        if (error > worst) worst = error, where = x[i];
+      }
+      CHECK_MESSAGE(worst <= bound,
+                    "op " << static_cast<int>(op) << ": " << worst << " ulp at " << where);
+    }
+  };
+  check_wide(
+      Op::Exp, [](long double x) { return std::exp(x); }, 1);
+  check_wide(
+      Op::Expm1, [](long double x) { return std::expm1(x); }, 2);
+  check_wide(
+      Op::Tanh, [](long double x) { return std::tanh(x); }, 3);
+  check_wide(
+      Op::Sigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, 2.5);
+  const auto at = [](Op op, double x) {
+    double y = 0;
+    cpu::tile_table().op[static_cast<int>(op)][static_cast<int>(cpu::TileType::F64)](
+        1, &y, &x, nullptr, nullptr);
+    return y;
+  };
+  constexpr double kEnd = std::numeric_limits<double>::infinity();
+  for (const Op op : {Op::Exp, Op::Expm1, Op::Tanh, Op::Sigmoid})
+    CHECK(std::isnan(at(op, std::numeric_limits<double>::quiet_NaN())));
+  CHECK(at(Op::Exp, kEnd) == kEnd);
+  CHECK(at(Op::Exp, -kEnd) == 0);
+  CHECK(at(Op::Expm1, -kEnd) == -1);
+  CHECK(at(Op::Tanh, -kEnd) == -1);
+  CHECK(at(Op::Sigmoid, -kEnd) == 0);
+  for (const Op op : {Op::Expm1, Op::Tanh}) {
+    CHECK(std::signbit(at(op, -0.0)));
+    CHECK(!std::signbit(at(op, 0.0)));
+  }
+}
+#endif
 
 TEST_CASE("scalar: edges") {
   for (const Op op :

@@ -140,19 +140,35 @@ T sum(T a, T b) {
   }
 }
 
+/// A block of what `out` begins as: the base, or its one number everywhere.
+void start_from(const MovedArray& base, std::byte* out, std::int64_t begin, std::int64_t count) {
+  constexpr std::byte kZeros[8] = {};
+  const std::int64_t item = item_of(base.dtype);
+  if (base.shape.rank() > 0) {
+    std::memcpy(out + begin * item, base.data + begin * item, bytes_of(count * item));
+  } else if (std::memcmp(base.data, kZeros, bytes_of(item)) == 0) {
+    std::memset(out + begin * item, 0, bytes_of(count * item));
+  } else {
+    fill(out + begin * item, count, base.data, item);
+  }
+}
+
 /// Columns are independent of one another, so chunks of them (and the outer axes) run in parallel,
-/// each in order.
+/// each in order. A chunk that owns its results starts them itself, while they are in the cache.
 template <class T>
 void add_updates(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
-                 int axis, std::byte* out) {
-  const std::int64_t outer = outer_count(base.shape, axis), inner = inner_count(base.shape, axis);
-  const Indices indices(index, "scatter_add", axis, base.shape);
-  const std::int64_t size = base.shape[axis], count = indices.count();
-  if (outer * count * inner == 0) return;
+                 int axis, std::byte* out, const Shape& shape) {
+  const std::int64_t outer = outer_count(shape, axis), inner = inner_count(shape, axis);
+  const Indices indices(index, "scatter_add", axis, shape);
+  const std::int64_t size = shape[axis], count = indices.count();
   const T* u = reinterpret_cast<const T*>(updates.data);
   T* y = reinterpret_cast<T*>(out);
   const std::int64_t columns = std::max<std::int64_t>(64, inner / 8),
                      blocks = (inner + columns - 1) / columns;
+  const bool apart = blocks > 1 || outer == 1;
+  if (apart)
+    in_blocks(shape.numel(), item_of(base.dtype),
+              [&](std::int64_t b, std::int64_t e) { start_from(base, out, b, e - b); });
   const auto add = [&](std::int64_t o, std::int64_t from, std::int64_t begin, std::int64_t n,
                        std::int64_t step) {
     T* target = y + o * size * inner + begin;
@@ -161,10 +177,11 @@ void add_updates(const MovedArray& base, const MovedArray& index, const MovedArr
       element = sum(element, u[from + i]);
     });
   };
-  const auto chunk = [&](std::int64_t c, int) {
+  const auto chunk = [&](std::int64_t c) {
     const std::int64_t o = c / blocks, begin = c % blocks * columns,
                        n = std::min(columns, inner - begin);
-    if (inner == 1) return add(o, o * count, 0, count, 0);
+    if (!apart) start_from(base, out, o * size * inner, size * inner);
+    if (inner == 1 && count > 0) return add(o, o * count, 0, count, 0);
     for (std::int64_t j = 0; j < count; ++j) {
       const std::int64_t from = (o * count + j) * inner + begin;
       if (!indices.same(from, n)) {
@@ -175,11 +192,10 @@ void add_updates(const MovedArray& base, const MovedArray& index, const MovedArr
       for (std::int64_t i = 0; i < n; ++i) target[i] = sum(target[i], u[from + i]);
     }
   };
-  if (outer * count * inner * item_of(updates.dtype) < kChunkBytes / 4) {
-    for (std::int64_t c = 0; c < outer * blocks; ++c) chunk(c, 0);
-  } else {
-    parallel_for(outer * blocks, chunk);
-  }
+  const std::int64_t bytes = (size + count) * std::min(columns, inner) * item_of(base.dtype);
+  in_blocks(outer * blocks, apart ? 4 * bytes : bytes, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = begin; c < end; ++c) chunk(c);
+  });
 }
 
 }  // namespace
@@ -283,23 +299,20 @@ void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* o
 }
 
 void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
-                 int axis, std::byte* out) {
-  in_blocks(base.shape.numel() * item_of(base.dtype), 1, [&](std::int64_t b, std::int64_t e) {
-    if (e > b) std::memcpy(out + b, base.data + b, bytes_of(e - b));
-  });
+                 int axis, std::byte* out, const Shape& out_shape) {
   switch (base.dtype) {
     case DType::UInt8:
-      return add_updates<std::uint8_t>(base, index, updates, axis, out);
+      return add_updates<std::uint8_t>(base, index, updates, axis, out, out_shape);
     case DType::Int8:
-      return add_updates<std::int8_t>(base, index, updates, axis, out);
+      return add_updates<std::int8_t>(base, index, updates, axis, out, out_shape);
     case DType::Int32:
-      return add_updates<std::int32_t>(base, index, updates, axis, out);
+      return add_updates<std::int32_t>(base, index, updates, axis, out, out_shape);
     case DType::Int64:
-      return add_updates<std::int64_t>(base, index, updates, axis, out);
+      return add_updates<std::int64_t>(base, index, updates, axis, out, out_shape);
     case DType::Float32:
-      return add_updates<float>(base, index, updates, axis, out);
+      return add_updates<float>(base, index, updates, axis, out, out_shape);
     case DType::Float64:
-      return add_updates<double>(base, index, updates, axis, out);
+      return add_updates<double>(base, index, updates, axis, out, out_shape);
     default:
       throw InternalError(cat("scatter_add has no loop for ", base.dtype));
   }

@@ -2,7 +2,8 @@
 // bytes of an element.
 //
 // Work is cut by sizes. Indices are checked as they are read: one outside [0, size) is a
-// ValueError, negative ones included. An index of rank 1 is the same along all other axes.
+// ValueError, negative ones included. An index of rank 1 is the same along all other axes, a base
+// of rank 0 the same everywhere.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,6 @@ void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shap
 void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* out);
 /// out = base with the updates added, in order of the updates. Not for 16-bit floating dtypes.
 void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
-                 int axis, std::byte* out);
+                 int axis, std::byte* out, const Shape& out_shape);
 
 }  // namespace tenon::cpu

@@ -111,7 +111,7 @@ class OpaqueKernel final : public Kernel {
       case Op::Gather:
         return gather(in[0], in[1], axis, out);
       case Op::ScatterAdd:
-        return scatter_add(in[0], in[1], in[2], axis, out);
+        return scatter_add(in[0], in[1], in[2], axis, out, out_shape_);
       default:
         return dtype == DType::Float64 ? pool<double>(o_.op, pool_, in, out)
                                        : pool<float>(o_.op, pool_, in, out);

@@ -89,10 +89,13 @@ Array gather(const Call& call) {
 
 Array scatter_add(const Call& call) {
   const int axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
-  Array sums = convert(call.inputs[0], is_floating(call.out_dtype) ? DType::Float64 : DType::Int64);
+  Array sums(is_floating(call.out_dtype) ? DType::Float64 : DType::Int64, call.out_shape.numel());
+  const bool uniform = call.shapes[0].rank() == 0;  // the base is one number everywhere
+  for (std::int64_t i = 0; i < sums.size(); ++i)
+    copy_element(sums, i, call.inputs[0], uniform ? 0 : i);
   for (std::int64_t i = 0; i < call.inputs[2].size(); ++i) {
     const std::int64_t to = indexed("scatter_add", call.inputs[1], call.shapes[1], i,
-                                    call.shapes[2][axis], call.shapes[0], axis);
+                                    call.shapes[2][axis], call.out_shape, axis);
     if (sums.floating()) {
       sums.real[at(to)] += call.inputs[2].real[at(i)];
     } else {

@@ -14,6 +14,7 @@ constexpr std::int64_t kTileElements = 1024;  // most elements of a tile
 
 constexpr std::int64_t kTileBytes =
     32 << 10;  // wanted for all registers: the first-level cache, with room for the streams
+constexpr std::int64_t kTallTileBytes = 512 << 10;  // of a tall tile: the second-level cache
 
 RandomKind random_kind(const MapInstr& instr) { return instr.attrs.as<RandomAttrs>().kind; }
 
@@ -67,7 +68,7 @@ void TileCompiler::compile() {
   for (std::int64_t elements = kTileElements;; elements /= 2) {
     choose_tile(elements);
     emit();
-    if (register_bytes_ <= kTileBytes || elements <= 256) break;
+    if (register_bytes_ <= (tall_ ? kTallTileBytes : kTileBytes) || elements <= 256) break;
   }
   choose_chunks();
 }

@@ -51,9 +51,10 @@ class TileCompiler {
   bool is_loaded(ValueId value) const;
   bool is_stored(ValueId value) const;
   void choose_tile(std::int64_t elements);
-  /// Whether memory is crossed against its order (a transposition), so that tiles should be blocks
-  /// of pieces of rows.
+  /// Whether memory is crossed against its order (a transposition): tiles hold several rows then,
+  /// blocks of pieces of them where these may stand alone.
   bool reads_across() const;
+  bool may_block() const;
   bool has_whole_rows() const { return p_.tile_length_ == p_.length_; }
   bool row_is_scalar() const { return p_.tile_rows_ == 1; }
   /// How many elements of a tile a value of this level has.
@@ -126,6 +127,7 @@ class TileCompiler {
   const MapProgram& map_;
   const std::span<const Value> values_;
   const bool epilogue_, whole_rows_;  // tiles may hold several rows
+  bool tall_ = false;  // tiles hold more rows than their size asks for, as they are read across
   std::vector<View> raw_;
   std::vector<std::int64_t> sizes_;
   std::vector<std::vector<std::int64_t>> merged_;

@@ -8,7 +8,8 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kBlockRows = 32;  // of a tile that is a block
+constexpr std::int64_t kBlockRows = 32;   // of a tile that is a block
+constexpr std::int64_t kAcrossRows = 16;  // of a tile of whole rows: a cache line of float32
 
 }  // namespace
 
@@ -149,15 +150,17 @@ bool TileCompiler::is_stored(ValueId value) const {
 }
 
 void TileCompiler::choose_tile(std::int64_t elements) {
-  const bool blocks = reads_across();
+  const bool across = reads_across(), blocks = across && may_block();
   p_.single_pass_ = whole_rows_ && (blocks || p_.length_ <= elements);
+  tall_ = across && !blocks && p_.single_pass_ && p_.rows_ >= kAcrossRows;
   if (blocks) {
     p_.tile_rows_ = std::min(kBlockRows, p_.rows_);
     p_.tile_length_ = std::min(elements / 32, p_.length_);
   } else if (p_.single_pass_) {
     p_.tile_length_ = p_.length_;
     const std::int64_t rows = elements / std::max<std::int64_t>(p_.length_, 1);
-    p_.tile_rows_ = std::clamp<std::int64_t>(rows, 1, std::max<std::int64_t>(p_.rows_, 1));
+    p_.tile_rows_ = std::clamp<std::int64_t>(rows, tall_ ? kAcrossRows : 1,
+                                             std::max<std::int64_t>(p_.rows_, 1));
   } else {
     p_.tile_rows_ = 1;
     p_.tile_length_ = std::min(elements, std::max<std::int64_t>(p_.length_, 1));
@@ -166,21 +169,22 @@ void TileCompiler::choose_tile(std::int64_t elements) {
 }
 
 bool TileCompiler::reads_across() const {
-  if (epilogue_ || map_.has_rows || p_.outer_.empty() || p_.outer_.back() < 8 ||
-      p_.length_ <= kBlockRows)
-    return false;
-  bool across = false;
-  for (std::size_t v = 0; v < p_.views_.size(); ++v) {
-    const TileView& view = p_.views_[v];
-    const bool stored = v >= map_.instrs.size() && v < map_.instrs.size() + map_.stores.size();
-    if (stored && view.inner == 0) return false;
+  if (epilogue_ || p_.outer_.empty() || p_.outer_.back() < 8) return false;
+  for (const TileView& view : p_.views_) {
     const std::int64_t inner = std::abs(view.inner);
     if (view.value != kNoValue && inner * view.item >= 64 && std::abs(view.stride.back()) < inner)
-      across = true;
+      return true;
   }
+  return false;
+}
+
+bool TileCompiler::may_block() const {
+  if (map_.has_rows || p_.length_ <= kBlockRows) return false;
+  for (std::size_t s = 0; s < map_.stores.size(); ++s)
+    if (view(store_view(s)).inner == 0) return false;
   for (const MapInstr& instr : map_.instrs)
     if (instr.code == MapCode::Random) return false;
-  return across;
+  return true;
 }
 
 TileCount TileCompiler::count_of(Level level) const {

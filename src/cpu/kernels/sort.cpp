@@ -1,7 +1,8 @@
 // Rows are sorted as unsigned keys with their places: keys and places are all different, so that
 // any sort of them is stable.
 //
-// Few of many are selected before they are sorted; long rows go through a radix sort, which takes
+// A few of many are kept in a heap as the row passes by; more are selected before they are sorted;
+// long rows go through a radix sort, which takes
 // time in proportion to their length (digits in which all keys agree are skipped); short ones
 // through the library's sort.
 #include "cpu/kernels/sort.h"
@@ -21,6 +22,7 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kRadixLength = 1024;  // below, histograms cost more than comparisons
+constexpr std::int64_t kFew = 64;            // kept in a heap
 constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
 
 template <class Key>
@@ -79,26 +81,60 @@ std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector
   return *source;
 }
 
+/// The first `count` of the row's order: a key that comes later and is no smaller than the largest
+/// kept stays out.
+template <class Key, class KeyAt>
+void keep_few(std::int64_t length, std::int64_t count, KeyAt&& key_at,
+              std::vector<Placed<Key>>& kept) {
+  kept.resize(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    kept[static_cast<std::size_t>(i)] = {key_at(i), static_cast<std::uint32_t>(i)};
+  std::make_heap(kept.begin(), kept.end());
+  constexpr std::int64_t kBlock = 32;  // looked at together: most blocks of a long row have nothing
+  for (std::int64_t i = count; i < length; i += kBlock) {
+    const std::int64_t n = std::min(kBlock, length - i);
+    Key keys[kBlock], least = ~Key{0};
+    for (std::int64_t j = 0; j < n; ++j) least = std::min(least, keys[j] = key_at(i + j));
+    if (least >= kept.front().key) continue;
+    for (std::int64_t j = 0; j < n; ++j) {
+      if (keys[j] >= kept.front().key) continue;
+      std::pop_heap(kept.begin(), kept.end());
+      kept.back() = {keys[j], static_cast<std::uint32_t>(i + j)};
+      std::push_heap(kept.begin(), kept.end());
+    }
+  }
+  std::sort_heap(kept.begin(), kept.end());
+}
+
+/// The row's items in order, as far as shape.count of them.
+template <class Key, class KeyAt>
+const Placed<Key>* sorted_items(const SortShape& shape, KeyAt&& key_at) {
+  // They keep their memory: a settled step allocates nothing.
+  thread_local std::vector<Placed<Key>> items, spare;
+  if (shape.count <= kFew && shape.count < shape.length / 8) {
+    keep_few(shape.length, shape.count, key_at, items);
+    return items.data();
+  }
+  items.resize(static_cast<std::size_t>(shape.length));
+  for (std::int64_t i = 0; i < shape.length; ++i)
+    items[static_cast<std::size_t>(i)] = {key_at(i), static_cast<std::uint32_t>(i)};
+  if (shape.count < shape.length / 4) {
+    std::nth_element(items.begin(), items.begin() + shape.count, items.end());
+    std::sort(items.begin(), items.begin() + shape.count);
+  } else if (shape.length < kRadixLength) {
+    std::sort(items.begin(), items.end());
+  } else {
+    return radix_sort(items, spare).data();
+  }
+  return items.data();
+}
+
 template <class T>
 void sort_row(const SortShape& shape, const T* x, T* values, std::int64_t* indices) {
   using Key = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
-  // They keep their memory: a settled step allocates nothing.
-  thread_local std::vector<Placed<Key>> items, spare;
   const Key turned = shape.descending ? ~Key{0} : Key{0};
-  items.resize(static_cast<std::size_t>(shape.length));
-  for (std::int64_t i = 0; i < shape.length; ++i)
-    items[static_cast<std::size_t>(i)] = {static_cast<Key>(key_of<Key>(x[i]) ^ turned),
-                                          static_cast<std::uint32_t>(i)};
-  const Placed<Key>* sorted = items.data();
-  const auto first = items.begin(), end = first + shape.count;
-  if (shape.count < shape.length / 4) {
-    std::nth_element(first, end, items.end());
-    std::sort(first, end);
-  } else if (shape.length < kRadixLength) {
-    std::sort(first, items.end());
-  } else {
-    sorted = radix_sort(items, spare).data();
-  }
+  const Placed<Key>* sorted = sorted_items<Key>(
+      shape, [=](std::int64_t i) { return static_cast<Key>(key_of<Key>(x[i]) ^ turned); });
   for (std::int64_t i = 0; i < shape.count; ++i) {
     if (values != nullptr) values[i] = x[sorted[i].place];
     if (indices != nullptr) indices[i] = sorted[i].place;

@@ -108,7 +108,7 @@ struct ScatterTile {
     row_begin = group * static_cast<int>(a.rows_per_thread);
     row_end = column < columns ? min(row_begin + static_cast<int>(a.rows_per_thread), rows) : 0;
     for (int r = row_begin; r < row_end; ++r)
-      sums[r * columns + column] = E::load(a.in[0], at(a, r));
+      sums[r * columns + column] = E::load(a.in[0], at(a, r) * a.base_step);
   }
 
   __device__ __forceinline__ long long at(const ScatterArgs& a, int row) const {

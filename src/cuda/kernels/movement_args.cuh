@@ -55,6 +55,7 @@ struct ScatterArgs {
   long long size = 0, indices = 0, inner = 0;
   Divisor row_tiles, column_tiles;
   long long rows = 0, columns = 0, rows_per_thread = 0;
+  long long base_step = 1;     // 0: the base is one number everywhere
   long long index_pitch = 0;   // between the indices of neighbours along the outer axis; 0: shared
   Outside* outside = nullptr;  // null: nobody reads it
   long long site = 0;

@@ -152,6 +152,7 @@ std::unique_ptr<Kernel> scatter_add(const OpaqueCall& call) {
   args.size = out[axis], args.indices = updates[axis], args.inner = inner_count(out, axis);
   watch(args, call, axis);
   const bool shared = is_vector(call.op), rows = shared || args.inner == 1;
+  args.base_step = call.op.shapes[0].rank() == 0 ? 0 : 1;
   args.index_pitch = shared ? 0 : args.indices;
   args.columns = std::clamp<std::int64_t>(args.inner, 1, kFlatThreads);
   const std::int64_t column_tiles = blocks_of(args.inner, args.columns);
