@@ -28,8 +28,8 @@ TENON_API Tensor ones(const Shape& shape, DType dtype = DType::Float32);
 TENON_API Tensor zeros_like(const Tensor& x);
 TENON_API Tensor ones_like(const Tensor& x);
 TENON_API Tensor scalar(Scalar value, DType dtype = DType::Float32);
-/// The same values on another device; the gradient comes back to this one. Not inside a function
-/// that is being compiled: move the tensor before.
+/// The same values on another device; the gradient comes back to this one. A transfer is a step of
+/// the program that computes what depends on it. Not in the body of a loop.
 TENON_API Tensor to(const Tensor& x, Device device);
 /// start, start + step, …, below end (above it for a negative step). int64 unless another dtype is
 /// asked for.
@@ -346,6 +346,7 @@ TENON_API Tensor local_response_norm(const Tensor& x, std::int64_t size, double 
                                      double beta = 0.75, double k = 1);
 
 // ---- Losses
+/// Losses over their elements; all_reduce and reduce_scatter over members.
 enum class Reduction { None, Mean, Sum };
 /// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with
 /// probabilities of the logits' shape. An index that is no class makes the loss NaN.
@@ -363,6 +364,23 @@ TENON_API Tensor huber_loss(const Tensor& input, const Tensor& target,
                             Reduction reduction = Reduction::Mean, double delta = 1);
 TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                                   Reduction reduction = Reduction::Mean);
+
+// ---- Collectives: what members of a group, each a device, give one another
+// `parts` is a tensor a member, of one shape and dtype, by rank: each on a device of its own, or
+// all on one. Member k's result lives where its part does; all get the same bits, as sums are made
+// in the order of ranks. Gradients flow back through the group. Throws ValueError for no parts, or
+// Reduction::None; DeviceError where some members share a device and others do not; ShapeError;
+// DTypeError for sums of bool and means of whole numbers.
+/// The sum or the mean of all parts, to everybody.
+TENON_API std::vector<Tensor> all_reduce(std::span<const Tensor> parts,
+                                         Reduction reduction = Reduction::Sum);
+/// x, which lives on one of the members, to all of them.
+TENON_API std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members);
+/// All parts behind one another along the first axis, to everybody.
+TENON_API std::vector<Tensor> all_gather(std::span<const Tensor> parts);
+/// Of the sum or mean of all parts, to member k the k-th of equal stretches along the first axis.
+TENON_API std::vector<Tensor> reduce_scatter(std::span<const Tensor> parts,
+                                             Reduction reduction = Reduction::Sum);
 
 // ---- Effects
 /// When evaluated, `target` (a variable) holds `value` afterwards; yields the value. Shapes and

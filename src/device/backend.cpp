@@ -18,8 +18,11 @@ std::array<std::atomic<Backend*>, kKinds> g_backends{};
 
 }  // namespace
 
-std::unique_ptr<Communicator> Backend::make_communicator(std::span<const int>) {
-  throw NotSupported(cat(name(), ": its devices form no group, so nothing is exchanged by them"));
+std::unique_ptr<Communicator> Backend::make_communicator(std::span<const int> indices) {
+  std::vector<Device> members;
+  members.reserve(indices.size());
+  for (const int index : indices) members.push_back({kind(), static_cast<std::int16_t>(index)});
+  return make_staged_communicator(members);
 }
 
 void register_backend(Backend& backend) {

@@ -108,7 +108,8 @@ class Backend {
   virtual double measure(const Kernel& kernel, const Binding& binding, int index, int repeats) = 0;
   /// Null where a region has one engine, so that there is nothing to tune.
   virtual Trials* trials() { return nullptr; }
-  /// A group of these of its devices. Throws NotSupported where there is none.
+  /// A group of these of its devices; one that exchanges through the host, unless the backend has
+  /// another.
   virtual std::unique_ptr<Communicator> make_communicator(std::span<const int> indices);
 };
 

@@ -2,13 +2,16 @@
 // processes of one machine, or of several; who calls passes the parts that its process holds, and
 // all members call in the same order.
 //
-// Work is queued on the parts' streams, behind what stands there.
+// Work is queued on the parts' streams, behind what stands there. A group serves one call at a
+// time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
+#include <tenon/device.h>
 #include <tenon/dtype.h>
 
 namespace tenon {
@@ -33,7 +36,7 @@ class Communicator {
   /// of ranks, so that all members get the same bits.
   virtual void all_reduce(std::span<const Part> parts, std::int64_t count, DType dtype,
                           Combine by) = 0;
-  /// What the member `root` gives, `count` elements, everybody takes.
+  /// What the member `root` gives, `count` elements, everybody else takes.
   virtual void broadcast(std::span<const Part> parts, std::int64_t count, DType dtype,
                          int root) = 0;
   /// Everybody gives `count` elements and takes all, by rank.
@@ -42,5 +45,12 @@ class Communicator {
   virtual void reduce_scatter(std::span<const Part> parts, std::int64_t count, DType dtype,
                               Combine by) = 0;
 };
+
+/// A group of any devices of this process, which exchanges through the host's memory.
+std::unique_ptr<Communicator> make_staged_communicator(std::span<const Device> members);
+
+/// The process's group of these devices, by rank: their backend's, or a staged one where they are
+/// of several backends. Made when it is first asked for, and kept.
+Communicator& communicator_of(std::span<const Device> members);
 
 }  // namespace tenon

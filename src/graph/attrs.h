@@ -76,6 +76,16 @@ struct DeviceAttrs {
   std::int32_t kind = 0, index = 0;
 };
 
+enum class CollectiveKind : std::int32_t { AllReduce, Broadcast, AllGather, ReduceScatter };
+
+/// Collective. Inputs: what each member gives, by rank; Broadcast: what one gives to `members`, the
+/// devices of kind `device` whose bits are set, ranked by index.
+struct CollectiveAttrs {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  std::int32_t device = 0;
+  std::uint64_t members = 0;
+};
+
 struct ConvAttrs {
   std::int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1, dil_w = 1, groups = 1;
 };
@@ -218,9 +228,9 @@ class Attrs {
   template <class T>
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
-               DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, Shared<SliceAttrs>,
-               Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>,
-               Shared<CondAttrs>>
+               DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, CollectiveAttrs,
+               Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>,
+               Shared<ScanAttrs>, Shared<CondAttrs>>
       value_;
 };
 

@@ -21,7 +21,7 @@ Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> 
     const Node* node = inputs[k].node();
     if (!node->placed) continue;
     if (placed == nullptr) placed = node;
-    if (node->device != placed->device)
+    if (node->device != placed->device && kind_of(op) != OpKind::Transfer)
       throw DeviceError(cat(where(op_info(op).name), ": inputs on ", placed->device.str(), " and ",
                             node->device.str(),
                             "; they must be on one device: move one with to()"));

@@ -2,13 +2,16 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "ops/collective.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
 namespace tenon {
 
 Tensor result_of(const Tensor& node, std::int64_t k) {
-  return build(Op::Result, {node}, ResultAttrs{k});
+  Tensor out = build(Op::Result, {node}, ResultAttrs{k});
+  if (node.node()->op == Op::Collective) out.node()->device = member_of(*node.node(), k);
+  return out;
 }
 
 std::vector<Tensor> results_of(const Tensor& node) {

@@ -259,10 +259,10 @@ class Lowering {
       refs_[&node] = view(node, refs_.at(node.input(0)));
       return;
     }
-    if (node.op == Op::ToDevice)
-      throw NotSupported(cat(where("to"),
-                             ": a tensor changes its device inside one program: move it before the "
-                             "compiled function is called"));
+    if (kind == OpKind::Transfer)
+      throw NotSupported(cat(where(op_info(node.op).name),
+                             ": the body of a loop or branch runs on one device: move tensors "
+                             "between devices outside of it"));
     std::vector<Ref> args;
     for (Node* in : node.in()) args.push_back(refs_.at(in));
     const bool needs_whole = has_trait(node.op, kReadsWhole);

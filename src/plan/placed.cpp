@@ -1,6 +1,6 @@
-// Cutting a graph at its transfers.
+// Cutting a graph at its transfers and collectives.
 //
-// A node's level is the number of transfers on the longest way to it. Nodes of one device and one
+// A node's level is the number of these on the longest way to it. Nodes of one device and one
 // level form a part; parts follow each other by level, so no two wait for one another. A variable
 // is assigned behind all that read its old value.
 #include "plan/placed.h"
@@ -20,6 +20,8 @@
 #include "graph/effects.h"
 #include "graph/node.h"
 #include "graph/shapes_only.h"
+#include "ops/collective.h"
+#include "ops/infer.h"
 
 namespace tenon {
 namespace {
@@ -28,7 +30,15 @@ constexpr std::int64_t kPartAlign = 256;
 
 auto rank_of(Device d) { return std::tuple(d.kind == Device::Kind::Cpu, d.kind, d.index); }
 
-bool is_transfer(const Node& node) { return node.op == Op::ToDevice && !node.realised(); }
+// Steps between parts.
+bool is_exchange(const Node& node) {
+  return kind_of(node.op) == OpKind::Transfer && !node.realised();
+}
+// Values that no part computes: those of a transfer, and the results of a collective.
+bool is_exchanged(const Node& node) {
+  return is_exchange(node) ||
+         (node.op == Op::Result && !node.realised() && node.input(0)->op == Op::Collective);
+}
 
 // ---- The engines of such programs' steps ------------------------------------------------------
 
@@ -67,6 +77,50 @@ class TransferKernel final : public Kernel {
   const ValueId source_, result_;
 };
 
+class CollectiveKernel final : public Kernel {
+ public:
+  CollectiveKernel(const Opaque& op, std::span<const Value> values)
+      : kind_(op.attrs.as<CollectiveAttrs>().kind), inputs_(op.inputs), outs_(op.outs) {
+    for (const ValueId out : outs_) members_.push_back(values[at(out)].device);
+    const Value& given = values[at(inputs_[0])];
+    const bool scatters = kind_ == CollectiveKind::ReduceScatter;
+    count_ = (scatters ? values[at(outs_[0])] : given).shape.numel();
+    dtype_ = given.dtype;
+    const auto root = std::find(members_.begin(), members_.end(), given.device);
+    root_ = static_cast<int>(root - members_.begin());
+  }
+
+  void run(const Binding& binding) const override {
+    if (count_ == 0) return;
+    std::vector<Communicator::Part> parts;
+    parts.reserve(members_.size());
+    for (std::size_t k = 0; k < members_.size(); ++k) {
+      const ValueId from = kind_ == CollectiveKind::Broadcast ? inputs_[0] : inputs_[k];
+      parts.push_back({static_cast<int>(k), binding.values[from], binding.values[outs_[k]],
+                       backend_of(members_[k]).stream(members_[k].index)});
+    }
+    Communicator& group = communicator_of(members_);
+    switch (kind_) {
+      case CollectiveKind::AllReduce:
+        return group.all_reduce(parts, count_, dtype_, Combine::Sum);
+      case CollectiveKind::Broadcast:
+        return group.broadcast(parts, count_, dtype_, root_);
+      case CollectiveKind::AllGather:
+        return group.all_gather(parts, count_, dtype_);
+      case CollectiveKind::ReduceScatter:
+        return group.reduce_scatter(parts, count_, dtype_, Combine::Sum);
+    }
+  }
+
+ private:
+  const CollectiveKind kind_;
+  const std::vector<ValueId> inputs_, outs_;
+  std::vector<Device> members_;
+  std::int64_t count_ = 0;  // as Communicator counts
+  DType dtype_ = DType::Float32;
+  int root_ = 0;
+};
+
 class CallEngine final : public Engine {
  public:
   const char* name() const override { return "call"; }
@@ -97,6 +151,34 @@ class TransferEngine final : public Engine {
   }
 };
 
+class CollectiveEngine final : public Engine {
+ public:
+  const char* name() const override { return "collective"; }
+  bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
+    const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::Collective;
+    if (!mine) *why = "no group exchanges anything";
+    return mine;
+  }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return std::make_unique<CollectiveKernel>(region.opaque, values);
+  }
+};
+
+const char* name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::AllReduce:
+      return "all_reduce";
+    case CollectiveKind::Broadcast:
+      return "broadcast";
+    case CollectiveKind::AllGather:
+      return "all_gather";
+    case CollectiveKind::ReduceScatter:
+      return "reduce_scatter";
+  }
+  return "";
+}
+
 // ---- Cutting ----------------------------------------------------------------------------------
 
 struct Part {
@@ -109,10 +191,10 @@ class Cutter {
  public:
   Cutter(std::span<const Tensor> roots, std::span<Node* const> leaves,
          std::span<const Device> devices, const OptionsFor& options)
-      : roots_(roots),
+      : roots_(placed_roots(roots, devices[0])),
         leaves_(leaves),
         options_(options),
-        order_(topological_order(roots)),
+        order_(topological_order(roots_)),
         program_(std::make_shared<Program>()) {
     program_->devices.assign(devices.begin(), devices.end());
     program_->device = devices[0];
@@ -130,7 +212,7 @@ class Cutter {
     add_exports();
     for (int level = 0; level <= last_level_; ++level) {
       for (Node* node : order_)
-        if (is_transfer(*node) && level_of(*node) == level) add_transfer(*node);
+        if (is_exchange(*node) && level_of(*node) == level) add_exchange(*node);
       for (auto& [key, part] : parts_)
         if (key.first == level && !part.exports.empty()) add_call(part);
     }
@@ -144,6 +226,18 @@ class Cutter {
  private:
   using Key = std::pair<int, std::tuple<bool, Device::Kind, std::int16_t>>;
 
+  // Numbers that are asked for are computed on the first device.
+  static std::vector<Tensor> placed_roots(std::span<const Tensor> roots, Device device) {
+    std::vector<Tensor> placed(roots.begin(), roots.end());
+    for (Tensor& root : placed) {
+      if (root.node()->placed) continue;
+      root = make_node(Op::Cast, root.dtype(), root.shape(), {}, {&root, 1});
+      root.node()->placed = true;
+      root.node()->device = device;
+    }
+    return placed;
+  }
+
   // Leaves and numbers stand before everything.
   static bool is_computed(const Node& node) { return !node.realised() && node.placed; }
   int level_of(const Node& node) const {
@@ -154,7 +248,7 @@ class Cutter {
   int own_level(const Node& node) const {
     int level = level_of(node);
     for (Node* in : value_inputs(node))
-      level = std::max(level, level_of(*value_of(in)) + (is_transfer(node) ? 1 : 0));
+      level = std::max(level, level_of(*value_of(in)) + (is_exchange(node) ? 1 : 0));
     return std::max(level, 0);
   }
 
@@ -177,7 +271,7 @@ class Cutter {
       }
     }
     for (Node* node : order_) {
-      if (!is_computed(*node) || is_transfer(*node) || node->op == Op::WithUpdates) continue;
+      if (!is_computed(*node) || is_exchanged(*node) || node->op == Op::WithUpdates) continue;
       Part& part = parts_[Key(levels_[node], rank_of(node->device))];
       part.device = node->device;
       part.nodes.push_back(node);
@@ -192,7 +286,7 @@ class Cutter {
   }
 
   bool is_inside(const Part& part, const Node& node) const {
-    return is_computed(node) && !is_transfer(node) && node.device == part.device &&
+    return is_computed(node) && !is_exchanged(node) && node.device == part.device &&
            parts_.at(Key(level_of(node), rank_of(node.device))).nodes.data() == part.nodes.data();
   }
 
@@ -222,20 +316,33 @@ class Cutter {
 
   void ask(Node* node) {
     if (!is_computed(*node) || values_.contains(node)) return;
+    if (node->op == Op::Result && is_exchanged(*node)) {
+      values_[node] = result_of_member(*node->input(0), result_index(*node));
+      return;
+    }
     values_[node] = add_value(*node, Value::Kind::Arena, node->device);
-    if (!is_transfer(*node)) part_of(*node).exports.push_back(node);
+    if (!is_exchange(*node)) part_of(*node).exports.push_back(node);
+  }
+  // Nodes of one result have one value.
+  ValueId result_of_member(const Node& collective, std::int64_t rank) {
+    const auto [found, fresh] = results_.try_emplace({&collective, rank}, kNoValue);
+    if (fresh)
+      found->second = add_value(collective, Value::Kind::Arena, member_of(collective, rank));
+    return found->second;
   }
   Part& part_of(const Node& node) { return parts_.at(Key(level_of(node), rank_of(node.device))); }
 
   void add_exports() {
     for (Node* node : order_) {
-      if (is_transfer(*node)) {
-        ask(value_of(node->input(0)));
+      if (is_exchange(*node)) {
+        for (Node* in : node->in()) ask(value_of(in));
+        if (node->op == Op::ToDevice) ask(node);
+      } else if (is_exchanged(*node)) {
         ask(node);
       } else if (is_computed(*node) && node->op == Op::Assign) {
         part_of(*node).exports.push_back(node);
       }
-      if (!is_computed(*node) || is_transfer(*node) || node->op == Op::WithUpdates) continue;
+      if (!is_computed(*node) || is_exchanged(*node) || node->op == Op::WithUpdates) continue;
       const Part& part = part_of(*node);
       for (Node* in : value_inputs(*node))
         if (Node* value = value_of(in); !is_inside(part, *value)) ask(value);
@@ -252,19 +359,33 @@ class Cutter {
     program_->steps.push_back(std::move(step));
   }
 
-  void add_transfer(Node& node) {
-    static const TransferEngine engine;
-    const ValueId from = values_.at(value_of(node.input(0))), to = values_.at(&node);
+  void add_exchange(Node& node) {
+    static const TransferEngine transfer;
+    static const CollectiveEngine collective;
     Region region;
     region.kind = RegionKind::Opaque;
-    region.opaque.op = Op::ToDevice;
-    region.opaque.attrs = node.attrs;
-    region.opaque.inputs = region.reads = {from};
-    region.opaque.shapes = {node.shape};
-    region.opaque.outs = region.writes = {to};
     region.label = node.label;
-    region.title = cat("to ", node.device.str(), " ", node.dtype, node.shape);
-    add_step(std::move(region), engine);
+    Opaque& op = region.opaque;
+    op.op = node.op;
+    op.attrs = node.attrs;
+    for (Node* in : node.in()) {
+      op.inputs.push_back(values_.at(value_of(in)));
+      op.shapes.push_back(in->shape);
+    }
+    const bool moves = node.op == Op::ToDevice;
+    if (moves) {
+      op.outs = {values_.at(&node)};
+      region.title = cat("to ", node.device.str(), " ", node.dtype, node.shape);
+    } else {
+      // A member whose result nobody reads takes it all the same.
+      for (std::int64_t k = 0; k < op_info(Op::Collective).result_count(node); ++k)
+        op.outs.push_back(result_of_member(node, k));
+      region.title = cat(name_of(node.attrs.as<CollectiveAttrs>().kind), " ", op.outs.size(), " x ",
+                         node.dtype, node.shape);
+    }
+    region.reads = op.inputs;
+    region.writes = op.outs;
+    add_step(std::move(region), moves ? static_cast<const Engine&>(transfer) : collective);
   }
 
   // The part's own graph: what others compute are leaves of it.
@@ -370,7 +491,7 @@ class Cutter {
                             ": use a smaller batch"));
   }
 
-  const std::span<const Tensor> roots_;
+  const std::vector<Tensor> roots_;
   const std::span<Node* const> leaves_;
   const OptionsFor& options_;
   const std::vector<Node*> order_;
@@ -379,15 +500,22 @@ class Cutter {
   int last_level_ = 0;
   std::map<Key, Part> parts_;
   std::unordered_map<const Node*, ValueId> values_;
+  std::map<std::pair<const Node*, std::int64_t>, ValueId> results_;  // of collectives, by rank
 };
 
 }  // namespace
 
 std::vector<Device> devices_of(std::span<Node* const> order) {
   std::vector<Device> devices;
-  for (const Node* node : order)
-    if (node->placed && std::find(devices.begin(), devices.end(), node->device) == devices.end())
-      devices.push_back(node->device);
+  const auto add = [&devices](Device device) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end())
+      devices.push_back(device);
+  };
+  for (const Node* node : order) {
+    if (node->placed) add(node->device);
+    if (node->op == Op::Collective && !node->realised())
+      for (const Device member : members_of(*node)) add(member);
+  }
   std::sort(devices.begin(), devices.end(),
             [](Device a, Device b) { return rank_of(a) < rank_of(b); });
   return devices;

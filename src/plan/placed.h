@@ -1,9 +1,10 @@
 // Programs on several devices: a graph is cut where tensors change their device, each part is
 // planned for its own, and transfers stand between as steps.
 //
-// A step of such a program is a call of one device's program (an opaque region with a body) or a
-// transfer (Op::ToDevice). Each is queued on its device; transfers keep the order of both (device/
-// memory.h), so nothing else waits. Values in the arena lie in that of their own device.
+// A step of such a program is a call of one device's program (an opaque region with a body), a
+// transfer (Op::ToDevice) or a collective of a group (device/communicator.h). Each is queued on its
+// devices; transfers keep the order of both (device/memory.h), so nothing else waits. Values in the
+// arena lie in that of their own device.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,7 @@ struct DeviceArena {
 };
 std::vector<DeviceArena> arenas_of(const Program& program);
 
-/// Whose queue a step stands in.
+/// Whose queue a step stands in; of a collective, the first of them.
 Device device_of(const Program& program, const Step& step);
 /// Sets what the body of a call reads and writes; its arena begins at `arena`.
 void bind_call(const Opaque& call, std::byte* const* outside, std::byte* arena,

@@ -1,4 +1,5 @@
-// Steps of a program on several devices, queued one after another; transfers keep devices in step.
+// Steps of a program on several devices, queued one after another; transfers and collectives keep
+// devices in step.
 #include "run/placed.h"
 
 #include <algorithm>
@@ -12,6 +13,44 @@
 
 namespace tenon {
 namespace {
+
+using Queues = std::vector<std::unique_lock<std::mutex>>;
+
+// All take them in this order, beginning with the device number `first`.
+Queues lock_queues(const Program& program, std::size_t first) {
+  Queues queues;
+  for (std::size_t d = first; d < program.devices.size(); ++d)
+    queues.push_back(lock_queue(program.devices[d]));
+  return queues;
+}
+
+// An arena on each device.
+class Arenas {
+ public:
+  explicit Arenas(const Program& program) {
+    for (const DeviceArena& need : arenas_of(program))
+      arenas_.emplace_back(need,
+                           Buffer::allocate(static_cast<std::size_t>(need.bytes), need.device));
+  }
+  std::byte* place(Device device, std::int64_t offset) const {
+    const auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const auto& arena) {
+      return arena.first.device == device;
+    });
+    return static_cast<std::byte*>(found->second->data()) + (offset - found->first.begin);
+  }
+  void bind(const Program& program, std::vector<std::byte*>& values) const {
+    for (std::size_t k = 0; k < values.size(); ++k)
+      if (program.values[k].kind == Value::Kind::Arena)
+        values[k] = place(program.values[k].device, program.values[k].offset);
+  }
+
+ private:
+  std::vector<std::pair<DeviceArena, std::shared_ptr<Buffer>>> arenas_;
+};
+
+void run_kernel(const Step& step, Device device, std::byte* const* values, std::byte* workspace) {
+  step.kernel->run({values, workspace, backend_of(device).stream(device.index)});
+}
 
 class PlacedReplay final : public Replay {
  public:
@@ -27,15 +66,10 @@ class PlacedReplay final : public Replay {
 
   void run(std::span<std::byte* const> values, std::span<const std::int64_t> strides, int runs,
            std::byte*) override {
-    // The caller has the first device's; all take them in this order.
-    std::vector<std::unique_lock<std::mutex>> queues;
-    for (std::size_t d = 1; d < program_->devices.size(); ++d)
-      queues.push_back(lock_queue(program_->devices[d]));
-    if (arenas_.empty()) allocate();
+    const Queues queues = lock_queues(*program_, 1);  // the caller has the first device's
+    if (arenas_ == nullptr) arenas_ = std::make_unique<Arenas>(*program_);
     values_.assign(values.begin(), values.end());
-    for (std::size_t k = 0; k < values_.size(); ++k)
-      if (program_->values[k].kind == Value::Kind::Arena)
-        values_[k] = place(program_->values[k].device, program_->values[k].offset);
+    arenas_->bind(*program_, values_);
     for (int r = 0; r < runs; ++r) {
       for (std::size_t s = 0; s < program_->steps.size(); ++s) run_step(s);
       for (std::size_t k = 0; k < values_.size(); ++k)
@@ -44,27 +78,11 @@ class PlacedReplay final : public Replay {
   }
 
  private:
-  void allocate() {
-    for (const DeviceArena& need : arenas_of(*program_))
-      arenas_.emplace_back(need,
-                           Buffer::allocate(static_cast<std::size_t>(need.bytes), need.device));
-  }
-
-  std::byte* place(Device device, std::int64_t offset) const {
-    const auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const auto& arena) {
-      return arena.first.device == device;
-    });
-    return static_cast<std::byte*>(found->second->data()) + (offset - found->first.begin);
-  }
-
   void run_step(std::size_t s) {
     const Step& step = program_->steps[s];
     const Device device = device_of(*program_, step);
-    std::byte* workspace = place(device, step.workspace_offset);
-    if (replays_[s] == nullptr) {
-      step.kernel->run({values_.data(), workspace, backend_of(device).stream(device.index)});
-      return;
-    }
+    std::byte* workspace = arenas_->place(device, step.workspace_offset);
+    if (replays_[s] == nullptr) return run_kernel(step, device, values_.data(), workspace);
     bind_call(step.region.opaque, values_.data(), workspace, inside_);
     still_.assign(inside_.size(), 0);
     replays_[s]->run(inside_, still_, 1, workspace);
@@ -72,7 +90,7 @@ class PlacedReplay final : public Replay {
 
   const std::shared_ptr<const Program> program_;
   std::vector<std::unique_ptr<Replay>> replays_;  // by step; null: nothing to prepare
-  std::vector<std::pair<DeviceArena, std::shared_ptr<Buffer>>> arenas_;
+  std::unique_ptr<Arenas> arenas_;
   std::vector<std::byte*> values_, inside_;
   std::vector<std::int64_t> still_;
 };
@@ -81,6 +99,17 @@ class PlacedReplay final : public Replay {
 
 std::unique_ptr<Replay> make_placed_replay(std::shared_ptr<const Program> program) {
   return std::make_unique<PlacedReplay>(std::move(program));
+}
+
+void run_placed(const Program& program, std::span<std::byte* const> values) {
+  const Arenas arenas(program);
+  std::vector<std::byte*> bound(values.begin(), values.end());
+  arenas.bind(program, bound);
+  const Queues queues = lock_queues(program, 0);
+  for (const Step& step : program.steps) {
+    const Device device = device_of(program, step);
+    run_kernel(step, device, bound.data(), arenas.place(device, step.workspace_offset));
+  }
 }
 
 }  // namespace tenon

@@ -4,17 +4,20 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "device/backend.h"
 #include "device/versions.h"
 #include "graph/effects.h"
 #include "graph/node_index.h"
+#include "plan/placed.h"
 #include "run/caches.h"
 #include "run/known_plans.h"
 #include "run/leaf_use.h"
@@ -125,18 +128,22 @@ void refuse_stale(std::span<Node* const> order, std::span<const Tensor> wanted) 
   }
 }
 
+std::uint64_t word_of(Device device) {
+  return static_cast<std::uint64_t>(device.kind) << 32 | static_cast<std::uint64_t>(device.index);
+}
+
 // `wanted` are the roots that values are asked of; the others are assignments that these carry.
 Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size_t wanted,
-                   std::uint64_t planning, Device device) {
+                   std::uint64_t planning, std::span<const Device> devices) {
   Traversal t;
   bool stale = false;
   t.order = std::move(order);
   t.edges.reserve(2 * t.order.nodes.size());
   t.key.mix(planning);
-  t.key.mix(static_cast<std::uint64_t>(device.kind) << 32 |
-            static_cast<std::uint64_t>(device.index));
+  for (const Device device : devices) t.key.mix(word_of(device));
   for (Node* node : t.order.nodes) {
     mix_node(t.key, *node);
+    if (devices.size() > 1 && node->placed) t.key.mix(word_of(node->device) | 1ull << 40);
     if (node->realised()) {
       t.leaves.push_back(node);
       continue;
@@ -172,7 +179,8 @@ std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> r
 }
 
 std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const Tensor> roots,
-                                            Device device, std::uint64_t planning) {
+                                            std::span<const Device> devices,
+                                            std::uint64_t planning) {
   Cache& c = cache();
   {
     std::lock_guard lock(c.mutex);
@@ -181,8 +189,14 @@ std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const 
       return it->second->program;
     }
   }
-  std::shared_ptr<const Program> program =
-      known_or_planned(t.order, roots, t.leaves, plan_options(current_context(), device), planning);
+  const auto options = [](Device device) { return plan_options(current_context(), device); };
+  std::shared_ptr<const Program> program;
+  if (devices.size() > 1) {
+    program = plan_placed(roots, t.leaves, devices, options);
+    count_planned(*program);
+  } else {
+    program = known_or_planned(t.order, roots, t.leaves, options(devices[0]), planning);
+  }
   const auto entry = std::make_shared<CachedProgram>(t.key, program);
   {
     std::lock_guard lock(c.mutex);
@@ -198,20 +212,25 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue && !use.is_variable(s))
       values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
-  const std::shared_ptr<Buffer> arena = allocate_arena(program);
-  auto* base = static_cast<std::byte*>(arena->data());
-  bind_arena(program, base, values);
   std::unordered_map<ValueId, std::shared_ptr<Buffer>> outputs;
   for (const OutputSlot& slot : program.outputs) {
     if (slot.is_variable || outputs.contains(slot.value)) continue;
-    const auto bytes =
-        static_cast<std::size_t>(program.values[static_cast<std::size_t>(slot.value)].bytes);
-    auto buffer = Buffer::allocate(bytes, program.device);
-    values[static_cast<std::size_t>(slot.value)] = static_cast<std::byte*>(buffer->data());
+    const Value& value = program.values[at(slot.value)];
+    auto buffer = Buffer::allocate(static_cast<std::size_t>(value.bytes), value.device);
+    values[at(slot.value)] = static_cast<std::byte*>(buffer->data());
     outputs.emplace(slot.value, std::move(buffer));
   }
-  use.begin(values);
-  run_steps(program, values.data(), base);
+  if (program.devices.size() > 1) {
+    use.begin(values);
+    run_placed(program, values);
+    count_run();
+  } else {
+    const std::shared_ptr<Buffer> arena = allocate_arena(program);
+    auto* base = static_cast<std::byte*>(arena->data());
+    bind_arena(program, base, values);
+    use.begin(values);
+    run_steps(program, values.data(), base);
+  }
   use.end();
   // Shares in the variables: a root that is realised lets go of its inputs, and may have been the
   // last to hold one.
@@ -285,20 +304,11 @@ RunnerStats runner_stats() {
 
 namespace {
 
-// A transfer ends one program and begins another: what it reads is computed on its own device.
-void transfer(Node& node) {
-  const Tensor source(node.input(0));
-  source.eval();
-  auto buffer = Buffer::allocate(source.node()->value->bytes(), node.device);
-  if (buffer->bytes() != 0) buffer->copy_from(*source.node()->value, buffer->bytes());
-  set_realised(node, std::move(buffer));
-}
-
-void eval_on(Device device, std::vector<Tensor> roots, NumberedOrder order) {
+void eval_on(std::span<const Device> devices, std::vector<Tensor> roots, NumberedOrder order) {
   const std::uint64_t planning = planning_key(current_context());
-  Traversal t = traverse(std::move(order), roots, roots.size(), planning, device);
+  Traversal t = traverse(std::move(order), roots, roots.size(), planning, devices);
   if (!t.has_effects) {
-    run(*find_or_plan(t, roots, device, planning), t, roots);
+    run(*find_or_plan(t, roots, devices, planning), t, roots);
     return;
   }
   const std::size_t asked = roots.size();
@@ -307,38 +317,34 @@ void eval_on(Device device, std::vector<Tensor> roots, NumberedOrder order) {
   const std::size_t wanted = roots.size();
   const Effects effects = with_effects(std::move(roots), t.order.nodes);
   if (effects.roots.size() != asked)
-    t = traverse(numbered_order(effects.roots), effects.roots, wanted, planning, device);
-  run(*find_or_plan(t, effects.roots, device, planning), t, effects.results);
+    t = traverse(numbered_order(effects.roots), effects.roots, wanted, planning, devices);
+  run(*find_or_plan(t, effects.roots, devices, planning), t, effects.results);
 }
-
-bool is_pending_transfer(const Node* node) { return node->op == Op::ToDevice && !node->realised(); }
 
 }  // namespace
 
 void eval(std::span<const Tensor> tensors) {
-  std::vector<Tensor> roots;
+  // Numbers, which belong to no device, are computed for themselves where others live elsewhere.
+  std::vector<Tensor> roots, numbers;
   for (const Tensor& t : tensors)
     if (t.defined() && !t.node()->realised()) roots.push_back(t);
   if (roots.empty()) return;
   NumberedOrder order = numbered_order(roots);
-  const bool moves = std::any_of(order.nodes.begin(), order.nodes.end(), is_pending_transfer);
-  const bool together = std::all_of(roots.begin(), roots.end(), [&](const Tensor& root) {
-    return root.device() == roots[0].device();
-  });
-  if (!moves && together) {
-    const Device device = roots[0].device();
-    return eval_on(device, std::move(roots), std::move(order));
+  std::vector<Device> devices = devices_of(order.nodes);
+  if (devices.empty()) devices = {roots[0].device()};
+  const auto is_number = [](const Tensor& t) { return !t.node()->placed; };
+  const auto is_elsewhere = [&](const Tensor& t) {
+    return is_number(t) && (devices.size() > 1 || t.device() != devices[0]);
+  };
+  if (std::any_of(roots.begin(), roots.end(), is_elsewhere)) {
+    std::copy_if(roots.begin(), roots.end(), std::back_inserter(numbers), is_elsewhere);
+    std::erase_if(roots, is_elsewhere);
+    order = numbered_order(roots);
   }
-  for (Node* node : order.nodes)
-    if (is_pending_transfer(node)) transfer(*node);
-  std::erase_if(roots, [](const Tensor& t) { return t.node()->realised(); });
-  while (!roots.empty()) {
-    const Device device = roots[0].device();
-    std::vector<Tensor> here, elsewhere;
-    for (Tensor& root : roots) (root.device() == device ? here : elsewhere).push_back(root);
-    order = numbered_order(here);
-    eval_on(device, std::move(here), std::move(order));
-    roots = std::move(elsewhere);
+  if (!roots.empty()) eval_on(devices, std::move(roots), std::move(order));
+  for (const Tensor& number : numbers) {
+    const Device device = number.device();
+    eval_on({&device, 1}, {number}, numbered_order({&number, 1}));
   }
 }
 

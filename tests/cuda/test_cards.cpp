@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
+#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 #include <tenon/train.h>
@@ -89,6 +90,26 @@ TEST_CASE("cards: a gradient goes back over two cards") {
   const Tensor slope = grad(sum(y * y), x);
   CHECK(slope.device() == device("cpu"));
   CHECK(slope.to_vector<float>() == std::vector<float>{72, 144, 216});
+}
+
+TEST_CASE("cards: a collective of two cards is a step of a captured program") {
+  if (!has_two_cards()) return;
+  const Device first = device("cuda:0"), second = device("cuda:1");
+  const Tensor a = Tensor::from(std::vector<float>{1, 2, 3, 4}, {4}),
+               b = Tensor::from(std::vector<float>{10, 20, 30, 40}, {4});
+  const CompiledFunction f = compile([&](const std::vector<Tensor>& in) {
+    std::vector<Tensor> out = all_reduce(std::vector<Tensor>{in[0] * 2.0, in[1] * 2.0});
+    for (const Tensor& part : reduce_scatter(out)) out.push_back(part + 1.0);
+    return out;
+  });
+  for (int round = 0; round < 3; ++round) {
+    const Outputs got = f({to(a, first), to(b, second)});
+    CHECK(got[1].device() == second);
+    CHECK(got[0].to_vector<float>() == std::vector<float>{22, 44, 66, 88});
+    CHECK(got[1].to_vector<float>() == std::vector<float>{22, 44, 66, 88});
+    CHECK(got[2].to_vector<float>() == std::vector<float>{45, 89});
+    CHECK(got[3].to_vector<float>() == std::vector<float>{133, 177});
+  }
 }
 
 TEST_CASE("cards: operands on two cards are refused by name") {

@@ -22,6 +22,7 @@ inline constexpr int kNullDevices = 4;
 
 struct NullCounts {
   int allocations = 0, to_host = 0, from_host = 0, between = 0, launches = 0, replays = 0;
+  int groups = 0, collectives = 0;  // that it is a member of, that it took part in
   std::int64_t in_use = 0;
 };
 
@@ -62,16 +63,20 @@ class NullMemory final : public DeviceMemory {
 /// All members are of this process, so that everything is there when a call begins.
 class NullCommunicator final : public Communicator {
  public:
-  explicit NullCommunicator(int size) : size_(size) {}
+  NullCommunicator(std::array<NullCounts, kNullDevices>& counts, std::span<const int> indices)
+      : counts_(counts), indices_(indices.begin(), indices.end()), size_(member_count(indices)) {
+    for (const int index : indices_) ++counts_[static_cast<std::size_t>(index)].groups;
+  }
   int size() const override { return size_; }
   void all_reduce(std::span<const Part> parts, std::int64_t count, DType dtype,
                   Combine by) override {
     const std::vector<float> sum = combined(parts, count, dtype, by);
-    for (const Part& part : parts) put(part.to, sum.data(), count);
+    for (const Part& part : parts) take(part, sum.data(), count);
   }
   void broadcast(std::span<const Part> parts, std::int64_t count, DType dtype, int root) override {
     const std::vector<float> from = given(of_rank(parts, root), count, dtype);
-    for (const Part& part : parts) put(part.to, from.data(), count);
+    for (const Part& part : parts)
+      if (part.rank != root) take(part, from.data(), count);
   }
   void all_gather(std::span<const Part> parts, std::int64_t count, DType dtype) override {
     std::vector<float> all;
@@ -79,12 +84,12 @@ class NullCommunicator final : public Communicator {
       const std::vector<float> one = given(of_rank(parts, r), count, dtype);
       all.insert(all.end(), one.begin(), one.end());
     }
-    for (const Part& part : parts) put(part.to, all.data(), count * size_);
+    for (const Part& part : parts) take(part, all.data(), count * size_);
   }
   void reduce_scatter(std::span<const Part> parts, std::int64_t count, DType dtype,
                       Combine by) override {
     const std::vector<float> sum = combined(parts, count * size_, dtype, by);
-    for (const Part& part : parts) put(part.to, sum.data() + part.rank * count, count);
+    for (const Part& part : parts) take(part, sum.data() + part.rank * count, count);
   }
 
  private:
@@ -98,9 +103,12 @@ class NullCommunicator final : public Communicator {
     const auto* from = reinterpret_cast<const float*>(part.from);
     return {from, from + count};
   }
-  static void put(std::byte* to, const float* from, std::int64_t count) {
-    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+  void take(const Part& part, const float* from, std::int64_t count) {
+    const int index = indices_[static_cast<std::size_t>(part.rank)];
+    ++counts_[static_cast<std::size_t>(index)].collectives;
+    std::memcpy(part.to, from, static_cast<std::size_t>(count) * sizeof(float));
   }
+  static int member_count(std::span<const int> indices) { return static_cast<int>(indices.size()); }
   std::vector<float> combined(std::span<const Part> parts, std::int64_t count, DType dtype,
                               Combine by) const {
     std::vector<float> out = given(of_rank(parts, 0), count, dtype);
@@ -113,6 +121,8 @@ class NullCommunicator final : public Communicator {
     }
     return out;
   }
+  std::array<NullCounts, kNullDevices>& counts_;
+  const std::vector<int> indices_;
   const int size_;
 };
 
@@ -146,7 +156,7 @@ class NullBackend final : public Backend {
     return 1;
   }
   std::unique_ptr<Communicator> make_communicator(std::span<const int> indices) override {
-    return std::make_unique<NullCommunicator>(static_cast<int>(indices.size()));
+    return std::make_unique<NullCommunicator>(counts_, indices);
   }
 
   NullCounts& count(int index) { return counts_[static_cast<std::size_t>(index)]; }

@@ -164,10 +164,11 @@ TEST_CASE("backends: members of a group exchange what they hold") {
   CHECK(begin(1, 3) == Floats{2, 2, 3});
   group->broadcast(parts, 3, DType::Float32, 2);
   CHECK(begin(0, 3) == Floats{2, 2, 1});
+  CHECK(begin(2, 3) == Floats{2, 2, 3});  // who gives keeps what it had
   group->all_gather(parts, 3, DType::Float32);
   CHECK(begin(1, 9) == Floats{0, 2, 3, 1, 2, 2, 2, 2, 1});
   group->reduce_scatter(parts, 1, DType::Float32, Combine::Sum);
   CHECK(taken[0][0] == 3);
   CHECK(taken[2][0] == 6);
-  CHECK_THROWS_AS(backend_of(Device{}).make_communicator(indices), NotSupported);
+  CHECK(backend_of(Device{}).make_communicator(indices)->size() == kMembers);
 }

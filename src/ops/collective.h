@@ -1,0 +1,16 @@
+// Where members of a collective live.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace tenon {
+
+/// The device of the member of rank k.
+Device member_of(const Node& collective, std::int64_t k);
+/// All of them, by rank.
+std::vector<Device> members_of(const Node& collective);
+
+}  // namespace tenon
