@@ -21,8 +21,9 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kIdleBounds = 64;  // that wait for the next call of so many runs
-constexpr std::int64_t kLarge = std::int64_t{1}
-                                << 20;  // bytes of outputs that do not wait for long
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kLarge = kMiB;            // bytes of outputs that do not wait for long
+constexpr std::int64_t kIdleOutputs = 8 * kMiB;  // bytes that wait, of other numbers of runs
 
 // Plans what the roots compute, for the device that it lives on, or for several. `anew`: a plan of
 // another size does not serve.
@@ -210,7 +211,10 @@ void Trace::give_back(std::unique_ptr<Bound> bound) {
   bounds_.erase(bounds_.begin());
 }
 
-bool Trace::large(int runs) const { return program->output_bytes * std::max(runs, 1) > kLarge; }
+std::int64_t Trace::output_bytes(int runs) const {
+  return program->output_bytes * std::max(runs, 1);
+}
+bool Trace::large(int runs) const { return output_bytes(runs) > kLarge; }
 
 Outputs::Held* Trace::take_outputs(int runs) {
   Outputs::Held* held = nullptr;
@@ -227,15 +231,54 @@ Outputs::Held* Trace::take_outputs(int runs) {
     held = new Outputs::Held;
     held->runs = runs;
     held->tensors.resize(shapes.size());
-    if (!large(runs)) charge(program->output_bytes * std::max(runs, 1));
+    if (!large(runs)) charge(output_bytes(runs));
   }
   held->trace = shared_from_this();
   return held;
 }
 
 void Trace::give_back(Outputs::Held* held) {
-  const std::lock_guard lock(mutex_);
-  outputs_.push_back(held);
+  std::vector<Outputs::Held*> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    outputs_.push_back(held);
+    gone = superfluous(held->runs);
+  }
+  drop(gone);
+}
+
+std::vector<Outputs::Held*> Trace::superfluous(int runs) {
+  const auto at_once = static_cast<std::size_t>(2 * std::max(4, num_threads_by_default()));
+  std::int64_t others = 0;  // bytes
+  std::size_t same = 0;
+  for (const Outputs::Held* held : outputs_)
+    if (held->runs == runs)
+      ++same;
+    else
+      others += output_bytes(held->runs);
+  std::vector<Outputs::Held*> gone;
+  if (others <= kIdleOutputs && same <= at_once && outputs_.size() <= kIdleBounds) return gone;
+  std::erase_if(outputs_, [&](Outputs::Held* held) {  // those that have waited longest first
+    const bool is_same = held->runs == runs;
+    const bool goes = is_same
+                          ? same > at_once
+                          : others > kIdleOutputs || outputs_.size() - gone.size() > kIdleBounds;
+    if (!goes) return false;
+    if (is_same)
+      --same;
+    else
+      others -= output_bytes(held->runs);
+    gone.push_back(held);
+    return true;
+  });
+  return gone;
+}
+
+void Trace::drop(std::span<Outputs::Held* const> gone) {
+  for (Outputs::Held* held : gone) {
+    if (!large(held->runs)) charge(-output_bytes(held->runs));
+    delete held;
+  }
 }
 
 void Trace::rest() {
@@ -247,7 +290,7 @@ void Trace::rest() {
       return large(held->runs);
     });
   }
-  for (Outputs::Held* held : gone) delete held;
+  drop(gone);
 }
 
 }  // namespace tenon

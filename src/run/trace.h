@@ -105,7 +105,8 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   RandomTrace random;
   std::unique_ptr<Replay> replay;  // null where there is nothing to prepare
 
-  /// A call's own; made when all are in use.
+  /// A call's own; made when all are in use. What is given back waits for the next call of so many
+  /// runs, up to limits: those of numbers of runs that were not asked for lately make way.
   std::unique_ptr<Bound> take_bound(int runs);
   void give_back(std::unique_ptr<Bound> bound);
   Outputs::Held* take_outputs(int runs);
@@ -114,7 +115,11 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   void rest();
 
  private:
+  std::int64_t output_bytes(int runs) const;
   bool large(int runs) const;
+  /// Takes idle outputs that make way for those of so many runs off the list.
+  std::vector<Outputs::Held*> superfluous(int runs);
+  void drop(std::span<Outputs::Held* const> gone);
   std::mutex mutex_;
   std::vector<std::unique_ptr<Bound>> bounds_;
   std::vector<Outputs::Held*> outputs_;

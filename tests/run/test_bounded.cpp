@@ -5,8 +5,13 @@
 #include <tenon/eval.h>
 #include <tenon/ops.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <thread>
 #include <vector>
+
+#include "base/thread_pool.h"
+#include "graph/node.h"
 
 using namespace tenon;
 
@@ -125,4 +130,65 @@ TEST_CASE("bounded: cleared caches hold nothing, and results that are held stay"
   CHECK(held[0].to_vector<float>()[0] == doctest::Approx(1.0 / 40));
   CHECK(f({filled({40, 40}, 2)})[0].to_vector<float>()[0] == doctest::Approx(1.0 / 40));
   CHECK(f.traced() == 1);
+}
+
+TEST_CASE("bounded: outputs and addresses of a thousand numbers of runs do not pile up") {
+  const Limit limit(512 * kMiB);
+  manual_seed(3);
+  const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{in[0] + rand({8, 128})};
+  });
+  const std::int64_t before = runner_stats().memory_in_use;
+  std::int64_t most = 0;
+  for (int runs = 1; runs <= 1000; ++runs) {
+    f.run_many(runs, {filled({1, 8, 128}, 1)});  // 4 KiB of outputs a run: 2 GiB in all
+    most = std::max(most, runner_stats().memory_in_use - before);
+  }
+  CHECK(most < 32 * kMiB);
+  CHECK(cache_stats().traces.bytes < 16 * kMiB);
+  // A settled call finds its outputs again.
+  const Tensor x = filled({1, 8, 128}, 1);
+  const void* place = f.run_many(999, {x})[0].node();
+  CHECK(f.run_many(999, {x})[0].node() == place);
+  clear_caches();
+  CHECK(f.traced() == 0);
+  CHECK(runner_stats().memory_in_use - before < kMiB);
+}
+
+TEST_CASE("bounded: of a thousand outputs that were held at once, few wait for the next call") {
+  const Limit limit(512 * kMiB);
+  const CompiledFunction f =
+      compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + 1.0}; });
+  const Tensor x = filled({64, 256}, 1);
+  const std::int64_t before = runner_stats().memory_in_use;
+  {
+    std::vector<Outputs> held;
+    held.reserve(1000);
+    for (int k = 0; k < 1000; ++k) held.push_back(f({x}));
+    CHECK(runner_stats().memory_in_use - before > 60 * kMiB);
+    CHECK(cache_stats().traces.bytes > 60 * kMiB);
+  }
+  const auto waiting = static_cast<std::int64_t>(2 * std::max(4, num_threads_by_default()) + 1);
+  CHECK(runner_stats().memory_in_use - before < waiting * x.numel() * 4 + kMiB);
+  CHECK(cache_stats().traces.bytes < waiting * x.numel() * 4 + kMiB);
+}
+
+TEST_CASE("bounded: arenas of calls at once are kept for the next ones, and cleared") {
+  const Limit limit(512 * kMiB);
+  const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{sum(matmul(matmul(in[0], in[0]), in[0]))};
+  });
+  for (std::int64_t n : {16, 64, 128, 32, 8}) f({filled({n, n}, 0.1f)});
+  const std::int64_t alone = cache_stats().arenas.bytes;
+  CHECK(alone >= 128 * 128 * 4);
+  CHECK(alone < kMiB);  // the largest serves all
+  std::vector<std::thread> callers;
+  for (int k = 0; k < 8; ++k)
+    callers.emplace_back([&f] {
+      for (int round = 0; round < 50; ++round) f({filled({128, 128}, 0.1f)});
+    });
+  for (std::thread& caller : callers) caller.join();
+  CHECK(cache_stats().arenas.bytes <= std::max(2, num_threads_by_default()) * alone);
+  clear_caches();
+  CHECK(cache_stats().arenas.bytes == 0);
 }
