@@ -26,17 +26,16 @@ struct OnCard {
   ~OnCard() { set_device("cpu"); }
 };
 
-/// Texts that calls at these batch sizes ask for beyond those of the first.
-std::size_t more_texts(const CompiledFunction& f, const Shape& sample,
-                       const std::vector<std::int64_t>& sizes) {
-  std::size_t first = 0;
-  for (const std::int64_t n : sizes) {
+/// Texts that plans for these batch sizes ask for beyond what was asked before.
+std::size_t texts_for(const CompiledFunction& f, const Shape& sample, std::int64_t first,
+                      std::int64_t last) {
+  const std::size_t before = cuda::sources_for(0).size();
+  for (std::int64_t n = first; n <= last; ++n) {
     Shape shape{n};
     for (const std::int64_t extent : sample) shape.push_back(extent);
-    CHECK(std::isfinite(f({rand(shape).eval()})[0].to_vector<float>()[0]));
-    if (first == 0) first = cuda::sources_for(0).size();
+    f.plan({zeros(shape)});
   }
-  return cuda::sources_for(0).size() - first;
+  return cuda::sources_for(0).size() - before;
 }
 
 }  // namespace
@@ -51,8 +50,17 @@ TEST_CASE("batch sizes: a served network compiles for the first one of a class a
     net.eval();
     const CompiledFunction f = compile(
         [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{softmax(net(in[0]))}; });
-    // The native engine weighs its tiles by the rows that there are: on an H200 one of LeNet-5's
-    // convolutions takes another tile at 37 samples than at 64.
-    CHECK(more_texts(f, sample, {64, 63, 50, 37, 33, 48}) <= (name == "lenet5" ? 1 : 0));
+    texts_for(f, sample, 1, 2);
+    for (std::int64_t most = 4; most <= 64; most *= 2) {
+      CAPTURE(most);
+      texts_for(f, sample, most, most);  // one of a class, then all of it
+      CHECK(texts_for(f, sample, most / 2 + 1, most) == 0);
+    }
+    // And it answers.
+    Shape shape{37};
+    for (const std::int64_t extent : sample) shape.push_back(extent);
+    const std::size_t before = cuda::sources_for(0).size();
+    CHECK(std::isfinite(f({rand(shape).eval()})[0].to_vector<float>()[0]));
+    CHECK(cuda::sources_for(0).size() - before <= 1);  // that of the random numbers
   }
 }

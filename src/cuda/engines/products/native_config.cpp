@@ -108,21 +108,28 @@ double prologue_work(const OperandForm& o) {
   return work + 2 * static_cast<double>(o.layouts.size());
 }
 
+/// Pixels of all samples of a convolution, rounded up: first the samples, so that batches between
+/// the same powers of two are one class, whatever an image has.
+std::int64_t pixels_above(const Contraction& c, std::int64_t pixels) {
+  const std::int64_t samples = c.op == Op::Conv2dWeightGrad ? c.a_shape[0] : c.out_shape[0];
+  if (samples < 1 || pixels % samples != 0) return power_above(pixels);
+  return power_above(power_above(samples) * (pixels / samples));
+}
+
 class Model {
  public:
   /// The sizes of filters are as they are; what grows with the batch is rounded up.
-  Model(const CardModel& card, Op op, const ContractionForm& form, const GemmConfig& base)
+  Model(const CardModel& card, const Contraction& c, const ContractionForm& form,
+        const GemmConfig& base)
       : card_(card),
         form_(form),
         base_(base),
-        m_(op == Op::Matmul ? power_above(form.problem.m) : form.problem.m),
-        n_(op == Op::Conv2dWeightGrad || op == Op::Matmul ? form.problem.n
-                                                          : power_above(form.problem.n)),
-        k_(op == Op::Conv2d || op == Op::Conv2dInputGrad
-               ? form.problem.k
-               : power_above(std::max<long long>(form.problem.k, 1))),
+        m_(c.op == Op::Matmul ? power_above(form.problem.m) : form.problem.m),
+        n_(c.op == Op::Conv2dWeightGrad || c.op == Op::Matmul ? form.problem.n
+                                                              : pixels_above(c, form.problem.n)),
+        k_(inner_above(c, std::max<std::int64_t>(form.problem.k, 1))),
         batch_(power_above(form.batch)),
-        exact_(op == Op::Matmul) {}
+        exact_(c.op == Op::Matmul) {}
 
   std::int64_t tiles(const Tile& t) const {
     return divide_up(m_, t.m) * divide_up(n_, t.n) * batch_;
@@ -157,6 +164,11 @@ class Model {
   }
 
  private:
+  static std::int64_t inner_above(const Contraction& c, std::int64_t k) {
+    if (c.op == Op::Matmul) return power_above(k);
+    return c.op == Op::Conv2dWeightGrad ? pixels_above(c, k) : k;
+  }
+
   static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
 
   /// Instructions of a thread for one stage, the tensor cores' aside.
@@ -238,12 +250,12 @@ std::int64_t power_above(std::int64_t x) {
 double expected_microseconds(const CardModel& card, const Contraction& c,
                              const ContractionForm& form) {
   const GemmConfig config = choose_config(card, c, form);
-  return card.cycles_to_microseconds(Model(card, c.op, form, config).cycles(config));
+  return card.cycles_to_microseconds(Model(card, c, form, config).cycles(config));
 }
 
 GemmConfig choose_config(const CardModel& card, const Contraction& c, const ContractionForm& form) {
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
-  const Model model(card, c.op, form, base);
+  const Model model(card, c, form, base);
   double best = std::numeric_limits<double>::infinity();
   const Tile* tile = nullptr;
   int splits = 1;
@@ -263,7 +275,7 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
                                           const ContractionForm& form) {
   constexpr std::size_t kTiles = 6;
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
-  const Model model(card, c.op, form, base);
+  const Model model(card, c, form, base);
   using Estimate = std::pair<double, GemmConfig>;
   const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
   std::vector<std::vector<Estimate>> tiles;  // of each the best number of splits and its neighbours
