@@ -261,7 +261,8 @@ std::int64_t count_attention_grad_results(const Node&) { return 3; }
 Tensor decompose_attention(const Tensor& out, std::int64_t k) {
   const WrittenOut w(out, kMask);
   if (k == 0) return w.result();
-  return cast(logsumexp(w.scores(), {-1}), log_dtype(*out.node()));
+  const Tensor scores = w.scores(), largest = amax(scores, {-1}, true);
+  return cast(squeeze(largest, -1) + log(sum(exp(scores - largest), {-1})), log_dtype(*out.node()));
 }
 
 Tensor decompose_attention_grad(const Tensor& out, std::int64_t k) {

@@ -71,6 +71,7 @@ struct TuneAdvice {
   std::optional<TuneChoice> choice;  // none: by estimate
   const char* source = "";           // "tuned", "built in", "as before in this run"
   bool repeats = false;              // the choice is this run's own, from before
+  bool exact = false;                // of these very sizes, then, not of a whole batch's
 };
 
 /// What a step got in the end.

@@ -139,7 +139,7 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
   };
   for (const TuneRecord* record = t_record; record != nullptr; record = record->outer_)
     if (const TuneChoice* row = record->table_.find(key); row != nullptr && serves(*row))
-      return {key, *row, "as before in this run", true};
+      return {key, *row, "as before in this run", true, true};
   for (const TuneRecord* record = t_record; record != nullptr; record = record->outer_)
     if (const TuneChoice* row = record->table_.find_larger(key); row != nullptr && serves(*row)) {
       TuneChoice choice = *row;

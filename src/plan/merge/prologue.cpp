@@ -135,6 +135,7 @@ class Attacher {
   };
 
   Region& region(int step) { return m_.region(step); }
+  const Region& region(int step) const { return m_.region(step); }
 
   void consider(int s) {
     Region& producer = region(s);
@@ -227,11 +228,11 @@ class Attacher {
   std::string loss(const Region& producer, const std::vector<Change>& changes, double& saved) {
     const Engine* alone = expected(producer);
     double apart = alone == nullptr ? 0 : alone->estimate(producer, m_.values()), together = 0;
-    bool settled = false;
+    const bool settled = was_together(changes);
     for (const Change& change : changes) {
       const Region &bare = region(change.step), &with = change.region;
-      if (repeats(bare)) return cat("was apart from ", bare.title, " before in this run");
-      settled = settled || repeats(with);
+      if (!settled && advice(bare).repeats)
+        return cat("was apart from ", bare.title, " before in this run");
       const Engine* engine = expected(bare);
       std::string why;
       if (engine == nullptr) return cat("no engine runs ", bare.title);
@@ -249,23 +250,35 @@ class Attacher {
                " against ", tenths_text(apart), " us");
   }
 
-  bool repeats(const Region& r) const {
-    return m_.options.tuning != nullptr &&
-           m_.options.tuning->known(r, m_.values(), m_.options).repeats;
+  // What this run did before it does again. Other programs of the run may have the same product of
+  // another size without the prologue, as an evaluation of data that is not on the card: what it
+  // did at these very sizes counts first.
+  bool was_together(const std::vector<Change>& changes) const {
+    bool together = false, exactly_apart = false;
+    for (const Change& change : changes) {
+      const TuneAdvice with = advice(change.region);
+      if (with.exact) return true;
+      together = together || with.repeats;
+      exactly_apart = exactly_apart || advice(region(change.step)).exact;
+    }
+    return together && !exactly_apart;
+  }
+
+  TuneAdvice advice(const Region& r) const {
+    if (m_.options.tuning == nullptr) return {};
+    return m_.options.tuning->known(r, m_.values(), m_.options);
   }
 
   bool is_measured(const Region& r) const {
-    if (m_.options.tuning == nullptr) return false;
-    const TuneAdvice advice = m_.options.tuning->known(r, m_.values(), m_.options);
-    return advice.choice && advice.choice->microseconds > 0;
+    const TuneAdvice known = advice(r);
+    return known.choice && known.choice->microseconds > 0;
   }
 
   // Who will run a region, as far as that is known before anything is prepared.
   const Engine* expected(const Region& r) const {
-    if (m_.options.tuning != nullptr && r.kind == RegionKind::Contraction)
-      if (const TuneAdvice advice = m_.options.tuning->known(r, m_.values(), m_.options);
-          advice.choice)
-        return engine_of(*advice.choice, m_.options.engines, r, m_.values());
+    if (r.kind == RegionKind::Contraction)
+      if (const TuneAdvice known = advice(r); known.choice)
+        return engine_of(*known.choice, m_.options.engines, r, m_.values());
     return preferred(m_.options.engines, r, m_.values());
   }
 
