@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "graph/node.h"
+#include "graph/node_index.h"
 #include "ops/table.h"
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
@@ -231,16 +232,16 @@ struct NodeKeyHash {
 }  // namespace
 
 Roots rewrite(const Roots& roots, const RewriteRule& rule) {
-  const std::vector<Node*> order = topological_order(roots);
-  std::unordered_map<const Node*, Tensor> done;
-  done.reserve(order.size());
+  const NumberedOrder order = numbered_order(roots);
+  std::vector<Tensor> done;  // by number
+  done.reserve(order.nodes.size());
   std::vector<Tensor> inputs;
-  for (Node* node : order) {
+  for (Node* node : order.nodes) {
     inputs.clear();
     bool changed = false;
     if (!node->realised()) {
       for (Node* in : node->in()) {
-        inputs.push_back(done.at(in));
+        inputs.push_back(done[order.index[in]]);
         changed |= inputs.back().node() != in;
       }
     }
@@ -249,11 +250,11 @@ Roots rewrite(const Roots& roots, const RewriteRule& rule) {
     if (!out.defined())
       out = changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
                     : Tensor(node);
-    done.emplace(node, std::move(out));
+    done.push_back(std::move(out));
   }
   Roots result;
   result.reserve(roots.size());
-  for (const Tensor& root : roots) result.push_back(done.at(root.node()));
+  for (const Tensor& root : roots) result.push_back(done[order.index[root.node()]]);
   return result;
 }
 
@@ -298,7 +299,11 @@ Roots share(Roots roots, const PlanOptions&) {
   return rewrite(roots, [&known](Node& node, std::span<const Tensor> inputs) -> Tensor {
     // Effects happen as often as they are written.
     if (node.op == Op::Assign || op_info(node.op).kind == OpKind::Effect) return {};
-    Tensor candidate = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
+    const bool kept =
+        std::equal(inputs.begin(), inputs.end(), node.inputs(),
+                   [](const Tensor& in, const Node* was) { return in.node() == was; });
+    Tensor candidate =
+        kept ? Tensor(&node) : make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
     auto [it, fresh] = known.try_emplace(NodeKey{candidate.node()}, candidate);
     return it->second;
   });

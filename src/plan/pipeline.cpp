@@ -1,6 +1,9 @@
 // The pass list: the compiler's table of contents. Every pass goes through one wrapper that times
 // it, can switch it off, and checks the graph after it in verified builds.
+#include <algorithm>
+#include <bitset>
 #include <chrono>
+#include <initializer_list>
 #include <unordered_map>
 
 #include <tenon/error.h>
@@ -74,14 +77,24 @@ class Pipeline {
  public:
   Pipeline(const PlanOptions& options, Program& program) : options_(options), program_(program) {}
 
-  Roots graph_pass(PassId id, Roots roots, Roots (*pass)(Roots, const PlanOptions&)) {
+  /// `about`: ops without which the pass changes nothing; none: it looks at every graph.
+  Roots graph_pass(PassId id, Roots roots, Roots (*pass)(Roots, const PlanOptions&),
+                   std::initializer_list<Op> about = {}) {
     if (!options_.enabled(id)) return roots;
-    const auto count = [&roots] { return static_cast<int>(topological_order(roots).size()); };
-    const int before = nodes_ < 0 ? count() : nodes_;
+    if (nodes_ < 0) survey(roots);
+    const int before = nodes_;
+    const auto is_present = [this](Op op) { return present_[static_cast<std::size_t>(op)]; };
+    if (about.size() > 0 && std::none_of(about.begin(), about.end(), is_present)) {
+      record(id, 0, before, before, "nodes");
+      return roots;
+    }
+    const Roots given = roots;
     const auto start = Clock::now();
     roots = pass(std::move(roots), options_);
     const double ms = ms_since(start);
-    nodes_ = count();
+    const auto same = [](const Tensor& a, const Tensor& b) { return a.node() == b.node(); };
+    const bool kept = std::equal(given.begin(), given.end(), roots.begin(), roots.end(), same);
+    if (!kept) survey(roots);
     record(id, ms, before, nodes_, "nodes");
     return roots;
   }
@@ -94,22 +107,32 @@ class Pipeline {
   }
 
  private:
+  // Counts nodes and sees which ops there are.
+  void survey(const Roots& roots) {
+    const std::vector<Node*> order = topological_order(roots);
+    nodes_ = static_cast<int>(order.size());
+    present_.reset();
+    for (const Node* node : order) present_.set(static_cast<std::size_t>(node->op));
+  }
   void record(PassId id, double ms, int before, int after, const char* unit) {
     program_.passes.push_back({kPasses[id].name, ms, before, after, unit});
   }
   const PlanOptions& options_;
   Program& program_;
-  int nodes_ = -1;  // behind the last graph pass
+  // Behind the last graph pass.
+  int nodes_ = -1;
+  std::bitset<std::size_t{1} << 8 * sizeof(Op)> present_;
 };
 
 Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeline) {
   roots = pipeline.graph_pass(kVerifyGraph, std::move(roots), verify_graph);
-  roots = pipeline.graph_pass(kLoops, std::move(roots), simplify_loops);
-  roots = pipeline.graph_pass(kLegalize, std::move(roots), legalize);
+  roots = pipeline.graph_pass(kLoops, std::move(roots), simplify_loops, {Op::Scan, Op::Cond});
+  roots = pipeline.graph_pass(kLegalize, std::move(roots), legalize, {Op::Result});
   roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
   roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
   roots = pipeline.graph_pass(kShare, std::move(roots), share);
-  roots = pipeline.graph_pass(kBeforePooling, std::move(roots), before_pooling);
+  roots =
+      pipeline.graph_pass(kBeforePooling, std::move(roots), before_pooling, {Op::MaxPool2dGrad});
   roots = pipeline.graph_pass(kAutocast, std::move(roots), autocast);
   roots = pipeline.graph_pass(kDecompose, std::move(roots), decompose);
   roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);

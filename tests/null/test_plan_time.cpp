@@ -1,48 +1,40 @@
 // Planning takes a time in proportion to the graph, on either device: deep networks, long unrolled
-// ones, and twice as much of each. The processor's time for this program, with room of two to three
-// times for slow machines and loud neighbours, but not for a pass that asks all pairs.
+// ones, and twice as much of each. A neighbour on the machine makes an attempt slow, so a case that
+// does not hold is tried again.
 #include <doctest/doctest.h>
 #include <malloc.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "big_graphs.h"
 #include "planning.h"
+#include "thread_time.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
 
-double user_seconds() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec) * 1e-6;
-}
+constexpr double kRatio = 3;  // a pass that asks all pairs takes 4
 
-/// Seconds for a plan, the least of some.
-double seconds_to_plan(const std::vector<Tensor>& roots, Device::Kind kind, int times = 3) {
-  double least = 1e9;
-  for (int k = 0; k < times; ++k) {
-    const double start = user_seconds();
-    const auto p = planned(roots, {.kind = kind});
-    least = std::min(least, user_seconds() - start);
-  }
-  return least;
-}
-
+/// Graphs of a size and of twice that, planned in turn: the larger one in so many seconds, and not
+/// in much more than twice what the smaller one takes.
 void check_linear(const std::string& name, const std::vector<Tensor>& one,
                   const std::vector<Tensor>& two, double most_seconds) {
   for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
     CAPTURE(name);
     CAPTURE((kind == Device::Kind::Cuda));
-    const double half = seconds_to_plan(one, kind), whole = seconds_to_plan(two, kind);
-    CHECK(whole < most_seconds);
-    CHECK(whole < 3.5 * half);
+    Least half, whole;
+    for (int k = 0; k < kMostAttempts; ++k) {
+      half.attempt([&] { planned(one, {.kind = kind}); });
+      whole.attempt([&] { planned(two, {.kind = kind}); });
+      if (k > 0 && whole.seconds() < kCrowded * most_seconds &&
+          whole.seconds() < kRatio * half.seconds())
+        break;
+    }
+    CHECK(whole.seconds() < kCrowded * most_seconds);
+    CHECK(whole.seconds() < kRatio * half.seconds());
   }
 }
 
@@ -56,11 +48,22 @@ double bytes_a_node(const std::vector<Tensor>& roots) {
 }  // namespace
 
 TEST_CASE("plan time: the step of a deep network of products, 10,000 nodes") {
-  check_linear("mlp", deep_mlp(230), deep_mlp(460), 0.3);
+  check_linear("mlp", deep_mlp(230), deep_mlp(460), 0.2);
 }
 
 TEST_CASE("plan time: the step of 152 convolutions with batch norm written by hand") {
-  check_linear("resnet", deep_resnet(25), deep_resnet(51), 0.45);
+  check_linear("resnet", deep_resnet(25), deep_resnet(51), 0.3);
+}
+
+TEST_CASE("plan time: the step of a thousand layers") {
+  const std::vector<Tensor> step = deep_mlp(1000);
+  for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
+    Least least;
+    for (int k = 0; k < kMostAttempts && !(least.seconds() < kCrowded * 0.3); ++k)
+      least.attempt([&] { planned(step, {.kind = kind}); });
+    CAPTURE((kind == Device::Kind::Cuda));
+    CHECK(least.seconds() < kCrowded * 0.3);
+  }
 }
 
 TEST_CASE("plan time: an unrolled LSTM") {
