@@ -39,6 +39,9 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
     fact("R2", terminal.paint(TextStyle::Bold, figure_text(evaluation.errors->r2())));
     fact("mean abs. error", quantity_text(evaluation.errors->mae()));
     fact("rms error", quantity_text(evaluation.errors->rmse()));
+  } else if (evaluation.exact) {
+    fact("exact", terminal.paint(TextStyle::Bold, percent(*evaluation.exact)));
+    fact("tokens right", percent(evaluation.accuracy));
   } else {
     fact("accuracy", terminal.paint(TextStyle::Bold, percent(evaluation.accuracy)));
     fact("top-3 accuracy", percent(evaluation.top3_accuracy));
@@ -173,6 +176,19 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
              {"confusion", confusion}});
 }
 
+void print_json_of_translation(const train::Evaluation& evaluation,
+                               const train::TrainedModel& model, const std::string& data) {
+  print(Json{{"model", model.settings().model},
+             {"file", model.file()},
+             {"data", data},
+             {"items", evaluation.items},
+             {"loss", evaluation.loss},
+             {"exact", *evaluation.exact},
+             {"accuracy", evaluation.accuracy},
+             {"seconds", evaluation.seconds},
+             {"items_per_s", evaluation.items_per_s}});
+}
+
 int run(const Options& options) {
   if (options.batch < 0) throw UsageError(fmt::format("--batch: {} is negative", options.batch));
   set_threads(options.threads);
@@ -192,6 +208,13 @@ int run(const Options& options) {
   if (evaluation.errors) {
     if (options.json)
       print_json_of_regression(evaluation, model, data);
+    else
+      print_figures(evaluation, model, data);
+    return kOk;
+  }
+  if (evaluation.exact) {
+    if (options.json)
+      print_json_of_translation(evaluation, model, data);
     else
       print_figures(evaluation, model, data);
     return kOk;

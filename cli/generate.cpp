@@ -18,6 +18,7 @@ struct Options {
   std::int64_t tokens = 200, top_k = 0;
   std::uint64_t seed = 0;
   double temperature = 1, top_p = 1;
+  train::TranslateOptions search;
 };
 
 int run(const Options& options) {
@@ -25,6 +26,12 @@ int run(const Options& options) {
   set_device(options.device);
   train::TrainedModel model = train::TrainedModel::open(options.run);
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
+  if (model.is_translator()) {
+    if (options.prompt.empty())
+      throw UsageError("--prompt is missing", "give the text that is to be translated");
+    fmt::print("{}\n", model.translate({options.prompt}, options.search)[0]);
+    return kOk;
+  }
   train::GenerateOptions how;
   how.tokens = options.tokens;
   how.temperature = options.temperature;
@@ -48,15 +55,18 @@ Command generate_command() {
   auto options = std::make_shared<Options>();
   Command command;
   command.name = "generate";
-  command.summary = "write text with a trained model of language";
+  command.summary = "write or translate text with a trained model";
   command.about =
       "Goes on from a prompt, token by token, and shows the text as it is written. Each token is "
       "drawn from the model's probabilities: --temperature below 1 makes likely tokens likelier (0 "
       "always takes the likeliest), --top-k and --top-p leave unlikely ones out. The same seed "
-      "gives the same text.";
+      "gives the same text. A model that translates writes the likeliest translation of the "
+      "prompt, "
+      "by beam search.";
   command.examples = {
       {"tenon generate runs/gpt2 --prompt 'ROMEO:'", "200 tokens."},
-      {"tenon generate runs/gpt2 --tokens 500 --temperature 0.8 --top-k 40", "Fewer surprises."}};
+      {"tenon generate runs/gpt2 --tokens 500 --temperature 0.8 --top-k 40", "Fewer surprises."},
+      {"tenon generate runs/transformer --prompt 'German: twenty-one'", "A translation."}};
   command.positional(options->run, "RUN", "run folder or model.safetensors").completes =
       Completes::Files;
   command.option(options->prompt, "--prompt", "TEXT", "what the text begins with", "none");
@@ -67,6 +77,9 @@ Command generate_command() {
   command.option(options->top_p, "--top-p", "P",
                  "draw among the likeliest that together reach this probability", "1");
   command.option(options->seed, "--seed", "N", "of the draws", "0");
+  command.option(options->search.beam, "--beam", "K", "translations looked at side by side", "4");
+  command.option(options->search.length_penalty, "--length-penalty", "A",
+                 "above 0: long translations are not held back so much", "0.6");
   command.option(options->device, "--device", "NAME", "cpu or cuda", "cpu").suggestions = {"cpu",
                                                                                            "cuda"};
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's")

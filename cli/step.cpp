@@ -36,7 +36,8 @@ Step training_step(const std::string& model, std::int64_t batch, double clip_nor
   const std::int64_t classes = step.net(step.inputs[0]).size(-1);
   const bool tokens = models::info(model).tokens;
   step.inputs.push_back(
-      randint(0, classes, tokens ? Shape({step.input.numel()}) : Shape({batch})).eval());
+      randint(0, classes, tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}))
+          .eval());
   optim::SgdOptions options;
   options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
   step.optimizer = std::make_shared<optim::Sgd>(step.net, options);

@@ -34,9 +34,12 @@ class TENON_API Dataset {
   /// Names of the classes: their numbers unless the set knows better. Empty when targets are not
   /// classes.
   virtual std::vector<std::string> class_names() const;
-  /// "bytes", "chars" or "words" where examples are windows of text and classes its tokens; else
-  /// "".
+  /// "bytes", "chars", "words" or "pieces" where examples are made of text and classes are its
+  /// tokens; else "".
   virtual std::string text_unit() const;
+  /// Numbers of an example's target that count, in the mean over the set: all, unless sequences are
+  /// filled up.
+  virtual double counted_targets() const;
   /// What this is, for people: "60,000 drawn digits (seed 0)".
   virtual std::string describe() const = 0;
   /// Writes examples indices[0], indices[1], … one after another. Indices are in [0, size()).
@@ -86,7 +89,9 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
 
 /// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "scenes[:TRAIN[,TEST[,SEED]]][,size=SIDE]",
 /// "mnist[:FOLDER]", "cifar10[:FOLDER]", "cifar100[:FOLDER]", "idx:FOLDER", "npy:INPUTS,TARGETS",
-/// "text:FILE[,by=chars|words|bytes][,length=N][,words=N]" or
+/// "text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]",
+/// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",
+/// "pairs:FILE[,pieces=N][,length=N]" or
 /// "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]". Without a test file of its
 /// own, a CSV or NumPy set keeps every tenth example for Split::Test. Throws ValueError for a name
 /// that is none of these, else what opening it throws.

@@ -26,6 +26,8 @@ struct Recipe {
   std::string data = "digits";  ///< what it is trained on when nothing else is named
   double clip_norm = 0;         ///< 0: off
   double input_mean = 0.1307, input_std = 0.3081;  ///< pixels are (x / 255 - mean) / std
+  double label_smoothing = 0;
+  double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw
 };
 
 struct Info {
@@ -37,6 +39,9 @@ struct Info {
   /// Inputs are tokens (int64, below `classes`), and so are targets, one for each place: the model
   /// gives scores [N, T, classes]. Otherwise targets are one class for each input.
   bool tokens = false;
+  /// Inputs are pairs of sequences [2, L], a source and what its translation is so far
+  /// (data::open_pairs); scores are [N, L, classes]. Where this is so, so is `tokens`.
+  bool pairs = false;
 };
 
 /// A model of language that can go on token by token: what came before is in a state, so that a
@@ -54,6 +59,21 @@ class TENON_API Decoder : public nn::Module {
   /// Takes the tokens [N] (int64) at `place`, a scalar int64 counted from 0.
   virtual Next decode(const Tensor& tokens, const Tensor& place,
                       const std::vector<Tensor>& state) const = 0;
+};
+
+/// A network that translates: an encoder sees a whole source, and a decoder writes token by token.
+class TENON_API Translator : public nn::Module {
+ public:
+  /// What the decoder looks up of sources [N, S] (int64, filled up with data::kPad): tensors whose
+  /// first axis is N.
+  virtual std::vector<Tensor> encode(const Tensor& source) const = 0;
+  /// The state before the first place of `batch` translations of up to `places` tokens: tensors
+  /// whose first axis is `batch`.
+  virtual std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t places) const = 0;
+  /// Takes the tokens [N] (int64; data::kBegin at first) at `place`, a scalar int64 counted from 0.
+  virtual Decoder::Next decode(const Tensor& tokens, const Tensor& place,
+                               const std::vector<Tensor>& encoded,
+                               const std::vector<Tensor>& state) const = 0;
 };
 
 /// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10". Throws

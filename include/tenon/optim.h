@@ -220,6 +220,9 @@ TENON_API std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every
 TENON_API std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum = 0);
 /// A straight line from 1 to `minimum` over `total` steps.
 TENON_API std::unique_ptr<Schedule> linear(std::int64_t total, double minimum = 0);
+/// sqrt(from / (from + step)). Behind a warm-up of from - 1 steps the rate of step t, counted from
+/// 1, is in proportion to min(t / from, sqrt(from / t)) (Vaswani et al., 2017).
+TENON_API std::unique_ptr<Schedule> inverse_sqrt(std::int64_t from);
 /// Rises in a straight line over `steps` steps, then goes on with `after`, which starts at its own
 /// step 0.
 TENON_API std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after);
@@ -242,8 +245,8 @@ struct ScheduleOptions {
   double minimum = 0;  ///< cosine, linear, plateau
   int patience = 2;    ///< plateau
 };
-/// "constant", "step", "multistep", "exponential", "cosine", "linear", "plateau", "one_cycle".
-/// Throws ValueError for another name.
+/// "constant", "step", "multistep", "exponential", "cosine", "linear", "inverse_sqrt", "plateau",
+/// "one_cycle". Throws ValueError for another name.
 TENON_API std::unique_ptr<Schedule> create_schedule(const std::string& name,
                                                     const ScheduleOptions& options);
 TENON_API std::vector<std::string> schedule_names();

@@ -16,10 +16,12 @@
 namespace tenon::data {
 
 /// What a token is. Words are runs of letters, digits, apostrophes and bytes beyond ASCII; a line's
-/// end and every other sign is a token of its own, and spaces are not kept.
-enum class TextUnit { Bytes, Characters, Words };
+/// end and every other sign is a token of its own, and spaces are not kept. Pieces are parts of
+/// words that a text has often (Sennrich et al., "Neural machine translation of rare words with
+/// subword units", 2016); a space belongs to the word behind it, and nothing is lost.
+enum class TextUnit { Bytes, Characters, Words, Pieces };
 
-/// "bytes", "chars" or "words". Throws ValueError with a near miss.
+/// "bytes", "chars", "words" or "pieces". Throws ValueError with a near miss.
 TENON_API TextUnit text_unit(const std::string& name);
 TENON_API const char* name(TextUnit unit);
 
@@ -27,9 +29,15 @@ TENON_API const char* name(TextUnit unit);
 class TENON_API Vocabulary {
  public:
   /// The tokens of a text: all 256 bytes; its characters (UTF-8 code points) in ascending order; or
-  /// "<unk>" and its `most` - 1 commonest words, commonest first. Throws FormatError for characters
-  /// of text that is not UTF-8.
+  /// "<unk>" and its `most` - 1 commonest words, commonest first; or pieces(). Throws FormatError
+  /// for characters of text that is not UTF-8.
   static Vocabulary of(std::string_view text, TextUnit unit, std::int64_t most = 10'000);
+  /// Up to `most` pieces learnt from a text: those that are given as `first` and stand for no text,
+  /// then the characters of the text and of `alphabet`, then what the commonest neighbours are
+  /// together, in the order in which they were joined. Throws as of(), and ValueError where so many
+  /// hold not even the characters.
+  static Vocabulary pieces(std::string_view text, std::int64_t most, std::string_view alphabet = {},
+                           std::vector<std::string> first = {});
   /// One that was kept. Throws ValueError for a token that is there twice.
   Vocabulary(TextUnit unit, std::vector<std::string> tokens);
 
@@ -40,7 +48,8 @@ class TENON_API Vocabulary {
   /// A text's tokens. Words that are not among them are "<unk>"; throws ValueError naming a
   /// character that is not.
   std::vector<std::int64_t> encode(std::string_view text) const;
-  /// The text of tokens; words with spaces between them where people set them.
+  /// The text of tokens; words with spaces between them where people set them. Throws ValueError
+  /// for a number outside.
   std::string decode(std::span<const std::int64_t> tokens) const;
   /// What `token` adds to a text that ends in `before` ("" at its start). Throws ValueError for a
   /// number outside.
@@ -55,12 +64,48 @@ class TENON_API Vocabulary {
 struct TextOptions {
   TextUnit unit = TextUnit::Characters;
   std::int64_t length = 64;     ///< tokens in a window
-  std::int64_t words = 10'000;  ///< the largest vocabulary, for words
+  std::int64_t words = 10'000;  ///< the largest vocabulary, for words and pieces
 };
 /// Windows of a text file: input [length] int64, target [length]: the same one token later. The
 /// last tenth of the text is for testing. Windows of training begin at every `length`-th token, so
 /// that an epoch sees each once. Throws IoError, FormatError, or ValueError for a text too short.
 TENON_API std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
                                              const TextOptions& options = {});
+
+// ---- Pairs of sequences: what a network that translates learns from
+
+/// Tokens of a vocabulary of pairs that stand for no text: what fills a row up, what a translation
+/// begins after, and what ends a source and a translation.
+constexpr std::int64_t kPad = 0, kBegin = 1, kEnd = 2;
+/// The target of a place that is filled up: it counts for nothing.
+constexpr std::int64_t kIgnoredTarget = -100;
+
+enum class Language { English, French, German };
+/// A number from 0 to 999,999,999 in words, as it is written out in full: "twenty-one", "vingt et
+/// un", "einundzwanzig". Throws ValueError for another.
+TENON_API std::string number_words(std::int64_t number, Language language);
+
+struct PairOptions {
+  std::int64_t pieces = 8'000;  ///< of the vocabulary that both sides share
+  std::int64_t length = 0;      ///< pairs with a side of more tokens are left out; 0: none is
+};
+/// Lines "source TAB translation" of a text file, every tenth of them for testing. Input [2, L]
+/// int64: the source and kEnd; kBegin and the translation; both filled up with kPad. Target [L]:
+/// the translation and kEnd, then kIgnoredTarget. Pieces are learnt from the training part. Throws
+/// IoError, FormatError naming a line, or ValueError.
+TENON_API std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
+                                              const PairOptions& options = {});
+
+struct NumberPairOptions {
+  std::int64_t train = 100'000, test = 2'000;  ///< pairs
+  std::uint64_t seed = 0;                      ///< of the draws
+  std::int64_t below = 1'000'000'000;          ///< the numbers; at least 200
+  std::vector<Language> to{Language::French, Language::German};
+  std::int64_t pieces = 256;
+};
+/// Drawn numbers in English words with the language that is asked for, "French: twenty-one", and
+/// their words there. Numbers of few digits are as likely as those of many. A tenth of the numbers
+/// from 100 on, the same for every seed, is in the test part only.
+TENON_API std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& options = {});
 
 }  // namespace tenon::data

@@ -72,6 +72,8 @@ struct Evaluation {
   double loss = 0, accuracy = 0, top3_accuracy = 0;
   /// Where targets are quantities of as many numbers as the network gives; no accuracy then.
   std::optional<metrics::RegressionErrors> errors;
+  /// Of a model that translates: the share of translations by beam search that are the target.
+  std::optional<double> exact;
   std::int64_t items = 0;
   double seconds = 0, items_per_s = 0;
   metrics::ConfusionMatrix confusion{1};
@@ -172,7 +174,8 @@ struct TENON_API Settings {
   std::string milestones;  ///< epochs at which multistep lowers the rate: "3,6"
   double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
   double clip_norm = 0, label_smoothing = 0;
-  std::string layer_precision;  ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
+  double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw
+  std::string layer_precision;       ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
   std::string precision = "fp32", device = "cpu", tune = "read";
   int threads = 0;
   std::int64_t seed = 0;
@@ -236,6 +239,13 @@ struct GenerateOptions {
   std::function<bool(const std::string& piece)> on_text{};
 };
 
+struct TranslateOptions {
+  std::int64_t beam = 4;  ///< translations that are looked at side by side
+  double length_penalty =
+      0.6;                  ///< of scores, by ((5 + length) / 6) to this power (Wu et al., 2016)
+  std::int64_t batch = 64;  ///< texts at a time
+};
+
 /// A trained model taken from a run folder (or from one model.safetensors).
 class TENON_API TrainedModel {
  public:
@@ -268,6 +278,13 @@ class TENON_API TrainedModel {
   /// What a model of language writes after `prompt`. Throws ValueError for another model, an option
   /// out of range, or a prompt with characters that the model does not know.
   std::string generate(const std::string& prompt, const GenerateOptions& options = {}) const;
+  /// Whether the model translates.
+  bool is_translator() const { return net_.as<models::Translator>() != nullptr; }
+  /// The likeliest translations by beam search, of at most 50 tokens more than the source. Throws
+  /// ValueError for a model that does not translate, an option out of range, or a text with
+  /// characters that the model does not know.
+  std::vector<std::string> translate(const std::vector<std::string>& texts,
+                                     const TranslateOptions& options = {}) const;
 
  private:
   TrainedModel() : net_(nn::Identity()) {}

@@ -162,6 +162,49 @@ std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::stri
   return open_text(parts[0], split, options);
 }
 
+// "numbers:TRAIN,TEST,SEED,below=N,to=LANGUAGE,pieces=N".
+std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string& spec,
+                                      Split split) {
+  NumberPairOptions options;
+  std::int64_t seed = 0;
+  std::int64_t* const numbers[] = {&options.train, &options.test, &seed};
+  std::size_t given = 0;
+  for (const std::string& part :
+       rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
+    if (part.starts_with("below="))
+      options.below = whole_number(part.substr(6), spec);
+    else if (part.starts_with("pieces="))
+      options.pieces = whole_number(part.substr(7), spec);
+    else if (part == "to=french")
+      options.to = {Language::French};
+    else if (part == "to=german")
+      options.to = {Language::German};
+    else if (given < std::size(numbers) && part.find('=') == std::string::npos)
+      *numbers[given++] = whole_number(part, spec);
+    else
+      throw ValueError(cat("data '", spec, "': '", part,
+                           "' is none of below=N, to=french, to=german, pieces=N; numbers takes at "
+                           "most three numbers before: numbers:TRAIN,TEST,SEED"));
+  }
+  options.seed = static_cast<std::uint64_t>(seed);
+  return number_pairs(split, options);
+}
+
+std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::string& spec,
+                                         Split split) {
+  const std::vector<std::string> parts = split_text(rest, ',');
+  PairOptions options;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].starts_with("pieces="))
+      options.pieces = whole_number(parts[i].substr(7), spec);
+    else if (parts[i].starts_with("length="))
+      options.length = whole_number(parts[i].substr(7), spec);
+    else
+      throw ValueError(cat("data '", spec, "': '", parts[i], "' is none of pieces=N, length=N"));
+  }
+  return open_pairs(parts[0], split, options);
+}
+
 std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
                                        Split split, bool classes) {
   const std::vector<std::string> parts = split_text(rest, ',');
@@ -222,9 +265,11 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
   if (kind == "digits") return open_digits(rest, spec, split);
   if (kind == "scenes") return open_scenes(rest, spec, split);
+  if (kind == "numbers") return open_numbers(rest, spec, split);
   if (kind == "mnist") return open_mnist(rest, split);
   if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
-  const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text";
+  const bool known =
+      kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" || kind == "pairs";
   if (known && rest.empty())
     throw ValueError(
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
@@ -232,14 +277,15 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
   if (kind == "csv") return open_csv_spec(rest, spec, split, classes);
   if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
   if (kind == "text") return open_text_spec(rest, spec, split);
-  const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100",
-                               "idx",    "csv",    "npy",   "text"};
+  if (kind == "pairs") return open_pairs_spec(rest, spec, split);
+  const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx",
+                               "csv",    "npy",    "text",  "numbers", "pairs"};
   const std::string near = nearest(kind, kinds, static_cast<int>(std::size(kinds)));
   throw ValueError(
       cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
           " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
           "mnist[:FOLDER], cifar10[:FOLDER], cifar100[:FOLDER], idx:FOLDER, "
-          "csv:FILE, npy:INPUTS,TARGETS, text:FILE"));
+          "csv:FILE, npy:INPUTS,TARGETS, text:FILE, numbers[:TRAIN,TEST,SEED], pairs:FILE"));
 }
 
 }  // namespace tenon::data

@@ -98,6 +98,7 @@ Dataset::~Dataset() = default;
 Shape Dataset::target_shape() const { return Shape(); }
 DType Dataset::target_dtype() const { return DType::Int64; }
 std::string Dataset::text_unit() const { return ""; }
+double Dataset::counted_targets() const { return static_cast<double>(target_shape().numel()); }
 
 std::vector<std::string> Dataset::class_names() const {
   std::vector<std::string> names;

@@ -79,8 +79,10 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
                          part = split == Split::Train ? train : whole.substr(middle);
   try {
     // Every character must have a number; which words are common, only the training part says.
-    Vocabulary vocabulary = Vocabulary::of(options.unit == TextUnit::Words ? train : whole,
-                                           options.unit, options.words);
+    Vocabulary vocabulary = options.unit == TextUnit::Pieces
+                                ? Vocabulary::pieces(train, options.words, whole)
+                                : Vocabulary::of(options.unit == TextUnit::Words ? train : whole,
+                                                 options.unit, options.words);
     std::vector<std::int64_t> tokens = vocabulary.encode(part);
     if (std::ssize(tokens) <= options.length)
       throw ValueError(cat("its ", split == Split::Train ? "training" : "test", " part has ",

@@ -1,4 +1,5 @@
-// Splitting text into tokens, and putting it together again.
+// Splitting text into tokens, and putting it together again. How pieces are learnt stands in
+// pieces.cpp.
 #include <algorithm>
 #include <map>
 
@@ -7,31 +8,12 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "data/pieces.h"
 
 namespace tenon::data {
 namespace {
 
 constexpr char kUnknown[] = "<unk>";
-
-// Bytes of the code point that begins here; 0 where none does.
-std::size_t code_point(std::string_view text, std::size_t from) {
-  const auto byte = static_cast<unsigned char>(text[from]);
-  const std::size_t count = byte < 0x80             ? 1
-                            : (byte & 0xe0) == 0xc0 ? 2
-                            : (byte & 0xf0) == 0xe0 ? 3
-                            : (byte & 0xf8) == 0xf0 ? 4
-                                                    : 0;
-  if (count == 0 || from + count > text.size()) return 0;
-  for (std::size_t i = 1; i < count; ++i)
-    if ((static_cast<unsigned char>(text[from + i]) & 0xc0) != 0x80) return 0;
-  return count;
-}
-
-bool in_word(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x80 || (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-         (byte >= 'A' && byte <= 'Z') || byte == '\'';
-}
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -42,9 +24,6 @@ void split(std::string_view text, TextUnit unit, const Use& use) {
     std::size_t count = 1;
     if (unit == TextUnit::Characters) {
       count = code_point(text, at);
-      if (count == 0)
-        throw FormatError(
-            cat("the text is not UTF-8 at byte ", at, ": read it by bytes, or convert it"));
     } else if (unit == TextUnit::Words) {
       if (is_space(text[at])) {
         ++at;
@@ -85,17 +64,18 @@ std::vector<std::string> characters(std::string_view text) {
 }  // namespace
 
 const char* name(TextUnit unit) {
-  return unit == TextUnit::Bytes ? "bytes" : unit == TextUnit::Characters ? "chars" : "words";
+  constexpr const char* names[] = {"bytes", "chars", "words", "pieces"};
+  return names[static_cast<int>(unit)];
 }
 
 TextUnit text_unit(const std::string& text) {
-  std::string names[3];
-  for (int k = 0; k < 3; ++k) {
+  std::string names[4];
+  for (int k = 0; k < 4; ++k) {
     names[k] = name(static_cast<TextUnit>(k));
     if (text == names[k]) return static_cast<TextUnit>(k);
   }
-  const std::string near = nearest(text, names, 3);
-  throw ValueError(cat("'", text, "' is no unit of text: bytes, chars or words",
+  const std::string near = nearest(text, names, 4);
+  throw ValueError(cat("'", text, "' is no unit of text: bytes, chars, words or pieces",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 
@@ -103,10 +83,22 @@ Vocabulary Vocabulary::of(std::string_view text, TextUnit unit, std::int64_t mos
   if (most < 2) throw ValueError(cat("Vocabulary: ", most, " words are too few, give 2 or more"));
   if (unit == TextUnit::Words) return {unit, commonest(text, most)};
   if (unit == TextUnit::Characters) return {unit, characters(text)};
+  if (unit == TextUnit::Pieces) return pieces(text, most);
   std::vector<std::string> bytes;
   bytes.reserve(256);
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
   return {unit, std::move(bytes)};
+}
+
+Vocabulary Vocabulary::pieces(std::string_view text, std::int64_t most, std::string_view alphabet,
+                              std::vector<std::string> first) {
+  std::vector<std::string> tokens = std::move(first);
+  for (std::string& c : characters(cat(alphabet, text))) tokens.push_back(std::move(c));
+  if (std::ssize(tokens) > most)
+    throw ValueError(cat("Vocabulary: ", most, " pieces are fewer than the ", tokens.size(),
+                         " characters and marks that they are made of"));
+  join_pieces(text, most, tokens);
+  return {TextUnit::Pieces, std::move(tokens)};
 }
 
 Vocabulary::Vocabulary(TextUnit unit, std::vector<std::string> tokens)
@@ -117,6 +109,7 @@ Vocabulary::Vocabulary(TextUnit unit, std::vector<std::string> tokens)
 }
 
 std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
+  if (unit_ == TextUnit::Pieces) return PieceEncoder(numbers_)(text);
   std::vector<std::int64_t> out;
   const auto unknown = numbers_.find(kUnknown);
   split(text, unit_, [&](const std::string& token) {

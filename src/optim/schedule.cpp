@@ -97,6 +97,17 @@ class Linear : public Schedule {
   double minimum_;
 };
 
+class InverseSquareRoot : public Schedule {
+ public:
+  explicit InverseSquareRoot(std::int64_t from) : from_(static_cast<double>(from)) {}
+  double factor(std::int64_t step) const override {
+    return std::sqrt(from_ / (from_ + static_cast<double>(step)));
+  }
+
+ private:
+  double from_;
+};
+
 class Warmup : public Schedule {
  public:
   Warmup(std::int64_t steps, std::unique_ptr<Schedule> after)
@@ -201,6 +212,11 @@ std::unique_ptr<Schedule> linear(std::int64_t total, double minimum) {
   return std::make_unique<Linear>(total, minimum);
 }
 
+std::unique_ptr<Schedule> inverse_sqrt(std::int64_t from) {
+  check(from >= 1, cat("inverse_sqrt: it falls from step ", from, " on, must be at least 1"));
+  return std::make_unique<InverseSquareRoot>(from);
+}
+
 std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after) {
   check(steps >= 0 && after != nullptr,
         "warmup: it needs a number of steps of at least 0 and a schedule to follow");
@@ -226,30 +242,37 @@ std::int64_t to_steps(double epochs, std::int64_t steps_per_epoch) {
   return std::llround(epochs * static_cast<double>(steps_per_epoch));
 }
 
-using MakeSchedule = std::unique_ptr<Schedule> (*)(const ScheduleOptions& o, std::int64_t total);
+// Steps of warm-up, and those behind it.
+struct Span {
+  std::int64_t rise, total;
+};
+
+using MakeSchedule = std::unique_ptr<Schedule> (*)(const ScheduleOptions& o, const Span& span);
 constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
-    {"constant", [](const ScheduleOptions&, std::int64_t) { return constant(); }},
+    {"constant", [](const ScheduleOptions&, const Span&) { return constant(); }},
     {"step",
-     [](const ScheduleOptions& o, std::int64_t) {
+     [](const ScheduleOptions& o, const Span&) {
        return step(std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)), o.gamma);
      }},
     {"multistep",
-     [](const ScheduleOptions& o, std::int64_t) {
+     [](const ScheduleOptions& o, const Span&) {
        std::vector<std::int64_t> at;
        for (const double epoch : o.milestones) at.push_back(to_steps(epoch, o.steps_per_epoch));
        return multistep(std::move(at), o.gamma);
      }},
     {"exponential",
-     [](const ScheduleOptions& o, std::int64_t) {
+     [](const ScheduleOptions& o, const Span&) {
        return exponential(o.gamma, std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)));
      }},
     {"cosine",
-     [](const ScheduleOptions& o, std::int64_t total) { return cosine(total, o.minimum); }},
+     [](const ScheduleOptions& o, const Span& span) { return cosine(span.total, o.minimum); }},
     {"linear",
-     [](const ScheduleOptions& o, std::int64_t total) { return linear(total, o.minimum); }},
+     [](const ScheduleOptions& o, const Span& span) { return linear(span.total, o.minimum); }},
+    {"inverse_sqrt",
+     [](const ScheduleOptions&, const Span& span) { return inverse_sqrt(span.rise + 1); }},
     {"plateau", [](const ScheduleOptions& o,
-                   std::int64_t) { return plateau(o.gamma, o.patience, 1e-4, o.minimum); }},
-    {"one_cycle", [](const ScheduleOptions&, std::int64_t total) { return one_cycle(total); }},
+                   const Span&) { return plateau(o.gamma, o.patience, 1e-4, o.minimum); }},
+    {"one_cycle", [](const ScheduleOptions&, const Span& span) { return one_cycle(span.total); }},
 };
 
 }  // namespace
@@ -268,14 +291,15 @@ std::unique_ptr<Schedule> create_schedule(const std::string& name, const Schedul
     const std::int64_t wanted = to_steps(options.warmup, options.steps_per_epoch);
     const std::int64_t rise =
         options.total_steps > 0 ? std::min(wanted, options.total_steps / 2) : wanted;
-    auto schedule = make(options, std::max<std::int64_t>(0, options.total_steps - rise));
+    auto schedule = make(options, {rise, std::max<std::int64_t>(0, options.total_steps - rise)});
     return rise > 0 ? warmup(rise, std::move(schedule)) : std::move(schedule);
   }
   const std::vector<std::string> known = schedule_names();
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
-  throw ValueError(
-      cat("'", name, "' is no schedule", near.empty() ? "" : cat("; did you mean '", near, "'?"),
-          " (constant, step, multistep, exponential, cosine, linear, plateau, one_cycle)"));
+  throw ValueError(cat("'", name, "' is no schedule",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                       " (constant, step, multistep, exponential, cosine, linear, inverse_sqrt, "
+                       "plateau, one_cycle)"));
 }
 
 }  // namespace tenon::optim

@@ -104,8 +104,10 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
     stand_ins.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
+  // Values that the function makes out of nothing live as long as what it returns.
+  const std::vector<Tensor> roots = roots_of(*t, function, stand_ins);
   std::vector<Node*> leaves;
-  plan(*t, roots_of(*t, function, stand_ins), leaves, anew);
+  plan(*t, roots, leaves, anew);
   for (Node* leaf : leaves) {
     int input = -1;
     for (std::size_t k = 0; k < stand_ins.size(); ++k)

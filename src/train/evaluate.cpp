@@ -30,9 +30,10 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
     const auto weight = static_cast<double>(batch.size);
     loss.add(outcome.loss, weight);
     out.items += batch.size;
-    if (step.tokens() && batch.target.numel() > 0)
-      tokens.add(static_cast<double>(outcome.correct) / static_cast<double>(batch.target.numel()),
-                 weight);
+    if (step.tokens())
+      tokens.add(
+          static_cast<double>(outcome.correct) / (weight * loader.dataset().counted_targets()),
+          weight);
     if (count > 0) {
       if (outcome.scores.rank() != 2 || outcome.scores.size(1) < count)
         throw ShapeError(cat("the network gives ", outcome.scores.shape(), " where the data has ",

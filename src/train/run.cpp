@@ -21,6 +21,7 @@
 #include "train/settings.h"
 #include "train/standardized.h"
 #include "train/step.h"
+#include "train/translate.h"
 
 namespace tenon::train {
 namespace {
@@ -218,7 +219,10 @@ Evaluation TrainedModel::evaluate(
   const std::unique_ptr<data::Loader> loader =
       test_loader(settings_, data::open_dataset(spec, data::Split::Test, !is_regression()), batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), models::info(settings_.model).tokens);
-  return train::evaluate(step, *loader, true, progress);
+  Evaluation out = train::evaluate(step, *loader, true, progress);
+  if (const auto* translator = net_.as<models::Translator>())
+    out.exact = exact_share(*translator, loader->dataset());
+  return out;
 }
 
 Tensor TrainedModel::predict(const Tensor& images) const {

@@ -5,6 +5,8 @@
 #include <memory>
 
 #include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/text.h>
 
 #include "base/str.h"
 #include "train/model_file.h"
@@ -34,6 +36,7 @@ optim::OptimizerOptions optimizer_options(const Settings& s) {
   o.lr = s.lr;
   o.weight_decay = s.weight_decay;
   if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
+  if (s.optimizer == "adam" || s.optimizer == "adamw") o.beta2 = s.beta2, o.eps = s.eps;
   o.nesterov = s.nesterov;
   return o;
 }
@@ -44,6 +47,18 @@ std::vector<std::string> class_words(const data::Dataset& set) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] != std::to_string(i)) return names;
   return {};
+}
+
+// A model that translates takes pairs of any length.
+void check_pairs(const Settings& settings, const data::Dataset& set) {
+  const Shape input = set.input_shape();
+  if (input.rank() == 2 && input[0] == 2 && set.input_dtype() == DType::Int64 &&
+      set.target_shape() == Shape{input[1]} && set.classes() > 0)
+    return;
+  throw ValueError(cat("model '", settings.model,
+                       "' learns from pairs of texts, but an example of '", settings.data, "' is ",
+                       set.input_dtype(), " ", input,
+                       ": use the data numbers, or name a file, as in --data pairs:FILE"));
 }
 
 // A model of language takes windows up to its context.
@@ -84,6 +99,10 @@ DataSets open_data(const Settings& settings) {
   sets.train = data::open_dataset(settings.data, data::Split::Train, settings.task != kRegression);
   sets.test = test.get();
   const Shape input = sets.train->input_shape();
+  if (model.pairs) {
+    check_pairs(settings, *sets.train);
+    return sets;
+  }
   if (model.tokens) {
     check_tokens(settings, *sets.train, model.input);
     return sets;
@@ -127,7 +146,12 @@ void Session::check_outputs(const data::Dataset& set) const {
 
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing) {
   if (settings.task == kRegression) return StandardizedLoss{target_deviation(net)};
-  return nn::CrossEntropyLoss{label_smoothing};
+  if (!models::info(settings.model).pairs) return nn::CrossEntropyLoss{label_smoothing};
+  return [label_smoothing](const Tensor& scores, const Tensor& target) {
+    return cross_entropy(
+        scores, target,
+        ClassLossOptions{.label_smoothing = label_smoothing, .ignore_index = data::kIgnoredTarget});
+  };
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {

@@ -44,10 +44,13 @@ const Field kFields[] = {
     {"lr", "learning rate", &Settings::lr, 0, 1e6},
     {"momentum", "of sgd and rmsprop", &Settings::momentum, 0, 1},
     {"nesterov", "Nesterov's momentum, for sgd", &Settings::nesterov},
+    {"beta2", "of adam and adamw: how long squares of gradients are remembered", &Settings::beta2,
+     0, 1},
+    {"eps", "of adam and adamw: added to the root of those squares", &Settings::eps, 0, 1e30},
     {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
     {"schedule",
-     "of the learning rate: constant, step, multistep, exponential, cosine, linear, plateau or "
-     "one_cycle",
+     "of the learning rate: constant, step, multistep, exponential, cosine, linear, inverse_sqrt, "
+     "plateau or one_cycle",
      &Settings::schedule},
     {"milestones", "epochs after which the rate falls, for the schedule multistep: 3,6",
      &Settings::milestones},
@@ -226,6 +229,9 @@ Settings Settings::for_model(const std::string& model) {
   s.clip_norm = r.clip_norm;
   s.input_mean = r.input_mean;
   s.input_std = r.input_std;
+  s.label_smoothing = r.label_smoothing;
+  s.beta2 = r.beta2;
+  s.eps = r.eps;
   return s;
 }
 

@@ -457,8 +457,8 @@ void Fit::account(const Queued& step) {
 std::optional<double> Fit::train_accuracy() const {
   const data::Dataset& set = train_.dataset();
   if (!o_.classes || set.classes() == 0 || (!o_.tokens && set.target_shape().rank() > 0)) return {};
-  const std::int64_t each = o_.tokens ? train_.dataset().target_shape().numel() : 1;
-  return static_cast<double>(p_.correct) / static_cast<double>(p_.items * each);
+  const double each = o_.tokens ? set.counted_targets() : 1;
+  return static_cast<double>(p_.correct) / (static_cast<double>(p_.items) * each);
 }
 
 void Fit::report_step(const Queued& step, double loss) {

@@ -6,9 +6,10 @@
 using namespace tenon;
 
 TEST_CASE("models: numbers of parameters, and scores for every class") {
-  for (const char* name : {"lenet5", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32",
-                           "resnet44", "resnet56", "resnet110", "resnet18", "lstm", "keras_rnn",
-                           "keras_rnn:units=64", "gpt2:layers=2,heads=4,width=32,context=16"}) {
+  for (const char* name :
+       {"lenet5", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32", "resnet44", "resnet56",
+        "resnet110", "resnet18", "lstm", "keras_rnn", "keras_rnn:units=64",
+        "gpt2:layers=2,heads=4,width=32,context=16", "transformer:layers=2,heads=2,width=8"}) {
     CAPTURE(name);
     const models::Info info = models::info(name);
     const nn::AnyModule net = models::create(name);
@@ -16,8 +17,8 @@ TEST_CASE("models: numbers of parameters, and scores for every class") {
     Shape batch{2};
     for (const std::int64_t size : info.input) batch.push_back(size);
     const Tensor y = net(zeros(batch, info.tokens ? DType::Int64 : DType::Float32));
-    CHECK(y.shape() ==
-          (info.tokens ? Shape{2, info.input[0], info.classes} : Shape{2, info.classes}));
+    CHECK(y.shape() == (info.tokens ? Shape{2, info.input[info.input.rank() - 1], info.classes}
+                                    : Shape{2, info.classes}));
   }
 }
 
@@ -48,6 +49,31 @@ TEST_CASE("models: the Keras network learns as many values as Keras's") {
     for (const Tensor& p : models::create(name).trainable_parameters()) trainable += p.numel();
     CHECK(trainable == count);
   }
+}
+
+TEST_CASE("models: the Transformer is the paper's, and PyTorch's without its last norms") {
+  CHECK(models::info("transformer").parameters == 63'082'496);
+  const nn::AnyModule net = models::create("transformer:layers=1,heads=2,width=4", {.classes = 7});
+  CHECK(net.parameter_count() ==
+        models::info("transformer:layers=1,heads=2,width=4").parameters - (37'000 - 7) * 4);
+  std::string names;
+  for (const nn::NamedTensor& p : net.named_parameters())
+    if (p.name.ends_with("weight")) names += p.name + " " + p.tensor.shape().str() + "\n";
+  CHECK(names ==
+        "embedding.weight [7, 4]\n"
+        "encoder.layers.0.self_attn.in_proj_weight [12, 4]\n"
+        "encoder.layers.0.self_attn.out_proj.weight [4, 4]\n"
+        "encoder.layers.0.linear1.weight [16, 4]\nencoder.layers.0.linear2.weight [4, 16]\n"
+        "encoder.layers.0.norm1.weight [4]\nencoder.layers.0.norm2.weight [4]\n"
+        "decoder.layers.0.self_attn.in_proj_weight [12, 4]\n"
+        "decoder.layers.0.self_attn.out_proj.weight [4, 4]\n"
+        "decoder.layers.0.multihead_attn.in_proj_weight [12, 4]\n"
+        "decoder.layers.0.multihead_attn.out_proj.weight [4, 4]\n"
+        "decoder.layers.0.linear1.weight [16, 4]\ndecoder.layers.0.linear2.weight [4, 16]\n"
+        "decoder.layers.0.norm1.weight [4]\ndecoder.layers.0.norm2.weight [4]\n"
+        "decoder.layers.0.norm3.weight [4]\n");
+  CHECK_THROWS_AS(models::info("transformer:width=6,heads=4"), ValueError);
+  CHECK_THROWS_AS(net(zeros({1, 5}, DType::Int64)), ShapeError);
 }
 
 TEST_CASE("models: GPT-2 has Hugging Face's names") {

@@ -152,6 +152,17 @@ TEST_CASE("optim: schedules by name, with warm-up") {
   CHECK(brief->factor(2) == 1.0);
 }
 
+TEST_CASE("optim: inverse_sqrt behind a warm-up is the Transformer's schedule") {
+  const auto schedule = optim::create_schedule(
+      "inverse_sqrt", {.total_steps = 1000, .steps_per_epoch = 100, .warmup = 0.39});
+  for (std::int64_t step = 0; step < 1000; step += 7) {
+    const double t = static_cast<double>(step) + 1, rise = 40;
+    CHECK(schedule->factor(step) ==
+          doctest::Approx(std::sqrt(rise) * std::min(1 / std::sqrt(t), t * std::pow(rise, -1.5))));
+  }
+  CHECK_THROWS_AS(optim::inverse_sqrt(0), ValueError);
+}
+
 TEST_CASE("optim: a plateau schedule's state survives") {
   const auto one = optim::plateau(0.5, 0), two = optim::plateau(0.5, 0);
   one->observe(1.0);

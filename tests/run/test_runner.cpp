@@ -160,6 +160,17 @@ TEST_CASE("run: a compiled function reads variables at each call and updates the
   CHECK(f.traced() == 1);
 }
 
+TEST_CASE("run: a compiled function keeps the values that it makes out of nothing") {
+  const CompiledFunction shifted = compile([](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{in[0] + Tensor::from(std::vector<float>(1000, 3), {1000})};
+  });
+  std::vector<Tensor> others;
+  for (int k = 0; k < 3; ++k) {
+    CHECK(shifted({ones({1000})})[0].to_vector<float>() == std::vector<float>(1000, 4));
+    others.push_back(Tensor::from(std::vector<float>(1000, -9), {1000}));
+  }
+}
+
 TEST_CASE("run: a compiled function that calls itself is refused") {
   CompiledFunction f;
   f = compile([&](const std::vector<Tensor>& in) { return f(in); });

@@ -1,0 +1,22 @@
+// Translation by beam search, in tokens.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tenon/models.h>
+#include <tenon/train.h>
+
+namespace tenon::train {
+
+using Tokens = std::vector<std::int64_t>;
+
+/// The likeliest translations of sources (without kEnd), also without. Throws ValueError for an
+/// option out of range.
+std::vector<Tokens> translate(const models::Translator& net, const std::vector<Tokens>& sources,
+                              const TranslateOptions& options);
+
+/// The share of a set of pairs whose translation is the target.
+double exact_share(const models::Translator& net, const data::Dataset& set);
+
+}  // namespace tenon::train

@@ -1,0 +1,125 @@
+// Translation: decoding place by place is the whole forward pass, a beam finds what is likelier,
+// and a network learns to write numbers that it has not seen.
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/models.h>
+#include <tenon/text.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+#include "train/translate.h"
+
+using namespace tenon;
+using train::Tokens;
+
+namespace {
+
+// Scores of the next token depend on the last one alone.
+class Chain : public models::Translator {
+ public:
+  explicit Chain(const std::vector<float>& likelihoods, std::int64_t tokens)
+      : scores_(log(Tensor::from(likelihoods, {tokens, tokens}))) {}
+  Tensor forward(const Tensor& x) const override { return x; }
+  std::vector<Tensor> encode(const Tensor& source) const override { return {source}; }
+  std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t) const override {
+    return {zeros({batch})};
+  }
+  models::Decoder::Next decode(const Tensor& tokens, const Tensor&, const std::vector<Tensor>&,
+                               const std::vector<Tensor>& state) const override {
+    return {index_select(scores_, 0, tokens), state};
+  }
+
+ private:
+  Tensor scores_;
+};
+
+}  // namespace
+
+TEST_CASE("translate: a place at a time gives the scores of all at once") {
+  manual_seed(3);
+  const nn::AnyModule net =
+      models::create("transformer:layers=2,heads=2,width=16", {.classes = 11});
+  net.eval();
+  const auto* translator = net.as<models::Translator>();
+  REQUIRE(translator != nullptr);
+  Tensor pairs = randint(3, 11, {3, 2, 7});
+  // The second source is shorter: what fills it up is not seen.
+  pairs =
+      where(logical_and(reshape(eq(arange(0, 3), 1), {3, 1, 1}),
+                        logical_and(reshape(eq(arange(0, 2), 0), {1, 2, 1}), ge(arange(0, 7), 4))),
+            zeros_like(pairs), pairs)
+          .eval();
+  const Tensor whole = net(pairs).eval();
+  const Tensor target = select(pairs, 1, 1);
+  const std::vector<Tensor> encoded = translator->encode(select(pairs, 1, 0));
+  std::vector<Tensor> state = translator->initial_state(3, 7);
+  for (std::int64_t t = 0; t < 7; ++t) {
+    models::Decoder::Next next =
+        translator->decode(select(target, 1, t), scalar(t, DType::Int64), encoded, state);
+    CHECK(norm(next.scores - select(whole, 1, t)).item() < 1e-4 * norm(whole).item());
+    state = std::move(next.state);
+    for (Tensor& part : state) part = part.eval();
+  }
+  const Tensor filled = concat({pairs, zeros({3, 2, 4}, DType::Int64)}, 2);
+  CHECK(norm(narrow(net(filled), 1, 0, 7) - whole).item() < 1e-4 * norm(whole).item());
+}
+
+TEST_CASE("translate: a beam finds what one choice after another does not") {
+  // After <s>: 3 (.6) or 4 (.4). After 3 all are alike; after 4 comes the end.
+  const float e = 1e-9F;
+  const std::vector<float> likelihoods{e, e, 1,    e,    e,    e,     //
+                                       e, e, e,    0.6F, 0.4F, e,     //
+                                       e, e, 1,    e,    e,    e,     //
+                                       e, e, 0.3F, 0.3F, 0.2F, 0.2F,  //
+                                       e, e, 1,    e,    e,    e,     //
+                                       e, e, 1,    e,    e,    e};
+  const Chain chain(likelihoods, 6);
+  const std::vector<Tokens> sources{{3}, {4, 4}, {5}};
+  const std::vector<Tokens> one =
+      train::translate(chain, sources, {.beam = 1, .length_penalty = 0});
+  const std::vector<Tokens> two =
+      train::translate(chain, sources, {.beam = 2, .length_penalty = 0, .batch = 2});
+  CHECK(one == std::vector<Tokens>(3, {3}));
+  CHECK(two == std::vector<Tokens>(3, {4}));
+  CHECK(train::translate(chain, {}, {}).empty());
+  CHECK_THROWS_AS(train::translate(chain, sources, {.beam = 0}), ValueError);
+  CHECK_THROWS_AS(train::translate(chain, sources, {.length_penalty = -1}), ValueError);
+  CHECK_THROWS_AS(train::translate(chain, sources, {.batch = 0}), ValueError);
+}
+
+TEST_CASE("translate: a network learns numbers that it has not seen") {
+  const TestFolder folder;
+  const train::Settings s =
+      train::Settings::resolve("transformer:layers=1,heads=2,width=32", "",
+                               {{"data", "numbers:3000,200,below=1000,to=french"},
+                                {"epochs", "4"},
+                                {"batch", "32"},
+                                {"lr", "0.004"},
+                                {"warmup", "1"}});
+  train::start_run(s, folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  CHECK(model.is_translator());
+  const train::Evaluation test = model.evaluate();
+  MESSAGE("exact " << *test.exact << ", tokens " << test.accuracy);
+  CHECK(*test.exact > 0.5);
+  CHECK(test.accuracy > 0.8);
+  CHECK(model.translate({"French: twenty-one", "French: two hundred"}) ==
+        std::vector<std::string>{"vingt et un", "deux cents"});
+  CHECK_THROWS_AS(model.translate({"9"}), ValueError);
+  CHECK_THROWS_AS(model.generate("French: two"), ValueError);
+  const train::TrainedModel file = train::TrainedModel::open(folder / "run/model.safetensors");
+  CHECK(file.translate({"French: seven"}) == std::vector<std::string>{"sept"});
+}
+
+TEST_CASE("translate: what is no pair is refused before a run begins") {
+  const TestFolder folder;
+  train::Settings s = train::Settings::for_model("transformer:layers=1,heads=1,width=4");
+  s.data = "digits:20,10";
+  CHECK_THROWS_AS(train::start_run(s, folder / "run"), ValueError);
+  CHECK(train::Settings::for_model("transformer").label_smoothing == 0.1);
+}
