@@ -115,6 +115,19 @@ TENON_API Tensor interpolate(const Tensor& x, const Ints& sizes,
                              Interpolation mode = Interpolation::Nearest,
                              bool align_corners = false);
 
+// ---- Normalisation
+struct LocalContrastNormOptions {
+  std::int64_t size = 5;  ///< of a side of the window
+  double alpha = 1, beta = 0.5, k = 1;
+  Tensor means = {};  ///< like x, or broadcasting to it: what deviations are measured from; zeros
+};
+/// x / (k + alpha · v)^beta, where v is the mean of (x - means)² over the size × size neighbours of
+/// each place of x [N, C, H, W] in its own channel, zeros beyond the edges: the divisive
+/// normalisation of Jarrett et al. (2009), as cuDNN's cudnnDivisiveNormalizationForward. Of an even
+/// size one neighbour more lies behind. Gradients flow into x and the means; differences of 16-bit
+/// values are float32. Throws ShapeError, ValueError or DTypeError.
+TENON_API Tensor local_contrast_norm(const Tensor& x, const LocalContrastNormOptions& options = {});
+
 // ---- Losses
 struct ClassLossOptions {
   Reduction reduction = Reduction::Mean;

@@ -161,4 +161,25 @@ Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha,
   return in_type_of(x * pow(near * alpha + k, -beta), input);
 }
 
+Tensor local_contrast_norm(const Tensor& input, const LocalContrastNormOptions& o) {
+  constexpr const char* kName = "local_contrast_norm";
+  if (input.rank() != 4)
+    throw ShapeError(cat(where(kName), ": x is ", input.shape(), ", must be [N, C, H, W]"));
+  if (!is_floating(input.dtype()))
+    throw DTypeError(cat(where(kName), ": x is ", input.dtype(), ", must be floating"));
+  if (o.size < 1) throw ValueError(cat(where(kName), ": size is ", o.size, ", must be at least 1"));
+  const Tensor x = in_float32(input);
+  Tensor deviation = x;
+  if (o.means.defined()) {
+    deviation = x - cast(o.means, x.dtype());
+    if (deviation.shape() != x.shape())
+      throw ShapeError(cat(where(kName), ": the means are ", o.means.shape(),
+                           ", which do not broadcast to ", x.shape()));
+  }
+  const std::int64_t before = (o.size - 1) / 2, behind = o.size / 2;
+  const Tensor padded = pad(square(deviation), {before, behind, before, behind});
+  const Tensor near = avg_pool2d(padded, {.kernel = {o.size, o.size}, .stride = {1, 1}});
+  return in_type_of(x * pow(near * o.alpha + o.k, -o.beta), input);
+}
+
 }  // namespace tenon

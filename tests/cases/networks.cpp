@@ -1,5 +1,6 @@
 // Cases of losses, and of small networks in which many ops meet: what fusion and layout see in
 // practice.
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/loops.h>
 
@@ -120,6 +121,18 @@ void add_networks(Cases& cases) {
          true,
          true,
          1e-5});
+  for (const bool even : {false, true})
+    cases.push_back({even ? "local contrast norm of 2, with means" : "local contrast norm of 3",
+                     {{{2, 3, 5, 4}}, {{2, 1, 5, 4}}},
+                     [even](const Tensors& x) {
+                       return local_contrast_norm(
+                           x[0], even ? LocalContrastNormOptions{2, 0.7, 0.75, 1.5, x[1]}
+                                      : LocalContrastNormOptions{3, 0.7, 0.5, 1.5, x[1] * x[1]});
+                     },
+                     true,
+                     true,
+                     true,
+                     1e-5});
   cases.push_back({"local response norm of a matrix", {{{3, 4}}}, [](const Tensors& x) {
                      return local_response_norm(x[0], 3, 0.3, 0.5, 1);
                    }});

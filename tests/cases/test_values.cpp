@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/functional.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/grad.h>
@@ -422,6 +423,43 @@ TEST_CASE("values: response normalisation and adaptive pooling are PyTorch's") {
   CHECK_THROWS_AS(adaptive_max_pool2d(zeros({2, 3, 4}, DType::Int64), {1, 1}), DTypeError);
   CHECK_THROWS_AS(local_response_norm(zeros({4}), 3), ShapeError);
   CHECK_THROWS_AS(local_response_norm(zeros({4, 4}), 0), ValueError);
+}
+
+TEST_CASE("values: local contrast normalisation divides by what stands around each place") {
+  // Against sums by hand in float64, for odd and even windows, with and without means.
+  const std::int64_t height = 5, width = 7;
+  manual_seed(11);
+  const Tensor x = randn({2, 3, height, width}).eval(), means = randn({2, 3, height, width}).eval();
+  const Floats values = list(x), centres = list(means);
+  for (const std::int64_t size : {1, 2, 3, 6, 9})
+    for (const bool centred : {false, true}) {
+      const LocalContrastNormOptions options{size, 0.8, 0.75, 1.2, centred ? means : Tensor()};
+      const Floats made = list(local_contrast_norm(x, options));
+      for (std::int64_t i = 0; i < x.numel(); ++i) {
+        const std::int64_t row = i / width % height, column = i % width;
+        double sum = 0;
+        for (std::int64_t r = row - (size - 1) / 2; r <= row + size / 2; ++r)
+          for (std::int64_t c = column - (size - 1) / 2; c <= column + size / 2; ++c) {
+            if (r < 0 || c < 0 || r >= height || c >= width) continue;
+            const auto k = static_cast<std::size_t>(i + (r - row) * width + c - column);
+            const double d = static_cast<double>(values[k]) -
+                             (centred ? static_cast<double>(centres[k]) : 0.0);
+            sum += d * d;
+          }
+        const auto k = static_cast<std::size_t>(i);
+        const double v = sum / static_cast<double>(size * size);
+        CHECK(made[k] ==
+              doctest::Approx(static_cast<double>(values[k]) * std::pow(1.2 + 0.8 * v, -0.75))
+                  .epsilon(1e-5));
+      }
+    }
+  CHECK(local_contrast_norm(zeros({0, 2, 3, 3})).shape() == Shape{0, 2, 3, 3});
+  CHECK(local_contrast_norm(ones({1, 1, 3, 3}, DType::BFloat16)).dtype() == DType::BFloat16);
+  CHECK_THROWS_AS(local_contrast_norm(zeros({4, 4})), ShapeError);
+  CHECK_THROWS_AS(local_contrast_norm(zeros({1, 1, 4, 4}), {.size = 0}), ValueError);
+  CHECK_THROWS_AS(local_contrast_norm(zeros({1, 1, 4, 4}, DType::Int64)), DTypeError);
+  CHECK_THROWS_AS(local_contrast_norm(zeros({1, 1, 4, 4}), {.means = zeros({2, 1, 4, 4})}),
+                  ShapeError);
 }
 
 TEST_CASE("values: attention is PyTorch's") {
