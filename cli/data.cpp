@@ -242,7 +242,8 @@ Command data_command() {
       "mnist (fetched) or mnist:DIR, cifar10 and cifar100 (their binary files) or cifar10:DIR, "
       "idx:DIR (MNIST's format), csv:FILE (with label=NAME, "
       "column=NUMBER, test=FILE or shape=CxHxW behind commas), npy:INPUTS,TARGETS, text:FILE (with "
-      "by=chars, words or bytes, and length=N).";
+      "by=chars, words, pieces or bytes, and length=N), numbers (in words, to be translated; with "
+      "below=N, to=french or to=german) and pairs:FILE (lines of SOURCE TAB TRANSLATION).";
   command.children = {data_fetch_command(), sheet_command(), info_command()};
   return command;
 }

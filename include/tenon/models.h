@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ struct Info {
   /// Inputs are pairs of sequences [2, L], a source and what its translation is so far
   /// (data::open_pairs); scores are [N, L, classes]. Where this is so, so is `tokens`.
   bool pairs = false;
+  /// Where it is given, the loss is LeNet-5's MAP criterion: the cross-entropy of the scores, and of
+  /// one class more that is never right and always has this score.
+  std::optional<double> rubbish_score{};
 };
 
 /// A model of language that can go on token by token: what came before is in a state, so that a

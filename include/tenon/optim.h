@@ -173,13 +173,35 @@ class TENON_API RmsProp : public Optimizer {
   const std::vector<Tensor>*square_avg_, *grad_avg_ = nullptr, *momentum_ = nullptr;
 };
 
+struct LevenbergOptions {
+  double lr = 5e-4, mu = 0.02, memory = 0.999, weight_decay = 0;
+};
+/// Stochastic diagonal Levenberg–Marquardt (LeCun et al., "Gradient-based learning applied to
+/// document recognition", 1998): every weight learns at a rate of its own, lr / (mu + h), where h is
+/// the running mean of its curvature. The curvature is the square of the gradient: in the mean that
+/// is the diagonal of Fisher's matrix, and Gauss–Newton's where the loss is a log-likelihood, so no
+/// second pass backwards is needed.
+class TENON_API Levenberg : public Optimizer {
+ public:
+  explicit Levenberg(Parameters parameters, const LevenbergOptions& options = {});
+  std::string describe() const override;
+
+ private:
+  void prepare(const Tensor& taken, const Tensor& next) override;
+  std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                               double weight_decay) override;
+  LevenbergOptions options_;
+  const std::vector<Tensor>* curvature_;
+  Tensor correction_;  // 1 - memory^t, float64
+};
+
 /// Settings of an optimizer chosen by name; what is not given is that optimizer's default.
 struct OptimizerOptions {
   std::optional<double> lr{}, momentum{}, weight_decay{}, beta1{}, beta2{}, eps{}, alpha{},
       dampening{};
   bool nesterov = false, centered = false;
 };
-/// "sgd", "adam", "adamw", "rmsprop". Throws ValueError for another name (with a near miss) or an
+/// "sgd", "adam", "adamw", "rmsprop", "levenberg" (whose mu is `eps` and memory `beta2`). Throws ValueError for another name (with a near miss) or an
 /// option it does not have.
 TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
                                             const OptimizerOptions& options = {});

@@ -21,6 +21,7 @@ struct Entry {
 };
 
 std::vector<Entry> lenet_entries();
+std::vector<Entry> lenet5_1998_entries();
 std::vector<Entry> perceptron_entries();
 std::vector<Entry> alexnet_entries();
 std::vector<Entry> vgg_entries();

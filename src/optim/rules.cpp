@@ -143,6 +143,33 @@ std::string RmsProp::describe() const {
              options_.centered ? ", centered)" : ")");
 }
 
+// ---- Levenberg–Marquardt ------------------------------------------------------------------------
+
+Levenberg::Levenberg(Parameters parameters, const LevenbergOptions& options)
+    : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
+  check_range("levenberg", "memory", options.memory, 0, 1);
+  check_range("levenberg", "mu", options.mu, 1e-30, 1e30);
+  curvature_ = add_slot("curvature");
+}
+
+void Levenberg::prepare(const Tensor&, const Tensor& next) {
+  correction_ = 1 - pow(options_.memory, next);
+}
+
+std::vector<Optimizer::Assignment> Levenberg::rule(std::size_t k, const Tensor& grad,
+                                                   const Tensor& lr, double weight_decay) {
+  const Tensor &p = parameter(k), &h = (*curvature_)[k];
+  const Tensor g = decayed(grad, p, weight_decay);
+  const Tensor new_h = h * options_.memory + square(g) * (1 - options_.memory);
+  return {{h, new_h}, {p, p - lr * g / (new_h / cast(correction_, p.dtype()) + options_.mu)}};
+}
+
+std::string Levenberg::describe() const {
+  return cat("levenberg(lr=", base_lr(), option("mu", options_.mu, 0.02),
+             option("memory", options_.memory, 0.999),
+             option("weight_decay", options_.weight_decay, 0), ")");
+}
+
 // ---- By name ------------------------------------------------------------------------------------
 
 namespace {
@@ -201,9 +228,20 @@ std::unique_ptr<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& 
                                    o.momentum.value_or(d.momentum), o.centered});
 }
 
+std::unique_ptr<Optimizer> make_levenberg(Parameters&& p, const OptimizerOptions& o) {
+  refuse_for_adam("levenberg", o);
+  refuse("levenberg", o.beta1.has_value(), "beta1");
+  const LevenbergOptions d;
+  return std::make_unique<Levenberg>(
+      std::move(p),
+      LevenbergOptions{o.lr.value_or(d.lr), o.eps.value_or(d.mu), o.beta2.value_or(d.memory),
+                       o.weight_decay.value_or(d.weight_decay)});
+}
+
 using MakeOptimizer = std::unique_ptr<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
 constexpr std::pair<const char*, MakeOptimizer> kOptimizers[] = {
-    {"sgd", make_sgd}, {"adam", make_adam}, {"adamw", make_adamw}, {"rmsprop", make_rmsprop}};
+    {"sgd", make_sgd}, {"adam", make_adam}, {"adamw", make_adamw}, {"rmsprop", make_rmsprop},
+    {"levenberg", make_levenberg}};
 
 }  // namespace
 
@@ -221,7 +259,7 @@ std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
   throw ValueError(cat("'", name, "' is no optimizer",
                        near.empty() ? "" : cat("; did you mean '", near, "'?"),
-                       " (sgd, adam, adamw, rmsprop)"));
+                       " (sgd, adam, adamw, rmsprop, levenberg)"));
 }
 
 }  // namespace tenon::optim

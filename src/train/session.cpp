@@ -36,7 +36,7 @@ optim::OptimizerOptions optimizer_options(const Settings& s) {
   o.lr = s.lr;
   o.weight_decay = s.weight_decay;
   if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
-  if (s.optimizer == "adam" || s.optimizer == "adamw") o.beta2 = s.beta2, o.eps = s.eps;
+  if (s.optimizer != "sgd" && s.optimizer != "rmsprop") o.beta2 = s.beta2, o.eps = s.eps;
   o.nesterov = s.nesterov;
   return o;
 }
@@ -146,7 +146,15 @@ void Session::check_outputs(const data::Dataset& set) const {
 
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing) {
   if (settings.task == kRegression) return StandardizedLoss{target_deviation(net)};
-  if (!models::info(settings.model).pairs) return nn::CrossEntropyLoss{label_smoothing};
+  const models::Info info = models::info(settings.model);
+  if (info.rubbish_score)
+    return [label_smoothing, rubbish = *info.rubbish_score](const Tensor& scores,
+                                                            const Tensor& target) {
+      const Tensor all =
+          concat({scores, full({scores.size(0), 1}, rubbish, scores.dtype())}, 1);
+      return cross_entropy(all, target, Reduction::Mean, label_smoothing);
+    };
+  if (!info.pairs) return nn::CrossEntropyLoss{label_smoothing};
   return [label_smoothing](const Tensor& scores, const Tensor& target) {
     return cross_entropy(
         scores, target,

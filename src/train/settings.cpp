@@ -40,13 +40,13 @@ const Field kFields[] = {
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
     {"max_steps", "ends the run earlier; 0: no limit", &Settings::max_steps},
     {"batch", "examples in a step", &Settings::batch, 1, 16777216},
-    {"optimizer", "sgd, adam, adamw or rmsprop", &Settings::optimizer},
+    {"optimizer", "sgd, adam, adamw, rmsprop or levenberg", &Settings::optimizer},
     {"lr", "learning rate", &Settings::lr, 0, 1e6},
     {"momentum", "of sgd and rmsprop", &Settings::momentum, 0, 1},
     {"nesterov", "Nesterov's momentum, for sgd", &Settings::nesterov},
-    {"beta2", "of adam and adamw: how long squares of gradients are remembered", &Settings::beta2,
+    {"beta2", "of adam, adamw and levenberg: how long squares of gradients are remembered", &Settings::beta2,
      0, 1},
-    {"eps", "of adam and adamw: added to the root of those squares", &Settings::eps, 0, 1e30},
+    {"eps", "of adam and adamw: added to the root of those squares; of levenberg: to their mean", &Settings::eps, 0, 1e30},
     {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
     {"schedule",
      "of the learning rate: constant, step, multistep, exponential, cosine, linear, inverse_sqrt, "
@@ -257,6 +257,7 @@ void Settings::use_rates_of(const std::string& chosen) {
   };
   const bool sgd = chosen == "sgd";
   if (free("lr")) lr = sgd ? 0.05 : 0.001;
+  if (free("eps")) eps = chosen == "levenberg" ? 0.02 : 1e-8;
   if (free("momentum")) momentum = sgd ? 0.9 : 0;
   if (free("weight_decay")) weight_decay = sgd ? 5e-4 : chosen == "adamw" ? 0.01 : 0;
 }

@@ -86,7 +86,7 @@ class Completion(CommandTest):
         self.assertEqual(complete("tenon", "inspect", "--phase", "t"), ["train"])
         self.assertEqual(complete("tenon", "train", "--optimizer", "ad"), ["adam", "adamw"])
         self.assertEqual(complete("tenon", "train", "--optimizer", "=", "rm"), ["rmsprop"])
-        self.assertEqual(complete("tenon", "train", "--optimizer", "="), ["sgd", "adam", "adamw", "rmsprop"])
+        self.assertEqual(complete("tenon", "train", "--optimizer", "="), ["sgd", "adam", "adamw", "rmsprop", "levenberg"])
         self.assertEqual(complete("tenon", "train", "lenet5", "--schedule", "mul"), ["multistep"])
         self.assertEqual(complete("tenon", "train", "--precision", "bf"), ["bf16"])
         self.assertEqual(complete("tenon", "train", "--device", "cu"), ["cuda"])

@@ -7,7 +7,7 @@ using namespace tenon;
 
 TEST_CASE("models: numbers of parameters, and scores for every class") {
   for (const char* name :
-       {"lenet5", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32", "resnet44", "resnet56",
+       {"lenet5", "lenet5_1998", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32", "resnet44", "resnet56",
         "resnet110", "resnet18", "lstm", "keras_rnn", "keras_rnn:units=64",
         "gpt2:layers=2,heads=4,width=32,context=16", "transformer:layers=2,heads=2,width=8"}) {
     CAPTURE(name);
@@ -49,6 +49,23 @@ TEST_CASE("models: the Keras network learns as many values as Keras's") {
     for (const Tensor& p : models::create(name).trainable_parameters()) trainable += p.numel();
     CHECK(trainable == count);
   }
+}
+
+TEST_CASE("models: LeNet-5 of 1998 has the connections and the drawings of its paper") {
+  const nn::AnyModule net = models::create("lenet5_1998");
+  std::int64_t of_layer = 0;
+  for (const nn::NamedTensor& p : net.named_parameters())
+    if (p.name.starts_with("c3.")) of_layer += p.tensor.numel();
+  CHECK(of_layer == 1516);
+  // Drawings are far apart, and scores are the distances to them.
+  const Tensor drawings = net.state_dict().at("rbf.weight");
+  CHECK(sum(square(drawings)).item() == 840);
+  const Tensor apart = sum(square(unsqueeze(drawings, 0) - unsqueeze(drawings, 1)), {2}) +
+                       where(eq(unsqueeze(arange(0, 10), 0), unsqueeze(arange(0, 10), 1)),
+                             full({10, 10}, 1e3), zeros({10, 10}));
+  CHECK(amin(apart).item() >= 40);
+  CHECK(amax(net(zeros({3, 1, 28, 28}))).item() <= 0);
+  CHECK_THROWS_AS(models::create("lenet5_1998", {.classes = 7}), ValueError);
 }
 
 TEST_CASE("models: the Transformer is the paper's, and PyTorch's without its last norms") {
