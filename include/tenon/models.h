@@ -43,8 +43,8 @@ struct Info {
   /// Inputs are pairs of sequences [2, L], a source and what its translation is so far
   /// (data::open_pairs); scores are [N, L, classes]. Where this is so, so is `tokens`.
   bool pairs = false;
-  /// Where it is given, the loss is LeNet-5's MAP criterion: the cross-entropy of the scores, and of
-  /// one class more that is never right and always has this score.
+  /// Where it is given, the loss is LeNet-5's MAP criterion: the cross-entropy of the scores, and
+  /// of one class more that is never right and always has this score.
   std::optional<double> rubbish_score{};
 };
 

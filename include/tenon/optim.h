@@ -177,10 +177,10 @@ struct LevenbergOptions {
   double lr = 5e-4, mu = 0.02, memory = 0.999, weight_decay = 0;
 };
 /// Stochastic diagonal Levenberg–Marquardt (LeCun et al., "Gradient-based learning applied to
-/// document recognition", 1998): every weight learns at a rate of its own, lr / (mu + h), where h is
-/// the running mean of its curvature. The curvature is the square of the gradient: in the mean that
-/// is the diagonal of Fisher's matrix, and Gauss–Newton's where the loss is a log-likelihood, so no
-/// second pass backwards is needed.
+/// document recognition", 1998): every weight learns at a rate of its own, lr / (mu + h), where h
+/// is the running mean of its curvature. The curvature is the square of the gradient: in the mean
+/// that is the diagonal of Fisher's matrix, and Gauss–Newton's where the loss is a log-likelihood,
+/// so no second pass backwards is needed.
 class TENON_API Levenberg : public Optimizer {
  public:
   explicit Levenberg(Parameters parameters, const LevenbergOptions& options = {});
@@ -201,8 +201,8 @@ struct OptimizerOptions {
       dampening{};
   bool nesterov = false, centered = false;
 };
-/// "sgd", "adam", "adamw", "rmsprop", "levenberg" (whose mu is `eps` and memory `beta2`). Throws ValueError for another name (with a near miss) or an
-/// option it does not have.
+/// "sgd", "adam", "adamw", "rmsprop", "levenberg" (whose mu is `eps` and memory `beta2`). Throws
+/// ValueError for another name (with a near miss) or an option it does not have.
 TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
                                             const OptimizerOptions& options = {});
 TENON_API std::vector<std::string> names();

@@ -1,10 +1,10 @@
-// LeNet-5 as it was published: subsampling that learns, third-layer maps that see some of the second
-// layer's, and outputs that are distances to drawings of the digits.
+// LeNet-5 as it was published: subsampling that learns, third-layer maps that see some of the
+// second layer's, and outputs that are distances to drawings of the digits.
 //
-// LeCun et al., "Gradient-based learning applied to document recognition", 1998. Scores are distances
-// squared, less than zero the further. The paper back-propagates second derivatives for the rates of
-// its weights; see optim::Levenberg for what stands in their place. Its drawings of the ten digits,
-// 7 by 12, are drawn anew.
+// LeCun et al., "Gradient-based learning applied to document recognition", 1998. Scores are
+// distances squared, less than zero the further. The paper back-propagates second derivatives for
+// the rates of its weights; see optim::Levenberg for what stands in their place. Its drawings of
+// the ten digits, 7 by 12, are drawn anew.
 #include <cmath>
 #include <vector>
 
@@ -22,30 +22,130 @@ constexpr std::int64_t kDigits = 10, kWidth = 84;
 
 // Ink is +1, background -1: where the scaled tanh bends most.
 constexpr const char* kBitmaps[] = {
-    "..###.." ".#...#." "#.....#" "#.....#" "#.....#" "#.....#"
-    "#.....#" "#.....#" "#.....#" "#.....#" ".#...#." "..###..",
-    "...#..." "..##..." ".#.#..." "...#..." "...#..." "...#..."
-    "...#..." "...#..." "...#..." "...#..." "...#..." ".#####.",
-    ".#####." "#.....#" "......#" "......#" ".....#." "....#.."
-    "...#..." "..#...." ".#....." "#......" "#......" "#######",
-    "#######" "......#" ".....#." "....#.." "...#..." "..####."
-    "......#" "......#" "......#" "......#" "#.....#" ".#####.",
-    "....##." "...#.#." "..#..#." ".#...#." "#....#." "#....#."
-    "#######" ".....#." ".....#." ".....#." ".....#." ".....#.",
-    "#######" "#......" "#......" "#......" "######." "......#"
-    "......#" "......#" "......#" "......#" "#.....#" ".#####.",
-    "..####." ".#....." "#......" "#......" "#.###.." "##...#."
-    "#.....#" "#.....#" "#.....#" "#.....#" ".#...#." "..###..",
-    "#######" "......#" "......#" ".....#." ".....#." "....#.."
-    "....#.." "...#..." "...#..." "..#...." "..#...." "..#....",
-    ".#####." "#.....#" "#.....#" "#.....#" ".#...#." "..###.."
-    ".#...#." "#.....#" "#.....#" "#.....#" "#.....#" ".#####.",
-    "..###.." ".#...#." "#.....#" "#.....#" "#.....#" "#.....#"
-    ".#...##" "..###.#" "......#" "......#" ".....#." ".####.."};
+    "..###.."
+    ".#...#."
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    ".#...#."
+    "..###..",
+    "...#..."
+    "..##..."
+    ".#.#..."
+    "...#..."
+    "...#..."
+    "...#..."
+    "...#..."
+    "...#..."
+    "...#..."
+    "...#..."
+    "...#..."
+    ".#####.",
+    ".#####."
+    "#.....#"
+    "......#"
+    "......#"
+    ".....#."
+    "....#.."
+    "...#..."
+    "..#...."
+    ".#....."
+    "#......"
+    "#......"
+    "#######",
+    "#######"
+    "......#"
+    ".....#."
+    "....#.."
+    "...#..."
+    "..####."
+    "......#"
+    "......#"
+    "......#"
+    "......#"
+    "#.....#"
+    ".#####.",
+    "....##."
+    "...#.#."
+    "..#..#."
+    ".#...#."
+    "#....#."
+    "#....#."
+    "#######"
+    ".....#."
+    ".....#."
+    ".....#."
+    ".....#."
+    ".....#.",
+    "#######"
+    "#......"
+    "#......"
+    "#......"
+    "######."
+    "......#"
+    "......#"
+    "......#"
+    "......#"
+    "......#"
+    "#.....#"
+    ".#####.",
+    "..####."
+    ".#....."
+    "#......"
+    "#......"
+    "#.###.."
+    "##...#."
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    ".#...#."
+    "..###..",
+    "#######"
+    "......#"
+    "......#"
+    ".....#."
+    ".....#."
+    "....#.."
+    "....#.."
+    "...#..."
+    "...#..."
+    "..#...."
+    "..#...."
+    "..#....",
+    ".#####."
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    ".#...#."
+    "..###.."
+    ".#...#."
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    ".#####.",
+    "..###.."
+    ".#...#."
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    "#.....#"
+    ".#...##"
+    "..###.#"
+    "......#"
+    "......#"
+    ".....#."
+    ".####.."};
 
 // Which maps of the second layer each map of the third sees.
-constexpr const char* kConnections[] = {"012",  "123",  "234",  "345",  "045",  "015",
-                                        "0123", "1234", "2345", "0345", "0145", "0125",
+constexpr const char* kConnections[] = {"012",  "123",  "234",  "345",   "045",  "015",
+                                        "0123", "1234", "2345", "0345",  "0145", "0125",
                                         "0134", "1245", "0235", "012345"};
 
 Tensor squash(const Tensor& x) { return tanh(x * (2.0 / 3)) * 1.7159; }
@@ -163,8 +263,9 @@ class LeNet5 : public nn::Module {
 
 nn::AnyModule lenet5_1998(const std::string&, const Options& o) {
   if (o.classes != kDigits)
-    throw ValueError(cat("model 'lenet5_1998': its outputs are drawings of the ten digits; there are ",
-                         o.classes, " classes: choose lenet5"));
+    throw ValueError(
+        cat("model 'lenet5_1998': its outputs are drawings of the ten digits; there are ",
+            o.classes, " classes: choose lenet5"));
   return LeNet5(o.generator);
 }
 

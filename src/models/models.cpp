@@ -15,8 +15,9 @@ namespace {
 const std::vector<Entry>& table() {
   static const std::vector<Entry> entries = [] {
     std::vector<Entry> all;
-    for (const auto& page : {lenet_entries, lenet5_1998_entries, perceptron_entries, alexnet_entries, vgg_entries,
-                             resnet_entries, language_entries, gpt2_entries, transformer_entries})
+    for (const auto& page :
+         {lenet_entries, lenet5_1998_entries, perceptron_entries, alexnet_entries, vgg_entries,
+          resnet_entries, language_entries, gpt2_entries, transformer_entries})
       for (Entry& entry : page()) all.push_back(std::move(entry));
     return all;
   }();

@@ -239,9 +239,11 @@ std::unique_ptr<Optimizer> make_levenberg(Parameters&& p, const OptimizerOptions
 }
 
 using MakeOptimizer = std::unique_ptr<Optimizer> (*)(Parameters&&, const OptimizerOptions&);
-constexpr std::pair<const char*, MakeOptimizer> kOptimizers[] = {
-    {"sgd", make_sgd}, {"adam", make_adam}, {"adamw", make_adamw}, {"rmsprop", make_rmsprop},
-    {"levenberg", make_levenberg}};
+constexpr std::pair<const char*, MakeOptimizer> kOptimizers[] = {{"sgd", make_sgd},
+                                                                 {"adam", make_adam},
+                                                                 {"adamw", make_adamw},
+                                                                 {"rmsprop", make_rmsprop},
+                                                                 {"levenberg", make_levenberg}};
 
 }  // namespace
 

@@ -150,8 +150,7 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
   if (info.rubbish_score)
     return [label_smoothing, rubbish = *info.rubbish_score](const Tensor& scores,
                                                             const Tensor& target) {
-      const Tensor all =
-          concat({scores, full({scores.size(0), 1}, rubbish, scores.dtype())}, 1);
+      const Tensor all = concat({scores, full({scores.size(0), 1}, rubbish, scores.dtype())}, 1);
       return cross_entropy(all, target, Reduction::Mean, label_smoothing);
     };
   if (!info.pairs) return nn::CrossEntropyLoss{label_smoothing};

@@ -44,9 +44,10 @@ const Field kFields[] = {
     {"lr", "learning rate", &Settings::lr, 0, 1e6},
     {"momentum", "of sgd and rmsprop", &Settings::momentum, 0, 1},
     {"nesterov", "Nesterov's momentum, for sgd", &Settings::nesterov},
-    {"beta2", "of adam, adamw and levenberg: how long squares of gradients are remembered", &Settings::beta2,
-     0, 1},
-    {"eps", "of adam and adamw: added to the root of those squares; of levenberg: to their mean", &Settings::eps, 0, 1e30},
+    {"beta2", "of adam, adamw and levenberg: how long squares of gradients are remembered",
+     &Settings::beta2, 0, 1},
+    {"eps", "of adam and adamw: added to the root of those squares; of levenberg: to their mean",
+     &Settings::eps, 0, 1e30},
     {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
     {"schedule",
      "of the learning rate: constant, step, multistep, exponential, cosine, linear, inverse_sqrt, "

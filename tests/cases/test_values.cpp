@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include <tenon/functional.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -442,8 +442,8 @@ TEST_CASE("values: local contrast normalisation divides by what stands around ea
           for (std::int64_t c = column - (size - 1) / 2; c <= column + size / 2; ++c) {
             if (r < 0 || c < 0 || r >= height || c >= width) continue;
             const auto k = static_cast<std::size_t>(i + (r - row) * width + c - column);
-            const double d = static_cast<double>(values[k]) -
-                             (centred ? static_cast<double>(centres[k]) : 0.0);
+            const double d =
+                static_cast<double>(values[k]) - (centred ? static_cast<double>(centres[k]) : 0.0);
             sum += d * d;
           }
         const auto k = static_cast<std::size_t>(i);

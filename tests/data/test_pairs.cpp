@@ -5,7 +5,7 @@
 #include <tenon/text.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <set>
 
 #include "io/folder.h"
@@ -149,13 +149,13 @@ TEST_CASE("pieces: learning takes time in proportion to the text") {
   for (std::int64_t n = 0; n < 20'000; ++n)
     text += number_words(n * 49'999 % 1'000'000, Language::German) + " ";
   const std::string unbroken(200'000, 'x');
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const data::Vocabulary v = data::Vocabulary::pieces(text, 500);
   CHECK(v.size() == 500);
   CHECK(v.decode(v.encode(text)) == text);
   const data::Vocabulary one = data::Vocabulary::pieces(unbroken, 300);
   CHECK(one.decode(one.encode(unbroken)) == unbroken);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  CHECK(std::clock() - start < 10 * CLOCKS_PER_SEC);
 }
 
 TEST_CASE("number pairs: what is tested was never trained on") {
@@ -193,7 +193,8 @@ TEST_CASE("pairs of a file: every tenth is for testing, long ones are left out")
   const TestFolder folder;
   std::string text;
   for (int i = 0; i < 30; ++i)
-    text += "line " + std::to_string(i) + "\tZeile " + std::to_string(i) + (i % 2 ? "\r\n" : "\n");
+    text += (i == 4 ? "a line that is longer " : "line ") + std::to_string(i) + "\tZeile " +
+            std::to_string(i) + (i % 2 ? "\r\n" : "\n");
   const std::string file = folder / "lines.tsv";
   io::write_file(file, text);
   const auto train = data::open_dataset("pairs:" + file + ",pieces=40", Split::Train),
@@ -202,7 +203,7 @@ TEST_CASE("pairs of a file: every tenth is for testing, long ones are left out")
   CHECK(test->size() == 3);
   CHECK(example(*test, 1).source == "line 19");
   CHECK(example(*test, 1).target == "Zeile 19");
-  CHECK(data::open_pairs(file, Split::Train, {.pieces = 40, .length = 6})->size() < 27);
+  CHECK(data::open_pairs(file, Split::Train, {.pieces = 40, .length = 9})->size() == 26);
   CHECK_THROWS_AS(data::open_pairs(file, Split::Train, {.pieces = 40, .length = 1}), ValueError);
   io::write_file(file, "one\ttwo\nthree\n");
   CHECK_THROWS_WITH_AS(data::open_pairs(file, Split::Train), doctest::Contains("line 2"),

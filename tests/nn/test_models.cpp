@@ -7,8 +7,8 @@ using namespace tenon;
 
 TEST_CASE("models: numbers of parameters, and scores for every class") {
   for (const char* name :
-       {"lenet5", "lenet5_1998", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32", "resnet44", "resnet56",
-        "resnet110", "resnet18", "lstm", "keras_rnn", "keras_rnn:units=64",
+       {"lenet5", "lenet5_1998", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32",
+        "resnet44", "resnet56", "resnet110", "resnet18", "lstm", "keras_rnn", "keras_rnn:units=64",
         "gpt2:layers=2,heads=4,width=32,context=16", "transformer:layers=2,heads=2,width=8"}) {
     CAPTURE(name);
     const models::Info info = models::info(name);

@@ -28,7 +28,8 @@ TEST_CASE("optim: a plain loop goes downhill") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
     const Tensor p = parameter({3, -2});
-    const auto optimizer = optim::create(name, std::vector<Tensor>{p}, {.lr = 0.05});
+    const auto optimizer =
+        optim::create(name, std::vector<Tensor>{p}, {.lr = name == "levenberg" ? 0.5 : 0.05});
     const double start = sum(square(p)).item();
     double last = start;
     for (int k = 0; k < 60; ++k) last = optimizer->step(sum(square(p)));
@@ -161,6 +162,25 @@ TEST_CASE("optim: inverse_sqrt behind a warm-up is the Transformer's schedule") 
           doctest::Approx(std::sqrt(rise) * std::min(1 / std::sqrt(t), t * std::pow(rise, -1.5))));
   }
   CHECK_THROWS_AS(optim::inverse_sqrt(0), ValueError);
+}
+
+TEST_CASE("optim: levenberg's rates follow the mean square of each gradient") {
+  const Tensor p = variable(Tensor::from(std::vector<double>{1, -2, 3}, {3}));
+  optim::Levenberg optimizer(std::vector<Tensor>{p}, {.lr = 0.1, .mu = 0.5, .memory = 0.75});
+  std::vector<double> weights{1, -2, 3}, curvature(3, 0);
+  for (int step = 1; step <= 5; ++step) {
+    const double factors[] = {1, 10, 0};
+    optimizer.step(sum(square(p) * Tensor::from(std::vector<double>{1, 10, 0}, {3})));
+    for (std::size_t k = 0; k < 3; ++k) {
+      const double g = 2 * weights[k] * factors[k];
+      curvature[k] = 0.75 * curvature[k] + 0.25 * g * g;
+      weights[k] -= 0.1 * g / (curvature[k] / (1 - std::pow(0.75, step)) + 0.5);
+      CHECK(p.to_vector<double>()[k] == doctest::Approx(weights[k]).epsilon(1e-12));
+    }
+  }
+  CHECK_THROWS_AS(optim::Levenberg(std::vector<Tensor>{p}, {.mu = 0}), ValueError);
+  CHECK_THROWS_AS(optim::create("levenberg", std::vector<Tensor>{p}, {.momentum = 0.9}),
+                  ValueError);
 }
 
 TEST_CASE("optim: a plateau schedule's state survives") {

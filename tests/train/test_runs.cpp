@@ -143,3 +143,16 @@ TEST_CASE("runs: data that does not suit the model is refused with a way out") {
   s.data = "idx:/nowhere";
   CHECK_THROWS_AS(train::start_run(s, ""), IoError);
 }
+
+TEST_CASE("runs: LeNet-5 of 1998 learns digits by its own recipe") {
+  const TestFolder folder;
+  train::Settings s = train::Settings::for_model("lenet5_1998");
+  CHECK(s.optimizer == "levenberg");
+  CHECK(s.epochs == 20);
+  s.data = "digits:4000,500";
+  s.epochs = 2;
+  const train::TrainResult result = train::start_run(s, folder / "run");
+  REQUIRE(result.best);
+  MESSAGE("test accuracy " << *result.best);
+  CHECK(*result.best > 0.85);
+}
