@@ -9,7 +9,6 @@
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
-#include <tenon/text.h>
 #include <tenon/transformer.h>
 
 #include "base/index.h"
@@ -25,6 +24,8 @@ struct TransformerSizes {
 
 constexpr std::int64_t kWords = 37'000, kPlaces = 64;
 constexpr double kDropout = 0.1;
+// What fills a sequence up: data::kPad, a room that this one does not see.
+constexpr std::int64_t kPad = 0;
 
 class TransformerModel : public Translator {
  public:
@@ -47,14 +48,14 @@ class TransformerModel : public Translator {
       throw ShapeError(cat("Transformer: the input is ", pairs.shape(),
                            ", must be [N, 2, L]: sources and translations"));
     const Tensor source = select(pairs, 1, 0), target = select(pairs, 1, 1);
-    const nn::AttentionMask padding{.key_padding = eq(source, data::kPad)}, past{.causal = true};
+    const nn::AttentionMask padding{.key_padding = eq(source, kPad)}, past{.causal = true};
     return scores(decoder_(embed(target), encoder_(embed(source), padding), past, padding));
   }
   std::string describe() const override { return "Transformer"; }
 
   // Which keys are hidden, then keys and values of each layer.
   std::vector<Tensor> encode(const Tensor& source) const override {
-    const nn::AttentionMask padding{.key_padding = eq(source, data::kPad)};
+    const nn::AttentionMask padding{.key_padding = eq(source, kPad)};
     const Tensor memory = encoder_(embed(source), padding);
     std::vector<Tensor> out{padding.key_padding};
     for (const nn::DecoderCache& cache : decoder_.start(memory, 1)) {
