@@ -140,7 +140,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
   reset_peak();
   set_precision(precision_from_name(precision));
   const Clock::time_point start = Clock::now();
-  Step step = make_step(phase, wanted.model, wanted.batch, options.clip_norm);
+  Step step = make_step(phase, {wanted.model}, wanted.batch, options.clip_norm);
   step.function(step.inputs);
   synchronize();
   const double setup = seconds_since(start);

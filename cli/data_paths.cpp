@@ -25,15 +25,16 @@ bool holds_mnist(const std::string& folder) {
   return true;
 }
 
-std::string model_of(const std::string& name_or_run) {
+Network network_of(const std::string& name_or_run) {
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(name_or_run, ignored) ||
                        std::filesystem::is_symlink(name_or_run, ignored);
-  if (!is_file) return name_or_run;
-  try {
-    return models::info(name_or_run).name;  // a folder beside that is called lenet5 hides no model
+  try {  // a folder beside that is called lenet5 hides no model
+    return {name_or_run, models::info(name_or_run).recipe.batch};
   } catch (const ValueError&) {
-    return train::TrainedModel::open(name_or_run).settings().model;
+    if (!is_file) throw;
+    const train::Settings settings = train::TrainedModel::open(name_or_run).settings();
+    return {settings.model, settings.batch, {settings.classes, settings.activation, nullptr}};
   }
 }
 

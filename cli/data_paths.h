@@ -1,6 +1,9 @@
 // Where fetched data, runs and models lie.
 #pragma once
 
+#include <tenon/models.h>
+
+#include <cstdint>
 #include <string>
 
 namespace tenon::cli {
@@ -9,8 +12,14 @@ namespace tenon::cli {
 std::string mnist_folder();
 /// Whether all four files are there, compressed or not.
 bool holds_mnist(const std::string& folder);
-/// What MODEL stands for: a name, or the model of a run folder or of a file of weights.
-std::string model_of(const std::string& name_or_run);
+/// What MODEL stands for: a name, or the network of a run folder or of a file of weights, which has
+/// as many outputs as its data asked for.
+struct Network {
+  std::string name;
+  std::int64_t batch = 0;  ///< the recipe's, or the run's
+  models::Options options{};
+};
+Network network_of(const std::string& name_or_run);
 /// Throws IoError when the folder holds no run.
 void require_run(const std::string& folder);
 

@@ -2,6 +2,7 @@
 // JSON.
 #include <fmt/core.h>
 #include <tenon/eval.h>
+#include <tenon/models.h>
 #include <tenon/train.h>
 
 #include <algorithm>
@@ -27,6 +28,10 @@ struct Options {
   bool json = false;
 };
 
+bool is_language(const train::TrainedModel& model) {
+  return models::info(model.settings().model).tokens;
+}
+
 void print_figures(const train::Evaluation& evaluation, const train::TrainedModel& model,
                    const std::string& data) {
   const Terminal& terminal = stdout_terminal();
@@ -41,6 +46,9 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
     fact("rms error", quantity_text(evaluation.errors->rmse()));
   } else if (evaluation.exact) {
     fact("exact", terminal.paint(TextStyle::Bold, percent(*evaluation.exact)));
+    fact("tokens right", percent(evaluation.accuracy));
+  } else if (is_language(model)) {
+    fact("perplexity", terminal.paint(TextStyle::Bold, quantity_text(std::exp(evaluation.loss))));
     fact("tokens right", percent(evaluation.accuracy));
   } else {
     fact("accuracy", terminal.paint(TextStyle::Bold, percent(evaluation.accuracy)));
@@ -146,6 +154,19 @@ void print_json_of_regression(const train::Evaluation& evaluation, const train::
              {"items_per_s", evaluation.items_per_s}});
 }
 
+void print_json_of_language(const train::Evaluation& evaluation, const train::TrainedModel& model,
+                            const std::string& data) {
+  print(Json{{"model", model.settings().model},
+             {"file", model.file()},
+             {"data", data},
+             {"items", evaluation.items},
+             {"loss", evaluation.loss},
+             {"perplexity", std::exp(evaluation.loss)},
+             {"accuracy", evaluation.accuracy},
+             {"seconds", evaluation.seconds},
+             {"items_per_s", evaluation.items_per_s}});
+}
+
 void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
                 const Names& names, const std::string& data) {
   const metrics::ConfusionMatrix& matrix = evaluation.confusion;
@@ -205,18 +226,20 @@ int run(const Options& options) {
   const train::Evaluation evaluation = model.evaluate(options.data, options.batch, progress);
   clear_status_line();
   const std::string data = options.data.empty() ? model.settings().data : options.data;
-  if (evaluation.errors) {
-    if (options.json)
-      print_json_of_regression(evaluation, model, data);
-    else
-      print_figures(evaluation, model, data);
-    return kOk;
-  }
   if (evaluation.exact) {
     if (options.json)
       print_json_of_translation(evaluation, model, data);
     else
       print_figures(evaluation, model, data);
+    return kOk;
+  }
+  if (evaluation.errors || is_language(model)) {
+    if (!options.json)
+      print_figures(evaluation, model, data);
+    else if (evaluation.errors)
+      print_json_of_regression(evaluation, model, data);
+    else
+      print_json_of_language(evaluation, model, data);
     return kOk;
   }
   Names names = model.class_names();
@@ -243,7 +266,8 @@ Command eval_command() {
   command.about =
       "Runs the model of a run folder (its best epoch) over the test part of a data source and "
       "prints accuracy, loss, "
-      "precision and recall for each class, the confusion matrix and the most frequent errors.";
+      "precision and recall for each class, the confusion matrix and the most frequent errors; of "
+      "a model of language its loss for a token and its perplexity.";
   command.examples = {
       {"tenon eval runs/lenet5", "On the test part of the data it was trained on."},
       {"tenon eval runs/lenet5 --data mnist", "On other data of the same shape."},

@@ -67,15 +67,16 @@ std::string profile_text(const std::vector<StepTime>& times) {
 
 int run(Options options) {
   parse_list("VIEW", options.view, kViews);
-  options.model = model_of(options.model);
-  if (!options.batch) options.batch = models::info(options.model).recipe.batch;
+  const Network network = network_of(options.model);
+  options.model = network.name;
+  if (!options.batch) options.batch = network.batch;
   set_precision(precision_from_name(options.precision));
   set_device(options.device);
   set_tuning(options.tune);
   set_engine(options.engine);
   set_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
-  Step step = make_step(options.phase, options.model, *options.batch, options.clip_norm);
+  Step step = make_step(options.phase, network, *options.batch, options.clip_norm);
   const Plan plan = step.function.plan(step.inputs);
   clear_status_line();
   print_head(plan, options);

@@ -19,18 +19,19 @@ struct Options {
 };
 
 void print_table(const std::vector<models::Info>& all) {
-  int name = 4, input = 5;
+  int name = 4, input = 5, count = 10;
   for (const models::Info& model : all) {
     name = std::max(name, columns(model.name));
     input = std::max(input, columns(model.input.str()));
+    count = std::max(count, columns(thousands(model.parameters)));
   }
-  fmt::print("{}\n",
-             stdout_terminal().paint(TextStyle::Bold,
-                                     fmt::format("{}  {}  {:>11}  about", pad_right("name", name),
-                                                 pad_right("input", input), "parameters")));
+  fmt::print("{}\n", stdout_terminal().paint(
+                         TextStyle::Bold,
+                         fmt::format("{}  {}  {}  about", pad_right("name", name),
+                                     pad_right("input", input), pad_left("parameters", count))));
   for (const models::Info& model : all)
-    fmt::print("{}  {}  {:>11}  {}\n", pad_right(model.name, name),
-               pad_right(model.input.str(), input), thousands(model.parameters), model.about);
+    fmt::print("{}  {}  {}  {}\n", pad_right(model.name, name), pad_right(model.input.str(), input),
+               pad_left(thousands(model.parameters), count), model.about);
 }
 
 int run(const Options& options) {

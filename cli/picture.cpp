@@ -333,6 +333,41 @@ Glyph prepare(const io::Image& grey, int width, int height, const std::string& w
   return to_glyph(centred(small, width, height), join(steps, ", "));
 }
 
+Fitted fit(const io::Image& colour, int width, int height) {
+  const double scale = std::min(static_cast<double>(colour.width) / width,
+                                static_cast<double>(colour.height) / height);
+  const int used_width = std::max(1, static_cast<int>(std::lround(scale * width))),
+            used_height = std::max(1, static_cast<int>(std::lround(scale * height)));
+  const int left = (colour.width - used_width) / 2, top = (colour.height - used_height) / 2;
+  constexpr float kLuma[] = {0.299f, 0.587f, 0.114f};
+  Plane grey(width, height);
+  Fitted out;
+  for (int channel = 0; channel < 3; ++channel) {
+    Plane part(used_width, used_height);
+    for (int y = 0; y < used_height; ++y)
+      for (int x = 0; x < used_width; ++x) {
+        const auto pixel =
+            static_cast<std::size_t>(top + y) * static_cast<std::size_t>(colour.width) +
+            static_cast<std::size_t>(left + x);
+        part.at(x, y) =
+            static_cast<float>(colour.pixels[3 * pixel + static_cast<std::size_t>(channel)]) /
+            255.0f;
+      }
+    const Plane small = resized(part, width, height);
+    const Glyph plane = to_glyph(small, "");
+    out.planes.insert(out.planes.end(), plane.pixels.begin(), plane.pixels.end());
+    for (std::size_t i = 0; i < grey.values.size(); ++i)
+      grey.values[i] += kLuma[channel] * small.values[i];
+  }
+  std::vector<std::string> steps;
+  if (used_width != colour.width || used_height != colour.height)
+    steps.push_back(fmt::format("its middle, {} x {}", used_width, used_height));
+  if (used_width != width || used_height != height)
+    steps.push_back(fmt::format("scaled to {} x {}", width, height));
+  out.grey = to_glyph(grey, join(steps, ", "));
+  return out;
+}
+
 std::vector<std::string> draw(const Glyph& glyph) {
   static constexpr char kRamp[] = " .:-=+*#%@";
   const Terminal& terminal = stdout_terminal();

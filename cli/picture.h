@@ -1,5 +1,5 @@
-// Pictures for a classifier of handwriting: a photograph or a scan becomes what the network was
-// trained on, and pictures are drawn in the terminal.
+// Pictures for a classifier: a photograph or a scan becomes what the network was trained on, and
+// pictures are drawn in the terminal.
 #pragma once
 
 #include <tenon/io.h>
@@ -22,6 +22,15 @@ struct Glyph {
 /// away, ink made light, cut out, scaled to 5/7 of the side, centred by its mass. Throws
 /// FormatError (naming `what`) when there is nothing on the picture.
 Glyph prepare(const io::Image& grey, int width, int height, const std::string& what);
+
+/// A colour picture of another size.
+struct Fitted {
+  std::vector<std::uint8_t> planes;  ///< [3, height, width]
+  Glyph grey;                        ///< to be drawn, with what was done
+};
+
+/// The middle of a colour picture in the network's proportions, scaled to its size.
+Fitted fit(const io::Image& colour, int width, int height);
 
 /// The picture as lines of text for stdout: half blocks in grey, or ASCII of half the height where
 /// those cannot be shown.

@@ -50,19 +50,32 @@ Tensor glyph_tensor(const Glyph& glyph) {
                            DType::UInt8);
 }
 
-// Height and width of the pictures that the model takes.
-std::pair<int, int> picture_size(const train::TrainedModel& model, const std::string& file) {
-  const Shape input = models::info(model.settings().model).input;
-  if (input.rank() == 3 && input[0] == 1)
-    return {static_cast<int>(input[1]), static_cast<int>(input[2])};
-  if (input.numel() == 784) return {28, 28};
-  throw ShapeError(fmt::format("{}: {} takes inputs of {}, not grey pictures; use --data", file,
-                               model.settings().model, input.str()));
+// Pictures that the model takes.
+struct PictureSize {
+  int height, width;
+  bool colour;
+};
+
+PictureSize picture_size(const train::TrainedModel& model, const std::string& file) {
+  const models::Info info = models::info(model.settings().model);
+  const Shape& input = info.input;
+  if (input.rank() == 3 && (input[0] == 1 || input[0] == 3))
+    return {static_cast<int>(input[1]), static_cast<int>(input[2]), input[0] == 3};
+  if (input.numel() == 784) return {28, 28, false};
+  throw ShapeError(fmt::format(
+      "{}: {} takes inputs of {}, not pictures; {}", file, model.settings().model, input.str(),
+      info.tokens ? "'tenon generate' writes text with it" : "use --data"));
 }
+
+// A picture of this size is small enough to be drawn beside the words.
+constexpr int kLargestDrawn = 64;
 
 std::vector<Sample> samples_of_idx(const train::TrainedModel& model, const std::string& file,
                                    const Options& options) {
-  const auto [height, width] = picture_size(model, file);
+  const auto [height, width, colour] = picture_size(model, file);
+  if (colour)
+    throw ShapeError(fmt::format("{}: IDX files hold grey pictures here, and {} takes colour", file,
+                                 model.settings().model));
   const Tensor pictures = io::load_idx(file);
   if (pictures.rank() != 3 || pictures.dtype() != DType::UInt8 || pictures.size(1) != height ||
       pictures.size(2) != width)
@@ -120,12 +133,22 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
     throw IoError(fmt::format("{}: this is a folder; give picture files", file));
   if (file.ends_with(".csv")) return samples_of_table(model, file, options);
   if (looks_like_idx(file)) return samples_of_idx(model, file, options);
-  const auto [height, width] = picture_size(model, file);
-  const io::Image image = io::load_image(file, 1);
-  Glyph glyph = prepare(image, width, height, file);
+  const auto [height, width, colour] = picture_size(model, file);
+  const io::Image image = io::load_image(file, colour ? 3 : 1);
+  Fitted fitted;
+  Glyph glyph;
+  if (colour) {
+    fitted = fit(image, width, height);
+    glyph = fitted.grey;
+    if (width > kLargestDrawn) glyph.pixels.clear();
+  } else {
+    glyph = prepare(image, width, height, file);
+  }
   const std::string size = fmt::format("{} x {}", image.width, image.height);
   glyph.how = glyph.how.empty() ? size : size + ", " + glyph.how;
-  return {{file, glyph_tensor(glyph), glyph, -1, {}}};
+  const Tensor input =
+      colour ? Tensor::from(fitted.planes, {1, 3, height, width}) : glyph_tensor(glyph);
+  return {{file, input, glyph, -1, {}}};
 }
 
 std::vector<Sample> samples_of_data(const train::TrainedModel& model, const Options& options) {
@@ -332,12 +355,12 @@ Command predict_command() {
   command.summary = "what a trained model sees in pictures";
   command.about =
       "Classifies pictures (PNG, JPEG, PGM), IDX files or held-out examples, and draws them in the "
-      "terminal beside the "
-      "likeliest classes. A photograph or a scan of one digit is prepared first: dark ink on light "
-      "paper is inverted, uneven "
-      "light taken away, the ink cut out, scaled and centred as the training data is; the output "
-      "says what was done. A "
-      "picture that already has the network's input size and a dark background is taken as it is.";
+      "terminal beside the likeliest classes. For a network of colour pictures the middle of a "
+      "photograph is scaled to the size it takes. For one of grey digits a photograph or a scan of "
+      "one digit is prepared first: dark ink on light paper is inverted, uneven light taken away, "
+      "the ink cut out, scaled and centred as the training data is; a picture that already has the "
+      "network's input size and a dark background is taken as it is. The output says what was "
+      "done.";
   command.examples = {
       {"tenon predict runs/lenet5 seven.jpg", "A photograph of a handwritten digit."},
       {"tenon predict runs/lenet5 --data digits --count 5",

@@ -5,6 +5,8 @@
 #include <tenon/train.h>
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -12,22 +14,28 @@ namespace tenon::cli {
 
 class Progress : public train::Callback {
  public:
+  /// Words about a network of so many parameters.
+  using Intro = std::function<std::string(std::int64_t parameters)>;
   /// `intro` is printed when training begins; `epochs` is the planned number. With `quiet` only the
   /// epochs' lines appear.
-  Progress(std::string intro, int epochs, bool quiet)
+  Progress(Intro intro, int epochs, bool quiet)
       : intro_(std::move(intro)), epochs_(epochs), quiet_(quiet) {}
+  void on_network(const nn::AnyModule& net) override { parameters_ = net.parameter_count(); }
   void on_start(std::int64_t steps_done, std::int64_t total_steps) override;
   void on_step(const train::StepReport& report) override;
   void on_evaluation(std::int64_t batch, std::int64_t batches) override;
   void on_epoch(const train::EpochReport& report) override;
   /// Seconds from the start of the command to the end of its first training step; 0 before.
   double first_step_seconds() const { return first_step_; }
+  /// Of the network that is trained, whose last layer is as wide as the data asks.
+  std::int64_t parameters() const { return parameters_; }
 
  private:
   bool due();
   void show(const std::string& label, double done, const std::string& facts);
 
-  std::string intro_;
+  Intro intro_;
+  std::int64_t parameters_ = 0;
   int epochs_;
   bool quiet_;
   double first_step_ = 0;

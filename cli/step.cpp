@@ -3,6 +3,7 @@
 
 #include <tenon/grad.h>
 #include <tenon/ops.h>
+#include <tenon/shapes_only.h>
 
 #include "errors.h"
 
@@ -15,29 +16,37 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
   return shape;
 }
 
-Step begin(const std::string& model, std::int64_t batch) {
+// Numbers below `limit`, or a place for them while nothing is to be computed.
+Tensor drawn(const Shape& shape, std::int64_t limit) {
+  return ShapesOnly::is_on() ? without_memory(shape, DType::Int64, current_device())
+                             : randint(0, limit, shape).eval();
+}
+
+Step begin(const Network& network, std::int64_t batch) {
   if (batch < 1)
     throw UsageError("--batch: " + std::to_string(batch) + " is too small", "give 1 or more");
-  const models::Info info = models::info(model);
+  const models::Info info = models::info(network.name);
   manual_seed(0);
-  Step step{models::create(model), nullptr, {}, {}, with_batch(info.input, batch)};
-  step.inputs.push_back(
-      (info.tokens ? randint(0, info.classes, step.input) : randn(step.input)).eval());
-  return step;
+  const Shape input = with_batch(info.input, batch);
+  return {models::create(network.name, network.options),
+          nullptr,
+          {},
+          {info.tokens
+               ? drawn(input, network.options.classes > 0 ? network.options.classes : info.classes)
+           : ShapesOnly::is_on() ? without_memory(input, DType::Float32, current_device())
+                                 : randn(input).eval()}};
 }
 
 }  // namespace
 
-Step training_step(const std::string& model, std::int64_t batch, double clip_norm) {
+Step training_step(const Network& network, std::int64_t batch, double clip_norm) {
   if (!(clip_norm >= 0))
     throw UsageError("--clip-norm: " + std::to_string(clip_norm) + " is no norm",
                      "give a number above 0, or 0 for no clipping");
-  Step step = begin(model, batch);
+  Step step = begin(network, batch);
   const std::int64_t classes = step.net(step.inputs[0]).size(-1);
-  const bool tokens = models::info(model).tokens;
-  step.inputs.push_back(
-      randint(0, classes, tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}))
-          .eval());
+  const bool tokens = models::info(network.name).tokens;
+  step.inputs.push_back(drawn(tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}), classes));
   optim::SgdOptions options;
   options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
   step.optimizer = std::make_shared<optim::Sgd>(step.net, options);
@@ -54,8 +63,8 @@ Step training_step(const std::string& model, std::int64_t batch, double clip_nor
   return step;
 }
 
-Step inference_step(const std::string& model, std::int64_t batch) {
-  Step step = begin(model, batch);
+Step inference_step(const Network& network, std::int64_t batch) {
+  Step step = begin(network, batch);
   step.net.eval();
   step.function = compile([net = step.net](const std::vector<Tensor>& inputs) {
     return std::vector<Tensor>{net(inputs[0])};
@@ -73,9 +82,10 @@ std::vector<Tensor> shared_inputs(const Step& step) {
   return out;
 }
 
-Step make_step(const std::string& phase, const std::string& model, std::int64_t batch,
+Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
                double clip_norm) {
-  return phase == "train" ? training_step(model, batch, clip_norm) : inference_step(model, batch);
+  return phase == "train" ? training_step(network, batch, clip_norm)
+                          : inference_step(network, batch);
 }
 
 }  // namespace tenon::cli

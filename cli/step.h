@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "data_paths.h"
+
 namespace tenon::cli {
 
 struct Step {
@@ -18,18 +20,18 @@ struct Step {
   std::shared_ptr<optim::Optimizer> optimizer;  ///< empty for an inference
   CompiledFunction function;
   std::vector<Tensor> inputs;  ///< [input] or [input, target]
-  Shape input;                 ///< batch axis included
 };
 
 /// Random normal input and random classes, PyTorch's SGD with momentum 0.9 and weight decay 5e-4.
 /// Gradients are clipped to the norm when it is above 0. Throws ValueError for an unknown model or
-/// a batch below 1, UsageError for a norm below 0.
-Step training_step(const std::string& model, std::int64_t batch, double clip_norm = 0);
-Step inference_step(const std::string& model, std::int64_t batch);
+/// a batch below 1, UsageError for a norm below 0. Under ShapesOnly nothing is drawn: such a step
+/// can be planned and summed up at once, however large the network.
+Step training_step(const Network& network, std::int64_t batch, double clip_norm = 0);
+Step inference_step(const Network& network, std::int64_t batch);
 /// Inputs that all steps of a launch share (CompiledFunction::run_many).
 std::vector<Tensor> shared_inputs(const Step& step);
 /// "train" or "infer".
-Step make_step(const std::string& phase, const std::string& model, std::int64_t batch,
+Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
                double clip_norm = 0);
 
 }  // namespace tenon::cli

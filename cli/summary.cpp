@@ -1,6 +1,7 @@
 // tenon summary: a model's layers, sizes and work, and the memory that training and inference will
 // need, before any runs.
 #include <fmt/core.h>
+#include <tenon/shapes_only.h>
 #include <tenon/system.h>
 
 #include <algorithm>
@@ -30,10 +31,10 @@ struct Memory {
   std::int64_t train = 0, train_leaves = 0, infer = 0, infer_leaves = 0;
 };
 
-Memory plan_memory(const std::string& model, std::int64_t batch) {
-  Step train = training_step(model, batch);
+Memory plan_memory(const Network& network, std::int64_t batch) {
+  const Step train = training_step(network, batch);
   const Plan train_plan = train.function.plan(train.inputs);
-  Step infer = inference_step(model, batch);
+  const Step infer = inference_step(network, batch);
   const Plan infer_plan = infer.function.plan(infer.inputs);
   return {train_plan.peak_bytes(), train_plan.leaf_bytes(), infer_plan.peak_bytes(),
           infer_plan.leaf_bytes()};
@@ -118,14 +119,16 @@ void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Op
 }
 
 int run(Options options) {
-  const std::string model = model_of(options.model);
-  if (!options.batch) options.batch = models::info(model).recipe.batch;
+  const Network network = network_of(options.model);
+  const std::string& model = network.name;
+  if (!options.batch) options.batch = network.batch;
   set_precision(precision_from_name(options.precision));
   const std::int64_t limit =
       options.memory_limit.empty() ? 0 : parse_bytes("--memory-limit", options.memory_limit);
-  Step step = inference_step(model, *options.batch);
-  const nn::ModuleSummary summary = step.net.summary(step.input);
-  const Memory memory = plan_memory(model, *options.batch);
+  const ShapesOnly at_once;  // no weights are drawn
+  const Step step = inference_step(network, *options.batch);
+  const nn::ModuleSummary summary = step.net.summary(step.inputs[0]);
+  const Memory memory = plan_memory(network, *options.batch);
   if (options.json)
     print_json(summary, memory, options, model);
   else

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>
+#include <tenon/shapes_only.h>
 #include <tenon/train.h>
 
 #include <algorithm>
@@ -35,6 +36,10 @@ struct Shortcut {
 
 constexpr Shortcut kShortcuts[] = {
     {"--data", "data", "SPEC", kDataSpecHelp, "Data"},
+    {"--augment", "augment", "LIST",
+     "changes of training pictures, any of crop=4,flip,cutout=8; none; auto: the recipe's, for "
+     "CIFAR",
+     "Data"},
     {"--task", "task", "NAME",
      "classification, or regression: the targets are quantities, as a table's column of prices",
      "Data"},
@@ -147,13 +152,14 @@ std::string free_folder(const std::string& model) {
   }
 }
 
-std::string intro(const train::Settings& settings, const std::string& folder) {
+std::string intro(const train::Settings& settings, const std::string& folder,
+                  std::int64_t parameters) {
   const models::Info info = models::info(settings.model);
   const std::string momentum =
       settings.optimizer == "sgd" ? fmt::format(", momentum {:g}", settings.momentum) : "";
   return fmt::format("{}  {} parameters, input {}\n",
                      stdout_terminal().paint(TextStyle::Bold, settings.model),
-                     thousands(info.parameters), info.input.str()) +
+                     thousands(parameters), info.input.str()) +
          fmt::format(
              "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {} on {}, {} "
              "thread{}, "
@@ -164,21 +170,35 @@ std::string intro(const train::Settings& settings, const std::string& folder) {
          fmt::format("run folder {}\n", folder);
 }
 
+std::shared_ptr<Progress> make_progress(const train::Settings& settings, const std::string& folder,
+                                        bool quiet) {
+  return std::make_shared<Progress>(
+      [=](std::int64_t parameters) { return intro(settings, folder, parameters); }, settings.epochs,
+      quiet);
+}
+
 std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1, epochs / 2)); }
 
 void print_next_steps(const train::Settings& settings, const std::string& folder) {
   const Terminal& terminal = stdout_terminal();
   std::vector<std::pair<std::string, const char*>> lines;
   const std::string run = shell_word(folder), data = shell_word(settings.data);
+  const models::Info info = models::info(settings.model);
+  const bool handwriting =
+      settings.data.starts_with("digits") || settings.data.starts_with("mnist");
   lines.emplace_back("tenon eval " + run, settings.task == "regression"
                                               ? "how far its answers are from the truth"
-                                              : "where it errs, class by class");
-  if (settings.data.starts_with("digits") || settings.data.starts_with("mnist"))
+                                          : info.tokens ? "how well it foresees held-out text"
+                                                        : "where it errs, class by class");
+  if (info.tokens)
+    lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "text of its own");
+  if (handwriting)
     lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),
                        "held-out examples, with pictures");
-  if (models::info(settings.model).input.rank() == 3)
+  if (info.input.rank() == 3)
     lines.emplace_back(fmt::format("tenon predict {} photo.jpg", run),
-                       "what it makes of your own handwriting");
+                       handwriting ? "what it makes of your own handwriting"
+                                   : "what it makes of your own picture");
   lines.emplace_back("tenon verify " + run, "that every bit of the run can be repeated");
   lines.emplace_back(
       fmt::format("tenon train --resume {} --epochs {}", run, next_epochs(settings.epochs)),
@@ -197,7 +217,7 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
 }
 
 void print_summary(const train::TrainResult& result, const train::Settings& settings,
-                   double first_step) {
+                   const Progress& progress) {
   const Terminal& terminal = stdout_terminal();
   const auto fact = [&](const char* name, const std::string& text) {
     fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 11)), text);
@@ -211,11 +231,10 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
                                                                  : figure_text(*result.best),
                         result.best_epoch);
   fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, head));
-  const models::Info info = models::info(settings.model);
-  fact("parameters",
-       fmt::format("{} ({})", thousands(info.parameters), bytes_text(4 * info.parameters)));
-  if (first_step > 0)
-    fact("first step", fmt::format("{} after the command began", duration_text(first_step)));
+  fact("parameters", fmt::format("{} ({})", thousands(progress.parameters()),
+                                 bytes_text(4 * progress.parameters())));
+  if (const double first = progress.first_step_seconds(); first > 0)
+    fact("first step", fmt::format("{} after the command began", duration_text(first)));
   fact("memory",
        fmt::format("{} of tensors at the highest point", bytes_text(runner_stats().peak_memory)));
   fact("model", result.run_dir + "/model.safetensors");
@@ -223,7 +242,8 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
   print_next_steps(settings, result.run_dir);
 }
 
-int finish(const train::TrainResult& result, const train::Settings& settings, double first_step) {
+int finish(const train::TrainResult& result, const train::Settings& settings,
+           const Progress& progress) {
   clear_status_line();
   if (result.reason == train::StopReason::Interrupted) {
     fmt::print(
@@ -231,9 +251,9 @@ int finish(const train::TrainResult& result, const train::Settings& settings, do
         thousands(result.steps), result.run_dir, shell_word(result.run_dir));
     return interrupt_code();
   }
-  if (first_step == 0)
+  if (progress.first_step_seconds() == 0)
     fmt::print("this run was finished already; --epochs N trains on, N being the epochs in all\n");
-  print_summary(result, settings, first_step);
+  print_summary(result, settings, progress);
   return kOk;
 }
 
@@ -241,7 +261,8 @@ int finish(const train::TrainResult& result, const train::Settings& settings, do
 // fit.
 void refuse_early(const train::Settings& settings) {
   set_precision(precision_from_name(settings.precision));
-  Step step = training_step(settings.model, settings.batch);
+  const ShapesOnly at_once;  // no weights are drawn
+  const Step step = training_step({settings.model}, settings.batch);
   (void)step.function.plan(step.inputs);
 }
 
@@ -254,11 +275,10 @@ int start(const Options& options) {
   set_threads(settings.threads);
   if (!options.memory_limit.empty()) refuse_early(settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
-  const auto progress =
-      std::make_shared<Progress>(intro(settings, folder), settings.epochs, options.quiet);
+  const auto progress = make_progress(settings, folder, options.quiet);
   const train::TrainResult result =
       train::start_run(settings, folder, {{progress}, [] { return interrupted().load(); }});
-  return finish(result, settings, progress->first_step_seconds());
+  return finish(result, settings, *progress);
 }
 
 // Everything else that could be asked for would make another run out of this one.
@@ -290,11 +310,10 @@ int resume(const Options& options) {
   settings.apply_file(options.resume + "/settings.toml");
   for (const KeyValue& each : overrides) apply(settings, {"--set", each});
   set_threads(settings.threads);
-  const auto progress =
-      std::make_shared<Progress>(intro(settings, options.resume), settings.epochs, options.quiet);
+  const auto progress = make_progress(settings, options.resume, options.quiet);
   const train::TrainResult result = train::resume_run(
       options.resume, {{progress}, [] { return interrupted().load(); }}, overrides);
-  return finish(result, settings, progress->first_step_seconds());
+  return finish(result, settings, *progress);
 }
 
 int run(const Options& options) {
@@ -310,6 +329,7 @@ std::vector<std::string> words_for(const std::string& key) {
   if (key == "data")
     return {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx:", "csv:", "npy:", "text:"};
   if (key == "task") return {"classification", "regression"};
+  if (key == "augment") return {"auto", "none", "flip", "crop=4,flip", "crop=4,flip,cutout=8"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
   if (key == "device") return {"cpu", "cuda"};
@@ -333,6 +353,7 @@ void add_options(Command& command, Options& options) {
     const Shortcut& shortcut = kShortcuts[i];
     const std::string fallback = std::string(shortcut.key) == "data"        ? "digits"
                                  : std::string(shortcut.key) == "task"      ? "classification"
+                                 : std::string(shortcut.key) == "augment"   ? "auto"
                                  : std::string(shortcut.key) == "threads"   ? "all CPUs"
                                  : std::string(shortcut.key) == "seed"      ? "0"
                                  : std::string(shortcut.key) == "device"    ? "cpu"

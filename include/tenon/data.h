@@ -104,19 +104,29 @@ TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split s
 /// folder.
 TENON_API std::string default_data_dir();
 
+/// Changes of the pictures that training sees, drawn anew for each example in each epoch: the same
+/// for any number of workers and after a resume, for they depend on (seed, epoch, example) alone.
+struct Augmentation {
+  std::int64_t crop = 0;  ///< black pixels put around it, of which a part of its own size is taken
+  bool flip = false;      ///< every other one mirrored, left for right
+  std::int64_t cutout = 0;  ///< side of a square somewhere on it that is blanked with the mean
+  bool any() const { return crop > 0 || flip || cutout > 0; }
+};
+
 struct LoaderOptions {
   std::int64_t batch = 64;
   bool shuffle = true;
   bool drop_last = false;  ///< leave out an incomplete last batch
   std::uint64_t seed = 0;  ///< of the order
-  /// Threads that prepare batches ahead; 0 prepares them in next(). Sets in memory never need
-  /// threads and get none.
+  /// Threads that prepare batches ahead; 0 prepares them in next(). Sets in memory need no threads
+  /// and get none, unless their pictures are changed.
   int workers = 1;
   int prefetch = 4;  ///< batches prepared ahead
   /// uint8 inputs become float32: (x / 255 - mean) / std. Other inputs, and all with scale = false,
   /// come as they are stored.
   bool scale = true;
   double mean = 0, std = 1;
+  Augmentation augment{};  ///< of uint8 inputs [C, H, W]
 };
 
 /// Where a loader stands: enough to go on exactly there.

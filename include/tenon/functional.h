@@ -30,11 +30,11 @@ TENON_API Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 
 // ---- Statistics
 /// Square root of var; its gradient at 0 is 0.
-TENON_API Tensor stddev(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+TENON_API Tensor stddev(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
                         double correction = 1);
 /// (sum |x|^p)^(1 / p); of infinity the largest |x|, of -infinity the smallest, of 0 how many are
 /// not 0.
-TENON_API Tensor vector_norm(const Tensor& x, double p = 2, const Ints& axes = {},
+TENON_API Tensor vector_norm(const Tensor& x, double p = 2, const Axes& axes = {},
                              bool keepdim = false);
 /// sum(a b) / (max(|a|, eps) max(|b|, eps)) along an axis, which goes away.
 TENON_API Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis = 1,

@@ -30,6 +30,7 @@ using StateDict = std::map<std::string, Tensor>;
 namespace nn {
 
 class AnyModule;
+struct ModuleState;
 struct ModuleSummary;
 struct Walk;
 
@@ -145,12 +146,11 @@ class TENON_API ModuleBase {
  private:
   friend class AnyModule;
   friend struct Walk;
-  struct State;
   static thread_local Call* t_call;
   void add_entry(const std::string& name, const Tensor& tensor, bool is_buffer);
   void add_child(const std::string& name, const AnyModule& module);
   void set_frozen(const std::string& path, bool frozen) const;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<ModuleState> state_;
 };
 
 /// A module of one tensor to one tensor: layers, and what containers, AnyModule and Trainer take.
@@ -162,6 +162,9 @@ class TENON_API Module : public ModuleBase {
   /// Layers with output shapes, parameters and multiply-adds, for one input of this shape (batch
   /// axis included). Only builds the graph: nothing is computed.
   ModuleSummary summary(const Shape& input) const;
+  /// For an input of another dtype, as a model of language takes: `net.summary(zeros({8, 64},
+  /// DType::Int64))`.
+  ModuleSummary summary(const Tensor& input) const;
 };
 
 /// A module of any inputs and outputs. `Self` is the class that derives from this one:

@@ -191,18 +191,18 @@ inline Tensor operator-(const Tensor& x) { return neg(x); }
 
 // ---- Reductions: over the given axes (all when empty); keepdim leaves them with size 1
 /// Integers and bool add up in int64.
-TENON_API Tensor sum(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
-TENON_API Tensor prod(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
-TENON_API Tensor mean(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
+TENON_API Tensor sum(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+TENON_API Tensor prod(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+TENON_API Tensor mean(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
 /// Variance with `correction` taken from the count (1: unbiased).
-TENON_API Tensor var(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+TENON_API Tensor var(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
                      double correction = 1);
 /// Largest element; NaN wins. Refuses an empty reduction.
-TENON_API Tensor amax(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
-TENON_API Tensor amin(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
-TENON_API Tensor all(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
-TENON_API Tensor any(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
-TENON_API Tensor logsumexp(const Tensor& x, const Ints& axes, bool keepdim = false);
+TENON_API Tensor amax(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+TENON_API Tensor amin(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+TENON_API Tensor all(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+TENON_API Tensor any(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+TENON_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdim = false);
 /// Index of the first maximum (minimum) along an axis, int64.
 TENON_API Tensor argmax(const Tensor& x, int axis = -1, bool keepdim = false);
 TENON_API Tensor argmin(const Tensor& x, int axis = -1, bool keepdim = false);
@@ -226,7 +226,7 @@ TENON_API Tensor argsort(const Tensor& x, int axis = -1, bool descending = false
 TENON_API ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis = -1, bool largest = true,
                                 bool sorted = true);
 /// Euclidean norm of all elements, or over axes.
-TENON_API Tensor norm(const Tensor& x, const Ints& axes = {}, bool keepdim = false);
+TENON_API Tensor norm(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
 TENON_API Tensor softmax(const Tensor& x, int axis = -1);
 TENON_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
@@ -246,7 +246,7 @@ TENON_API Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64
                        std::int64_t step = 1);
 /// x[.., index, ..]: the axis goes away.
 TENON_API Tensor select(const Tensor& x, int axis, std::int64_t index);
-TENON_API Tensor flip(const Tensor& x, const Ints& axes);
+TENON_API Tensor flip(const Tensor& x, const Axes& axes);
 TENON_API Tensor concat(const std::vector<Tensor>& tensors, int axis = 0);
 TENON_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
 /// `length` elements of an axis, from `start` on, which may be negative. A ValueError names what

@@ -17,6 +17,7 @@
 #include <tenon/optim.h>
 #include <tenon/recurrent.h>
 #include <tenon/shape.h>
+#include <tenon/shapes_only.h>
 #include <tenon/system.h>
 #include <tenon/tensor.h>
 #include <tenon/text.h>

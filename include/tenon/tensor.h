@@ -25,7 +25,7 @@ class Index;
 /// A list of axes or sizes given in braces: sum(x, {0, 2}).
 using Ints = std::vector<std::int64_t>;
 
-/// The axes that a reduction goes over: x.sum(1), x.sum({0, 2}); none given: all.
+/// The axes that a reduction goes over: sum(x, 1), x.sum({0, 2}); none given: all.
 struct Axes : Ints {
   Axes() = default;
   Axes(std::int64_t axis) : Ints{axis} {}                         // NOLINT: implicit by design
@@ -85,7 +85,8 @@ class TENON_API Tensor {
     check_dtype(dtype_of<T>);
     return static_cast<const T*>(data());
   }
-  /// The only element, converted. Throws ShapeError when there is more than one. Evaluates.
+  /// The only element as a double, which rounds integers beyond 2^53: item<std::int64_t>() is
+  /// exact. Throws ShapeError when there is more than one. Evaluates.
   double item() const;
   /// As a T: exact where T is the element type, else converted as C++ converts a double.
   template <class T>

@@ -59,6 +59,8 @@ enum class StopReason { Finished, EarlyStop, Interrupted };
 class TENON_API Callback {
  public:
   virtual ~Callback();
+  /// Before all else, with the network that fit() is going to train.
+  virtual void on_network(const nn::AnyModule& net);
   virtual void on_start(std::int64_t first_step, std::int64_t total_steps);
   virtual void on_step(const StepReport& report);
   virtual void on_evaluation(std::int64_t batch, std::int64_t batches);
@@ -185,6 +187,7 @@ struct TENON_API Settings {
   std::int64_t checkpoint_steps = 0, max_steps = 0;
   double checkpoint_seconds = 30;
   double input_mean = 0.1307, input_std = 0.3081;
+  std::string augment = "auto";  ///< "crop=4,flip,cutout=8", "none", or the recipe's, for CIFAR
   bool standardize = true;   ///< columns of a table, by the training part's means and deviations
   int workers = 1;           ///< threads that prepare batches
   std::int64_t classes = 0;  ///< 0: as many as the data has

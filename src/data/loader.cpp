@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "data/augment.h"
 #include "data/order.h"
 #include "data/prefetch.h"
 #include "data/scale.h"
@@ -26,6 +27,10 @@ void check(const LoaderOptions& o) {
   if (o.prefetch < 1 || o.prefetch > 4096) refuse("prefetch", o.prefetch, "1 to 4096");
   if (!std::isfinite(o.mean)) refuse("mean", o.mean, "finite");
   if (!(std::isfinite(o.std) && o.std > 0)) refuse("std", o.std, "finite and above 0");
+  constexpr std::int64_t kMost = 4096;
+  if (o.augment.crop < 0 || o.augment.crop > kMost) refuse("crop", o.augment.crop, "0 to 4096");
+  if (o.augment.cutout < 0 || o.augment.cutout > kMost)
+    refuse("cutout", o.augment.cutout, "0 to 4096");
 }
 
 }  // namespace
@@ -43,6 +48,12 @@ struct Loader::Impl {
           cat("Loader: a batch of ", options.batch, " is larger than the set of ", size,
               ", and drop_last leaves out what is incomplete: make the batch smaller"));
     options.batch = std::min(options.batch, size);
+    if (options.augment.any() &&
+        (dataset->input_shape().rank() != 3 || dataset->input_dtype() != DType::UInt8))
+      throw ValueError(cat("Loader: ", dataset->describe(), " has examples of ",
+                           dataset->input_dtype(), " ", dataset->input_shape(),
+                           ": only pictures of bytes, uint8 [channels, height, width], can be "
+                           "cropped, mirrored and cut out"));
     input_numel = dataset->input_shape().numel();
     scaled = options.scale && dataset->input_dtype() == DType::UInt8;
     stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());
@@ -65,17 +76,26 @@ struct Loader::Impl {
     }
   }
 
+  void change(std::span<const std::int64_t> indices, std::uint8_t* pictures) const {
+    if (!options.augment.any()) return;
+    const double mean = std::clamp(options.mean, 0.0, 1.0);
+    augment(options.augment, state.seed, state.epoch, indices, dataset->input_shape(),
+            static_cast<std::uint8_t>(std::lround(255 * mean)), pictures);
+  }
+
   void fill(std::int64_t first, std::int64_t count, void* input, void* target,
             std::vector<std::uint8_t>& stored) const {
     const std::span<const std::int64_t> indices(order.data() + first,
                                                 static_cast<std::size_t>(count));
     if (!scaled) {
       dataset->get(indices, input, target);
+      change(indices, static_cast<std::uint8_t*>(input));
       return;
     }
     const std::size_t bytes = stored_bytes * static_cast<std::size_t>(count);
     if (stored.size() < bytes) stored.resize(bytes);
     dataset->get(indices, stored.data(), target);
+    change(indices, stored.data());
     const auto factor = static_cast<float>(1.0 / (255.0 * options.std));
     const auto offset = static_cast<float>(-options.mean / options.std);
     scale_bytes(stored.data(), input_numel * count, factor, offset, static_cast<float*>(input));
@@ -90,7 +110,8 @@ struct Loader::Impl {
     const std::int64_t count = std::min(options.batch, usable - state.position);
     // A set may have come into memory during the last epoch, but an epoch begun with threads goes
     // on with them.
-    if (!prefetcher && (options.workers == 0 || dataset->in_memory())) {
+    const bool at_hand = dataset->in_memory() && !options.augment.any();
+    if (!prefetcher && (options.workers == 0 || at_hand)) {
       fill(state.position, count, input, target, scratch);
     } else {
       take(count, input, target);

@@ -5,9 +5,9 @@
 
 #include <tenon/error.h>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
 #include "graph/node.h"
-#include "graph/shapes_only.h"
 
 namespace tenon {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <tenon/error.h>
 
+#include <tenon/shapes_only.h>
 #include "graph/context.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
-#include "graph/shapes_only.h"
 
 namespace tenon {
 

@@ -1,5 +1,5 @@
 // One flag a thread.
-#include "graph/shapes_only.h"
+#include <tenon/shapes_only.h>
 
 #include <utility>
 

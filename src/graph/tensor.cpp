@@ -3,10 +3,10 @@
 
 #include <tenon/error.h>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
 #include "device/versions.h"
 #include "graph/node.h"
-#include "graph/shapes_only.h"
 
 namespace tenon {
 

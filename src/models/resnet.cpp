@@ -214,7 +214,8 @@ Entry cifar_entry(std::int64_t parameters) {
             .warmup = 1,
             .data = "scenes",
             .input_mean = 0.45,
-            .input_std = 0.25}},
+            .input_std = 0.25,
+            .augment = "crop=4,flip"}},
           cifar<layers>};
 }
 

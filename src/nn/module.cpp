@@ -70,7 +70,7 @@ void Walk::states(const ModuleBase& root, F&& visit) {
   go(go, root, "");
 }
 
-ModuleBase::ModuleBase() : state_(std::make_shared<State>()) {}
+ModuleBase::ModuleBase() : state_(std::make_shared<ModuleState>()) {}
 ModuleBase::~ModuleBase() = default;
 
 std::string ModuleBase::describe() const { return type_name(typeid(*this)); }
@@ -82,7 +82,7 @@ ModuleBase::Call::Call(const ModuleBase& module)
   if (t_depth >= kDeepest)
     throw ValueError(cat("module: ", kDeepest, " calls within each other, of ", module.describe(),
                          " at last: does its forward() call itself?"));
-  const State& state = *module.state_;
+  const ModuleState& state = *module.state_;
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
   t_path = join(t_path, state.name);
@@ -170,15 +170,15 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
   check_name(name);
   if (state_->child_names.contains(name))
     throw ValueError(cat("module: there are two children named '", name, "'"));
-  Walk::states(module, [&](const State& below, const std::string&) {
+  Walk::states(module, [&](const ModuleState& below, const std::string&) {
     if (&below == state_.get())
       throw ValueError(cat("module: '", name, "' would make a module a part of itself"));
   });
   module.state_->name = name;
   state_->children.emplace_back(name, module);
   state_->child_names.insert(name);
-  for (const State::Entry& own : state_->entries) state_->labelled.insert(own.tensor.node());
-  Walk::entries(module, [&](const std::string& path, const State::Entry& entry) {
+  for (const ModuleState::Entry& own : state_->entries) state_->labelled.insert(own.tensor.node());
+  Walk::entries(module, [&](const std::string& path, const ModuleState::Entry& entry) {
     Node* node = entry.tensor.node();
     if (state_->labelled.insert(node).second) node->label = intern_label(join(name, path));
   });
@@ -203,16 +203,15 @@ Tensor AnyModule::forward(const Tensor& x) const {
 
 void Walk::entries(const ModuleBase& root, const Visitor& visit) {
   std::unordered_set<const Node*> seen;
-  states(root, [&](ModuleBase::State& state, const std::string& path) {
-    for (ModuleBase::State::Entry& entry : state.entries)
+  states(root, [&](ModuleState& state, const std::string& path) {
+    for (ModuleState::Entry& entry : state.entries)
       if (seen.insert(entry.tensor.node()).second) visit(join(path, entry.name), entry);
   });
 }
 
 void Walk::names(const ModuleBase& root, const Visitor& visit) {
   const auto go = [&](auto&& self, const ModuleBase& module, const std::string& path) -> void {
-    for (ModuleBase::State::Entry& entry : module.state_->entries)
-      visit(join(path, entry.name), entry);
+    for (ModuleState::Entry& entry : module.state_->entries) visit(join(path, entry.name), entry);
     for (const auto& [name, child] : module.state_->children) self(self, child, join(path, name));
   };
   go(go, root, "");
@@ -220,7 +219,7 @@ void Walk::names(const ModuleBase& root, const Visitor& visit) {
 
 std::vector<NamedTensor> ModuleBase::named_parameters() const {
   std::vector<NamedTensor> out;
-  Walk::entries(*this, [&](const std::string& path, State::Entry& e) {
+  Walk::entries(*this, [&](const std::string& path, ModuleState::Entry& e) {
     if (!e.buffer) out.push_back({path, e.tensor});
   });
   return out;
@@ -228,7 +227,7 @@ std::vector<NamedTensor> ModuleBase::named_parameters() const {
 
 std::vector<NamedTensor> ModuleBase::named_buffers() const {
   std::vector<NamedTensor> out;
-  Walk::entries(*this, [&](const std::string& path, State::Entry& e) {
+  Walk::entries(*this, [&](const std::string& path, ModuleState::Entry& e) {
     if (e.buffer) out.push_back({path, e.tensor});
   });
   return out;
@@ -236,7 +235,7 @@ std::vector<NamedTensor> ModuleBase::named_buffers() const {
 
 std::vector<NamedTensor> ModuleBase::named_trainable_parameters() const {
   std::vector<NamedTensor> out;
-  Walk::entries(*this, [&](const std::string& path, State::Entry& e) {
+  Walk::entries(*this, [&](const std::string& path, ModuleState::Entry& e) {
     if (!e.buffer && !e.frozen) out.push_back({path, e.tensor});
   });
   return out;
@@ -267,7 +266,7 @@ std::vector<std::pair<std::string, AnyModule>> ModuleBase::children() const {
 }
 
 void ModuleBase::train(bool on) const {
-  Walk::states(*this, [&](State& state, const std::string&) { state.training = on; });
+  Walk::states(*this, [&](ModuleState& state, const std::string&) { state.training = on; });
 }
 
 bool ModuleBase::is_training() const { return state_->training; }
@@ -275,7 +274,7 @@ bool ModuleBase::is_training() const { return state_->training; }
 void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
   int found = 0;
   std::vector<std::string> names;
-  Walk::entries(*this, [&](const std::string& name, State::Entry& entry) {
+  Walk::entries(*this, [&](const std::string& name, ModuleState::Entry& entry) {
     if (entry.buffer) return;
     names.push_back(name);
     if (!path.empty() && name != path && name.rfind(path + ".", 0) != 0) return;
@@ -291,7 +290,7 @@ void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
 void ModuleBase::set_precision(Precision precision, const std::string& path) const {
   bool found = false;
   std::vector<std::string> names;
-  Walk::states(*this, [&](State& state, const std::string& name) {
+  Walk::states(*this, [&](ModuleState& state, const std::string& name) {
     if (!name.empty()) names.push_back(name);
     if (name != path) return;
     state.precision = precision;
@@ -305,21 +304,21 @@ void ModuleBase::set_precision(Precision precision, const std::string& path) con
 
 bool ModuleBase::has_precision(Precision precision) const {
   bool found = false;
-  Walk::states(*this,
-               [&](State& state, const std::string&) { found |= state.precision == precision; });
+  Walk::states(*this, [&](ModuleState& state, const std::string&) {
+    found |= state.precision == precision;
+  });
   return found;
 }
 
 std::vector<bool> Walk::modes(const ModuleBase& root) {
   std::vector<bool> out;
-  states(root,
-         [&](ModuleBase::State& state, const std::string&) { out.push_back(state.training); });
+  states(root, [&](ModuleState& state, const std::string&) { out.push_back(state.training); });
   return out;
 }
 
 void Walk::set_modes(const ModuleBase& root, const std::vector<bool>& modes) {
   std::size_t k = 0;
-  states(root, [&](ModuleBase::State& state, const std::string&) { state.training = modes[k++]; });
+  states(root, [&](ModuleState& state, const std::string&) { state.training = modes[k++]; });
 }
 
 bool Walk::has_children(const ModuleBase& module) { return !module.state_->children.empty(); }

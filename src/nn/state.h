@@ -12,7 +12,7 @@
 
 namespace tenon::nn {
 
-struct ModuleBase::State {
+struct ModuleState {
   struct Entry {
     std::string name;
     Tensor tensor;

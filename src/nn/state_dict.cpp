@@ -67,8 +67,8 @@ StateDict by_first_names(const ModuleBase& module, StateDict given) {
 
 StateDict ModuleBase::state_dict() const {
   StateDict out;
-  Walk::entries(*this,
-                [&](const std::string& path, State::Entry& e) { out.emplace(path, e.tensor); });
+  Walk::entries(
+      *this, [&](const std::string& path, ModuleState::Entry& e) { out.emplace(path, e.tensor); });
   return out;
 }
 

@@ -84,8 +84,10 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 
 }  // namespace
 
-ModuleSummary Module::summary(const Shape& input) const {
-  return summary_of([&] { (void)(*this)(zeros(input)); });
+ModuleSummary Module::summary(const Shape& input) const { return summary(zeros(input)); }
+
+ModuleSummary Module::summary(const Tensor& input) const {
+  return summary_of([&] { (void)(*this)(input); });
 }
 
 ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {

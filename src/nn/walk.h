@@ -12,7 +12,7 @@
 namespace tenon::nn {
 
 struct Walk {
-  using Visitor = std::function<void(const std::string& path, ModuleBase::State::Entry& entry)>;
+  using Visitor = std::function<void(const std::string& path, ModuleState::Entry& entry)>;
   /// Parameters and buffers, parents first, each tensor once (tied weights have the first path).
   static void entries(const ModuleBase& root, const Visitor& visit);
   /// Every name of every tensor, tied ones included.

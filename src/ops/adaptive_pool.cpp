@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-using Reduce = Tensor (*)(const Tensor& x, const Ints& axes, bool keepdim);
+using Reduce = Tensor (*)(const Tensor& x, const Axes& axes, bool keepdim);
 
 Tensor pool_axis(const Tensor& x, int axis, std::int64_t out, Reduce reduce) {
   const std::int64_t size = x.size(axis);

@@ -1,5 +1,5 @@
 // Moving tensors between devices. The transfer itself is the runner's work.
-#include "graph/shapes_only.h"
+#include <tenon/shapes_only.h>
 #include "ops/infer.h"
 #include "ops/rules.h"
 

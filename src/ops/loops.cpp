@@ -7,10 +7,10 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/random_trace.h"
-#include "graph/shapes_only.h"
 #include "ops/infer.h"
 #include "ops/loops.h"
 #include "ops/rules.h"

@@ -65,21 +65,21 @@ Tensor arg_extremum(Op op, const char* name, const Tensor& input, int axis, bool
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Ints& axes, bool keepdim) {
+Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
   return reduce(Op::Sum, accumulable(x), axis_mask("sum", axes, x.rank()), keepdim);
 }
 
-Tensor prod(const Tensor& x, const Ints& axes, bool keepdim) {
+Tensor prod(const Tensor& x, const Axes& axes, bool keepdim) {
   return reduce(Op::Prod, accumulable(x), axis_mask("prod", axes, x.rank()), keepdim);
 }
 
-Tensor mean(const Tensor& x, const Ints& axes, bool keepdim) {
+Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
   const std::int64_t mask = axis_mask("mean", axes, x.rank());
   const double count = static_cast<double>(reduced_count(x.shape(), mask));
   return narrowed(reduce(Op::Sum, widened(x), mask, keepdim) / count, x);
 }
 
-Tensor var(const Tensor& input, const Ints& axes, bool keepdim, double correction) {
+Tensor var(const Tensor& input, const Axes& axes, bool keepdim, double correction) {
   const Tensor x = widened(input);
   const std::int64_t mask = axis_mask("var", axes, x.rank());
   const double count = static_cast<double>(reduced_count(x.shape(), mask));
@@ -88,10 +88,10 @@ Tensor var(const Tensor& input, const Ints& axes, bool keepdim, double correctio
   return narrowed(squares / std::fmax(0.0, count - correction), input);
 }
 
-Tensor amax(const Tensor& x, const Ints& axes, bool keepdim) {
+Tensor amax(const Tensor& x, const Axes& axes, bool keepdim) {
   return extremum(Op::Max, "amax", x, axes, keepdim);
 }
-Tensor amin(const Tensor& x, const Ints& axes, bool keepdim) {
+Tensor amin(const Tensor& x, const Axes& axes, bool keepdim) {
   return extremum(Op::Min, "amin", x, axes, keepdim);
 }
 Tensor argmax(const Tensor& x, int axis, bool keepdim) {
@@ -102,14 +102,14 @@ Tensor argmin(const Tensor& x, int axis, bool keepdim) {
 }
 
 // By counting, so that empty reductions have their answers too.
-Tensor all(const Tensor& x, const Ints& axes, bool keepdim) {
+Tensor all(const Tensor& x, const Axes& axes, bool keepdim) {
   return eq(sum(logical_not(x), axes, keepdim), 0);
 }
-Tensor any(const Tensor& x, const Ints& axes, bool keepdim) {
+Tensor any(const Tensor& x, const Axes& axes, bool keepdim) {
   return ne(sum(cast(x, DType::Bool), axes, keepdim), 0);
 }
 
-Tensor logsumexp(const Tensor& input, const Ints& axes, bool keepdim) {
+Tensor logsumexp(const Tensor& input, const Axes& axes, bool keepdim) {
   const Tensor x = widened(input);
   const std::int64_t mask = axis_mask("logsumexp", axes, x.rank());
   if (reduced_count(x.shape(), mask) == 0) {
@@ -137,13 +137,13 @@ Tensor rooted(const Tensor& x, F&& root) {
 
 }  // namespace
 
-Tensor norm(const Tensor& input, const Ints& axes, bool keepdim) {
+Tensor norm(const Tensor& input, const Axes& axes, bool keepdim) {
   const Tensor x = widened(input);
   const Tensor squares = reduce(Op::Sum, square(x), axis_mask("norm", axes, x.rank()), keepdim);
   return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
 }
 
-Tensor vector_norm(const Tensor& input, double p, const Ints& axes, bool keepdim) {
+Tensor vector_norm(const Tensor& input, double p, const Axes& axes, bool keepdim) {
   constexpr const char* kName = "vector_norm";
   if (p == 2) return norm(input, axes, keepdim);
   const Tensor x = widened(input);
@@ -158,7 +158,7 @@ Tensor vector_norm(const Tensor& input, double p, const Ints& axes, bool keepdim
   return narrowed(rooted(powers, [p](const Tensor& t) { return pow(t, 1 / p); }), input);
 }
 
-Tensor stddev(const Tensor& input, const Ints& axes, bool keepdim, double correction) {
+Tensor stddev(const Tensor& input, const Axes& axes, bool keepdim, double correction) {
   const Tensor squares = var(widened(input), axes, keepdim, correction);
   return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
 }

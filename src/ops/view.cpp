@@ -161,7 +161,7 @@ Tensor select(const Tensor& x, int axis, std::int64_t index) {
   return squeeze(slice(x, a, i, i + 1), a);
 }
 
-Tensor flip(const Tensor& x, const Ints& axes) {
+Tensor flip(const Tensor& x, const Axes& axes) {
   Tensor out = x;
   if (!axes.empty()) axis_mask("flip", axes, x.rank());  // refuses repeats
   if (x.rank() == 0) return x;

@@ -5,10 +5,10 @@
 #include <map>
 #include <unordered_map>
 
+#include <tenon/shapes_only.h>
 #include "base/index.h"
 #include "graph/body.h"
 #include "graph/node.h"
-#include "graph/shapes_only.h"
 #include "ops/infer.h"
 #include "ops/loops.h"
 

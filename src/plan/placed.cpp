@@ -13,13 +13,13 @@
 
 #include <tenon/error.h>
 
+#include <tenon/shapes_only.h>
 #include "base/index.h"
 #include "base/str.h"
 #include "device/backend.h"
 #include "device/copy.h"
 #include "graph/effects.h"
 #include "graph/node.h"
-#include "graph/shapes_only.h"
 #include "ops/collective.h"
 #include "ops/infer.h"
 

@@ -5,11 +5,11 @@
 
 #include <tenon/error.h>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "graph/context.h"
 #include "graph/effects.h"
-#include "graph/shapes_only.h"
 #include "plan/placed.h"
 #include "run/devices.h"
 #include "run/known_plans.h"

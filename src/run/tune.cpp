@@ -13,9 +13,9 @@
 
 #include <tenon/error.h>
 
+#include <tenon/shapes_only.h>
 #include "base/log.h"
 #include "base/str.h"
-#include "graph/shapes_only.h"
 #include "run/devices.h"
 
 namespace tenon {

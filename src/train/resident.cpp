@@ -5,8 +5,8 @@
 
 #include <tenon/ops.h>
 
+#include <tenon/shapes_only.h>
 #include "graph/node.h"
-#include "graph/shapes_only.h"
 
 namespace tenon::train {
 namespace {
@@ -32,7 +32,8 @@ Tensor ResidentSet::target(const Tensor& numbers) const {
 
 std::optional<ResidentSet> resident_set(const data::Loader& loader) {
   const data::Dataset& set = loader.dataset();
-  if (current_device().kind == Device::Kind::Cpu || !(set.in_memory() || set.made_on_demand()))
+  if (current_device().kind == Device::Kind::Cpu || loader.options().augment.any() ||
+      !(set.in_memory() || set.made_on_demand()))
     return std::nullopt;
   const Shape inputs = with_count(set.size(), set.input_shape()),
               targets = with_count(set.size(), set.target_shape());

@@ -9,8 +9,8 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
-#include "graph/shapes_only.h"
 #include "io/file.h"
 #include "run/tune.h"
 #include "train/evaluate.h"

@@ -1,10 +1,12 @@
 // From settings to objects.
 #include "train/session.h"
 
+#include <algorithm>
 #include <future>
 #include <memory>
 
 #include <tenon/error.h>
+#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/text.h>
 
@@ -17,6 +19,7 @@ namespace tenon::train {
 namespace {
 
 constexpr std::int64_t kTestBatch = 250;
+constexpr int kMostTestWorkers = 8;  // each holds a batch
 constexpr char kRegression[] = "regression";
 
 data::LoaderOptions loader_options(const Settings& s) {
@@ -29,6 +32,14 @@ data::LoaderOptions loader_options(const Settings& s) {
   o.mean = s.input_mean;
   o.std = s.input_std;
   return o;
+}
+
+// Drawn pictures are as many as one likes: the recipe's changes are for photographs.
+data::Augmentation augmentation(const Settings& s) {
+  if (s.augment != "auto") return parse_augment(s.augment);
+  const std::string recipe = models::info(s.model).recipe.augment;
+  return recipe.empty() || !s.data.starts_with("cifar") ? data::Augmentation()
+                                                        : parse_augment(recipe);
 }
 
 optim::OptimizerOptions optimizer_options(const Settings& s) {
@@ -181,7 +192,9 @@ Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn:
     net = standardized(net, *sets.train, quantities);
   loss = loss_of(settings, net, settings.label_smoothing);
   optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
-  train = std::make_unique<data::Loader>(sets.train, loader_options(settings));
+  data::LoaderOptions training = loader_options(settings);
+  training.augment = augmentation(settings);
+  train = std::make_unique<data::Loader>(sets.train, training);
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
 }
 
@@ -216,6 +229,8 @@ std::unique_ptr<data::Loader> test_loader(const Settings& settings,
   data::LoaderOptions o = loader_options(settings);
   o.batch = batch > 0 ? batch : kTestBatch;
   o.shuffle = o.drop_last = false;
+  // Without gradients the network is soon ready for more: reading and drawing set the pace.
+  o.workers = std::max(o.workers, std::min(threads(), kMostTestWorkers));
   return std::make_unique<data::Loader>(std::move(set), o);
 }
 

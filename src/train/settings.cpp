@@ -77,6 +77,10 @@ const Field kFields[] = {
     {"keep_best", "the model is that of the best epoch, not of the last", &Settings::keep_best},
     {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
+    {"augment",
+     "changes of training pictures, any of crop=4,flip,cutout=8; none; auto: the recipe's, for "
+     "CIFAR",
+     &Settings::augment},
     {"standardize", "columns of a table are centred and scaled as its training part is",
      &Settings::standardize},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
@@ -147,6 +151,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
   if (key == "layer_precision") parse_layer_precision(value);
   if (key == "milestones") parse_milestones(value);
+  if (key == "augment" && value != "auto") parse_augment(value);
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);
@@ -195,6 +200,31 @@ std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::
                            "', must be LAYER=PRECISION, as in '0=fp32' or 'features.3=tf32'"));
     out.emplace_back(item.substr(0, equals), precision_from_name(item.substr(equals + 1)));
     at = end + 1;
+  }
+  return out;
+}
+
+data::Augmentation parse_augment(const std::string& text) {
+  data::Augmentation out;
+  if (text == "none") return out;
+  const auto bad = [&text] {
+    throw ValueError(cat("setting 'augment' is '", text,
+                         "', must be auto, none, or any of crop=N, flip and cutout=N with commas "
+                         "between, N from 1 to 4096"));
+  };
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at), key = item.substr(0, item.find('='));
+    at = end + 1;
+    if (item == "flip") {
+      out.flip = true;
+      continue;
+    }
+    if ((key != "crop" && key != "cutout") || key.size() == item.size()) bad();
+    std::int64_t& value = key == "crop" ? out.crop : out.cutout;
+    const char* last = item.data() + item.size();
+    const auto [stop, error] = std::from_chars(item.data() + key.size() + 1, last, value);
+    if (error != std::errc() || stop != last || value < 1 || value > 4096) bad();
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/data.h>
 #include <tenon/precision.h>
 
 namespace tenon::train {
@@ -21,6 +22,9 @@ std::vector<SettingText> parse_settings(const std::string& text, const std::stri
 
 /// "fc3=fp32,conv1=tf32" as layers with their precisions. Throws ValueError.
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text);
+
+/// "crop=4,flip,cutout=8" or "none". Throws ValueError.
+data::Augmentation parse_augment(const std::string& text);
 
 /// "3,6.5" as numbers in ascending order. Throws ValueError.
 std::vector<double> parse_milestones(const std::string& text);

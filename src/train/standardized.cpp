@@ -8,8 +8,8 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
-#include "graph/shapes_only.h"
 
 namespace tenon::train {
 namespace {

@@ -7,8 +7,8 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
-#include "graph/shapes_only.h"
 
 namespace tenon::train {
 namespace {

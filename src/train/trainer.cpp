@@ -93,6 +93,7 @@ class Speedometer {
 }  // namespace
 
 Callback::~Callback() = default;
+void Callback::on_network(const nn::AnyModule&) {}
 void Callback::on_start(std::int64_t, std::int64_t) {}
 void Callback::on_step(const StepReport&) {}
 void Callback::on_evaluation(std::int64_t, std::int64_t) {}
@@ -597,7 +598,10 @@ TrainResult Fit::run() {
   // A run that goes on has no final model yet: an older one would pass for it.
   if (folder_ != nullptr && !finished())
     std::filesystem::remove(folder_->file("model.safetensors"));
-  t_.tell([&](Callback& c) { c.on_start(p_.step, total_); });
+  t_.tell([&](Callback& c) {
+    c.on_network(t_.net);
+    c.on_start(p_.step, total_);
+  });
   while (!finished()) {
     if (stop_asked() || !epoch()) {
       result_.reason = StopReason::Interrupted;

@@ -64,6 +64,46 @@ class Flow(CommandTest):
         row = self.json("predict", "run", "grey.png", "--json")[0]
         self.assertEqual(row["prepared"], "28 x 28")
 
+    def test_colour_photographs(self):
+        out = self.ok("train", "alexnet_r", "--data", "scenes:64,32", "--batch", "32", "--epochs", "1", "--out", "scenes",
+                      "--augment", "crop=4,flip,cutout=8").out
+        self.assertIn('augment = "crop=4,flip,cutout=8"', (self.folder / "scenes" / "settings.toml").read_text())
+        self.assertTrue(self.json("verify", "scenes", "--steps", "4", "--json")["passed"])
+        self.fails(2, "train", "alexnet_r", "--augment", "crop", says=["--augment", "cutout=N"])
+        self.assertIn("your own picture", out)
+        self.assertNotIn("handwriting", out)
+        red = [[200, 30, 30] * 60 for _ in range(48)]
+        write_png(self.folder / "red.png", red, channels=3)
+        row = self.json("predict", "scenes", "red.png", "--json")[0]
+        self.assertIn("60 x 48", row["prepared"])
+        self.assertIn("its middle, 48 x 48, scaled to 32 x 32", row["prepared"])
+        self.assertEqual(len(row["probabilities"]), 10)
+        write_png(self.folder / "small.png", [[10 * y, 5, 200] * 32 for y in range(16)] * 2, channels=3)
+        self.assertEqual(self.json("predict", "scenes", "small.png", "--json")[0]["prepared"], "32 x 32")
+        self.assertRegex(self.ok("predict", "scenes", "red.png").out, r"class \w+")
+
+    def test_language(self):
+        (self.folder / "verse.txt").write_text("tick tock says the clock, and the clock says tick tock. " * 40)
+        out = self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", "--epochs", "1",
+                      "--out", "verse").out
+        for word in ("best test loss", "tenon generate verse", "held-out text"):
+            self.assertIn(word, out)
+        self.assertNotIn("test accuracy", out)
+        net = self.json("summary", "verse", "--json")
+        shown = int(re.search(r"([\d,]+) parameters", out)[1].replace(",", ""))
+        self.assertLess(shown, 50000)  # a vocabulary of some twenty characters, not of 50,257 tokens
+        self.assertIn(f"{shown:,} (", out)
+        self.assertEqual((net["parameters"], net["batch"]), (shown, 12))
+        text = self.ok("eval", "verse").out
+        for word in ("perplexity", "tokens right", "loss"):
+            self.assertIn(word, text)
+        for word in ("F1", "top-3", "confusion"):
+            self.assertNotIn(word, text)
+        figures = self.json("eval", "verse", "--json")
+        self.assertGreater(figures["perplexity"], 1)
+        write_png(self.folder / "any.png", [[0] * 28] * 28)
+        self.fails(4, "predict", "verse", "any.png", says="tenon generate")
+
     def test_verify(self):
         report = self.json("verify", "run", "--steps", "12", "--json")
         self.assertTrue(report["passed"])

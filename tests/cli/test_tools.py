@@ -27,6 +27,34 @@ class Looking(CommandTest):
             self.assertGreater(figures["train_bytes"], figures["infer_bytes"])
             self.assertGreater(figures["train_bytes"], 4 * parameters)
 
+    def test_summary_is_there_at_once(self):
+        """However large the network: no weight is drawn, and none is kept in memory."""
+        def limited(*words):
+            start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            figures = self.json("summary", *words, "--json")
+            return figures, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
+
+        figures, seconds = limited("vgg16")
+        self.assertEqual(figures["parameters"], 138357544)
+        self.assertEqual(figures["multiply_adds_per_sample"], 15470264320)
+        self.assertGreater(figures["train_bytes"], 3 * 4 * 138357544)
+        self.assertLess(seconds, 3)
+        figures, seconds = limited("gpt2_xl", "--batch", "1")
+        self.assertEqual(figures["parameters"], 1557611200)
+        self.assertLess(seconds, 10)
+        for model in ("gpt2:layers=2,heads=2,width=64,context=32", "lstm", "keras_rnn"):
+            figures, seconds = limited(model, "--batch", "4")
+            self.assertEqual(figures["parameters"], sum(layer["parameters"] for layer in figures["layers"]))
+            self.assertEqual((figures["input"][0], figures["output"][0]), (4, 4))
+            self.assertGreater(figures["multiply_adds_per_sample"], 0)
+            self.assertGreater(figures["train_bytes"], figures["infer_bytes"])
+
+    def test_models_stand_in_columns(self):
+        lines = self.ok("models").out.splitlines()
+        place = lines[0].index("parameters") + len("parameters")
+        for line in lines[1:]:
+            self.assertTrue(line[place - 1].isdigit() and line[place:place + 2] == "  ", line)
+
     def test_inspect_views(self):
         for view, word in (("graph", "conv2d"), ("plan", "->"), ("arena", "offset"), ("engines", "steps"),
                            ("fusion", "conv2d"), ("passes", "fuse"), ("profile", "median ms")):

@@ -9,11 +9,13 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/ops.h>
 
 #include "data/order.h"
 
@@ -250,4 +252,109 @@ TEST_CASE("loader: drawn digits are the same with and without threads") {
     CHECK(std::equal(input.begin(), input.begin() + n * 784, other.begin()));
     CHECK(std::equal(target.begin(), target.begin() + n, target2.begin()));
   }
+}
+
+namespace {
+
+// 2 x 3 x 8 x 10: byte k of an example is k, so that a changed one tells where each byte was.
+std::shared_ptr<data::Dataset> numbered_pictures(std::int64_t count) {
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count) * 240);
+  for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::uint8_t>(k % 240 + 1);
+  return data::from_tensors(Tensor::from(bytes, {count, 3, 8, 10}),
+                            zeros({count}, DType::Int64).eval(), 2);
+}
+
+// The examples of an epoch in their own order, as they were shown.
+std::vector<std::vector<std::uint8_t>> shown(const LoaderOptions& options, std::int64_t epoch,
+                                             std::int64_t first = 0) {
+  constexpr std::int64_t kCount = 37;
+  Loader loader(numbered_pictures(kCount), options);
+  const std::vector<std::int64_t> order = data::epoch_order(options.seed, epoch, kCount);
+  loader.set_state({options.seed, epoch, first});
+  std::vector<std::vector<std::uint8_t>> out(kCount);
+  std::vector<std::uint8_t> room(static_cast<std::size_t>(options.batch) * 240);
+  std::vector<std::int64_t> target(static_cast<std::size_t>(options.batch));
+  for (std::int64_t at = first; const std::int64_t n = loader.next(room.data(), target.data());
+       at += n)
+    for (std::int64_t k = 0; k < n; ++k)
+      out[static_cast<std::size_t>(order[static_cast<std::size_t>(at + k)])].assign(
+          room.begin() + k * 240, room.begin() + (k + 1) * 240);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("loader: changed pictures depend on seed, epoch and example alone") {
+  LoaderOptions options;
+  options.batch = 5, options.scale = false, options.seed = 3;
+  options.augment = {2, true, 3};
+  options.workers = 0;
+  const auto first = shown(options, 0);
+  for (const int workers : {1, 3}) {
+    options.workers = workers;
+    CHECK(shown(options, 0) == first);
+  }
+  options.batch = 7;
+  CHECK(shown(options, 0) == first);
+  auto resumed = shown(options, 0, 14);  // a run that goes on in the middle of an epoch
+  const std::vector<std::int64_t> order = data::epoch_order(3, 0, 37);
+  for (std::size_t k = 14; k < order.size(); ++k) {
+    const auto example = static_cast<std::size_t>(order[k]);
+    CHECK(resumed[example] == first[example]);
+  }
+  CHECK(shown(options, 1) != first);
+  options.seed = 4;
+  CHECK(shown(options, 0) != first);
+}
+
+TEST_CASE("loader: pictures are cropped, mirrored and cut out as was asked") {
+  LoaderOptions options;
+  options.batch = 8, options.scale = false, options.mean = 0.5;
+  const auto byte = [](const std::vector<std::uint8_t>& p, std::int64_t y, std::int64_t x) {
+    return p[static_cast<std::size_t>(y * 10 + x)];
+  };
+  options.augment = {0, true, 0};
+  int mirrored = 0;
+  for (const auto& picture : shown(options, 0)) {
+    const bool is = byte(picture, 0, 0) == 10;
+    mirrored += is;
+    for (int y = 0; y < 8; ++y)
+      for (int x = 0; x < 10; ++x) CHECK(byte(picture, y, x) == 1 + y * 10 + (is ? 9 - x : x));
+    CHECK(picture[80] == (is ? 90 : 81));  // every channel alike
+  }
+  CHECK(mirrored > 8);
+  CHECK(mirrored < 29);
+  options.augment = {2, false, 0};
+  std::set<std::pair<int, int>> places;
+  for (const auto& picture : shown(options, 0)) {
+    const int middle = byte(picture, 4, 5) - 1;  // never black with margins of 2
+    const int dy = middle / 10 - 4, dx = middle % 10 - 5;
+    places.insert({dy, dx});
+    CHECK(std::abs(dy) <= 2);
+    CHECK(std::abs(dx) <= 2);
+    for (int y = 0; y < 8; ++y)
+      for (int x = 0; x < 10; ++x) {
+        const bool inside = y + dy >= 0 && y + dy < 8 && x + dx >= 0 && x + dx < 10;
+        CHECK(byte(picture, y, x) == (inside ? 1 + (y + dy) * 10 + x + dx : 0));
+      }
+  }
+  CHECK(places.size() > 12);
+  options.augment = {0, false, 4};
+  for (const auto& picture : shown(options, 0)) {
+    int blank = 0;
+    for (int y = 0; y < 8; ++y)
+      for (int x = 0; x < 10; ++x) blank += byte(picture, y, x) != 1 + y * 10 + x;
+    CHECK(blank >= 4);
+    CHECK(blank <= 16);
+    CHECK(std::count(picture.begin(), picture.begin() + 80, 128) >= blank);
+  }
+}
+
+TEST_CASE("loader: only pictures of bytes are changed") {
+  LoaderOptions options;
+  options.augment.flip = true;
+  const Tensor rows = zeros({4, 6}), targets = zeros({4}, DType::Int64);
+  CHECK_THROWS_AS(Loader(data::from_tensors(rows.eval(), targets.eval(), 2), options), ValueError);
+  options.augment = {-1, false, 0};
+  CHECK_THROWS_AS(Loader(numbered_pictures(4), options), ValueError);
 }

@@ -8,6 +8,7 @@
 #include <tenon/eval.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
+#include <tenon/shapes_only.h>
 
 using namespace tenon;
 
@@ -178,6 +179,19 @@ TEST_CASE("nn: names with dots and double names are refused") {
   CHECK_THROWS_AS(nn::Linear(0, 4), ValueError);
   CHECK_THROWS_AS(nn::Dropout(1.5), ValueError);
   CHECK(holds(message_of<ValueError>([] { nn::activation("rely"); }), "did you mean 'relu'"));
+}
+
+TEST_CASE("nn: a network without values is summed up like any other, tokens and all") {
+  const ShapesOnly shapes;
+  const nn::AnyModule vgg = models::create("vgg16");
+  CHECK(vgg.parameters()[0].numel() == 64 * 3 * 9);
+  const nn::ModuleSummary s = vgg.summary({2, 3, 224, 224});
+  CHECK(s.parameters == 138357544);
+  CHECK(s.multiply_adds == 2 * std::int64_t{15470264320});
+  const nn::ModuleSummary t = models::create("gpt2:layers=2,heads=2,width=32,context=16")
+                                  .summary(zeros({3, 16}, DType::Int64));
+  CHECK(t.outputs == std::vector<Shape>{{3, 16, 50257}});
+  CHECK(t.multiply_adds > 3 * 16 * 32 * 50257);
 }
 
 TEST_CASE("nn: a summary counts parameters and multiply-adds and disturbs nothing") {

@@ -46,6 +46,17 @@ struct Doubling : nn::ModuleOf<Doubling> {
   Tensor forward(const Tensor& x) const { return x * 2; }
 };
 
+/// A user's own type may be called what a type of the library's insides was called.
+struct State {
+  Tensor position, velocity;
+};
+struct Pendulum : nn::ModuleOf<Pendulum> {
+  State forward(const State& before) const {
+    const Tensor faster = before.velocity - before.position * 0.1;
+    return {before.position + faster, faster};
+  }
+};
+
 struct Pack {  // no plain struct: says itself what it holds
   explicit Pack(Tensor t) : tensor(std::move(t)) {}
   Tensor tensor;
@@ -169,4 +180,10 @@ TEST_CASE("modules: a tied weight is one parameter under two names") {
   CHECK(sum(words.weight()).item() == 15);
   CHECK_THROWS_AS(nn::Linear(4, 5, {.tied_weight = words.weight()}), ShapeError);
   CHECK_THROWS_AS(nn::Linear(3, 5, {.tied_weight = ones({5, 3})}), ValueError);
+}
+
+TEST_CASE("modules of any inputs: a struct of the user's own may be named State") {
+  const State after = Pendulum()(State{ones({2}), zeros({2})});
+  CHECK(after.velocity.shape() == Shape{2});
+  CHECK(after.position.to_vector<float>()[0] == doctest::Approx(0.9));
 }

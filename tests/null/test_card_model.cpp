@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 #include "cuda/device/card_models.h"
-#include "graph/shapes_only.h"
+#include <tenon/shapes_only.h>
 #include "null/planning.h"
 #include "plan/tune.h"
 

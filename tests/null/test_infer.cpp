@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <tenon/error.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -110,6 +111,21 @@ TEST_CASE("infer: one tensor") {
   check(mish(input({2}, F16)), {2}, F16);
   check(softplus(input({2}, F64)), {2}, F64);
   check(elu(input({}, BF)), {}, BF);
+}
+
+TEST_CASE("infer: one axis of a reduction needs no braces") {
+  const Tensor x = zeros({2, 3, 4});
+  for (const auto& reduce : {sum, prod, mean, amax, amin, all, any, norm, logsumexp}) {
+    CHECK(reduce(x, 1, false).shape() == Shape{2, 4});
+    CHECK(reduce(x, -1, true).shape() == Shape{2, 3, 1});
+    CHECK(reduce(x, {0, 2}, false).shape() == Shape{3});
+    CHECK(reduce(x, {}, false).shape() == Shape{});
+  }
+  CHECK(var(x, 1).shape() == Shape{2, 4});
+  CHECK(stddev(x, 2).shape() == Shape{2, 3});
+  CHECK(vector_norm(x, 1, 0).shape() == Shape{3, 4});
+  CHECK(flip(x, 1).shape() == x.shape());
+  CHECK(sum(x, 1, true).shape() == x.sum(1, true).shape());
 }
 
 TEST_CASE("infer: reductions") {

@@ -7,8 +7,8 @@
 #include <tenon/eval.h>
 #include <tenon/ops.h>
 
+#include <tenon/shapes_only.h>
 #include "graph/node.h"
-#include "graph/shapes_only.h"
 
 using namespace tenon;
 

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/shapes_only.h>
 #include "graph/context.h"
-#include "graph/shapes_only.h"
 #include "plan/verify.h"
 #include "run/known_plans.h"
 #include "run/settings.h"

@@ -61,6 +61,11 @@ TEST_CASE("settings: wrong keys and values are refused with what is taken") {
                                                         {"data", ""},
                                                         {"threads", "-1"},
                                                         {"seed", "1e3"},
+                                                        {"augment", "flop"},
+                                                        {"augment", "crop"},
+                                                        {"augment", "crop=0"},
+                                                        {"augment", "flip,"},
+                                                        {"augment", "cutout=4x"},
                                                         {"epochs", "99999999999999999999"}}) {
     const auto& key = key_entry.first;
     const auto& value = key_entry.second;

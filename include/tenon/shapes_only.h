@@ -1,5 +1,4 @@
-// Variables without memory: while a program is planned ahead, before there is anything to run it
-// on.
+// Variables without memory: networks that are planned, summed up or counted, not run.
 //
 // The guard belongs to the thread. What is built under it can be planned and its kernels compiled;
 // it must not be evaluated.
@@ -12,7 +11,7 @@ namespace tenon {
 /// While one lives, variables that this thread makes have a shape, a dtype and a device, but no
 /// memory: what they would hold is not computed, and setting their values does nothing. Generators
 /// draw nothing and stay where they are, and no device is waited for.
-class ShapesOnly {
+class TENON_API ShapesOnly {
  public:
   ShapesOnly() noexcept;
   ~ShapesOnly();
@@ -27,6 +26,6 @@ class ShapesOnly {
 };
 
 /// A leaf that has no memory either.
-Tensor without_memory(const Shape& shape, DType dtype, Device device);
+TENON_API Tensor without_memory(const Shape& shape, DType dtype, Device device = {});
 
 }  // namespace tenon
