@@ -30,20 +30,23 @@ Tensor reduced(const Weighted& w, Reduction reduction) {
   return sum(w.losses) / sum(w.counts);
 }
 
-// logp [.., C], target [..]. One that is no class makes NaN, as without weights.
-Weighted picked(const Tensor& logp, const Tensor& target, const Tensor& weights,
+// logp [.., C], target [..]. One that is neither a class nor left out is refused, and NaN till
+// then.
+Weighted picked(const char* op, const Tensor& logp, const Tensor& target, const Tensor& weights,
                 const ClassLossOptions& o) {
   const std::int64_t classes = logp.size(-1);
-  const Tensor hit = eq(unsqueeze(target, -1), arange(0, classes, 1, target.dtype()));
+  const Tensor left_out = o.ignore_index ? eq(target, *o.ignore_index) : Tensor();
+  const Tensor wanted = o.ignore_index ? where(left_out, 0, target) : target;
+  const Tensor hit = eq(unsqueeze(require_classes(op, wanted, classes), -1),
+                        arange(0, classes, 1, target.dtype()));
   const Tensor own = sum(where(hit, weights, 0), {-1});
   Tensor losses = -sum(where(hit, logp * weights, 0), {-1});
   if (o.label_smoothing != 0)
     losses = losses * (1 - o.label_smoothing) -
              sum(logp * weights, {-1}) * (o.label_smoothing / static_cast<double>(classes));
-  const Tensor known = logical_and(ge(target, 0), lt(target, classes));
+  const Tensor known = logical_and(ge(wanted, 0), lt(wanted, classes));
   losses = where(known, losses, std::numeric_limits<double>::quiet_NaN());
   if (!o.ignore_index) return {losses, own};
-  const Tensor left_out = eq(target, *o.ignore_index);
   return {where(left_out, 0, losses), where(left_out, 0, own)};
 }
 
@@ -67,7 +70,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const ClassLoss
   const Tensor weights = class_weights(kName, o.weight, logp);
   if (!is_floating(target.dtype())) {
     require_class_indices(kName, logits, target);
-    return reduced(picked(logp, target, weights, o), o.reduction);
+    return reduced(picked(kName, logp, target, weights, o), o.reduction);
   }
   require_equal_shapes(kName, logits, target);
   Tensor wanted = classes_last(target);
@@ -85,7 +88,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Cla
   if (o.label_smoothing != 0)
     throw ValueError(cat(where(kName), ": smooths no labels; cross_entropy does"));
   const Tensor logp = classes_last(log_probabilities);
-  return reduced(picked(logp, target, class_weights(kName, o.weight, logp), o), o.reduction);
+  return reduced(picked(kName, logp, target, class_weights(kName, o.weight, logp), o), o.reduction);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {

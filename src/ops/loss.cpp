@@ -57,17 +57,24 @@ void require_class_indices(const char* op, const Tensor& x, const Tensor& target
                          to_shape(wanted), ", not ", target.shape()));
 }
 
+// The indices picked from 0, 1, 2, … by gather(), which refuses what is outside. It waits for
+// nothing else, so it runs beside the work that a loss waits for.
+Tensor require_classes(const char* op, const Tensor& index, std::int64_t classes) {
+  const Scope scope(op);
+  const Tensor numbers = arange(0, classes, 1, index.dtype());
+  return reshape(gather(numbers, 0, reshape(index, {index.numel()})), to_ints(index.shape()));
+}
+
 namespace {
 
-// -logp[.., target] over the last axis. An index that is no class makes NaN, which training
-// reports, instead of a silent zero.
-Tensor picked_loss(const Tensor& logp, const Tensor& target) {
+// -logp[.., target] over the last axis. A class outside makes NaN until it is told.
+Tensor picked_loss(const char* op, const Tensor& logp, const Tensor& target) {
   const std::int64_t classes = logp.size(-1);
-  const Tensor index = unsqueeze(target, -1);
+  const Tensor index = unsqueeze(require_classes(op, target, classes), -1);
   const Tensor numbers = arange(0, classes, 1, target.dtype());
   const Tensor picked = sum(where(eq(index, numbers), logp, 0), {-1});
-  const Tensor valid = logical_and(ge(target, 0), lt(target, classes));
-  return where(valid, -picked, std::numeric_limits<double>::quiet_NaN());
+  const Tensor known = logical_and(ge(target, 0), lt(target, classes));
+  return where(known, -picked, std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace
@@ -89,7 +96,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
     losses = -sum(weights * logp, {-1});
   } else {
     require_class_indices("cross_entropy", logits, target);
-    losses = picked_loss(logp, target);
+    losses = picked_loss("cross_entropy", logp, target);
     if (label_smoothing != 0)
       losses = losses * kept - sum(logp, {-1}) * (label_smoothing / classes);
   }
@@ -102,7 +109,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction
   const Called called("nll_loss");
   require_class_axis("nll_loss", log_probabilities);
   require_class_indices("nll_loss", log_probabilities, target);
-  return reduced_loss(picked_loss(classes_last(log_probabilities), target), reduction);
+  return reduced_loss(picked_loss("nll_loss", classes_last(log_probabilities), target), reduction);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "ops/infer.h"
+#include "ops/losses.h"
 #include "ops/rules.h"
 
 namespace tenon {
@@ -170,8 +171,8 @@ Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
   if (!is_integral(index.dtype()))
     throw DTypeError(cat(where("one_hot"), ": the index is ", index.dtype(), "; cast it to int64"));
   if (classes < 0) throw ValueError(cat(where("one_hot"), ": ", classes, " classes"));
-  const Tensor numbers = arange(0, classes, 1, DType::Int64);
-  return cast(eq(unsqueeze(cast(index, DType::Int64), -1), numbers), dtype);
+  const Tensor known = require_classes("one_hot", cast(index, DType::Int64), classes);
+  return cast(eq(unsqueeze(known, -1), arange(0, classes, 1, DType::Int64)), dtype);
 }
 
 // ---- Inference --------------------------------------------------------------------------------

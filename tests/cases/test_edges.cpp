@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -259,6 +260,38 @@ TEST_CASE("edges: an index outside is told with its layer and its place") {
         },
         "scatter_add (words): index -1 is out of range for axis 0 of size 3, at "
         "element 1 of the indices");
+  });
+}
+
+TEST_CASE("edges: a class outside is refused, and told with its place") {
+  with_engines([] {
+    const Tensor x = Tensor::from(Floats(12, 0.5F), {3, 4}), left_out = longs({0, -100, 3});
+    const ClassLossOptions ignoring{.ignore_index = -100};
+    for (const std::int64_t wrong : {4L, -1L, 1L << 40}) {
+      const Tensor target = longs({0, 3, wrong});
+      const std::string end =
+          "index " + std::to_string(wrong) + " is out of range for axis 0 of size 4, at element 2";
+      refuses<ValueError>([&] { cross_entropy(x, target).eval(); }, "(cross_entropy): " + end);
+      refuses<ValueError>([&] { nll_loss(x, target).eval(); }, "(nll_loss): " + end);
+      refuses<ValueError>([&] { cross_entropy(x, target, ignoring).eval(); }, end);
+      refuses<ValueError>([&] { one_hot(target, 4).eval(); }, "(one_hot): index ");
+      const CompiledFunction f = compile([&](const std::vector<Tensor>& in) {
+        const Scope scope("head");
+        const Tensor loss = cross_entropy(in[0], in[1]);
+        return std::vector<Tensor>{loss, grad(loss, in[0])};
+      });
+      for (int call = 0; call < 3; ++call) {
+        CHECK(std::isfinite(f({x, longs({0, 1, 2})})[0].item()));
+        refuses<ValueError>([&] { f({x, target})[0].item(); }, "(head.cross_entropy): " + end);
+      }
+    }
+    CHECK(std::isfinite(cross_entropy(x, left_out, ignoring).item()));
+    CHECK(list(cross_entropy(x, left_out, ignoring)) ==
+          list(cross_entropy(slice(x, 0, 0, 1), longs({0}))));
+    CHECK(list(cross_entropy(zeros({0, 4}), longs({}), Reduction::Sum)) == Floats{0});
+    CHECK(whole(one_hot(longs({1, 0}), 2)) == Longs{0, 1, 1, 0});
+    CHECK(one_hot(longs({}), 3).shape() == Shape{0, 3});
+    refuses<ValueError>([&] { embedding(longs({3}), x).eval(); }, "index 3 is out of range");
   });
 }
 

@@ -1,10 +1,14 @@
 // Indices outside their axis on a card, real or emulated: the next read of a value throws, captured
 // steps included, and nothing is left behind.
 #include <doctest/doctest.h>
+
+#include <cmath>
+
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
+#include <tenon/optim.h>
 
 #include "card.h"
 
@@ -30,5 +34,30 @@ TEST_CASE("outside: an index in a captured step, by layer and place") {
                          ValueError);
   }
   CHECK(picked(1) == std::vector<float>{2, 4});
+  set_device("cpu");
+}
+
+TEST_CASE("outside: a class in a captured training step, at the next read") {
+  if (!test::has_card()) return;
+  set_device("cuda");
+  nn::Linear net(3, 4);
+  optim::Sgd sgd(net.parameters(), {.lr = 0.1});
+  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
+  const auto step = [&](std::int64_t label) {
+    const Tensor target = Tensor::from(std::vector<std::int64_t>{0, label}, {2});
+    const Tensor loss = cross_entropy(net(x), target);
+    sgd.step(loss);
+    return loss.item();
+  };
+  for (int k = 0; k < 3; ++k) {  // the third is a replay
+    CHECK(std::isfinite(step(3)));
+    CHECK_THROWS_WITH_AS(step(4),
+                         doctest::Contains("(cross_entropy): index 4 is out of range for axis 0 of "
+                                           "size 4, at element 1"),
+                         ValueError);
+  }
+  const Tensor index = Tensor::from(std::vector<std::int64_t>{0, 7}, {2});
+  CHECK_THROWS_WITH_AS(one_hot(index, 4).to_vector<std::int64_t>(),
+                       doctest::Contains("(one_hot): index 7"), ValueError);
   set_device("cpu");
 }

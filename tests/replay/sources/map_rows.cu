@@ -18,11 +18,12 @@ struct Arguments {
   long long rows;
   long long length;
   const long long* p0;
+  const long long* p1;
   long long s1_0;
-  const float* p1;
   const float* p2;
-  float* p3;
+  const float* p3;
   float* p4;
+  float* p5;
 };
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
@@ -37,7 +38,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const int t2 = scalar::ge(x0, 0ll);
     const int t4 = scalar::lt(x0, a.n3.value);
     const int t5 = scalar::logical_and(t2, t4);
-    const long long x6 = !active ? 0ll : load(a.p0 + c0);
+    const long long x6 = !active ? 0ll : load(a.p1 + c0);
     const float t26 = t5 != 0 ? a.n24.value : 0.0f;
     const float t27 = scalar::neg(t26);
     float g12 = scalar::float_of(0xff800000u);
@@ -49,8 +50,8 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     for (int s = 0; s < kSteps; ++s) {
       const Index j = (s * kLanes + lane) * N;
       if (active && j < length) {
-        load_row<2>(x9[s], a.p1 + c0 * Index(a.s1_0) + j);
-        load_row<2>(x10[s], a.p2 + j);
+        load_row<2>(x9[s], a.p2 + c0 * Index(a.s1_0) + j);
+        load_row<2>(x10[s], a.p3 + j);
       }
     }
 #pragma unroll
@@ -109,7 +110,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
           g20 = SumOf::combine(g20, t19);
           y1[i] = t32;
         }
-        save_row<2>(a.p3 + c0 * Index(a.s1_0) + j, y1);
+        save_row<2>(a.p4 + c0 * Index(a.s1_0) + j, y1);
       }
     }
     g20 = reduce_lanes<SumOf, kLanes>(g20);
@@ -117,7 +118,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
     const float t21 = scalar::neg(t20);
     const float t23 = t5 != 0 ? t21 : a.n22.value;
     if (active && lane == 0) {
-      save(a.p4 + c0, t23);
+      save(a.p5 + c0, t23);
     }
   }
 }

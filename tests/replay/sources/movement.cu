@@ -5,5 +5,5 @@ using namespace tenon::cuda;
 extern "C" __global__ void __launch_bounds__(256)
 tenon_gather(const GatherArgs a) {
   tenon::cuda::await_kernels();
-  gather<Word16, long long, true, true, false>(a);
+  gather<unsigned long long, long long, true, true, false>(a);
 }
