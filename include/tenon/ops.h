@@ -270,7 +270,7 @@ TENON_API Tensor scatter_add(const Tensor& base, int axis, const Tensor& index,
                              const Tensor& updates);
 /// Rows of `x` along an axis picked by a vector of indices.
 TENON_API Tensor index_select(const Tensor& x, int axis, const Tensor& index);
-/// int64[…] to int64[…, classes] of 0 and 1 (or another dtype).
+/// int64[…] to int64[…, classes] of 0 and 1 (or another dtype). Refuses indices as gather() does.
 TENON_API Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype = DType::Int64);
 
 // ---- Contractions
@@ -349,7 +349,7 @@ TENON_API Tensor local_response_norm(const Tensor& x, std::int64_t size, double 
 /// Losses over their elements; all_reduce and reduce_scatter over members.
 enum class Reduction { None, Mean, Sum };
 /// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with
-/// probabilities of the logits' shape. An index that is no class makes the loss NaN.
+/// probabilities of the logits' shape. An index that is no class is a ValueError at run time.
 TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                                Reduction reduction = Reduction::Mean, double label_smoothing = 0);
 TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
