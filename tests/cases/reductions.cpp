@@ -9,7 +9,7 @@ namespace cases {
 void add_reductions(Cases& cases) {
   struct Row {
     const char* name;
-    Tensor (*f)(const Tensor&, const Ints&, bool);
+    Tensor (*f)(const Tensor&, const Axes&, bool);
     double low;
     bool empty;  // takes an empty reduction
   };
@@ -17,7 +17,7 @@ void add_reductions(Cases& cases) {
       {"sum", sum, -2, true},
       {"prod", prod, -1.5, true},
       {"mean", mean, -2, false},
-      {"var", [](const Tensor& x, const Ints& a, bool k) { return var(x, a, k); }, -2, false},
+      {"var", [](const Tensor& x, const Axes& a, bool k) { return var(x, a, k); }, -2, false},
       {"amax", amax, -2, false},
       {"amin", amin, -2, false},
       {"logsumexp", logsumexp, -2, false},

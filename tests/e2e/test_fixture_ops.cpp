@@ -112,7 +112,7 @@ void add_elementwise(Functions& f) {
 }
 
 void add_reductions(Functions& f) {
-  using Reduce = Tensor (*)(const Tensor&, const Ints&, bool);
+  using Reduce = Tensor (*)(const Tensor&, const Axes&, bool);
   const std::map<std::string, Reduce> reductions = {
       {"sum", sum}, {"mean", mean}, {"logsumexp", logsumexp}, {"amax", amax}, {"amin", amin}};
   const std::map<std::string, Ints> axes = {
