@@ -46,7 +46,8 @@ Step training_step(const Network& network, std::int64_t batch, double clip_norm)
   Step step = begin(network, batch);
   const std::int64_t classes = step.net(step.inputs[0]).size(-1);
   const bool tokens = models::info(network.name).tokens;
-  step.inputs.push_back(drawn(tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}), classes));
+  step.inputs.push_back(
+      drawn(tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}), classes));
   optim::SgdOptions options;
   options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
   step.optimizer = std::make_shared<optim::Sgd>(step.net, options);

@@ -29,7 +29,7 @@ struct Recipe {
   double input_mean = 0.1307, input_std = 0.3081;  ///< pixels are (x / 255 - mean) / std
   double label_smoothing = 0;
   double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw
-  std::string augment{};                           ///< of photographs, CIFAR's: "crop=4,flip"
+  std::string augment{};             ///< of photographs, CIFAR's: "crop=4,flip"
 };
 
 struct Info {

@@ -10,9 +10,9 @@
 #include <set>
 #include <string>
 
+#include <tenon/shapes_only.h>
 #include "base/str.h"
 #include "cuda/device/card_models.h"
-#include <tenon/shapes_only.h>
 #include "null/planning.h"
 #include "plan/tune.h"
 

@@ -360,7 +360,7 @@ int TileCompiler::emit_compute(int i) {
     scalar[k] = instr.args[k] >= 0 && op.count != TileCount::One &&
                 count_of(level_[at(instr.args[k])]) == TileCount::One;
   const TileLoop vs = p_.table_->op_vs[code(instr.op)][code(type)],
-               sv = p_.table_->op_sv[code(instr.op)][code(type)];
+                 sv = p_.table_->op_sv[code(instr.op)][code(type)];
   const bool use_vs = scalar[1] && !scalar[0] && vs != nullptr,
              use_sv = scalar[0] && !scalar[1] && sv != nullptr;
   if (use_vs) op.compute = vs;
