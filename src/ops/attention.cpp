@@ -36,8 +36,8 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (!is_floating(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
     throw DTypeError(cat(where(kName), ": query is ", q.dtype(), ", key ", k.dtype(), " and value ",
                          v.dtype(), "; they must be of one floating type"));
-  if (q.rank() < 2 || k.rank() != q.rank() || v.rank() != q.rank())
-    refuse(q, k, v, "all must be [..., length, size], with as many axes");
+  if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2)
+    refuse(q, k, v, "all must be [..., length, size]");
   if (q.size(-1) != k.size(-1)) refuse(q, k, v, "query and key differ in size, the last axis");
   if (k.size(-2) != v.size(-2)) refuse(q, k, v, "key and value differ in length");
 }
@@ -146,6 +146,12 @@ struct Lead {
   Shape query, key;  // axes before length and size
 };
 
+// With axes of one element in front.
+Tensor with_rank(Tensor x, int rank) {
+  while (x.rank() < rank) x = unsqueeze(x, 0);
+  return x;
+}
+
 // What the axes before the last two broadcast to. With groups the axis of heads is apart.
 Lead lead_of(const Tensor& q, const Tensor& k, const Tensor& v, bool grouped) {
   const int behind = grouped ? 3 : 2;
@@ -170,15 +176,17 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const Tensor& mask, const AttentionOptions& options) {
   const Called called(kName);
   check(query, key, value);
-  Tensor k = key, v = value;
+  const int rank = std::max({query.rank(), key.rank(), value.rank()});
+  const Tensor q = with_rank(query, rank);
+  Tensor k = with_rank(key, rank), v = with_rank(value, rank);
   if (options.enable_gqa) {
-    if (query.rank() < 3) refuse(query, key, value, "groups of heads need an axis of heads");
-    const std::int64_t heads = query.size(-3), of_key = key.size(-3), of_value = value.size(-3);
+    if (rank < 3) refuse(query, key, value, "groups of heads need an axis of heads");
+    const std::int64_t heads = q.size(-3), of_key = k.size(-3), of_value = v.size(-3);
     if (of_key < 1 || of_value < 1 || heads % of_key != 0 || heads % of_value != 0)
       refuse(query, key, value, "the query's heads are no multiple of the key's and the value's");
     if (of_key != of_value) {
-      k = repeat_heads(key, heads / of_key);
-      v = repeat_heads(value, heads / of_value);
+      k = repeat_heads(k, heads / of_key);
+      v = repeat_heads(v, heads / of_value);
     }
   }
   AttentionAttrs attrs;
@@ -188,14 +196,13 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
           : 1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(query.size(-1), 1)));
   attrs.causal = options.causal;
   if (query.dtype() == DType::Float32) attrs.precision = current_precision();
-  const Lead lead = lead_of(query, k, v, options.enable_gqa);
-  const bool empty = query.numel() == 0 || k.numel() == 0 || v.numel() == 0;
+  const Lead lead = lead_of(q, k, v, options.enable_gqa);
+  const bool empty = q.numel() == 0 || k.numel() == 0 || v.numel() == 0;
   if (empty || options.dropout_p > 0) {
-    const std::int64_t groups =
-        options.enable_gqa && k.size(-3) > 0 ? query.size(-3) / k.size(-3) : 1;
-    return composed(query, repeat_heads(k, groups), repeat_heads(v, groups), mask, attrs, options);
+    const std::int64_t groups = options.enable_gqa && k.size(-3) > 0 ? q.size(-3) / k.size(-3) : 1;
+    return composed(q, repeat_heads(k, groups), repeat_heads(v, groups), mask, attrs, options);
   }
-  std::vector<Tensor> inputs = {swap_heads(as_four_axes(query, lead.query)),
+  std::vector<Tensor> inputs = {swap_heads(as_four_axes(q, lead.query)),
                                 swap_heads(as_four_axes(k, lead.key)),
                                 swap_heads(as_four_axes(v, lead.key))};
   Ints sizes = to_ints(lead.query);

@@ -146,6 +146,7 @@ Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha,
   constexpr const char* kName = "local_response_norm";
   check_channels(input, kName);
   if (size < 1) throw ValueError(cat(where(kName), ": size is ", size, ", must be at least 1"));
+  if (input.numel() == 0) return input;
   const Tensor x = in_float32(input);
   const std::int64_t channels = x.size(1), samples = x.size(0);
   const std::int64_t places = channels * samples == 0 ? 0 : x.numel() / (samples * channels);

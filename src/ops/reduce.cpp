@@ -164,7 +164,8 @@ Tensor stddev(const Tensor& input, const Axes& axes, bool keepdim, double correc
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis, double eps) {
-  const Tensor x = widened(a), y = widened(b);
+  const Shape all = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
+  const Tensor x = broadcast_to(widened(a), all), y = broadcast_to(widened(b), all);
   const auto size = [&](const Tensor& t) {
     const Tensor length = norm(t, {axis}, true);
     return where(lt(length, eps), eps, length);

@@ -70,9 +70,10 @@ def pair(value):
 # ---- Element by element
 
 UNARY = """neg abs sign exp expm1 log log1p sqrt rsqrt reciprocal square sin cos tanh sigmoid erf floor ceil round trunc logical_not
-isnan isinf isfinite log2 log10 exp2 tan sinh cosh""".split()
-UNARY_FUNCTIONAL = "relu silu softsign mish relu6 hardsigmoid".split()
-BINARY = """add sub mul div pow maximum minimum remainder floor_divide eq ne lt le gt ge logical_and logical_or logical_xor""".split()
+isnan isinf isfinite log2 log10 exp2 tan sinh cosh asin acos atan""".split()
+UNARY_FUNCTIONAL = "relu silu softsign mish relu6 hardsigmoid hardswish selu logsigmoid".split()
+BINARY = """add sub mul div pow maximum minimum remainder floor_divide eq ne lt le gt ge logical_and logical_or logical_xor
+atan2 logaddexp""".split()
 LOSSES = "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits".split()
 
 
@@ -189,6 +190,16 @@ OPINFO["max", "reduction_no_dim"] = no_dim("amax")
 OPINFO["min", "reduction_no_dim"] = no_dim("amin")
 
 
+def spread(name):
+    def adapt(x, dim=None, unbiased=True, keepdim=False, *, correction=None):
+        _, operands, given = _var(x, dim, unbiased, keepdim, correction=correction)
+        return name, operands, given
+    return adapt
+
+
+OPINFO["std", ""] = OPINFO["std", "unbiased"] = spread("stddev")
+
+
 @adapter("var")
 @adapter("var", variant="unbiased")
 def _var(x, dim=None, unbiased=True, keepdim=False, *, correction=None):
@@ -212,8 +223,8 @@ OPINFO["argmax", ""], OPINFO["argmin", ""] = arg("argmax"), arg("argmin")
 @adapter("linalg.vector_norm")
 def _norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     no_dtype(dtype)
-    need(ord == 2, "a norm that is not Euclidean")
-    return "norm", [x], {"axes": axes(dim), "keepdim": int(keepdim)}
+    need(isinstance(ord, (int, float)), "a norm with a name")
+    return "vector_norm", [x], {"p": number(float(ord)), "axes": axes(dim), "keepdim": int(keepdim)}
 
 
 def along(name):
@@ -432,6 +443,226 @@ def _nll_loss(x, target, weight=None, ignore_index=-100, reduction="mean"):
     need(not bool((target == ignore_index).any()), "an ignored class")
     need(x.dim() > 1, "logits without a batch axis")
     return "nll_loss", [x, target], {"reduction": reduction}
+
+
+@adapter("nn.functional.kl_div")
+def _kl_div(x, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    need(reduction in ("mean", "sum", "none"), "the mean of a batch")
+    return "kl_div", [x, target], {"reduction": reduction, "log": int(log_target)}
+
+
+@adapter("nn.functional.binary_cross_entropy")
+def _binary_cross_entropy(x, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    need(weight is None, "weights of elements")
+    return "binary_cross_entropy", [x, target], {"reduction": reduction}
+
+
+# ---- Activations and arithmetic with arguments
+
+@adapter("nn.functional.celu")
+def _celu(x, alpha=1.0, inplace=False):
+    return "celu", [x], {"alpha": number(float(alpha))}
+
+
+@adapter("nn.functional.glu")
+def _glu(x, dim=-1):
+    return "glu", [x], {"axis": dim}
+
+
+@adapter("nn.functional.prelu")
+def _prelu(x, weight):
+    return "prelu", [x, weight], {}
+
+
+@adapter("lerp")
+def _lerp(a, b, weight):
+    need(isinstance(weight, torch.Tensor), "a weight that is a number")
+    return "lerp", [a, b, weight], {}
+
+
+@adapter("nn.functional.cosine_similarity")
+def _cosine_similarity(a, b, dim=1, eps=1e-8):
+    return "cosine_similarity", [a, b], {"axis": dim, "eps": number(float(eps))}
+
+
+# ---- Norms
+
+def given(*tensors):
+    """Operands behind the first; one that is there stands behind none that is missing."""
+    need(all(later is None or now is not None for now, later in zip(tensors, tensors[1:])), "a bias without a weight")
+    return [t for t in tensors if t is not None]
+
+
+@adapter("nn.functional.layer_norm")
+def _layer_norm(x, shape, weight=None, bias=None, eps=1e-5):
+    return "layer_norm", [x, *given(weight, bias)], {"sizes": list(shape), "eps": number(float(eps))}
+
+
+@adapter("nn.functional.rms_norm")
+def _rms_norm(x, shape, weight=None, eps=None):
+    return "rms_norm", [x, *given(weight)], {"sizes": list(shape)} | ({} if eps is None else {"eps": number(float(eps))})
+
+
+@adapter("nn.functional.group_norm")
+def _group_norm(x, groups, weight=None, bias=None, eps=1e-5):
+    return "group_norm", [x, *given(weight, bias)], {"groups": groups, "eps": number(float(eps))}
+
+
+@adapter("nn.functional.batch_norm")
+def _batch_norm(x, mean, var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    need(not training and mean is not None and var is not None, "the batch's own moments")
+    need(x.dim() > 1, "an input without channels")
+    return "batch_norm", [x, mean, var, *given(weight, bias)], {"eps": number(float(eps))}
+
+
+@adapter("nn.functional.local_response_norm")
+def _local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0):
+    return "local_response_norm", [x], {"size": size, "alpha": number(float(alpha)), "beta": number(float(beta)), "k": number(float(k))}
+
+
+@adapter("nn.functional.scaled_dot_product_attention")
+def _attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    need(dropout_p == 0, "dropout")
+    return "scaled_dot_product_attention", [q, k, v, *given(attn_mask)], {
+        "causal": int(is_causal), "scale": number(float(scale or 0)), "grouped": int(enable_gqa)}
+
+
+# ---- Orders, running sums, rearranging
+
+def all_different(x, dim):
+    """Which of equal elements comes first is left open by PyTorch where the order need not be stable."""
+    if x.dim() and x.shape[dim] > 1:
+        ordered = torch.sort(x.detach(), dim).values
+        need(not bool((ordered.narrow(dim, 1, x.shape[dim] - 1) == ordered.narrow(dim, 0, x.shape[dim] - 1)).any()), "equal elements in any order")
+
+
+@adapter("sort")
+def _sort(x, dim=-1, descending=False, stable=False):
+    if not stable:
+        all_different(x, dim)
+    return "sort", [x], {"axis": dim, "descending": int(descending)}
+
+
+@adapter("argsort")
+def _argsort(x, dim=-1, descending=False, stable=False):
+    if not stable:
+        all_different(x, dim)
+    return "argsort", [x], {"axis": dim, "descending": int(descending)}
+
+
+@adapter("topk")
+def _topk(x, k, dim=-1, largest=True, sorted=True):
+    need(sorted, "in any order")
+    all_different(x, dim)
+    return "topk", [x], {"count": k, "axis": dim, "largest": int(largest)}
+
+
+def extremum(name):
+    def adapt(x, dim, keepdim=False):
+        return name, [x], {"axis": dim, "keepdim": int(keepdim)}
+    return adapt
+
+
+OPINFO["max", "reduction_with_dim"], OPINFO["min", "reduction_with_dim"] = extremum("max"), extremum("min")
+
+
+def running(name):
+    def adapt(x, dim, dtype=None, **_):
+        no_dtype(dtype)
+        return name, [x], {"axis": dim}
+    return adapt
+
+
+OPINFO["cumsum", ""], OPINFO["cumprod", ""] = running("cumsum"), running("cumprod")
+
+
+@adapter("roll")
+def _roll(x, shifts, dims=()):
+    return "roll", [x], {"shifts": axes(shifts), "axes": axes(dims)}
+
+
+@adapter("repeat", "tile")
+def _repeat(x, *counts):
+    counts = sizes_of(counts)
+    return "repeat", [x], {"sizes": [1] * (x.dim() - len(counts)) + counts}
+
+
+@adapter("repeat_interleave")
+def _repeat_interleave(x, count, dim=None, output_size=None):
+    need(isinstance(count, int) and dim is not None, "counts for each element, or of all elements in a row")
+    return "repeat_interleave", [x], {"count": count, "axis": dim}
+
+
+@adapter("tril")
+def _tril(x, diagonal=0):
+    return "tril", [x], {"diagonal": diagonal}
+
+
+@adapter("triu")
+def _triu(x, diagonal=0):
+    return "triu", [x], {"diagonal": diagonal}
+
+
+@adapter("masked_fill")
+def _masked_fill(x, mask, value):
+    need(not isinstance(value, torch.Tensor), "a value that is a tensor")
+    return "masked_fill", [x, mask], {"value": number(value)}
+
+
+@adapter("index_add")
+def _index_add(x, dim, index, source, alpha=1):
+    need(alpha == 1 and source.dim() == x.dim() and x.dim() > 0, "a factor, or no axes")
+    return "index_add", [x, index, source], {"axis": dim}
+
+
+# ---- More convolutions and windows
+
+def many(value, count):
+    value = [value] if isinstance(value, int) else list(value)
+    return value * count if len(value) == 1 else value
+
+
+def convolution(name, count, transposed):
+    def adapt(x, weight, bias=None, stride=1, padding=0, *rest, dilation=1, groups=1, output_padding=0):
+        if transposed:
+            output_padding, groups, dilation = [*rest, *[output_padding, groups, dilation][len(rest):]]
+        else:
+            dilation, groups = [*rest, *[dilation, groups][len(rest):]]
+        need(x.dim() == count + 2 and not isinstance(padding, str), "an input without a batch axis, or padding with a name")
+        extra = {"output_padding": many(output_padding, count)} if transposed else {}
+        return name, [x, weight] + given(bias), {"stride": many(stride, count), "padding": many(padding, count),
+                                                 "dilation": many(dilation, count), "groups": groups} | extra
+    return adapt
+
+
+OPINFO["nn.functional.conv1d", ""] = convolution("conv1d", 1, False)
+OPINFO["nn.functional.conv3d", ""] = convolution("conv3d", 3, False)
+for _count in 1, 2, 3:
+    OPINFO[f"nn.functional.conv_transpose{_count}d", ""] = convolution(f"conv_transpose{_count}d", _count, True)
+
+
+def adaptive(name):
+    def adapt(x, output_size, return_indices=False):
+        sizes = pair(output_size)
+        need(None not in sizes and not return_indices, "a size that is left as it is, or places")
+        return name, [x], {"sizes": sizes}
+    return adapt
+
+
+OPINFO["nn.functional.adaptive_avg_pool2d", ""] = adaptive("adaptive_avg_pool2d")
+OPINFO["nn.functional.adaptive_max_pool2d", ""] = adaptive("adaptive_max_pool2d")
+
+
+def interpolation(mode):
+    def adapt(x, size=None, scale_factor=None, **rest):
+        need(size is not None and scale_factor is None and not rest.get("antialias"), "sizes by a factor")
+        return "interpolate", [x], {"sizes": many(size, x.dim() - 2), "linear": int(mode != "nearest"),
+                                    "corners": int(bool(rest.get("align_corners")))}
+    return adapt
+
+
+for _mode in "nearest", "linear", "bilinear", "trilinear":
+    OPINFO["nn.functional.interpolate", _mode] = interpolation(_mode)
 
 
 # ---- Making tensors

@@ -1,7 +1,11 @@
 // Samples' ops by name: what adapters.py says, in Tenon's words.
+#include <array>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <stdexcept>
+
+#include <tenon/functional.h>
 
 #include "conformance/samples.h"
 
@@ -65,10 +69,11 @@ void add_unary(Functions& f) {
   TENON_ONE(isnan) TENON_ONE(isinf) TENON_ONE(isfinite) TENON_ONE(silu) TENON_ONE(softsign)
   TENON_ONE(log2) TENON_ONE(log10) TENON_ONE(exp2) TENON_ONE(tan) TENON_ONE(mish)
   TENON_ONE(hardtanh) TENON_ONE(relu6) TENON_ONE(hardsigmoid) TENON_ONE(sinh) TENON_ONE(cosh)
-  TENON_ONE(zeros_like) TENON_ONE(ones_like)
+  TENON_ONE(zeros_like) TENON_ONE(ones_like) TENON_ONE(asin) TENON_ONE(acos) TENON_ONE(atan)
+  TENON_ONE(hardswish) TENON_ONE(selu) TENON_ONE(logsigmoid)
   // clang-format on
 #undef TENON_ONE
-                                      f["gelu"] = [](const In& in, const json& a) -> Out {
+                                              f["gelu"] = [](const In& in, const json& a) -> Out {
     return {gelu(tensor(in[0]), flag(a, "tanh"))};
   };
   f["leaky_relu"] = [](const In& in, const json& a) -> Out {
@@ -97,7 +102,7 @@ void add_binary(Functions& f) {
   TENON_TWO(add) TENON_TWO(sub) TENON_TWO(mul) TENON_TWO(div) TENON_TWO(pow) TENON_TWO(maximum)
   TENON_TWO(minimum) TENON_TWO(remainder) TENON_TWO(floor_divide) TENON_TWO(eq) TENON_TWO(ne)
   TENON_TWO(lt) TENON_TWO(le) TENON_TWO(gt) TENON_TWO(ge) TENON_TWO(logical_and)
-  TENON_TWO(logical_or) TENON_TWO(logical_xor)
+  TENON_TWO(logical_or) TENON_TWO(logical_xor) TENON_TWO(atan2)
   // clang-format on
 #undef TENON_TWO
                   f["where"] = [](const In& in, const json&) -> Out {
@@ -223,11 +228,153 @@ void add_losses(Functions& f) {
   TENON_LOSS(smooth_l1_loss, real(a, "beta", 1))
   TENON_LOSS(huber_loss, real(a, "delta", 1))
   TENON_LOSS(cross_entropy, real(a, "smoothing", 0))
+  TENON_LOSS(kl_div, flag(a, "log"))
 #undef TENON_LOSS
+  f["binary_cross_entropy"] = [](const In& in, const json& a) -> Out {
+    return {binary_cross_entropy(tensor(in[0]), tensor(in[1]), {.reduction = reduction(a)})};
+  };
+}
+
+void add_arguments(Functions& f) {
+  f["celu"] = [](const In& in, const json& a) -> Out {
+    return {celu(tensor(in[0]), real(a, "alpha", 1))};
+  };
+  f["glu"] = [](const In& in, const json& a) -> Out { return {glu(tensor(in[0]), a.at("axis"))}; };
+  f["prelu"] = [](const In& in, const json&) -> Out {
+    return {prelu(tensor(in[0]), tensor(in[1]))};
+  };
+  f["logaddexp"] = [](const In& in, const json&) -> Out {
+    return {logaddexp(tensor(in[0]), tensor(in[1]))};
+  };
+  f["lerp"] = [](const In& in, const json&) -> Out {
+    return {lerp(tensor(in[0]), tensor(in[1]), tensor(in[2]))};
+  };
+  f["cosine_similarity"] = [](const In& in, const json& a) -> Out {
+    return {cosine_similarity(tensor(in[0]), tensor(in[1]), a.at("axis"), real(a, "eps", 1e-8))};
+  };
+  f["stddev"] = [](const In& in, const json& a) -> Out {
+    return {stddev(tensor(in[0]), ints(a, "axes"), flag(a, "keepdim"), real(a, "correction", 1))};
+  };
+  f["vector_norm"] = [](const In& in, const json& a) -> Out {
+    return {vector_norm(tensor(in[0]), real(a, "p", 2), ints(a, "axes"), flag(a, "keepdim"))};
+  };
+}
+
+void add_norms(Functions& f) {
+  f["layer_norm"] = [](const In& in, const json& a) -> Out {
+    return {layer_norm(tensor(in[0]), shape(a), optional(in, 1), optional(in, 2),
+                       real(a, "eps", 1e-5))};
+  };
+  f["rms_norm"] = [](const In& in, const json& a) -> Out {
+    std::optional<double> eps;
+    if (a.contains("eps")) eps = real(a, "eps", 0);
+    return {rms_norm(tensor(in[0]), shape(a), optional(in, 1), eps)};
+  };
+  f["group_norm"] = [](const In& in, const json& a) -> Out {
+    return {group_norm(tensor(in[0]), a.at("groups"), optional(in, 1), optional(in, 2),
+                       real(a, "eps", 1e-5))};
+  };
+  f["batch_norm"] = [](const In& in, const json& a) -> Out {
+    return {batch_norm(tensor(in[0]), tensor(in[1]), tensor(in[2]), optional(in, 3),
+                       optional(in, 4), real(a, "eps", 1e-5))};
+  };
+  f["local_response_norm"] = [](const In& in, const json& a) -> Out {
+    return {local_response_norm(tensor(in[0]), a.at("size"), real(a, "alpha", 1e-4),
+                                real(a, "beta", 0.75), real(a, "k", 1))};
+  };
+  f["scaled_dot_product_attention"] = [](const In& in, const json& a) -> Out {
+    AttentionOptions o;
+    o.causal = flag(a, "causal"), o.enable_gqa = flag(a, "grouped"), o.scale = real(a, "scale", 0);
+    return {scaled_dot_product_attention(tensor(in[0]), tensor(in[1]), tensor(in[2]),
+                                         optional(in, 3), o)};
+  };
+}
+
+void add_orders(Functions& f) {
+  const auto both = [](const ValuesAndIndices& r) -> Out { return {r.values, r.indices}; };
+  f["sort"] = [both](const In& in, const json& a) {
+    return both(sort(tensor(in[0]), a.at("axis"), flag(a, "descending")));
+  };
+  f["argsort"] = [](const In& in, const json& a) -> Out {
+    return {argsort(tensor(in[0]), a.at("axis"), flag(a, "descending"))};
+  };
+  f["topk"] = [both](const In& in, const json& a) {
+    return both(topk(tensor(in[0]), a.at("count"), a.at("axis"), flag(a, "largest")));
+  };
+  f["max"] = [both](const In& in, const json& a) {
+    return both(max(tensor(in[0]), a.at("axis").get<int>(), flag(a, "keepdim")));
+  };
+  f["min"] = [both](const In& in, const json& a) {
+    return both(min(tensor(in[0]), a.at("axis").get<int>(), flag(a, "keepdim")));
+  };
+#define TENON_SHAPE(name, ...) \
+  f[#name] = [](const In& in, const json& a) -> Out { return {name(tensor(in[0]), __VA_ARGS__)}; };
+  TENON_SHAPE(cumsum, a.at("axis"))
+  TENON_SHAPE(cumprod, a.at("axis"))
+  TENON_SHAPE(roll, ints(a, "shifts"), ints(a, "axes"))
+  TENON_SHAPE(repeat, ints(a, "sizes"))
+  TENON_SHAPE(repeat_interleave, a.at("count"), a.at("axis"))
+  TENON_SHAPE(tril, a.at("diagonal"))
+  TENON_SHAPE(triu, a.at("diagonal"))
+  TENON_SHAPE(masked_fill, tensor(in[1]), number(a.at("value")))
+  TENON_SHAPE(index_add, a.at("axis"), tensor(in[1]), tensor(in[2]))
+#undef TENON_SHAPE
+}
+
+template <std::size_t N>
+std::array<std::int64_t, N> numbers(const json& args, const char* key) {
+  return args.at(key).get<std::array<std::int64_t, N>>();
+}
+
+/// Strides, paddings, dilations and groups, as each convolution has them.
+void set_window(Conv1dOptions& o, const json& a) {
+  o.stride = a.at("stride").at(0), o.padding = a.at("padding").at(0);
+  o.dilation = a.at("dilation").at(0), o.groups = a.at("groups");
+}
+void set_window(Conv2dOptions& o, const json& a) {
+  o.stride = pair(a, "stride"), o.padding = pair(a, "padding");
+  o.dilation = pair(a, "dilation"), o.groups = a.at("groups");
+}
+void set_window(Conv3dOptions& o, const json& a) {
+  o.stride = numbers<3>(a, "stride"), o.padding = numbers<3>(a, "padding");
+  o.dilation = numbers<3>(a, "dilation"), o.groups = a.at("groups");
+}
+
+void add_windows(Functions& f) {
+#define TENON_CONV(name, Options, output_padding_of)                 \
+  f[#name] = [](const In& in, const json& a) -> Out {                \
+    Options o;                                                       \
+    set_window(o, a);                                                \
+    output_padding_of;                                               \
+    return {name(tensor(in[0]), tensor(in[1]), optional(in, 2), o)}; \
+  };
+  TENON_CONV(conv1d, Conv1dOptions, (void)0)
+  TENON_CONV(conv3d, Conv3dOptions, (void)0)
+  TENON_CONV(conv_transpose1d, ConvTranspose1dOptions,
+             o.output_padding = a.at("output_padding").at(0))
+  TENON_CONV(conv_transpose2d, ConvTranspose2dOptions, o.output_padding = pair(a, "output_padding"))
+  TENON_CONV(conv_transpose3d, ConvTranspose3dOptions,
+             o.output_padding = numbers<3>(a, "output_padding"))
+#undef TENON_CONV
+  f["adaptive_avg_pool2d"] = [](const In& in, const json& a) -> Out {
+    return {adaptive_avg_pool2d(tensor(in[0]), pair(a, "sizes"))};
+  };
+  f["adaptive_max_pool2d"] = [](const In& in, const json& a) -> Out {
+    return {adaptive_max_pool2d(tensor(in[0]), pair(a, "sizes"))};
+  };
+  f["interpolate"] = [](const In& in, const json& a) -> Out {
+    return {interpolate(tensor(in[0]), ints(a, "sizes"),
+                        flag(a, "linear") ? Interpolation::Linear : Interpolation::Nearest,
+                        flag(a, "corners"))};
+  };
 }
 
 Functions all_functions() {
   Functions f;
+  add_arguments(f);
+  add_norms(f);
+  add_orders(f);
+  add_windows(f);
   add_unary(f);
   add_binary(f);
   add_reductions(f);
