@@ -186,11 +186,16 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
   const models::Info info = models::info(settings.model);
   const bool handwriting =
       settings.data.starts_with("digits") || settings.data.starts_with("mnist");
-  lines.emplace_back("tenon eval " + run, settings.task == "regression"
-                                              ? "how far its answers are from the truth"
-                                          : info.tokens ? "how well it foresees held-out text"
-                                                        : "where it errs, class by class");
-  if (info.tokens)
+  lines.emplace_back("tenon eval " + run,
+                     settings.task == "regression" ? "how far its answers are from the truth"
+                     : info.pairs                  ? "how many held-out texts it translates exactly"
+                     : info.tokens                 ? "how well it foresees held-out text"
+                                                   : "where it errs, class by class");
+  if (info.pairs)
+    lines.emplace_back(fmt::format("tenon generate {} --prompt {}", run,
+                                   settings.data == "numbers" ? "'French: twenty-one'" : "TEXT"),
+                       "a translation");
+  else if (info.tokens)
     lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "text of its own");
   if (handwriting)
     lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),

@@ -104,6 +104,15 @@ class Flow(CommandTest):
         write_png(self.folder / "any.png", [[0] * 28] * 28)
         self.fails(3, "predict", "verse", "any.png", says="tenon generate")
 
+    def test_translation(self):
+        out = self.ok("train", "transformer:layers=1,heads=2,width=32,hidden=64", "--epochs", "1", "--set", "max_steps=5", "--out", "words").out
+        for word in ("best test loss", "tenon generate words --prompt 'French: twenty-one'", "translates exactly"):
+            self.assertIn(word, out)
+        self.assertNotIn("text of its own", out)
+        self.ok("generate", "words", "--prompt", "French: twenty-one")
+        self.fails(2, "generate", "words", says="--prompt")
+        self.assertEqual(self.json("eval", "words", "--json")["exact"], 0)  # after five steps
+
     def test_verify(self):
         report = self.json("verify", "run", "--steps", "12", "--json")
         self.assertTrue(report["passed"])
