@@ -140,31 +140,28 @@ void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
   fmt::print("\nmost frequent errors: {}\n", join(words, ", "));
 }
 
-void print_json_of_regression(const train::Evaluation& evaluation, const train::TrainedModel& model,
-                              const std::string& data) {
-  print(Json{{"model", model.settings().model},
-             {"file", model.file()},
-             {"data", data},
-             {"items", evaluation.items},
-             {"loss", evaluation.loss},
-             {"r2", evaluation.errors->r2()},
-             {"mae", evaluation.errors->mae()},
-             {"rmse", evaluation.errors->rmse()},
-             {"seconds", evaluation.seconds},
-             {"items_per_s", evaluation.items_per_s}});
+// What every kind of model has, around the figures of its own kind.
+Json json_of(const train::Evaluation& evaluation, const train::TrainedModel& model,
+             const std::string& data, const Json& own) {
+  Json json{{"model", model.settings().model},
+            {"file", model.file()},
+            {"data", data},
+            {"items", evaluation.items},
+            {"loss", evaluation.loss}};
+  json.update(own);
+  json["seconds"] = evaluation.seconds;
+  json["items_per_s"] = evaluation.items_per_s;
+  return json;
 }
 
-void print_json_of_language(const train::Evaluation& evaluation, const train::TrainedModel& model,
-                            const std::string& data) {
-  print(Json{{"model", model.settings().model},
-             {"file", model.file()},
-             {"data", data},
-             {"items", evaluation.items},
-             {"loss", evaluation.loss},
-             {"perplexity", std::exp(evaluation.loss)},
-             {"accuracy", evaluation.accuracy},
-             {"seconds", evaluation.seconds},
-             {"items_per_s", evaluation.items_per_s}});
+// Of models that do not tell classes apart.
+Json own_figures(const train::Evaluation& evaluation) {
+  if (evaluation.errors)
+    return {{"r2", evaluation.errors->r2()},
+            {"mae", evaluation.errors->mae()},
+            {"rmse", evaluation.errors->rmse()}};
+  if (evaluation.exact) return {{"exact", *evaluation.exact}, {"accuracy", evaluation.accuracy}};
+  return {{"perplexity", std::exp(evaluation.loss)}, {"accuracy", evaluation.accuracy}};
 }
 
 void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
@@ -181,33 +178,15 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
     confusion.push_back(Json::array());
     for (int j = 0; j < matrix.classes(); ++j) confusion.back().push_back(matrix.count(c, j));
   }
-  print(Json{{"model", model.settings().model},
-             {"file", model.file()},
-             {"data", data},
-             {"items", evaluation.items},
-             {"loss", evaluation.loss},
-             {"accuracy", evaluation.accuracy},
-             {"top3_accuracy", evaluation.top3_accuracy},
-             {"macro_precision", matrix.macro_precision()},
-             {"macro_recall", matrix.macro_recall()},
-             {"macro_f1", matrix.macro_f1()},
-             {"seconds", evaluation.seconds},
-             {"items_per_s", evaluation.items_per_s},
-             {"classes", classes},
-             {"confusion", confusion}});
-}
-
-void print_json_of_translation(const train::Evaluation& evaluation,
-                               const train::TrainedModel& model, const std::string& data) {
-  print(Json{{"model", model.settings().model},
-             {"file", model.file()},
-             {"data", data},
-             {"items", evaluation.items},
-             {"loss", evaluation.loss},
-             {"exact", *evaluation.exact},
-             {"accuracy", evaluation.accuracy},
-             {"seconds", evaluation.seconds},
-             {"items_per_s", evaluation.items_per_s}});
+  Json json = json_of(evaluation, model, data,
+                      {{"accuracy", evaluation.accuracy},
+                       {"top3_accuracy", evaluation.top3_accuracy},
+                       {"macro_precision", matrix.macro_precision()},
+                       {"macro_recall", matrix.macro_recall()},
+                       {"macro_f1", matrix.macro_f1()}});
+  json["classes"] = classes;
+  json["confusion"] = confusion;
+  print(json);
 }
 
 int run(const Options& options) {
@@ -226,20 +205,11 @@ int run(const Options& options) {
   const train::Evaluation evaluation = model.evaluate(options.data, options.batch, progress);
   clear_status_line();
   const std::string data = options.data.empty() ? model.settings().data : options.data;
-  if (evaluation.exact) {
+  if (evaluation.errors || evaluation.exact || is_language(model)) {
     if (options.json)
-      print_json_of_translation(evaluation, model, data);
+      print(json_of(evaluation, model, data, own_figures(evaluation)));
     else
       print_figures(evaluation, model, data);
-    return kOk;
-  }
-  if (evaluation.errors || is_language(model)) {
-    if (!options.json)
-      print_figures(evaluation, model, data);
-    else if (evaluation.errors)
-      print_json_of_regression(evaluation, model, data);
-    else
-      print_json_of_language(evaluation, model, data);
     return kOk;
   }
   Names names = model.class_names();

@@ -15,21 +15,6 @@ using namespace tenon::test::attention;
 
 namespace {
 
-void check(const Sizes& s, Masked masked, DType dtype, double tolerance) {
-  CAPTURE(s.queries);
-  CAPTURE(s.keys);
-  CAPTURE(s.size);
-  CAPTURE(static_cast<int>(masked));
-  CAPTURE(static_cast<int>(dtype));
-  const Operands o = operands(s, masked);
-  const Tensors ours = results(o, masked, dtype), exact = results(o, masked, DType::Float64);
-  for (std::size_t k = 0; k < ours.size(); ++k) {
-    CAPTURE(k);
-    CHECK(ours[k].shape() == exact[k].shape());
-    CHECK(distance(ours[k], exact[k]) < tolerance);
-  }
-}
-
 const Sizes kSizes[] = {{1, 1, 1, 2, 3, 1, 1},      {2, 4, 2, 3, 5, 4, 7},
                         {1, 2, 2, 57, 130, 40, 24}, {2, 6, 3, 129, 64, 33, 65},
                         {1, 3, 1, 300, 257, 16, 8}, {2, 2, 2, 64, 64, 64, 64}};

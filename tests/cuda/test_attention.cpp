@@ -13,19 +13,8 @@ using namespace tenon::test::attention;
 
 namespace {
 
-void check(const Sizes& s, Masked masked, DType dtype, double tolerance) {
-  CAPTURE(s.queries);
-  CAPTURE(s.keys);
-  CAPTURE(s.size);
-  CAPTURE(static_cast<int>(masked));
-  CAPTURE(static_cast<int>(dtype));
-  const Operands o = operands(s, masked);
-  const Tensors ours = results(on(o, device("cuda")), masked, dtype),
-                exact = results(o, masked, DType::Float64);
-  for (std::size_t k = 0; k < ours.size(); ++k) {
-    CAPTURE(k);
-    CHECK(distance(ours[k], exact[k]) < tolerance);
-  }
+void check_card(const Sizes& s, Masked masked, DType dtype, double tolerance) {
+  test::attention::check(s, masked, dtype, tolerance, device("cuda"));
 }
 
 // Lengths around the edges of tiles, groups of heads, sizes that are filled up, wide heads.
@@ -40,8 +29,8 @@ TEST_CASE("card attention: values and gradients of 16-bit operands") {
   if (!test::has_card()) return;
   for (const Sizes& s : kSizes)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added})
-      check(s, masked, DType::BFloat16, 2e-2);
-  check(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
+      check_card(s, masked, DType::BFloat16, 2e-2);
+  check_card(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
 }
 
 TEST_CASE("card attention: float32 operands that are multiplied in 16 bits") {
@@ -49,14 +38,14 @@ TEST_CASE("card attention: float32 operands that are multiplied in 16 bits") {
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
     const PrecisionScope scope(precision);
     for (const Masked masked : {Masked::Causal, Masked::Added})
-      check(kSizes[1], masked, DType::Float32, precision == Precision::Bf16 ? 2e-2 : 3e-3);
+      check_card(kSizes[1], masked, DType::Float32, precision == Precision::Bf16 ? 2e-2 : 3e-3);
   }
 }
 
 TEST_CASE("card attention: what the tensor cores do not take is written out") {
   if (!test::has_card()) return;
-  check(kSizes[1], Masked::Causal, DType::Float32, 5e-5);
-  check({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::BFloat16, 3e-2);
+  check_card(kSizes[1], Masked::Causal, DType::Float32, 5e-5);
+  check_card({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::BFloat16, 3e-2);
 }
 
 TEST_CASE("card attention: rows that are not aligned are copied first; the same bits every time") {

@@ -2,6 +2,8 @@
 // gradients, the distance of two tensors.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -71,6 +73,24 @@ inline double distance(const Tensor& a, const Tensor& b) {
 inline Operands on(const Operands& o, Device device) {
   const auto moved = [device](const Tensor& x) { return x.defined() ? to(x, device).eval() : x; };
   return {moved(o.q), moved(o.k), moved(o.v), moved(o.mask), moved(o.seed)};
+}
+
+/// Computed on a device in a dtype, against float64 on the CPU.
+inline void check(const Sizes& s, Masked masked, DType dtype, double tolerance,
+                  Device device = {}) {
+  CAPTURE(s.queries);
+  CAPTURE(s.keys);
+  CAPTURE(s.size);
+  CAPTURE(static_cast<int>(masked));
+  CAPTURE(static_cast<int>(dtype));
+  const Operands o = operands(s, masked);
+  const Tensors ours = results(on(o, device), masked, dtype),
+                exact = results(o, masked, DType::Float64);
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    CAPTURE(k);
+    CHECK(ours[k].shape() == exact[k].shape());
+    CHECK(distance(ours[k], exact[k]) < tolerance);
+  }
 }
 
 }  // namespace tenon::test::attention
