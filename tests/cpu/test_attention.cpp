@@ -76,6 +76,9 @@ TEST_CASE("attention: large scores, queries that see nothing, numbers that are n
 }
 
 TEST_CASE("attention: no scores in memory") {
+  Context context = current_context();
+  context.threads = 2;  // each has tiles of its own
+  const ContextScope scope(context);
   const Operands o = operands({1, 1, 1, 4096, 4096, 16, 16}, Masked::Causal);
   const CompiledFunction f = compile([](const Tensors& x) {
     AttentionOptions causal;
