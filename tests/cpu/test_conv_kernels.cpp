@@ -12,6 +12,7 @@
 
 #include "base/philox.h"
 #include "cpu/kernels/contract.h"
+#include "cpu/kernels/conv_bodies.h"
 #include "kernel_check.h"
 
 using namespace tenon;
@@ -190,6 +191,65 @@ struct Counter {
   }
 };
 
+// Block tiles in plain loops, so that passes on them are checked where there are no matrix
+// registers.
+thread_local int block_words = 0;
+
+float half_of(float word, bool high) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &word, sizeof bits);
+  bits = high ? bits & 0xffff0000u : bits << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+void plain_block_tile(const BlockArgs& t) {
+  float sums[kBlockEdge][kBlockEdge] = {};
+  for (std::int64_t step = 0; step < t.steps; ++step) {
+    const float* a = t.a + (t.a_table != nullptr ? t.a_table[step] : step * t.a_step);
+    const float* b = t.b + (t.b_table != nullptr ? t.b_table[step] : step * t.b_step);
+    for (int i = 0; i < t.rows; ++i)
+      for (int word = 0; word < block_words; ++word)
+        for (int j = 0; j < t.cols; ++j)
+          for (const bool high : {false, true})
+            sums[i][j] +=
+                half_of(a[i * t.a_row + word], high) * half_of(b[word * t.b_row + j], high);
+  }
+  for (int i = 0; i < t.rows; ++i)
+    for (int j = 0; j < t.cols; ++j) {
+      float& c = t.c[i * t.ldc + j];
+      c = t.accumulate ? c + sums[i][j] : sums[i][j];
+    }
+}
+
+#if defined(__x86_64__)
+KernelSet plain_block_kernels() {
+  KernelSet set = avx512bf16_kernels();
+  set.block_tile = plain_block_tile;
+  set.block_begin = [](int words) { block_words = words; };
+  set.block_end = [] { block_words = 0; };
+  return set;
+}
+
+Results run_blocks(const ConvShape& s, const KernelSet& kernels, const Tensor16& x,
+                   const Tensor16& w, const Tensor16& dy) {
+  const Sizes size(s);
+  Results r{std::vector<float>(static_cast<std::size_t>(size.y), kNan),
+            std::vector<float>(static_cast<std::size_t>(size.x), kNan),
+            std::vector<float>(static_cast<std::size_t>(size.w), kNan)};
+  for (const bool input_grad : {false, true}) {
+    const Correlation pass = correlation_of(s, input_grad);
+    Memory memory(correlate_blocks_workspace(pass, kernels, num_threads()));
+    correlate_blocks(pass, kernels, input_grad ? dy.operand : x.operand, w.operand,
+                     input_grad ? r.dx.data() : r.y.data(), {}, memory.data);
+  }
+  Memory memory(weights_in_blocks_workspace(s, kernels, num_threads()));
+  weights_in_blocks(s, kernels, x.operand, dy.operand, r.dw.data(), {}, memory.data);
+  return r;
+}
+#endif
+
 constexpr double kTolerance = 2e-6;
 
 void check_all(const ConvShape& s, const Results& got, const Wanted& want, const char* isa,
@@ -228,6 +288,30 @@ TEST_CASE("conv2d: all passes agree with float64 for odd geometry on every instr
     }
   }
 }
+
+#if defined(__x86_64__)
+TEST_CASE("conv2d: all passes on block tiles agree with float64, without matrix registers too") {
+  if (hardware_isa() < Isa::Avx512Bf16) return;
+  const KernelSet kernels = plain_block_kernels();
+  for (const ConvShape& s : shapes()) {
+    const Sizes size(s);
+    const Tensor16 x(random_values(size.x, 1, true), DType::Float32),
+        w(random_values(size.w, 2, true), DType::Float32);
+    const Tensor16 dy(random_values(size.y, 3, true), DType::Float32);
+    const Wanted want(s, x, w, dy);
+    Results first;
+    for (const int count : {1, 3}) {
+      const Threads threads(count);
+      const Results got = run_blocks(s, kernels, x, w, dy);
+      check_all(s, got, want, "blocks", true);
+      if (first.y.empty()) first = got;
+      CHECK(first.y == got.y);
+      CHECK(first.dx == got.dx);
+      CHECK(first.dw == got.dw);
+    }
+  }
+}
+#endif
 
 TEST_CASE("conv2d: Math::Bf16 rounds float32 operands") {
   const ConvShape s = make(2, 6, 14, 14, 16, 5, 5, 1, 1, 0, 0, 1, 1, 1);

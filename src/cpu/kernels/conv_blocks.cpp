@@ -5,164 +5,82 @@
 // Positions run on over the ends of rows; what stands between rows is dropped on the way out, where
 // tiles are transposed to NCHW. The whole reduction stays in the tile's registers. Bound by the
 // copies in and out up to some hundred channels, by arithmetic beyond.
-#include "cpu/kernels/conv_blocks.h"
-
 #include <algorithm>
 
 #include "base/index.h"
-#include "base/thread_pool.h"
+#include "cpu/kernels/conv_bodies.h"
 #include "cpu/kernels/conv_pixels.h"
+#include "cpu/kernels/conv_schedule.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kManyChunks = 32;
-constexpr double kChunkWork = 1e6;                              // multiply-adds
-constexpr std::int64_t kPlaneFloats = std::int64_t{1} << 17;    // of a unit, where rows can be cut
+// Images are cut for the sake of threads whatever the work: tiles make short work of it anyway.
+constexpr UnitLimits kLimits{1e6, 0, std::int64_t{1} << 17};
 constexpr std::int64_t kStepFloats = kBlockWords * kBlockEdge;  // of packed filters
 constexpr std::int64_t kTileFloats = kBlockEdge * kBlockEdge;
 constexpr std::int64_t kStretch = 32;  // filter taps transposed at a time
 
-// One phase of a pass: the steps of a row tap are the pieces of its runs of column taps.
-struct Phase {
-  Axis rows, cols;
-  std::int64_t runs = 0, taps_of_run = 0;
+// The steps of a row tap are the pieces of its runs of column taps: one run of all of them where
+// they are neighbours in the planes, else one of each.
+struct Runs {
+  std::int64_t count = 0, taps = 0;  // taps of one run
   RunPieces pieces{0};
-  std::int64_t steps = 0;
-  std::int32_t* table = nullptr;
-  float* filters = nullptr;  // [panel][step][word][output channel]
 
-  Phase(const Axis& r, const Axis& c, bool neighbours, std::int64_t words)
-      : rows(r),
-        cols(c),
-        runs(neighbours ? std::min<std::int64_t>(c.count, 1) : c.count),
-        taps_of_run(runs == 0 ? 0 : c.count / runs),
-        pieces(taps_of_run * words),
-        steps(r.count * runs * pieces.count) {}
-};
+  Runs(const Correlation& pass, const Axis& cols, std::int64_t words)
+      : count(has_neighbours(pass.cols, cols) ? std::min<std::int64_t>(cols.count, 1) : cols.count),
+        taps(count == 0 ? 0 : cols.count / count),
+        pieces(taps * words) {}
 
-struct Plan {
-  std::int64_t words = 0;  // pairs of input channels
-  std::int64_t panels = 0;
-  Planes planes;
-  std::int64_t band = 0, bands = 0, units = 0, units_per_chunk = 1;
-  std::int64_t steps = 0;  // of all phases
-
-  std::int64_t table_floats() const { return round_up(steps, 16); }
-  std::int64_t filter_floats() const { return steps * panels * kStepFloats; }  // of one group
-  // A tile may read a whole tile's positions beyond the last.
-  std::int64_t plane_floats() const {
-    return round_up((planes.size() + kBlockEdge) * words + kBlockWords, 16);
-  }
-  std::int64_t worker_floats() const {
-    return plane_floats() + round_up(pixel_scratch(planes, words), 16) + kTileFloats;
-  }
-};
-
-bool has_neighbours(const PassAxis& cols, const Axis& axis) {
-  const bool dense = axis.offset_step == 1 || axis.offset_step == -1 || axis.count <= 1;
-  return dense && (cols.backward || cols.stride == 1);
-}
-
-template <class F>
-void each_phase(const Correlation& pass, std::int64_t words, F f) {
-  for (int a = 0; a < pass.rows.phases(); ++a) {
-    for (int b = 0; b < pass.cols.phases(); ++b) {
-      const Axis cols = pass.cols.axis(b);
-      Phase phase(pass.rows.axis(a), cols, has_neighbours(pass.cols, cols), words);
-      f(phase);
-    }
-  }
-}
-
-void cut_units(const Correlation& pass, Plan& plan) {
-  const std::int64_t rows = pass.rows.longest();
-  std::int64_t bands = std::min(rows, divide_up(kManyChunks, pass.images * pass.groups));
-  const auto too_large = [&](std::int64_t count) {
-    const std::int64_t band = divide_up(rows, count);
-    return plan.words * planes_for(pass.rows, pass.cols, band).size() > kPlaneFloats && band > 4;
-  };
-  while (too_large(bands)) bands = std::min(rows, bands + 1);
-  plan.band = divide_up(rows, bands);
-  plan.bands = divide_up(rows, plan.band);
-  plan.planes = planes_for(pass.rows, pass.cols, plan.band);
-  plan.units = pass.images * pass.groups * plan.bands;
-  const double work = static_cast<double>(plan.band * pass.out_w * pass.out_channels) *
-                      static_cast<double>(plan.steps * kBlockWords);
-  plan.units_per_chunk =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(kChunkWork / work), 1,
-                               std::max<std::int64_t>(1, plan.units / kManyChunks));
-}
-
-Plan plan_blocks(const Correlation& pass) {
-  Plan plan;
-  plan.words = divide_up(pass.in_channels, 2);
-  plan.panels = divide_up(pass.out_channels, kBlockEdge);
-  each_phase(pass, plan.words, [&](const Phase& phase) { plan.steps += phase.steps; });
-  cut_units(pass, plan);
-  return plan;
-}
-
-class BlockCorrelator {
- public:
-  BlockCorrelator(const Correlation& pass, const Plan& plan, const KernelSet& kernels,
-                  void* workspace)
-      : pass_(pass), plan_(plan), kernels_(kernels) {
-    table_ = static_cast<std::int32_t*>(workspace);
-    filters_ = static_cast<float*>(workspace) + plan.table_floats();
-    scratch_ = filters_ + pass.groups * plan.filter_floats();
-  }
-
-  void prepare(ConvOperand w) {
-    placed_phases(0, [&](const Phase& phase) { fill_table(phase); });
-    parallel_for(pass_.groups * plan_.panels, [&](std::int64_t line, int) {
-      const std::int64_t group = line / plan_.panels, panel = line % plan_.panels;
-      placed_phases(group, [&](const Phase& phase) { pack_filters(phase, w, group, panel); });
-    });
-  }
-
-  void run(ConvOperand in, float* out, const Epilogue& epilogue) {
-    parallel_for(
-        divide_up(plan_.units, plan_.units_per_chunk), [&](std::int64_t chunk, int worker) {
-          const std::int64_t end = std::min(plan_.units, (chunk + 1) * plan_.units_per_chunk);
-          for (std::int64_t unit = chunk * plan_.units_per_chunk; unit < end; ++unit)
-            run_unit(in, out, epilogue, unit, worker);
-        });
-  }
+  std::int64_t steps(const Axis& rows) const { return rows.count * count * pieces.count; }
 
  private:
-  // The order of phases here is the layout of the table and of a group's packed filters.
-  template <class F>
-  void placed_phases(std::int64_t group, F f) {
-    std::int32_t* table = table_;
-    float* filters = filters_ + group * plan_.filter_floats();
-    each_phase(pass_, plan_.words, [&](Phase& phase) {
-      phase.table = table;
-      phase.filters = filters;
-      f(phase);
-      table += phase.steps;
-      filters += phase.steps * plan_.panels * kStepFloats;
-    });
+  static bool has_neighbours(const PassAxis& cols, const Axis& axis) {
+    const bool dense = axis.offset_step == 1 || axis.offset_step == -1 || axis.count <= 1;
+    return dense && (cols.backward || cols.stride == 1);
+  }
+};
+
+class BlockBody final : public TileBody {
+ public:
+  BlockBody(const Correlation& pass, const KernelSet& kernels) : TileBody(pass, kernels) {
+    cut_.words = divide_up(pass.in_channels, 2);
+    cut_.panels = divide_up(pass.out_channels, kBlockEdge);
+    cut_.step_floats = kStepFloats;
+    each_phase(pass, [&](const Axis& rows, const Axis& cols) { cut_.steps += steps(rows, cols); });
+    const double row_work = static_cast<double>(pass.out_w * pass.out_channels) *
+                            static_cast<double>(cut_.steps * kBlockWords);
+    cut_units(pass, row_work, kLimits, cut_);
   }
 
-  void fill_table(const Phase& phase) {
+  std::int64_t steps(const Axis& rows, const Axis& cols) const override {
+    return Runs(pass_, cols, cut_.words).steps(rows);
+  }
+
+  std::int64_t worker_floats() const override {
+    return plane_floats() + kTileFloats + round_up(pixel_scratch(cut_.planes, cut_.words), 16);
+  }
+
+  void fill_table(const Phase& phase) const override {
+    const Runs runs(pass_, phase.cols, cut_.words);
     std::int32_t* entry = phase.table;
     for (std::int64_t r = 0; r < phase.rows.count; ++r) {
-      for (std::int64_t run = 0; run < phase.runs; ++run) {
-        const std::int64_t first = phase.taps_of_run > 1
-                                       ? phase.cols.lowest()
-                                       : phase.cols.offset + run * phase.cols.offset_step;
+      for (std::int64_t run = 0; run < runs.count; ++run) {
+        const std::int64_t first =
+            runs.taps > 1 ? phase.cols.lowest() : phase.cols.offset + run * phase.cols.offset_step;
         const std::int64_t at =
-            plan_.planes.offset(phase.rows.offset + r * phase.rows.offset_step, first);
-        for (std::int64_t piece = 0; piece < phase.pieces.count; ++piece)
-          *entry++ = static_cast<std::int32_t>(at * plan_.words + phase.pieces.start(piece));
+            cut_.planes.offset(phase.rows.offset + r * phase.rows.offset_step, first);
+        for (std::int64_t piece = 0; piece < runs.pieces.count; ++piece)
+          *entry++ = static_cast<std::int32_t>(at * cut_.words + runs.pieces.start(piece));
       }
     }
   }
 
   // The filters of two input channels at a time are transposed to [tap][output channel] and zipped
   // into their steps.
-  void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group, std::int64_t panel) {
+  void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group,
+                    std::int64_t panel) const override {
+    const Runs runs(pass_, phase.cols, cut_.words);
     const std::int64_t taps = pass_.rows.filter * pass_.cols.filter, first = panel * kBlockEdge;
     const int lines =
         static_cast<int>(std::min<std::int64_t>(kBlockEdge, pass_.out_channels - first));
@@ -170,15 +88,15 @@ class BlockCorrelator {
     float* dst = phase.filters + panel * phase.steps * kStepFloats;
     std::fill_n(dst, phase.steps * kStepFloats, 0.0f);
     float lo[kStretch * kBlockEdge], hi[kStretch * kBlockEdge];
-    for (std::int64_t word = 0; word < plan_.words; ++word) {
+    for (std::int64_t word = 0; word < cut_.words; ++word) {
       const bool both = 2 * word + 1 < pass_.in_channels;
       for (std::int64_t tap = 0; tap < taps; tap += kStretch) {
         const std::int64_t count = std::min(kStretch, taps - tap);
         const std::int64_t at = base + 2 * word * pass_.filter_in_stride + tap;
-        transpose_filters(w, at, lines, count, lo);
-        if (both) transpose_filters(w, at + pass_.filter_in_stride, lines, count, hi);
+        transpose_filters(w, at, lines, count, kBlockEdge, lo);
+        if (both) transpose_filters(w, at + pass_.filter_in_stride, lines, count, kBlockEdge, hi);
         for (std::int64_t i = 0; i < count; ++i) {
-          const std::int64_t to = place_of(phase, word, tap + i);
+          const std::int64_t to = place_of(phase, runs, word, tap + i);
           if (to < 0) continue;
           kernels_.convert(lo + i * kBlockEdge, both ? hi + i * kBlockEdge : nullptr,
                            DType::Float32, kBlockEdge, Math::Bf16, dst + to * kBlockEdge);
@@ -187,81 +105,37 @@ class BlockCorrelator {
     }
   }
 
-  void transpose_filters(ConvOperand w, std::int64_t at, int lines, std::int64_t count,
-                         float* dst) {
-    const void* rows[kBlockEdge];
-    for (int line = 0; line < lines; ++line)
-      rows[line] = element(w.data, w.dtype, at + line * pass_.filter_out_stride);
-    kernels_.pack_transposed({rows, lines, w.dtype}, count, Math::F32, dst, kBlockEdge);
-  }
-
-  // The row of packed filters (step * kBlockWords + word of the step) that multiplies with one
-  // channel pair of one tap, -1 where this phase does not.
-  std::int64_t place_of(const Phase& phase, std::int64_t word, std::int64_t tap) const {
-    const std::int64_t r = tap / pass_.cols.filter - phase.rows.first;
-    const std::int64_t s = tap % pass_.cols.filter - phase.cols.first;
-    if (r < 0 || s < 0 || r % phase.rows.step != 0 || s % phase.cols.step != 0) return -1;
-    const std::int64_t row = r / phase.rows.step, col = s / phase.cols.step;
-    if (row >= phase.rows.count || col >= phase.cols.count) return -1;
-    const bool one_run = phase.taps_of_run > 1;
-    const std::int64_t run = one_run ? 0 : col;
-    const std::int64_t ascending = phase.cols.offset_step < 0 ? phase.cols.count - 1 - col : col;
-    const std::int64_t at = (one_run ? ascending : 0) * plan_.words + word;
-    const std::int64_t piece = at / phase.pieces.words;
-    const std::int64_t step = (row * phase.runs + run) * phase.pieces.count + piece;
-    return step * kBlockWords + at - phase.pieces.start(piece);
-  }
-
-  void run_unit(ConvOperand in, float* out, const Epilogue& epilogue, std::int64_t unit,
-                int worker) {
-    const std::int64_t band = unit % plan_.bands, group = unit / plan_.bands % pass_.groups;
-    const std::int64_t image = unit / plan_.bands / pass_.groups;
-    const std::int64_t row0 = band * plan_.band,
-                       row1 = std::min(pass_.rows.longest(), row0 + plan_.band);
-    float* planes = scratch_ + worker * plan_.worker_floats();
-    float* tile = planes + plan_.plane_floats();
-    copy_planes(in, image * pass_.groups + group, row0, planes, tile + kTileFloats);
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
-    float* result = out + (image * pass_.groups + group) * pass_.out_channels * pixels;
-    placed_phases(group, [&](const Phase& phase) {
-      const std::int64_t rows = std::min(row1, phase.rows.out_count) - row0;
-      if (rows > 0 && phase.cols.out_count > 0) run_phase(phase, planes, tile, row0, rows, result);
-    });
-    if (epilogue.fn == nullptr) return;
-    const std::int64_t step = pass_.rows.axis(0).out_step;
-    const std::int64_t first = row0 * step * pass_.out_w;
-    const std::int64_t last = std::min(pass_.out_h, row1 * step) * pass_.out_w;
-    epilogue.fn(epilogue.ctx, worker, image, group * pass_.out_channels,
-                (group + 1) * pass_.out_channels, first, last, result + first, pixels);
-  }
-
-  void copy_planes(ConvOperand in, std::int64_t image, std::int64_t row0, float* planes,
-                   float* scratch) {
-    const std::int64_t size = plan_.planes.in_h * plan_.planes.in_w;
+  const float* copy_planes(ConvOperand in, std::int64_t image, std::int64_t row0,
+                           float* scratch) const override {
+    const std::int64_t size = cut_.planes.in_h * cut_.planes.in_w;
     PixelSource source;
     source.first = element(in.data, in.dtype, image * pass_.in_channels * size);
     source.dtype = in.dtype;
-    source.words = plan_.words;
+    source.words = cut_.words;
     source.pairs = pass_.in_channels / 2;
     source.step = 2 * size;
     source.other = size;
-    copy_pixels(kernels_, plan_.planes, source, row0, planes, scratch);
+    copy_pixels(kernels_, cut_.planes, source, row0, scratch,
+                scratch + plane_floats() + kTileFloats);
+    return scratch;
   }
 
-  void run_phase(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
-                 std::int64_t rows, float* out) {
-    const std::int64_t cols = phase.cols.out_count, pitch = plan_.planes.width;
+  void compute(const Phase& phase, const float* planes, float* scratch, std::int64_t row0,
+               std::int64_t rows, float* out) const override {
+    const Runs runs(pass_, phase.cols, cut_.words);
+    float* const tile = scratch + plane_floats();
+    const std::int64_t cols = phase.cols.out_count, pitch = cut_.planes.width;
     const std::int64_t positions = (rows - 1) * pitch + cols;
     BlockArgs args;
     args.steps = phase.steps;
     args.a_table = phase.table;
-    args.a_row = plan_.words;
+    args.a_row = cut_.words;
     args.b_step = kStepFloats;
     args.b_row = kBlockEdge;
     args.c = tile;
     args.ldc = kBlockEdge;
-    kernels_.block_begin(phase.steps == 0 ? 1 : static_cast<int>(phase.pieces.words));
-    for (std::int64_t panel = 0; panel < plan_.panels; ++panel) {
+    kernels_.block_begin(phase.steps == 0 ? 1 : static_cast<int>(runs.pieces.words));
+    for (std::int64_t panel = 0; panel < cut_.panels; ++panel) {
       const std::int64_t channel = panel * kBlockEdge;
       args.cols =
           static_cast<int>(std::min<std::int64_t>(kBlockEdge, pass_.out_channels - channel));
@@ -270,7 +144,7 @@ class BlockCorrelator {
       for (std::int64_t start = 0; start < positions; start += kBlockEdge) {
         const std::int64_t end = std::min(positions, start + kBlockEdge);
         args.rows = static_cast<int>(end - start);
-        args.a = planes + start * plan_.words;
+        args.a = planes + start * cut_.words;
         kernels_.block_tile(args);
         store_tile(phase, tile, start, end, args.cols, row0, to);
       }
@@ -278,12 +152,34 @@ class BlockCorrelator {
     kernels_.block_end();
   }
 
+ private:
+  // A tile may read a whole tile's positions beyond the last.
+  std::int64_t plane_floats() const {
+    return round_up((cut_.planes.size() + kBlockEdge) * cut_.words + kBlockWords, 16);
+  }
+
+  // The row of packed filters (step * kBlockWords + word of the step) that multiplies with one
+  // channel pair of one tap, -1 where this phase does not.
+  std::int64_t place_of(const Phase& phase, const Runs& runs, std::int64_t word,
+                        std::int64_t tap) const {
+    const Phase::Tap at = phase.tap(tap, pass_.cols.filter);
+    if (at.row < 0) return -1;
+    const bool one_run = runs.taps > 1;
+    const std::int64_t ascending =
+        phase.cols.offset_step < 0 ? phase.cols.count - 1 - at.col : at.col;
+    const std::int64_t of_run = (one_run ? ascending : 0) * cut_.words + word;
+    const std::int64_t piece = of_run / runs.pieces.words;
+    const std::int64_t step =
+        (at.row * runs.count + (one_run ? 0 : at.col)) * runs.pieces.count + piece;
+    return step * kBlockWords + of_run - runs.pieces.start(piece);
+  }
+
   // Plane positions [start, end) of a band that begins with output row row0. Where the outputs of a
   // row are neighbours, so are the last of a row and the first of the next: rows of the tile that
   // are no outputs are closed up, and the rest goes out as one run.
   void store_tile(const Phase& phase, float* tile, std::int64_t start, std::int64_t end,
-                  int channels, std::int64_t row0, float* out) {
-    const std::int64_t cols = phase.cols.out_count, pitch = plan_.planes.width;
+                  int channels, std::int64_t row0, float* out) const {
+    const std::int64_t cols = phase.cols.out_count, pitch = cut_.planes.width;
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
     const bool one_run = phase.cols.out_step == 1 && phase.rows.out_step == 1;
     std::int64_t used = 0, first_pixel = 0;
@@ -310,20 +206,13 @@ class BlockCorrelator {
 
   // Outputs of a row that are `step` pixels apart.
   void store_apart(const float* tile, std::int64_t count, int channels, float* out,
-                   std::int64_t step) {
+                   std::int64_t step) const {
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
     for (int k = 0; k < channels; ++k) {
       for (std::int64_t j = 0; j < count; ++j)
         out[k * pixels + j * step] = tile[j * kBlockEdge + k];
     }
   }
-
-  const Correlation& pass_;
-  const Plan& plan_;
-  const KernelSet& kernels_;
-  std::int32_t* table_;
-  float* filters_;
-  float* scratch_;
 };
 
 }  // namespace
@@ -336,9 +225,9 @@ const KernelSet* block_correlation(const Correlation& pass, Math math) {
   const std::int64_t words = divide_up(pass.in_channels, 2);
   if (kernels == nullptr || words > kMaxPixelWords) return nullptr;
   std::int64_t steps = 0, taps = 0;
-  each_phase(pass, words, [&](const Phase& phase) {
-    steps += phase.steps;
-    taps += phase.rows.count * phase.cols.count;
+  each_phase(pass, [&](const Axis& rows, const Axis& cols) {
+    steps += Runs(pass, cols, words).steps(rows);
+    taps += rows.count * cols.count;
   });
   const std::int64_t places = steps * 2 * kBlockWords * round_up(pass.out_channels, kBlockHalf);
   return 8 * taps * pass.in_channels * pass.out_channels >= places ? kernels : nullptr;
@@ -346,17 +235,12 @@ const KernelSet* block_correlation(const Correlation& pass, Math math) {
 
 void correlate_blocks(const Correlation& pass, const KernelSet& kernels, ConvOperand in,
                       ConvOperand w, float* out, const Epilogue& epilogue, void* workspace) {
-  const Plan plan = plan_blocks(pass);
-  BlockCorrelator correlator(pass, plan, kernels, workspace);
-  correlator.prepare(w);
-  correlator.run(in, out, epilogue);
+  correlate_with(BlockBody(pass, kernels), in, w, out, epilogue, workspace);
 }
 
-std::size_t correlate_blocks_workspace(const Correlation& pass, int threads) {
-  const Plan plan = plan_blocks(pass);
-  const std::int64_t floats =
-      plan.table_floats() + pass.groups * plan.filter_floats() + threads * plan.worker_floats();
-  return static_cast<std::size_t>(floats) * sizeof(float);
+std::size_t correlate_blocks_workspace(const Correlation& pass, const KernelSet& kernels,
+                                       int threads) {
+  return correlate_with_workspace(BlockBody(pass, kernels), threads);
 }
 
 }  // namespace tenon::cpu

@@ -1,0 +1,98 @@
+// The scheduler of forward convolutions and input gradients, and what a tile body tells it.
+//
+// The scheduler cuts a pass into units (a band of output rows of one image and group), packs the
+// filters once, and for every unit has planes copied, the tiles of each stride phase computed and
+// the epilogue called. A body knows its tiles alone: what a step of the reduction is, how filters
+// are packed for it, how planes are laid out. Cuts follow from shapes: the number of threads
+// changes no bit.
+#pragma once
+
+#include "cpu/kernels/conv_correlate.h"
+
+namespace tenon::cpu {
+
+/// How a pass is cut. A chunk, what a thread takes, is a run of units.
+struct UnitCut {
+  std::int64_t words = 0;        // of input channels: channels, or pairs of them
+  std::int64_t steps = 0;        // of all phases together
+  std::int64_t panels = 0;       // of output channels
+  std::int64_t step_floats = 0;  // of one panel's packed filters
+  Planes planes;
+  std::int64_t band = 0, bands = 0;  // rows of the longest phase
+  std::int64_t units = 0, units_per_chunk = 1;
+
+  std::int64_t table_floats() const;
+  std::int64_t filter_floats() const;  // of one group
+};
+
+/// What a body's tiles make worth while.
+struct UnitLimits {
+  double chunk_work;          // multiply-adds worth handing to a thread
+  double band_work;           // of a band, where images are cut to give threads work
+  std::int64_t plane_floats;  // copied planes of a unit, where rows can be cut
+};
+
+/// Fills in everything behind step_floats; row_work is the work of one output row.
+void cut_units(const Correlation& pass, double row_work, const UnitLimits& limits, UnitCut& cut);
+
+/// One stride phase of a pass: its axes, its part of the table and of a group's packed filters.
+struct Phase {
+  Axis rows, cols;
+  std::int64_t steps = 0;
+  std::int32_t* table = nullptr;  // [step]
+  float* filters = nullptr;       // [panel][step][step_floats]
+
+  /// Which of the phase's taps a tap of the whole filter is; row -1 where it belongs to another.
+  struct Tap {
+    std::int64_t row, col;
+  };
+  Tap tap(std::int64_t of_filter, std::int64_t filter_cols) const;
+};
+
+/// Calls f(rows, cols) with the axes of each stride phase.
+template <class F>
+void each_phase(const Correlation& pass, F f) {
+  for (int a = 0; a < pass.rows.phases(); ++a) {
+    for (int b = 0; b < pass.cols.phases(); ++b) f(pass.rows.axis(a), pass.cols.axis(b));
+  }
+}
+
+class TileBody {
+ public:
+  TileBody(const Correlation& pass, const KernelSet& kernels) : pass_(pass), kernels_(kernels) {}
+  TileBody(const TileBody&) = delete;
+  TileBody& operator=(const TileBody&) = delete;
+
+  const Correlation& pass() const { return pass_; }
+  const UnitCut& cut() const { return cut_; }
+
+  virtual std::int64_t steps(const Axis& rows, const Axis& cols) const = 0;
+  /// Scratch of one worker: copied planes and whatever tiles need besides.
+  virtual std::int64_t worker_floats() const = 0;
+  virtual void fill_table(const Phase& phase) const = 0;
+  virtual void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group,
+                            std::int64_t panel) const = 0;
+  /// The planes of one image and group (`image` counts both) for the band from out_row0 on.
+  virtual const float* copy_planes(ConvOperand in, std::int64_t image, std::int64_t out_row0,
+                                   float* scratch) const = 0;
+  /// Outputs [row0, row0 + rows) of a phase; `out` is the first output channel's plane.
+  virtual void compute(const Phase& phase, const float* planes, float* scratch, std::int64_t row0,
+                       std::int64_t rows, float* out) const = 0;
+
+ protected:
+  ~TileBody() = default;
+
+  /// dst[element * width + line] in float32; `at` is the first element of the first line.
+  void transpose_filters(ConvOperand w, std::int64_t at, int lines, std::int64_t count, int width,
+                         float* dst) const;
+
+  const Correlation& pass_;
+  const KernelSet& kernels_;
+  UnitCut cut_;
+};
+
+void correlate_with(const TileBody& body, ConvOperand in, ConvOperand w, float* out,
+                    const Epilogue& epilogue, void* workspace);
+std::size_t correlate_with_workspace(const TileBody& body, int threads);
+
+}  // namespace tenon::cpu
