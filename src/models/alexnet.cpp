@@ -40,21 +40,22 @@ class AlexNet : public Module {
   Sequential classifier_;
 };
 
-AnyModule alexnet(const std::string&, const Options& o) {
+AnyModule alexnet(const std::string& sizes, const Options& o) {
   Generator* g = o.generator;
+  const std::int64_t w = width_of("alexnet", sizes, 64), hidden = 64 * w;
   const nn::Conv2dOptions three{.padding = 1, .generator = g};
   return AlexNet(
       "AlexNet",
-      Sequential(Conv2d(3, 64, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+      Sequential(Conv2d(3, w, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
                  MaxPool2d(3, kOverlapping),  //
-                 Conv2d(64, 192, 5, {.padding = 2, .generator = g}), ReLU(),
-                 MaxPool2d(3, kOverlapping),          //
-                 Conv2d(192, 384, 3, three), ReLU(),  //
-                 Conv2d(384, 256, 3, three), ReLU(),  //
-                 Conv2d(256, 256, 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
-      Sequential(Dropout(0.5, g), Linear(256 * 6 * 6, 4096, {.generator = g}), ReLU(),  //
-                 Dropout(0.5, g), Linear(4096, 4096, {.generator = g}), ReLU(),         //
-                 Linear(4096, o.classes, {.generator = g})));
+                 Conv2d(w, 3 * w, 5, {.padding = 2, .generator = g}), ReLU(),
+                 MaxPool2d(3, kOverlapping),              //
+                 Conv2d(3 * w, 6 * w, 3, three), ReLU(),  //
+                 Conv2d(6 * w, 4 * w, 3, three), ReLU(),  //
+                 Conv2d(4 * w, 4 * w, 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
+      Sequential(Dropout(0.5, g), Linear(4 * w * 6 * 6, hidden, {.generator = g}), ReLU(),  //
+                 Dropout(0.5, g), Linear(hidden, hidden, {.generator = g}), ReLU(),         //
+                 Linear(hidden, o.classes, {.generator = g})));
 }
 
 // The benchmark's: one column, without local response normalisation and without dropout.
@@ -163,7 +164,8 @@ std::vector<Entry> alexnet_entries() {
             1000,
             61'100'840,
             published("scenes:2000,500,size=224")},
-           alexnet},
+           alexnet,
+           of_width<alexnet>},
           {{"alexnet_2012",
             "AlexNet as published: groups, response normalisation, overlapping pooling, dropout",
             {3, 227, 227},

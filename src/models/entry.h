@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tenon/models.h>
+#include <tenon/shapes_only.h>
 
 namespace tenon::models {
 
@@ -35,6 +36,19 @@ std::vector<Entry> transformer_entries();
 std::vector<std::pair<std::string, std::int64_t>> named_sizes(const std::string& model,
                                                               const std::string& text,
                                                               const std::vector<std::string>& keys);
+
+/// Of a name whose sizes are "width=N", channels of the first layer: that N, or what was published.
+/// All other widths but those of input and output are in proportion.
+std::int64_t width_of(const std::string& model, const std::string& sizes, std::int64_t published);
+/// The facts of such a network; its parameters are counted without making any.
+template <nn::AnyModule (*build)(const std::string& sizes, const Options& options)>
+Info of_width(const Info& standard, const std::string& sizes) {
+  const ShapesOnly scope;
+  Info out = standard;
+  out.name += ":" + sizes;
+  out.parameters = build(sizes, {.classes = standard.classes}).parameter_count();
+  return out;
+}
 
 /// A convolution's weight by He's rule for rectifiers, counted by what leaves it (He et al., 2015).
 nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options);

@@ -170,10 +170,12 @@ class Transformer : public Module {
 class Gpt2 : public Decoder {
  public:
   Gpt2(const GptSizes& s, std::int64_t vocabulary, Generator* g)
-      : sizes_(s), transformer_(child("transformer", Transformer(s, vocabulary, g))) {}
-  Tensor forward(const Tensor& tokens) const override {
-    return linear(transformer_(tokens), transformer_.token_embedding());
-  }
+      : sizes_(s),
+        transformer_(child("transformer", Transformer(s, vocabulary, g))),
+        lm_head_(child("lm_head", nn::Linear(s.width, vocabulary,
+                                             {.bias = false,
+                                              .tied_weight = transformer_.token_embedding()}))) {}
+  Tensor forward(const Tensor& tokens) const override { return lm_head_(transformer_(tokens)); }
   std::string describe() const override { return "GPT2LMHeadModel"; }
 
   std::int64_t context() const override { return sizes_.context; }
@@ -184,14 +186,14 @@ class Gpt2 : public Decoder {
   Next decode(const Tensor& tokens, const Tensor& place,
               const std::vector<Tensor>& state) const override {
     Next next{{}, state};
-    next.scores =
-        linear(transformer_.decode(tokens, place, next.state), transformer_.token_embedding());
+    next.scores = lm_head_(transformer_.decode(tokens, place, next.state));
     return next;
   }
 
  private:
   GptSizes sizes_;
   Transformer transformer_;
+  nn::Linear lm_head_;
 };
 
 GptSizes gpt2_sizes(const std::string& name, const std::string& text, GptSizes sizes) {

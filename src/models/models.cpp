@@ -93,6 +93,11 @@ std::vector<std::pair<std::string, std::int64_t>> named_sizes(
   return out;
 }
 
+std::int64_t width_of(const std::string& model, const std::string& sizes, std::int64_t published) {
+  for (const auto& [key, value] : named_sizes(model, sizes, {"width"})) published = value;
+  return published;
+}
+
 nn::AnyModule create(const std::string& name, const Options& options) {
   const Choice choice = choose(name);
   if (options.classes < 0)

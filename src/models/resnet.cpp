@@ -100,12 +100,13 @@ constexpr Depths kImageNet[] = {{18, false, {2, 2, 2, 2}, 11'689'512},
 
 class ResNet : public nn::Module {
  public:
-  ResNet(const Depths& depths, std::int64_t classes, Generator* g)
-      : conv1_(child("conv1", convolution(3, 64, 7, 2, g))),
-        bn1_(child("bn1", BatchNorm2d(64))),
+  ResNet(const Depths& depths, std::int64_t width, std::int64_t classes, Generator* g)
+      : conv1_(child("conv1", convolution(3, width, 7, 2, g))),
+        bn1_(child("bn1", BatchNorm2d(width))),
         maxpool_(child("maxpool", nn::MaxPool2d(3, {.stride = 2, .padding = 1}))),
-        stages_(stages(depths, g)),
-        fc_(child("fc", nn::Linear(depths.bottleneck ? 2048 : 512, classes, {.generator = g}))) {}
+        stages_(stages(depths, width, g)),
+        fc_(child("fc",
+                  nn::Linear((depths.bottleneck ? 32 : 8) * width, classes, {.generator = g}))) {}
 
   Tensor forward(const Tensor& x) const override {
     Tensor y = maxpool_(relu(bn1_(conv1_(x))));
@@ -115,14 +116,14 @@ class ResNet : public nn::Module {
   std::string describe() const override { return "ResNet"; }
 
  private:
-  std::vector<Sequential> stages(const Depths& depths, Generator* g) {
+  std::vector<Sequential> stages(const Depths& depths, std::int64_t width, Generator* g) {
     std::vector<Sequential> out;
     out.reserve(4);
-    std::int64_t channels = 64;
+    std::int64_t channels = width;
     for (int k = 0; k < 4; ++k)
-      out.push_back(child(cat("layer", k + 1),
-                          stage(channels, std::int64_t{64} << k, depths.blocks[k], k == 0 ? 1 : 2,
-                                depths.bottleneck, Shortcut::Projection, g)));
+      out.push_back(
+          child(cat("layer", k + 1), stage(channels, width << k, depths.blocks[k], k == 0 ? 1 : 2,
+                                           depths.bottleneck, Shortcut::Projection, g)));
     return out;
   }
 
@@ -136,11 +137,12 @@ class ResNet : public nn::Module {
 // Three stages of 16, 32 and 64 channels, option A.
 class CifarResNet : public nn::Module {
  public:
-  CifarResNet(int blocks, std::int64_t classes, Generator* g)
-      : conv1_(child("conv1", convolution(3, 16, 3, 1, g))),
-        bn1_(child("bn1", BatchNorm2d(16))),
-        stages_(stages(blocks, g)),
-        linear_(child("linear", nn::Linear(64, classes, {.generator = g, .weight_init = he}))) {}
+  CifarResNet(int blocks, std::int64_t width, std::int64_t classes, Generator* g)
+      : conv1_(child("conv1", convolution(3, width, 3, 1, g))),
+        bn1_(child("bn1", BatchNorm2d(width))),
+        stages_(stages(blocks, width, g)),
+        linear_(
+            child("linear", nn::Linear(4 * width, classes, {.generator = g, .weight_init = he}))) {}
 
   Tensor forward(const Tensor& x) const override {
     Tensor y = relu(bn1_(conv1_(x)));
@@ -153,13 +155,13 @@ class CifarResNet : public nn::Module {
   static Tensor he(const Shape& weight, Generator* g) {
     return nn::init::kaiming_normal(weight, 0, nn::init::FanMode::In, g);
   }
-  std::vector<Sequential> stages(int blocks, Generator* g) {
+  std::vector<Sequential> stages(int blocks, std::int64_t width, Generator* g) {
     std::vector<Sequential> out;
     out.reserve(3);
-    std::int64_t channels = 16;
+    std::int64_t channels = width;
     for (int k = 0; k < 3; ++k)
-      out.push_back(child(cat("layer", k + 1), stage(channels, std::int64_t{16} << k, blocks,
-                                                     k == 0 ? 1 : 2, false, Shortcut::Padding, g)));
+      out.push_back(child(cat("layer", k + 1), stage(channels, width << k, blocks, k == 0 ? 1 : 2,
+                                                     false, Shortcut::Padding, g)));
     return out;
   }
 
@@ -170,13 +172,15 @@ class CifarResNet : public nn::Module {
 };
 
 template <int index>
-AnyModule image_net(const std::string&, const Options& o) {
-  return ResNet(kImageNet[index], o.classes, o.generator);
+AnyModule image_net(const std::string& sizes, const Options& o) {
+  const Depths& d = kImageNet[index];
+  return ResNet(d, width_of(cat("resnet", d.layers), sizes, 64), o.classes, o.generator);
 }
 
 template <int layers>
-AnyModule cifar(const std::string&, const Options& o) {
-  return CifarResNet((layers - 2) / 6, o.classes, o.generator);
+AnyModule cifar(const std::string& sizes, const Options& o) {
+  return CifarResNet((layers - 2) / 6, width_of(cat("resnet", layers), sizes, 16), o.classes,
+                     o.generator);
 }
 
 template <int index>
@@ -196,7 +200,8 @@ Entry image_net_entry() {
             .data = "scenes:2000,500,size=224",
             .input_mean = 0.45,
             .input_std = 0.25}},
-          image_net<index>};
+          image_net<index>,
+          of_width<image_net<index>>};
 }
 
 template <int layers>
@@ -216,7 +221,8 @@ Entry cifar_entry(std::int64_t parameters) {
             .input_mean = 0.45,
             .input_std = 0.25,
             .augment = "crop=4,flip"}},
-          cifar<layers>};
+          cifar<layers>,
+          of_width<cifar<layers>>};
 }
 
 }  // namespace

@@ -25,17 +25,19 @@ class Vgg : public nn::Module {
 };
 
 constexpr std::int64_t kPool = 0;
-constexpr std::int64_t kLayers16[] = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
-                                      kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
+// Channels, as multiples of the first layer's.
+constexpr std::int64_t kLayers16[] = {1,     1, kPool, 2, 2,     kPool, 4, 4, 4,
+                                      kPool, 8, 8,     8, kPool, 8,     8, 8, kPool};
 
-nn::Sequential features(bool batch_norm, Generator* g) {
+nn::Sequential features(std::int64_t width, bool batch_norm, Generator* g) {
   nn::Sequential out;
   std::int64_t in = 3;
-  for (const std::int64_t channels : kLayers16) {
-    if (channels == kPool) {
+  for (const std::int64_t multiple : kLayers16) {
+    if (multiple == kPool) {
       out.append(nn::MaxPool2d(2));
       continue;
     }
+    const std::int64_t channels = multiple * width;
     out.append(nn::Conv2d(in, channels, 3, he_fan_out({.padding = 1, .generator = g})));
     if (batch_norm) out.append(nn::BatchNorm2d(channels));
     out.append(nn::ReLU());
@@ -44,23 +46,29 @@ nn::Sequential features(bool batch_norm, Generator* g) {
   return out;
 }
 
-nn::AnyModule build(bool batch_norm, const Options& o) {
+nn::AnyModule build(std::int64_t width, bool batch_norm, const Options& o) {
   Generator* g = o.generator;
   const auto draw = [](const Shape& weight, Generator* generator) {
     return nn::init::normal(weight, 0, 0.01, generator);
   };
   const nn::LinearOptions wide{.generator = g, .weight_init = draw};
-  Vgg net(features(batch_norm, g),
-          nn::Sequential(nn::Linear(512 * 7 * 7, 4096, wide), nn::ReLU(), nn::Dropout(0.5, g),  //
-                         nn::Linear(4096, 4096, wide), nn::ReLU(), nn::Dropout(0.5, g),         //
-                         nn::Linear(4096, o.classes, wide)));
+  const std::int64_t hidden = 64 * width;
+  Vgg net(features(width, batch_norm, g),
+          nn::Sequential(nn::Linear(8 * width * 7 * 7, hidden, wide), nn::ReLU(),
+                         nn::Dropout(0.5, g),                                                //
+                         nn::Linear(hidden, hidden, wide), nn::ReLU(), nn::Dropout(0.5, g),  //
+                         nn::Linear(hidden, o.classes, wide)));
   for (const auto& [name, value] : net.named_parameters())
     if (value.rank() == 1 && name.ends_with(".bias")) set_value(value, zeros(value.shape()));
   return net;
 }
 
-nn::AnyModule vgg16(const std::string&, const Options& o) { return build(false, o); }
-nn::AnyModule vgg16_bn(const std::string&, const Options& o) { return build(true, o); }
+nn::AnyModule vgg16(const std::string& sizes, const Options& o) {
+  return build(width_of("vgg16", sizes, 64), false, o);
+}
+nn::AnyModule vgg16_bn(const std::string& sizes, const Options& o) {
+  return build(width_of("vgg16_bn", sizes, 64), true, o);
+}
 
 }  // namespace
 
@@ -81,14 +89,16 @@ std::vector<Entry> vgg_entries() {
             1000,
             138'357'544,
             published},
-           vgg16},
+           vgg16,
+           of_width<vgg16>},
           {{"vgg16_bn",
             "VGG16 with batch normalisation after every convolution",
             {3, 224, 224},
             1000,
             138'365'992,
             published},
-           vgg16_bn}};
+           vgg16_bn,
+           of_width<vgg16_bn>}};
 }
 
 }  // namespace tenon::models

@@ -17,11 +17,12 @@ using tenon::DType;
 using tenon::Tensor;
 using Tensors = std::map<std::string, Tensor>;
 
-/// A file of tests/e2e/fixtures, as CASE -> KEY -> tensor: names are split at the first slash.
-inline std::map<std::string, Tensors> load(const std::string& name) {
+/// A file of fixtures, as CASE -> KEY -> tensor: names are split at the first slash.
+inline std::map<std::string, Tensors> load(const std::string& name,
+                                           const std::string& folder = "tests/e2e/fixtures") {
   std::map<std::string, Tensors> out;
   for (const auto& [key, tensor] :
-       tenon::io::load_safetensors("tests/e2e/fixtures/" + name + ".safetensors").tensors) {
+       tenon::io::load_safetensors(folder + "/" + name + ".safetensors").tensors) {
     const auto slash = key.find('/');
     out[key.substr(0, slash)].emplace(slash == std::string::npos ? "" : key.substr(slash + 1),
                                       tensor);

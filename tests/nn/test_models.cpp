@@ -6,10 +6,27 @@
 using namespace tenon;
 
 TEST_CASE("models: numbers of parameters, and scores for every class") {
-  for (const char* name :
-       {"lenet5", "lenet5_1998", "keras_cnn", "mlp", "alexnet_r", "resnet20", "resnet32",
-        "resnet44", "resnet56", "resnet110", "resnet18", "lstm", "keras_rnn", "keras_rnn:units=64",
-        "gpt2:layers=2,heads=4,width=32,context=16", "transformer:layers=2,heads=2,width=8"}) {
+  for (const char* name : {"lenet5",
+                           "lenet5_1998",
+                           "keras_cnn",
+                           "mlp",
+                           "alexnet_r",
+                           "resnet20",
+                           "resnet32",
+                           "resnet44",
+                           "resnet56",
+                           "resnet110",
+                           "resnet18",
+                           "lstm",
+                           "keras_rnn",
+                           "keras_rnn:units=64",
+                           "resnet20:width=4",
+                           "resnet50:width=4",
+                           "vgg16:width=2",
+                           "vgg16_bn:width=2",
+                           "alexnet:width=2",
+                           "gpt2:layers=2,heads=4,width=32,context=16",
+                           "transformer:layers=2,heads=2,width=8"}) {
     CAPTURE(name);
     const models::Info info = models::info(name);
     const nn::AnyModule net = models::create(name);
@@ -29,8 +46,9 @@ TEST_CASE("models: as many classes as asked for, whatever was published") {
 
 TEST_CASE("models: sizes in names, and what is none") {
   CHECK(models::info("gpt2:layers=2,heads=4,width=32,context=16").input == Shape{16});
-  for (const char* wrong : {"gpt2:layer=2", "gpt2:layers=0", "gpt2:layers", "gpt2:layers=2x",
-                            "gpt2:heads=5", "gpt2:", "resnet20:layers=2", "resnet21"}) {
+  for (const char* wrong :
+       {"gpt2:layer=2", "gpt2:layers=0", "gpt2:layers", "gpt2:layers=2x", "gpt2:heads=5",
+        "gpt2:", "resnet20:layers=2", "resnet50:width=0", "lenet5:width=2", "resnet21"}) {
     CAPTURE(wrong);
     CHECK_THROWS_AS(models::info(wrong), ValueError);
   }
@@ -39,6 +57,15 @@ TEST_CASE("models: sizes in names, and what is none") {
   } catch (const ValueError& error) {
     CHECK(std::string(error.what()).find("'layers'") != std::string::npos);
   }
+}
+
+TEST_CASE("models: networks of a width are counted without drawing values") {
+  manual_seed(3);
+  const std::vector<float> first = rand({4}).to_vector<float>();
+  manual_seed(3);
+  CHECK(models::info("vgg16:width=128").parameters > 500'000'000);
+  CHECK(rand({4}).to_vector<float>() == first);
+  CHECK(models::info("resnet50:width=64").parameters == models::info("resnet50").parameters);
 }
 
 TEST_CASE("models: the Keras network learns as many values as Keras's") {
@@ -108,5 +135,13 @@ TEST_CASE("models: GPT-2 has Hugging Face's names") {
         "transformer.h.0.mlp.c_fc.weight [8, 32]\ntransformer.h.0.mlp.c_fc.bias [32]\n"
         "transformer.h.0.mlp.c_proj.weight [32, 8]\ntransformer.h.0.mlp.c_proj.bias [8]\n"
         "transformer.ln_f.weight [8]\ntransformer.ln_f.bias [8]\n");
+  // Files that keep tied weights under the head's name load too.
+  StateDict state = net.state_dict();
+  auto entry = state.extract("transformer.wte.weight");
+  entry.key() = "lm_head.weight";
+  entry.mapped() = full({11, 8}, 3.0);
+  state.insert(std::move(entry));
+  net.load_state_dict(state);
+  CHECK(amin(net.state_dict().at("transformer.wte.weight")).item() == 3);
   CHECK_THROWS_AS(net(zeros({1, 5}, DType::Int64)), ShapeError);
 }

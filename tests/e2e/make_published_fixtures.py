@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Writes tests/e2e/fixtures/published.safetensors: what torchvision's and Hugging Face's networks compute with random weights.
+
+    pip install torch torchvision transformers safetensors      (2.11, 0.26 and 5.23 made the committed file)
+    tests/e2e/make_published_fixtures.py [FOLDER]               narrow networks, whose weights are a formula (values())
+    tests/e2e/make_published_fixtures.py --full FOLDER [NAME..] the networks as published, which take minutes and 1.5 GB;
+                                                                TENON_PUBLISHED=FOLDER has the tests compare them instead
+
+PyTorch computes in float64, results are rounded to float32. NETWORK is a name that Tenon's models::create() takes.
+
+NETWORK/shape/KEY       shapes of what state_dict() holds; with --full, NETWORK.weights.safetensors holds it
+NETWORK/input           shape of a batch of pictures (a formula too), or tokens; NETWORK/y: classes
+NETWORK/logits          in evaluation mode
+NETWORK/grad/KEY        of each gradient while training its norm, then some 16 of its elements, evenly spaced
+NETWORK/losses          of ten steps: SGD (lr 3e-4, momentum 0.9, weight decay 1e-4), for gpt2 AdamW (lr 1e-3, weight decay 0.1)
+NETWORK/trained         logits in evaluation mode after them
+NETWORK/rounding/KIND   how far PyTorch's own float32 is from these logits, losses, trained, and at most from a gradient
+
+Dropout is off: its random numbers are another system's. Rates and weights are small enough for rounding to stay rounding: a
+network with batch norm and a small batch makes much of little.
+"""
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torchvision.models
+from safetensors.torch import save_file
+from transformers import GPT2Config, GPT2LMHeadModel
+
+KEPT = 16  # elements of a gradient
+
+
+def values(name, shape):
+    """Uniform numbers that are a function of a tensor's name and shape; test_fixture_published.cpp has the same."""
+    count, seed = int(np.prod(shape)), 0xcbf29ce484222325
+    for byte in name.encode():  # FNV-1a
+        seed = (seed ^ byte) * 0x100000001b3 % 2**64
+    z = np.arange(count, dtype=np.uint64) ^ np.uint64(seed)
+    with np.errstate(over="ignore"):
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
+    u = ((z >> np.uint64(40)).astype(np.float64) - 2**23) / 2**23  # 24 bits: [-1, 1) in either precision
+    if name.endswith("running_var"):
+        u = 1 + u / 2
+    elif len(shape) == 1:
+        u = u / 8 + (1 if name.endswith("weight") else 0)
+        if name.endswith("bn3.weight"):
+            u = u / 8  # what a bottleneck adds
+    else:
+        u = u * np.sqrt(6 * shape[0] / count)  # He's, for a fan-in that is all but the first axis
+    return torch.from_numpy(u.reshape(shape).astype(np.float32))
+
+
+def narrow(module, divisor, classes):
+    """Divides all widths but those of input and output."""
+    less = lambda n: n if n in (3, classes) else n // divisor
+    for name, child in module.named_children():
+        narrow(child, divisor, classes)
+        if isinstance(child, nn.Conv2d):
+            setattr(module, name, nn.Conv2d(less(child.in_channels), less(child.out_channels), child.kernel_size, child.stride,
+                                            child.padding, bias=child.bias is not None))
+        elif isinstance(child, nn.BatchNorm2d):
+            setattr(module, name, nn.BatchNorm2d(less(child.num_features)))
+        elif isinstance(child, nn.Linear):
+            setattr(module, name, nn.Linear(less(child.in_features), less(child.out_features)))
+    return module
+
+
+def pictures(name, side, batch, width=64, classes=10):
+    return narrow(getattr(torchvision.models, name)(num_classes=classes), 64 // width, classes), (batch, 3, side, side), classes
+
+
+def gpt2(batch, length, vocabulary=50257, **sizes):
+    config = GPT2Config(vocab_size=vocabulary, bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, attn_implementation="eager", **sizes)
+    return GPT2LMHeadModel(config), (batch, length), vocabulary
+
+
+NARROW = {
+    "resnet18:width=4": lambda: pictures("resnet18", 64, 8, width=4),
+    "resnet50:width=4": lambda: pictures("resnet50", 64, 8, width=4),
+    "vgg16:width=2": lambda: pictures("vgg16", 32, 3, width=2),
+    "vgg16_bn:width=2": lambda: pictures("vgg16_bn", 64, 8, width=2),
+    "alexnet:width=4": lambda: pictures("alexnet", 64, 3, width=4),
+    "gpt2:layers=2,heads=2,width=16,context=16":
+        lambda: gpt2(2, 16, vocabulary=61, n_layer=2, n_head=2, n_embd=16, n_positions=16),
+}
+FULL = {
+    "resnet50": lambda: pictures("resnet50", 224, 2, classes=1000),
+    "vgg16": lambda: pictures("vgg16", 224, 2, classes=1000),
+    "alexnet": lambda: pictures("alexnet", 224, 2, classes=1000),
+    "gpt2": lambda: gpt2(2, 64),
+}
+
+
+def state_of(net):
+    """What a file of the network holds: tied tensors once, as save_pretrained() has it."""
+    return {key: value for key, value in net.state_dict().items() if key != "lm_head.weight"}
+
+
+def inputs(shape, classes):
+    if len(shape) == 2:
+        return torch.randint(classes, shape), torch.randint(classes, shape)
+    count = int(np.prod(shape))
+    return 8 * values("input", (count,)).reshape(shape), torch.randint(classes, shape[:1])
+
+
+def train_mode(net, on):
+    net.train(on)
+    for module in net.modules():
+        if isinstance(module, nn.Dropout):
+            module.eval()
+
+
+def run(net, x, y):
+    call = (lambda: net(x).logits) if isinstance(net, GPT2LMHeadModel) else (lambda: net(x.to(next(net.parameters()).dtype)))
+    train_mode(net, False)
+    with torch.no_grad():
+        out = {"logits": call()}
+    optimizer = (torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1) if isinstance(net, GPT2LMHeadModel)
+                 else torch.optim.SGD(net.parameters(), lr=3e-4, momentum=0.9, weight_decay=1e-4))
+    train_mode(net, True)
+    losses = []
+    for step in range(10):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(call().flatten(0, -2), y.flatten())
+        loss.backward()
+        losses.append(loss.item())
+        if step == 0:
+            for key, p in net.named_parameters():
+                some = p.grad.flatten()[::max(1, p.numel() // KEPT)]
+                out["grad/" + key] = torch.cat([p.grad.norm()[None], some])
+        optimizer.step()
+    train_mode(net, False)
+    with torch.no_grad():
+        out["trained"] = call()
+    return out | {"losses": torch.tensor(losses, dtype=torch.float64)}
+
+
+def rounding(truth, rounded):
+    """Differences as the test has them: shares of the truth, but of the whole for gradients that are zero."""
+    norm = lambda t: torch.linalg.vector_norm(t.double()).item()
+    total = sum(truth[key][0].item() ** 2 for key in truth if key.startswith("grad/")) ** 0.5
+    scale = lambda key: total if key.startswith("grad/") and truth[key][0] < 1e-9 * total else norm(truth[key])
+    apart = {key: norm(rounded[key].double() - truth[key].double()) / scale(key) for key in truth}
+    apart["losses"] = ((rounded["losses"] - truth["losses"]) / truth["losses"]).abs().max().item()
+    apart["grad"] = max(value for key, value in apart.items() if key.startswith("grad/"))
+    return {f"rounding/{key}": torch.tensor(apart[key], dtype=torch.float64) for key in ("logits", "grad", "losses", "trained")}
+
+
+def fixture(name, build, folder, full):
+    torch.manual_seed(5)
+    net, shape, classes = build()
+    x, y = inputs(shape, classes)
+    state = state_of(net)
+    if full:
+        for key, value in state.items():
+            if key.endswith("bn3.weight"):
+                value.fill_(1 / 8)  # what a bottleneck adds, as values() has it
+        save_file(state, folder / f"{name}.weights.safetensors", metadata={"format": "pt"})
+    else:
+        for key, value in state.items():
+            if value.is_floating_point():
+                value.copy_(values(key, tuple(value.shape)))
+    out = {f"shape/{key}": torch.tensor(value.shape, dtype=torch.int64) for key, value in state.items()}
+    out |= {"input": torch.tensor(x.shape, dtype=torch.int64) if x.is_floating_point() else x, "y": y}
+    state = {key: value.clone() for key, value in state.items()}
+    rounded = run(net, x, y)
+    net.load_state_dict(state, strict=False)
+    truth = run(net.double(), x, y)
+    out |= {key: value if key == "losses" else value.float() for key, value in truth.items()} | rounding(truth, rounded)
+    return {f"{name}/{key}": value.detach().contiguous().clone() for key, value in out.items()}
+
+
+def main():
+    torch.set_num_threads(1)
+    full = "--full" in sys.argv[1:]
+    arguments = [a for a in sys.argv[1:] if a != "--full"]
+    if full and not arguments:
+        sys.exit("make_published_fixtures.py: --full needs a folder, outside of the repository")
+    folder = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parent / "fixtures"
+    folder.mkdir(parents=True, exist_ok=True)
+    networks = {name: build for name, build in (FULL if full else NARROW).items() if name in arguments[1:] or not arguments[1:]}
+    tensors = {}
+    for name, build in networks.items():
+        tensors |= fixture(name, build, folder, full)
+        own = ", ".join(f"{kind} {tensors[f'{name}/rounding/{kind}']:.1e}" for kind in ("logits", "grad", "losses", "trained"))
+        print(f"{name}: losses {tensors[name + '/losses'][0]:.4f} to {tensors[name + '/losses'][-1]:.4f}; rounding: {own}", flush=True)
+    path = folder / "published.safetensors"
+    save_file(tensors, path, metadata={"made_by": f"tests/e2e/make_published_fixtures.py with PyTorch {torch.__version__.split('+')[0]}"})
+    print(f"{path}: {len(tensors)} tensors, {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+// Networks that torchvision and Hugging Face publish, with their weights under their names: the
+// same logits, gradients, and losses of ten steps as PyTorch (make_published_fixtures.py).
+//
+// Narrow networks by default; with TENON_PUBLISHED=FOLDER those that the script's --full has left
+// in a folder, each with its file of weights.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/models.h>
+#include <tenon/optim.h>
+
+#include "e2e/fixtures.h"
+
+using namespace tenon;
+using fixtures::distance;
+using fixtures::part;
+using fixtures::Tensors;
+
+namespace {
+
+/// values() of make_published_fixtures.py.
+Tensor values(const std::string& name, const Shape& shape) {
+  std::uint64_t seed = 0xcbf29ce484222325;
+  for (const char byte : name) seed = (seed ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  const auto count = static_cast<std::size_t>(shape.numel());
+  const double rows = shape.rank() > 1 ? static_cast<double>(shape[0]) : 1;
+  const double scale = std::sqrt(6 * rows / static_cast<double>(count));
+  const bool of_norm = name.ends_with("weight");
+  const double share = name.ends_with("bn3.weight") ? 0.125 : 1;
+  std::vector<float> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t z = seed ^ i;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    const double u = (static_cast<double>(z >> 40) - 8388608) / 8388608;
+    out[i] = static_cast<float>(name.ends_with("running_var") ? 1 + u / 2
+                                : shape.rank() == 1           ? (u / 8 + (of_norm ? 1 : 0)) * share
+                                                              : u * scale);
+  }
+  return Tensor::from(out, shape);
+}
+
+// Where the script's --full has left networks; nullptr: the narrow ones are compared.
+const char* full_networks() { return std::getenv("TENON_PUBLISHED"); }
+
+std::string folder() { return full_networks() != nullptr ? full_networks() : "tests/e2e/fixtures"; }
+
+Shape shape_of(const Tensor& sizes) {
+  const auto all = sizes.to_vector<std::int64_t>();
+  return {all.data(), static_cast<int>(all.size())};
+}
+
+Tensors weights_of(const std::string& name, const Tensors& stored) {
+  if (full_networks() != nullptr)
+    return io::load_safetensors(folder() + "/" + name + ".weights.safetensors").tensors;
+  Tensors out;
+  for (const auto& [key, sizes] : part(stored, "shape/")) {
+    const Shape shape = shape_of(sizes);
+    out.emplace(key, key.ends_with("num_batches_tracked") ? zeros(shape, DType::Int64)
+                                                          : values(key, shape));
+  }
+  return out;
+}
+
+Tensor input_of(const Tensors& stored) {
+  const Tensor& given = stored.at("input");
+  if (given.rank() > 1) return given;
+  const Shape shape = shape_of(given);
+  return reshape(values("input", {shape.numel()}) * 8, {shape.begin(), shape.end()}).eval();
+}
+
+/// Training mode everywhere but in dropout, whose random numbers are another system's.
+void train(const nn::AnyModule& net) {
+  if (net.as<nn::Dropout>() != nullptr)
+    net.eval();
+  else if (net.children().empty())
+    net.train();
+  for (const auto& child : net.children()) train(child.second);
+}
+
+/// As the script stores a gradient: its norm, and some of its elements.
+Tensor thinned(const Tensor& t) {
+  const Tensor flat = flatten(t);
+  const std::int64_t step = std::max<std::int64_t>(1, t.numel() / 16);
+  return concat({reshape(sqrt(sum(square(flat))), {1}), slice(flat, 0, 0, t.numel(), step)}, 0);
+}
+
+/// |a - b| / |b|, or as a share of all gradients for one that is zero but for rounding (of a bias
+/// before a batch norm).
+double difference(const Tensor& a, const Tensor& b, const Tensors& all) {
+  if (a.shape() != b.shape()) return INFINITY;
+  double squares = 0;
+  for (const auto& entry : all) squares += std::pow(fixtures::numbers(entry.second)[0], 2);
+  const double total = std::sqrt(squares);
+  if (fixtures::numbers(b)[0] > 1e-9 * total) return distance(a, b);
+  return sqrt(sum(square(a - b))).item() / total;
+}
+
+std::unique_ptr<optim::Optimizer> recipe(const nn::AnyModule& net, bool tokens) {
+  if (tokens)
+    return std::make_unique<optim::AdamW>(net,
+                                          optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1});
+  return std::make_unique<optim::Sgd>(
+      net, optim::SgdOptions{.lr = 3e-4, .momentum = 0.9, .weight_decay = 1e-4});
+}
+
+/// The largest differences from PyTorch, each as a share of what PyTorch gives.
+struct Differences {
+  double logits = 0, grad = 0, losses = 0, trained = 0;
+};
+
+Differences compare(const std::string& name, const Tensors& stored) {
+  const bool tokens = stored.at("input").rank() > 1;
+  const Tensor& logits = stored.at("logits");
+  const nn::AnyModule net = models::create(name, {.classes = logits.size(logits.rank() - 1)});
+  const Tensors weights = weights_of(name, stored);
+  CHECK(net.load_state_dict(weights) == static_cast<int>(weights.size()));
+  const Tensor x = input_of(stored), y = flatten(stored.at("y"));
+  const auto loss = [&] {
+    const Tensor scores = net(x);
+    return cross_entropy(reshape(scores, {y.numel(), scores.size(scores.rank() - 1)}), y);
+  };
+  Differences out;
+  net.eval();
+  out.logits = distance(net(x), logits);
+
+  // The statistics that a forward pass renews are put back: the steps begin from the file's.
+  train(net);
+  const auto parameters = net.named_parameters();
+  const std::vector<Tensor> grads = grad(loss(), net.parameters());
+  std::vector<Tensor> found;
+  for (const Tensor& g : grads) found.push_back(thinned(g));
+  eval(found);
+  const Tensors expected = part(stored, "grad/");
+  CHECK(found.size() == expected.size());
+  for (std::size_t k = 0; k < found.size(); ++k)
+    out.grad = std::max(out.grad, difference(found[k], expected.at(parameters[k].name), expected));
+  net.load_state_dict(weights);
+
+  const auto optimizer = recipe(net, tokens);
+  for (const double value : fixtures::numbers(stored.at("losses")))
+    out.losses =
+        std::max(out.losses, std::fabs(optimizer->step(loss()) - value) / std::fabs(value));
+  net.eval();
+  out.trained = distance(net(x), stored.at("trained"));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("fixtures: published networks compute what PyTorch computes with their weights") {
+  for (const auto& entry : fixtures::load("published", folder())) {
+    const std::string& name = entry.first;
+    const Tensors& stored = entry.second;
+    CAPTURE(name);
+    const Differences d = compare(name, stored);
+    if (full_networks() != nullptr)
+      MESSAGE(name << ": logits " << d.logits << ", gradients " << d.grad << ", ten losses "
+                   << d.losses << ", logits after them " << d.trained);
+    // Four times what PyTorch's own float32 differs from its float64, or what little there always
+    // is.
+    const auto allowed = [&](const char* kind, double least) {
+      return std::max(least, 4 * stored.at(std::string("rounding/") + kind).item());
+    };
+    CHECK(d.logits < allowed("logits", 2e-6));
+    CHECK(d.grad < allowed("grad", 2e-5));
+    CHECK(d.losses < allowed("losses", 1e-4));
+    CHECK(d.trained < allowed("trained", 1e-3));
+  }
+}
