@@ -52,6 +52,23 @@ Workload workload(const std::string& name) {
   return {name.substr(0, mark), batch};
 }
 
+// Parts between commas; one that begins with a size, "heads=4_b12", goes on with the name before
+// it.
+std::vector<std::string> workload_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::string part = text.substr(start, end - start);
+    const std::size_t mark = part.find_first_of(":=");
+    if (!names.empty() && mark != std::string::npos && part[mark] == '=')
+      names.back() += "," + part;
+    else
+      names.push_back(part);
+    start = end + 1;
+  }
+  return names;
+}
+
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -174,13 +191,9 @@ std::string run_row(const std::string& name, const std::string& phase, const std
 }
 
 int run(const Options& options) {
-  std::vector<std::string> names;
-  for (std::size_t start = 0; start <= options.only.size();) {
-    const std::size_t end = std::min(options.only.find(',', start), options.only.size());
-    names.push_back(options.only.substr(start, end - start));
-    models::info(workload(names.back()).model);  // an unknown name is refused before anything runs
-    start = end + 1;
-  }
+  const std::vector<std::string> names = workload_names(options.only);
+  for (const std::string& name : names)
+    models::info(workload(name).model);  // an unknown name is refused before anything runs
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   set_threads(options.threads);
   set_device(options.device);

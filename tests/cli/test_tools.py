@@ -85,6 +85,15 @@ class Looking(CommandTest):
         self.assertEqual(list(clipped), fields[:12] + ["clip_norm", "without"] + fields[12:])
         self.fails(2, "bench", "--only", "lenet5_b4", "--without", "fuze", says="did you mean 'fuse'?")
 
+    def test_bench_names_networks_with_several_sizes(self):
+        names = "gpt2:layers=1,heads=2,width=8,context=4_b2,mlp:784-8-10_b1,resnet18:width=2_b1"
+        out = self.ok("bench", "--only", names, "--phase", "infer", "--budget", "0.001").out
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([row["workload"] for row in rows],
+                         ["gpt2:layers=1,heads=2,width=8,context=4_b2", "mlp:784-8-10_b1", "resnet18:width=2_b1"])
+        self.assertEqual([row["batch"] for row in rows], [2, 1, 1])
+        self.fails(2, "bench", "--only", "lenet5_b4,heads=2_b1", says="heads=2")
+
     def test_bench_takes_its_budget(self):
         self.assertGreater(self.timed("bench", "--only", "mlp:784-8-10_b1", "--budget", "1.5"), 1.5)
         self.assertLess(min(self.timed("bench", "--only", "mlp:784-8-10_b1", "--budget", "0.001") for _ in range(3)), 1)
