@@ -235,11 +235,11 @@ Command info_command() {
 Command data_command() {
   Command command;
   command.name = "data";
-  command.summary = "fetch MNIST, look at a data source";
+  command.summary = "fetch MNIST or CIFAR, look at a data source";
   command.about =
       "Data sources are named the same way everywhere: digits and scenes (drawn on demand, need no "
       "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), "
-      "mnist (fetched) or mnist:DIR, cifar10 and cifar100 (their binary files) or cifar10:DIR, "
+      "mnist, cifar10 and cifar100 (fetched) or mnist:DIR, cifar10:DIR (their binary version), "
       "idx:DIR (MNIST's format), csv:FILE (with label=NAME, "
       "column=NUMBER, test=FILE or shape=CxHxW behind commas), npy:INPUTS,TARGETS, text:FILE (with "
       "by=chars, words, pieces or bytes, and length=N), numbers (in words, to be translated; with "

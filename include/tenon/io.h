@@ -71,5 +71,10 @@ TENON_API void save_png(const std::string& path, const Image& image);
 TENON_API void write_file(const std::string& path, std::string_view bytes);
 /// Reads a file whole. Throws IoError; FormatError when it is larger than `limit` bytes.
 TENON_API std::string read_file(const std::string& path, std::uint64_t limit = 1ull << 34);
+/// Writes files of a .tar or .tar.gz archive into a folder that is there, each whole or not at all:
+/// those whose path ends in one of `names`; all others are left alone. Throws FormatError for what
+/// is no such archive, is damaged or cut short, and for a name that it does not hold.
+TENON_API void unpack_tar(const std::string& archive, const std::string& folder,
+                          const std::vector<std::string>& names);
 
 }  // namespace tenon::io

@@ -196,7 +196,7 @@ class Data(CommandTest):
         self.fails(4, "data", "sheet", "digits:100,200", "no/where.png", says="no/where.png")
 
     def test_fetch_without_a_network(self):
-        self.fails(2, "data", "fetch", "imagenet", says=["imagenet", "mnist"])
+        self.fails(2, "data", "fetch", "imagenet", says=["imagenet", "mnist", "cifar10", "cifar100"])
         self.fails(4, "data", "fetch", "mnist", "--from", "file:///nowhere", "--dir", "none", says="file:///nowhere/train-images")
         self.assertEqual(list((self.folder / "none").glob("*.gz")), [])
 
@@ -209,6 +209,26 @@ class Data(CommandTest):
             (other / f"{name}.gz").write_bytes(gzip.compress((other / name).read_bytes()))
         self.fails(3, "data", "fetch", "mnist", "--from", other.as_uri(), "--dir", "got", says=["not MNIST's", "[3, 28, 28]"])
         self.assertEqual(list((self.folder / "got").iterdir()), [])
+
+    def test_fetch_refuses_what_is_not_cifar(self):
+        other = self.folder / "others"
+        other.mkdir()
+        for set_, archive in (("cifar10", "cifar-10-binary.tar.gz"), ("cifar100", "cifar-100-binary.tar.gz")):
+            (other / archive).write_bytes(gzip.compress(b"no pictures"))
+            self.fails(3, "data", "fetch", set_, "--from", other.as_uri(), "--dir", set_, says=["not CIFAR-10", archive, "its checksum is"])
+            self.assertEqual(list((self.folder / set_).iterdir()), [])
+
+    def test_fetch_leaves_what_is_there(self):
+        there = self.folder / "data" / "cifar100"
+        there.mkdir(parents=True)
+        for name, size in (("train.bin", 153700000), ("test.bin", 30740000), ("fine_label_names.txt", 1)):
+            with open(there / name, "wb") as file:
+                file.truncate(size)  # holes: no room is taken
+        out = self.ok("data", "fetch", "cifar100", "--from", "file:///nowhere").out
+        self.assertIn("holds CIFAR-100 already", out)
+        self.assertIn("--data cifar100", out)
+        (there / "test.bin").unlink()
+        self.fails(4, "data", "fetch", "cifar100", "--from", "file:///nowhere", says="file:///nowhere/cifar-100-binary.tar.gz")
 
     def test_fetch_goes_on_where_it_was(self):
         source = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "mnist"

@@ -4,10 +4,12 @@
 Nothing but Python is needed; the files are the same each time. They are committed beside this script in corpus/.
 """
 import gzip
+import io
 import json
 import pathlib
 import struct
 import sys
+import tarfile
 import zlib
 
 # The luminance table of the standard, in zigzag order.
@@ -49,6 +51,18 @@ def jpeg():
             + segment(0xc4, dc) + segment(0xc4, ac) + segment(0xda, bytes([1, 1, 0, 0, 63, 0])) + bytes([0x0f]) + b"\xff\xd9")
 
 
+def tar(*files, kind=tarfile.USTAR_FORMAT):
+    """Up to the two blocks of zeros at its end; a name with a slash at its end is a folder."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=kind) as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size, member.type = len(content), tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+            archive.addfile(member, io.BytesIO(content))
+        end = archive.offset + 1024
+    return out.getvalue()[:end]
+
+
 def tune_row(*fields):
     line = "".join(field + "\t" for field in fields).encode()
     checksum = 0xcbf29ce484222325
@@ -70,6 +84,10 @@ def main():
                 "huge": idx(8, [2**32 - 1] * 3, b"")},
         "gzip": {"one": gzip.compress(b"plain " * 50, mtime=0), "two_members": gzip.compress(b"a" * 100, mtime=0) + gzip.compress(b"b", mtime=0),
                  "stored": gzip.compress(b"plain", 0, mtime=0), "truncated": gzip.compress(b"plain " * 50, mtime=0)[:-6]},
+        "tar": {"two": tar(("set/", b""), ("set/a.bin", b"a" * 700), ("skipped", b"b"), ("set/c", b"")),
+                "gz": gzip.compress(tar(("a", b"a" * 3000)), mtime=0), "prefix": tar(("folder/" * 20 + "a", b"a")),
+                "gnu": tar(("folder/" * 20 + "a", b"a"), kind=tarfile.GNU_FORMAT), "pax": tar(("\u00fc" * 90, b"a"), kind=tarfile.PAX_FORMAT),
+                "cut": tar(("a", b"a" * 700))[:1100], "huge": tar(("a", b""))[:124] + b"77777777777" + tar(("a", b""))[135:]},
         "progress": {"log": b'{"step":1,"loss":2.3,"lr":0.1}\n{"step":2,"loss":1.5,"lr":0.1}\n{"step":3,"lo', "start": b'{"step":0}', "deep": b"[" * 2000},
         "settings": {"run": b'# a run\nmodel = "lenet5"\nepochs = 3\nlr = 1e-3\nshuffle = true\ndata = "digits:60000"\n', "nested": b"[optimizer]\nlr = 0.1\n",
                      "odd": b"a.b = 1\n'c' = [1, 2]\nd = 2024-01-01\ne = inf\n",

@@ -1,0 +1,96 @@
+// Archives: what is asked for is written, all else left alone; damage and truncation are refused.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "io/folder.h"
+#include "io/tar.h"
+
+using namespace tenon;
+
+namespace {
+
+// As `tar --format=ustar` writes a member.
+std::string member(const std::string& path, const std::string& content, char type = '0') {
+  std::string block(512, '\0');
+  const auto put = [&](std::size_t at, const std::string& text) {
+    block.replace(at, text.size(), text);
+  };
+  char octal[24];
+  put(0, path);
+  std::snprintf(octal, sizeof octal, "%011zo", content.size());
+  put(124, octal);
+  put(156, std::string(1, type));
+  put(257, std::string("ustar\00000", 8));
+  put(148, std::string(8, ' '));
+  unsigned sum = 0;
+  for (const char byte : block) sum += static_cast<unsigned char>(byte);
+  std::snprintf(octal, sizeof octal, "%06o", sum);
+  put(148, std::string(octal) + '\0' + ' ');
+  return block + content + std::string((512 - content.size() % 512) % 512, '\0');
+}
+
+const std::string kEnd(1024, '\0');
+
+std::string archive() {
+  return member("set/", "", '5') + member("set/b.bin", std::string(700, 'b')) +
+         member("../../escape", "no") + member("set/link", "", '2') +
+         member("set/a.bin", std::string(512, 'a')) + kEnd;
+}
+
+}  // namespace
+
+TEST_CASE("tar: files that are asked for are unpacked, whatever their folders, and no others") {
+  const TestFolder dir;
+  io::write_file(dir / "set.tar", archive());
+  std::filesystem::create_directory(dir / "out");
+  io::unpack_tar(dir / "set.tar", dir / "out", {"a.bin", "b.bin"});
+  CHECK(io::read_file(dir / "out/a.bin") == std::string(512, 'a'));
+  CHECK(io::read_file(dir / "out/b.bin") == std::string(700, 'b'));
+  CHECK(dir.count() == 2);
+  io::unpack_tar(dir / "set.tar", dir / "out", {"escape"});
+  CHECK(io::read_file(dir / "out/escape") == "no");
+  CHECK_THROWS_WITH_AS(io::unpack_tar(dir / "set.tar", dir / "out", {"a.bin", "c.bin"}),
+                       doctest::Contains("holds no 'c.bin'"), FormatError);
+  CHECK_THROWS_AS(io::unpack_tar(dir / "set.tar", dir / "out", {"link"}), FormatError);
+}
+
+TEST_CASE("tar: every truncation, a changed header and what is no archive are refused") {
+  const TestFolder dir;
+  const std::string whole = archive();
+  const auto refused = [&](const std::string& bytes) {
+    const std::string name = "set.tar";
+    CHECK_THROWS_AS(
+        [&] {
+          for (io::TarReader reader(bytes, name); reader.next();) reader.read(1000);
+        }(),
+        FormatError);
+  };
+  for (std::size_t n = 0; n < whole.size() - 1024; n += 37) refused(whole.substr(0, n));
+  std::string changed = whole;
+  changed[512 + 3] ^= 1;
+  refused(changed);
+  refused(std::string(2048, 'x'));
+  refused("\x1f\x8b");
+  refused(member("large", std::string(1001, 'x')) + kEnd);
+}
+
+TEST_CASE("tar: a size that the archive cannot hold takes no memory") {
+  std::string header = member("large", "");
+  header.replace(124, 11, "77777777777");
+  header.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char byte : header) sum += static_cast<unsigned char>(byte);
+  char octal[16];
+  std::snprintf(octal, sizeof octal, "%06o", sum);
+  header.replace(148, 7, std::string(octal) + '\0');
+  const std::string bytes = header + kEnd, name = "set.tar";
+  io::TarReader reader(bytes, name);
+  REQUIRE(reader.next());
+  CHECK(reader.size() == 8'589'934'591);
+  CHECK_THROWS_WITH_AS(reader.read(1ull << 40), doctest::Contains("cut short"), FormatError);
+}
