@@ -317,7 +317,7 @@ class VectorBody final : public TileBody {
     }
   }
 
-  void flat_tiles(const Phase& phase, TileArgs args, const float* planes, std::int64_t row0,
+  void flat_tiles(const Phase& phase, TileArgs& args, const float* planes, std::int64_t row0,
                   std::int64_t rows, float* out) const {
     const std::int64_t cols = phase.cols.out_count, pitch = cut_.planes.width;
     const std::int64_t positions = (rows - 1) * pitch + cols, nr = nv_ * kernels_.lanes;
@@ -343,7 +343,7 @@ class VectorBody final : public TileBody {
   // Calls f(tile, its first output channel, how many) for all output channels of one tile of plane
   // positions, which belongs to the output rows [out0, out1); f says where the tile is written.
   template <class F>
-  void each_panel(const Phase& phase, TileArgs args, int nv, std::int64_t out0, std::int64_t out1,
+  void each_panel(const Phase& phase, TileArgs& args, int nv, std::int64_t out0, std::int64_t out1,
                   F f) const {
     const std::int64_t skipped = set_steps(phase, out0, out1, args);
     for (std::int64_t panel = 0; panel < cut_.panels; ++panel) {
@@ -356,7 +356,7 @@ class VectorBody final : public TileBody {
   }
 
   // Pieces of neighbouring rows, from (row, col) on, go straight to the result.
-  void direct_tile(const Phase& phase, TileArgs args, int nv, std::int64_t row, std::int64_t col,
+  void direct_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t row, std::int64_t col,
                    int count, float* out) const {
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
     float* const first = out + (phase.rows.out_first + row * phase.rows.out_step) * pass_.out_w +
@@ -372,7 +372,7 @@ class VectorBody final : public TileBody {
   }
 
   // Positions that are no neighbours in the result go there segment by segment.
-  void sorted_tile(const Phase& phase, TileArgs args, int nv, std::int64_t out0, std::int64_t out1,
+  void sorted_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t out0, std::int64_t out1,
                    const Segment* segments, int count, float* out) const {
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
     args.cols = args.c_vector = kernels_.lanes;
