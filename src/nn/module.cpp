@@ -323,10 +323,11 @@ void Walk::set_modes(const ModuleBase& root, const std::vector<bool>& modes) {
 
 bool Walk::has_children(const ModuleBase& module) { return !module.state_->children.empty(); }
 
-std::int64_t Walk::own_parameters(const ModuleBase& module) {
+std::int64_t Walk::own_parameters(const ModuleBase& module,
+                                  std::unordered_set<const Node*>& counted) {
   std::int64_t count = 0;
   for (const auto& entry : module.state_->entries)
-    if (!entry.buffer) count += entry.tensor.numel();
+    if (!entry.buffer && counted.insert(entry.tensor.node()).second) count += entry.tensor.numel();
   return count;
 }
 

@@ -4,7 +4,7 @@
 // so that a module written with free functions is counted as well as the layers are.
 #include <algorithm>
 #include <map>
-#include <set>
+#include <unordered_set>
 
 #include <tenon/nn.h>
 
@@ -94,11 +94,11 @@ ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {
   Undisturbed guard(*this);
   ModuleSummary out;
   std::vector<bool> leaf;
-  std::set<std::string> first_seen;  // parameters of a module called twice count once
-  std::vector<Tensor> roots;         // what the last call, that of the root, returns
+  std::unordered_set<const Node*> counted;  // a module called twice, and tied weights, count once
+  std::vector<Tensor> roots;                // what the last call, that of the root, returns
   CallObserver watch([&](const std::string& path, const ModuleBase& module,
                          std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
-    const std::int64_t own = first_seen.insert(path).second ? Walk::own_parameters(module) : 0;
+    const std::int64_t own = Walk::own_parameters(module, counted);
     out.inputs = shapes(inputs);
     out.outputs = shapes(outputs);
     out.rows.push_back({path, module.describe(), out.outputs, own, 0});

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "nn/state.h"
@@ -23,7 +24,9 @@ struct Walk {
   static std::vector<bool> modes(const ModuleBase& root);
   static void set_modes(const ModuleBase& root, const std::vector<bool>& modes);
   static bool has_children(const ModuleBase& module);
-  static std::int64_t own_parameters(const ModuleBase& module);
+  /// Numbers in its own parameters, but for those in `counted`, to which they are added.
+  static std::int64_t own_parameters(const ModuleBase& module,
+                                     std::unordered_set<const Node*>& counted);
 };
 
 }  // namespace tenon::nn
