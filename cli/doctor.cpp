@@ -107,6 +107,13 @@ Json json_of_cards(bool measured) {
           {"built_in", cuda.built_in}};
 }
 
+std::string sizes_text(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> texts;
+  texts.reserve(sizes.size());
+  for (const std::int64_t bytes : sizes) texts.push_back(bytes_text(bytes));
+  return sizes.empty() ? "unknown" : join(texts, ", ");
+}
+
 void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   const Terminal& terminal = stdout_terminal();
   const auto line = [&](const char* name, const std::string& text) {
@@ -118,6 +125,8 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   line("kernels used", info.isa == info.isa_available
                            ? info.isa
                            : fmt::format("{} (held below {})", info.isa, info.isa_available));
+  line("data caches", fmt::format("{}; plans are cut for {} of a core", sizes_text(info.caches),
+                                  sizes_text(info.caches_assumed)));
   line("CPUs", fmt::format("{}, this process may use {}", info.cpus, info.cpus_allowed));
   line("threads", fmt::format("{}", used));
   line("memory", fmt::format("{}, {} available", bytes_text(info.memory_total),
@@ -147,6 +156,8 @@ void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
             {"features", info.features},
             {"isa", info.isa},
             {"isa_available", info.isa_available},
+            {"caches", info.caches},
+            {"caches_assumed", info.caches_assumed},
             {"cpus", info.cpus},
             {"cpus_allowed", info.cpus_allowed},
             {"threads", used},

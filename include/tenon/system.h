@@ -21,6 +21,10 @@ struct SystemInfo {
   std::vector<std::string> features;  ///< instruction sets present that Tenon has kernels for
   std::string isa_available;          ///< the best kernels that this processor can run
   std::string isa;                    ///< the kernels in use (a limit may be set)
+  std::vector<std::int64_t> caches;   ///< bytes of its data caches by level, where they are known
+  /// Bytes of a core's caches that plans and kernels are cut for, on every machine alike, so that
+  /// every machine gets the same bits.
+  std::vector<std::int64_t> caches_assumed;
   std::int64_t memory_total = 0;      ///< bytes, of the machine or the container
   std::int64_t memory_available = 0;  ///< bytes that can be had now without swapping
 };

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
+#include "device/cpu_model.h"
 
 namespace tenon {
 namespace {
@@ -115,6 +116,8 @@ SystemInfo system_info() {
   info.features = facts.features;
   info.isa_available = facts.isa_available;
   info.isa = facts.isa;
+  info.caches = facts.caches;
+  info.caches_assumed = {kCpu.first_cache, kCpu.second_cache, kCpu.last_cache};
   info.memory_total = meminfo("MemTotal");
   info.memory_available = meminfo("MemAvailable");
   const std::int64_t limit = group_value("/sys/fs/cgroup/memory.max");

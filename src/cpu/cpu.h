@@ -1,6 +1,7 @@
 // The one entry header of the CPU backend: its engines, and what the processor is.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,6 +36,7 @@ struct Facts {
   std::string model;
   std::vector<std::string> features;
   std::string isa_available, isa;
+  std::vector<std::int64_t> caches;  ///< bytes of its data caches by level, where they are known
 };
 Facts facts();
 /// Multiply-adds per second times two, from registers, measured for about 50 ms.

@@ -3,11 +3,31 @@
 #include "cpu/kernels/contract.h"
 #include "cpu/kernels/isa.h"
 
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
 namespace tenon::cpu {
+
+namespace {
+
+std::vector<std::int64_t> caches() {
+  std::vector<std::int64_t> sizes;
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  for (const int level : {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE}) {
+    const long bytes = sysconf(level);
+    if (bytes <= 0) break;
+    sizes.push_back(bytes);
+  }
+#endif
+  return sizes;
+}
+
+}  // namespace
 
 Facts facts() {
   const CpuInfo info = cpu_info();
-  return {info.model, info.features, name(hardware_isa()), name(best_isa())};
+  return {info.model, info.features, name(hardware_isa()), name(best_isa()), caches()};
 }
 
 double peak_flops(bool bf16, int threads) {

@@ -108,9 +108,10 @@ class Looking(CommandTest):
 
     def test_doctor(self):
         text = self.ok("doctor", "--quick").out
-        for word in ("processor", "kernels used", "threads", "memory", "cache folder", "tenon data fetch mnist"):
+        for word in ("processor", "kernels used", "data caches", "threads", "memory", "cache folder", "tenon data fetch mnist"):
             self.assertIn(word, text)
         facts = self.json("doctor", "--json")
+        self.assertEqual(len(facts["caches_assumed"]), 3)
         self.assertGreater(facts["fp32_gflops"], 0.1)
         self.assertGreater(facts["copy_gb_per_s"], 0.1)
         self.assertFalse(facts["data"]["mnist"])

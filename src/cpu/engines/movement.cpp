@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cpu/engines/tile_program.h"
+#include "device/cpu_model.h"
 #include "graph/node.h"
 #include "plan/outside.h"
 
@@ -17,7 +18,7 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kChunkBytes = 256 << 10;
+constexpr std::int64_t kChunkBytes = kCpu.second_cache / 4;
 
 std::size_t bytes_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t item_of(DType dtype) { return static_cast<std::int64_t>(item_size(dtype)); }

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "cpu/engines/tile_compiler.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kChunkCost =
-    1500000;  // of a chunk, in units of 10 ps: 15 us, against some 1 us to hand it out
-
-constexpr std::int64_t kPartialBytes = 2 << 20;  // for partial results of reductions
+// Of a chunk, in units of 10 ps.
+constexpr auto kChunkCost = static_cast<std::int64_t>(kCpu.chunk_us * 100'000);
+constexpr std::int64_t kPartialBytes = 2 * kCpu.second_cache;  // of reductions
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include "cpu/engines/tile_compiler.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 
@@ -12,9 +13,8 @@ namespace {
 
 constexpr std::int64_t kTileElements = 1024;  // most elements of a tile
 
-constexpr std::int64_t kTileBytes =
-    32 << 10;  // wanted for all registers: the first-level cache, with room for the streams
-constexpr std::int64_t kTallTileBytes = 512 << 10;  // of a tall tile: the second-level cache
+constexpr std::int64_t kTileBytes = kCpu.first_cache;  // wanted for all registers
+constexpr std::int64_t kTallTileBytes = kCpu.second_cache / 2;
 
 RandomKind random_kind(const MapInstr& instr) { return instr.attrs.as<RandomAttrs>().kind; }
 

@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "cpu/engines/tile_compiler.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kBufferBytes =
-    512 << 10;  // for values kept between passes over a row: the second-level cache
+// For values kept between passes over a row.
+constexpr std::int64_t kBufferBytes = kCpu.second_cache / 2;
 
 }  // namespace
 

@@ -3,13 +3,14 @@
 #include <cstdlib>
 
 #include "cpu/engines/tile_compiler.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kBlockRows = 32;   // of a tile that is a block
-constexpr std::int64_t kAcrossRows = 16;  // of a tile of whole rows: a cache line of float32
+constexpr std::int64_t kBlockRows = 32;                   // of a tile that is a block
+constexpr std::int64_t kAcrossRows = kCpu.line_floats();  // of a tile of whole rows
 
 }  // namespace
 

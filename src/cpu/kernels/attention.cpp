@@ -18,15 +18,16 @@
 #include "base/thread_pool.h"
 #include "cpu/kernels/gemm_pack.h"
 #include "cpu/kernels/tile_table.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kQueryRows = 60;   // of a block, at most; whole register tiles
-constexpr std::int64_t kKeyRows = 128;    // of a block, at most
-constexpr std::int64_t kUnitBlocks = 4;   // of queries, of a forward unit
-constexpr std::int64_t kLineFloats = 16;  // parts of the workspace begin on cache lines
+constexpr std::int64_t kQueryRows = 60;  // of a block, at most; whole register tiles
+constexpr std::int64_t kKeyRows = 128;   // of a block, at most
+constexpr std::int64_t kUnitBlocks = 4;  // of queries, of a forward unit
+constexpr std::int64_t kLineFloats = kCpu.line_floats();  // parts of the workspace begin on lines
 
 // How register tiles are cut for one attention.
 struct Tiles {

@@ -11,12 +11,13 @@
 #include "cpu/kernels/conv_bodies.h"
 #include "cpu/kernels/conv_pixels.h"
 #include "cpu/kernels/conv_schedule.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
 // Images are cut for the sake of threads whatever the work: tiles make short work of it anyway.
-constexpr UnitLimits kLimits{1e6, 0, std::int64_t{1} << 17};
+constexpr UnitLimits kLimits{2 * kCpu.chunk_multiply_adds, 0, kCpu.second_floats() / 2};
 constexpr std::int64_t kStepFloats = kBlockWords * kBlockEdge;  // of packed filters
 constexpr std::int64_t kTileFloats = kBlockEdge * kBlockEdge;
 constexpr std::int64_t kStretch = 32;  // filter taps transposed at a time

@@ -5,12 +5,13 @@
 
 #include "base/index.h"
 #include "base/thread_pool.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kManyChunks = 32;
-constexpr std::int64_t kFewFloats = 16 << 10;  // of packed filters: not worth waking threads
+constexpr std::int64_t kManyChunks = 2 * kCpu.many_chunks;
+constexpr std::int64_t kFewFloats = kCpu.second_floats() / 16;  // of filters: packed without help
 
 class Scheduler {
  public:

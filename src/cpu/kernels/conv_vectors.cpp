@@ -14,12 +14,14 @@
 #include "base/index.h"
 #include "cpu/kernels/conv_bodies.h"
 #include "cpu/kernels/conv_schedule.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr double kChunkWork = 3e5;
-constexpr UnitLimits kLimits{kChunkWork, kChunkWork, std::int64_t{1} << 18};
+// Copies of planes make up for the arithmetic that a chunk has less than a product's.
+constexpr double kChunkWork = 0.6 * kCpu.chunk_multiply_adds;
+constexpr UnitLimits kLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
 constexpr std::int64_t kStretch = 64;  // elements of a filter transposed at a time
 
 // Cycles of one image, in multiply-adds of one vector plus the way out; see the head of this file

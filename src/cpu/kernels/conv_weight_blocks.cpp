@@ -12,12 +12,13 @@
 #include "cpu/kernels/conv_bodies.h"
 #include "cpu/kernels/conv_pixels.h"
 #include "cpu/kernels/conv_weight_schedule.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kMostParts = 16;
-constexpr std::int64_t kPlaneFloats = std::int64_t{1} << 16;
+constexpr std::int64_t kMostParts = kCpu.many_chunks;
+constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 4;
 constexpr std::int64_t kPositions = 512;  // of one stretch, at least, where images are small
 constexpr std::int64_t kPartSteps = 32;   // of one part's block tiles, at least
 constexpr std::int64_t kSumRows = 4;      // output channels finished at a time

@@ -5,11 +5,12 @@
 
 #include "base/index.h"
 #include "base/thread_pool.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kMostPartFloats = std::int64_t{1} << 22;  // of all parts' sums together
+constexpr std::int64_t kMostPartFloats = 4 * kCpu.last_floats();  // of all parts' sums together
 
 class Scheduler {
  public:

@@ -14,12 +14,13 @@
 #include "base/index.h"
 #include "cpu/kernels/conv_bodies.h"
 #include "cpu/kernels/conv_weight_schedule.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kMostParts = 16;
-constexpr std::int64_t kPlaneFloats = std::int64_t{1} << 17;
+constexpr std::int64_t kMostParts = kCpu.many_chunks;
+constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 2;
 constexpr std::int64_t kPixels = 256;  // of one stretch, at least, where images are small
 constexpr std::int64_t kSumRows = 48;  // rows added and transposed at a time
 

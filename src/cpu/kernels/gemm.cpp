@@ -14,13 +14,14 @@
 #include "cpu/kernels/contract.h"
 #include "cpu/kernels/gemm_plan.h"
 #include "cpu/kernels/gemm_skinny.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kPackWords = 32 << 10;  // packed by one chunk of a packing loop, at least
-constexpr std::int64_t kPackPanels = 8;        // of one chunk, where there are enough
-constexpr std::int64_t kPackStretch = 64;      // of the reduction, packed at a time
+constexpr std::int64_t kPackWords = kCpu.second_floats() / 8;  // packed by one chunk, at least
+constexpr std::int64_t kPackPanels = 8;    // of one chunk, where there are enough
+constexpr std::int64_t kPackStretch = 64;  // of the reduction, packed at a time
 
 std::int64_t batch_offset(const Operand& x, std::int64_t batch) {
   return x.batch_offsets != nullptr ? x.batch_offsets[batch] : batch * x.batch_stride;

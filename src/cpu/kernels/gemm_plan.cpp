@@ -1,23 +1,20 @@
-// Sizes of blocks and chunks. Caches are taken as 32 KiB and 1 MiB a core or better, which is true
-// of the CPUs in use.
+// Sizes of blocks and chunks, for the caches of CpuModel.
 #include "cpu/kernels/gemm_plan.h"
 #include "base/index.h"
+#include "device/cpu_model.h"
 
 #include <algorithm>
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kMaxKb = 2048;                    // elements of the reduction packed at once
-constexpr std::int64_t kBlockA = std::int64_t{2} << 20;  // floats of packed A, at most
-constexpr std::int64_t kBlockB = std::int64_t{1} << 21;
-constexpr std::int64_t kKeptA = std::int64_t{6} << 20;  // floats of packed A, where it is kept
-constexpr std::int64_t kPanelBytes = 32 << 10;          // of B's panel in the first-level cache
-constexpr std::int64_t kBlockPanelBytes =
-    128 << 10;                            // the same for block tiles, in the second-level cache
-constexpr std::int64_t kChunkRows = 112;  // of the result, at most
-constexpr double kChunkWork = 5e5;        // multiply-adds that make a chunk worth handing out
-constexpr std::int64_t kManyChunks = 16;
+constexpr std::int64_t kMaxKb = 2048;  // elements of the reduction packed at once
+constexpr std::int64_t kBlockA = 2 * kCpu.last_floats();  // of packed A, at most: threads share it
+constexpr std::int64_t kBlockB = 2 * kCpu.last_floats();
+constexpr std::int64_t kKeptA = 6 * kCpu.last_floats();           // of packed A, where it is kept
+constexpr std::int64_t kPanelBytes = kCpu.first_cache;            // of B's panel
+constexpr std::int64_t kBlockPanelBytes = kCpu.second_cache / 8;  // the same for block tiles
+constexpr std::int64_t kChunkRows = 112;                          // of the result, at most
 
 // Even parts of `count`, each of `most` or less.
 std::int64_t even_part(std::int64_t count, std::int64_t most) {
@@ -70,7 +67,7 @@ void choose_chunks(GemmPlan& plan) {
     return static_cast<double>(plan.chunk_m * plan.mr) *
            static_cast<double>(plan.chunk_n * plan.nr) * static_cast<double>(plan.kb);
   };
-  while (chunks() < kManyChunks && work() > 2 * kChunkWork &&
+  while (chunks() < kCpu.many_chunks && work() > 2 * kCpu.chunk_multiply_adds &&
          (plan.chunk_m > 1 || plan.chunk_n > 1)) {
     if (plan.chunk_n * plan.nr >= plan.chunk_m * plan.mr && plan.chunk_n > 1) {
       plan.chunk_n = divide_up(plan.chunk_n, 2);
@@ -120,10 +117,11 @@ GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
   plan.b_in_place = b_rows_contiguous && math == Math::F32 && shape.m <= 2 * plan.mr;
   const double work =
       static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  if (shape.batch > 1 && (shape.batch >= kManyChunks || work < kManyChunks * kChunkWork)) {
+  if (shape.batch > 1 &&
+      (shape.batch >= kCpu.many_chunks || work < kCpu.many_chunks * kCpu.chunk_multiply_adds)) {
     plan.cut = GemmCut::Batch;
   } else if (shape.batch == 1 && shape.k >= 1024 && shape.m * shape.n <= 128 * 128 &&
-             work > 4 * kChunkWork) {
+             work > 4 * kCpu.chunk_multiply_adds) {
     plan.cut = GemmCut::SplitK;
     plan.parts = std::min<std::int64_t>(16, shape.k / 256);
     plan.k = round_up(divide_up(shape.k, plan.parts), 2);

@@ -11,13 +11,14 @@
 #include "base/thread_pool.h"
 #include "cpu/kernels/isa.h"
 #include "cpu/kernels/pool2d_rows.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kMaxTaps = 1 << 12;    // tap numbers stay exact as floats
-constexpr std::int64_t kChunkFloats = 32768;  // of input, of one chunk
-constexpr std::int64_t kTapFloats = 1024;     // results of a run kept on the stack
+constexpr std::int64_t kMaxTaps = 1 << 12;                       // tap numbers stay exact as floats
+constexpr std::int64_t kChunkFloats = kCpu.second_floats() / 8;  // of input, of one chunk
+constexpr std::int64_t kTapFloats = 1024;  // results of a run kept on the stack
 
 // Taps [first, last) of a window that lie inside [0, size).
 struct Range {
