@@ -20,3 +20,8 @@ foreach(source ${TENON_BENCH_SOURCES})
   target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(bench_${name} PRIVATE tenon tenon_options)
 endforeach()
+
+# lab/conv measures the library's convolutions beside cuDNN's; by hand too.
+add_executable(lab_conv ${PROJECT_SOURCE_DIR}/lab/conv/main.cpp)
+target_compile_options(lab_conv PRIVATE $<$<CONFIG:Release>:-O1>)
+target_link_libraries(lab_conv PRIVATE tenon tenon_options)
