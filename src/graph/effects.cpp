@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/node.h"
+#include "graph/node_index.h"
 
 namespace tenon {
 namespace {
@@ -184,14 +185,14 @@ std::unordered_set<const Node*> made_from(std::span<Node* const> order,
 }
 
 Effects with_effects(std::vector<Tensor> wanted, std::span<Node* const> order) {
-  std::unordered_set<const Node*> roots, targets;
-  for (const Tensor& root : wanted) roots.insert(root.node());
+  NodeIndex roots, targets;
+  for (const Tensor& root : wanted) roots.insert(root.node(), 0);
   std::vector<Tensor> found;
   bool once = true;
   for (Node* node : order) {
     if (!pending_assignment(*node)) continue;
     node->unheeded = false;
-    once &= targets.insert(node->input(0)).second;
+    once &= targets.insert(node->input(0), 0);
     if (!roots.contains(node)) found.emplace_back(node);
   }
   Effects out{wanted, std::move(wanted)};

@@ -15,6 +15,7 @@
 #include "graph/called.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
+#include "graph/node_pool.h"
 
 namespace tenon {
 namespace {
@@ -48,6 +49,25 @@ void Node::report_unheeded() const noexcept {
   }
 }
 
+namespace {
+
+static_assert(sizeof(Node) <= kNodeBlock);
+
+struct Unmake {
+  void operator()(Node* node) const noexcept {
+    const std::uint32_t number = node->number;
+    node->~Node();
+    give_node_block({node, number});
+  }
+};
+
+std::unique_ptr<Node, Unmake> unfilled_node() {
+  const NodeBlock block = take_node_block();
+  return std::unique_ptr<Node, Unmake>(new (block.memory) Node(block.number));
+}
+
+}  // namespace
+
 void retain(Node* node) noexcept {
   if (node != nullptr) node->refs.fetch_add(1, std::memory_order_relaxed);
 }
@@ -59,6 +79,7 @@ void release(Node* node) noexcept {
   auto drop_inputs = [](Node* n, Node*& chain) {
     const int count = n->input_count;
     Node* const* inputs = n->inputs();
+    for (int k = 0; k < count; ++k) __builtin_prefetch(inputs[k], 1);
     Node* next = chain;
     for (int k = count - 1; k >= 0; --k) {
       Node* in = inputs[k];
@@ -68,7 +89,7 @@ void release(Node* node) noexcept {
       next = in;
     }
     chain = next;
-    delete n;
+    Unmake()(n);
   };
   Node* chain = nullptr;
   drop_inputs(node, chain);
@@ -83,7 +104,7 @@ void release(Node* node) noexcept {
 Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
                  std::span<const Tensor> inputs) {
   if (inputs.size() > 255) throw ValueError(cat(where("op"), ": more than 255 inputs"));
-  auto node = std::make_unique<Node>();
+  std::unique_ptr<Node, Unmake> node = unfilled_node();
   node->op = op;
   node->dtype = dtype;
   node->shape = shape;
@@ -199,16 +220,21 @@ NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values)
     int next;
   };
   std::vector<Frame> stack;
+  // Nodes lie anywhere in memory, and most of a walk is waiting for them.
+  const auto enter = [&stack](Node* node) {
+    for (const Node* in : node->in()) __builtin_prefetch(in);
+    stack.push_back({node, 0});
+  };
   for (const Tensor& root : roots) {
     if (!root.defined() || !out.index.insert(root.node(), 0)) continue;
-    stack.push_back({root.node(), 0});
+    enter(root.node());
     while (!stack.empty()) {
       Frame& top = stack.back();
       if ((through_values || !top.node->realised()) && top.next < top.node->input_count) {
         Node* in = top.node->input(top.next++);
-        if (out.index.insert(in, 0)) stack.push_back({in, 0});
+        if (out.index.insert(in, 0)) enter(in);
       } else {
-        out.index.renumber(top.node, static_cast<std::uint32_t>(out.nodes.size()));
+        out.index.set_place(top.node, static_cast<std::uint32_t>(out.nodes.size()));
         out.nodes.push_back(top.node);
         stack.pop_back();
       }

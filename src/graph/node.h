@@ -40,8 +40,9 @@ struct LeafState {
 struct Node {
   static constexpr int kInlineInputs = 3;
 
-  Op op;
-  DType dtype;
+  // What a walk reads comes first, in one cache line.
+  Op op = Op::Data;
+  DType dtype = DType::Float32;
   std::uint8_t input_count = 0;
   // Depends on a variable: keeps its inputs when it gets its value, so that gradients can be asked
   // for after the value was read, as people do with a loss.
@@ -51,24 +52,25 @@ struct Node {
   // Where it is computed and its value lives, once `placed`: numbers and index ramps, and what is
   // made of them alone, go to whom they meet; alone, to the device that was current when they were
   // built.
-  Device device;
   bool placed = false;
+  Device device;
   std::uint32_t label = 0;  // Scope it was built in; not part of its identity
   std::atomic<std::uint32_t> refs{0};
-  Shape shape;
-  Attrs attrs;
+  const std::uint32_t number;  // of its block: no other living node has it (graph/node_pool.h)
   Node* inputs_inline[kInlineInputs] = {};
   std::unique_ptr<Node*[]> inputs_heap;  // for more inputs (Concat)
-
   // The value, once realised (leaves of kind Data and Variable always have one). Contiguous,
   // row-major.
   std::shared_ptr<Buffer> value;
+
   // Global assignment count when this node was built: a pending node that is older than an
   // assignment to a variable it reads would compute with the wrong value, and is refused instead.
   std::uint64_t built_at = 0;
   std::unique_ptr<LeafState> leaf;
+  Attrs attrs;
+  Shape shape;
 
-  Node() = default;
+  explicit Node(std::uint32_t number_of_block) : number(number_of_block) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node() {

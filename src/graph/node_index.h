@@ -1,5 +1,6 @@
-// The nodes of one walk by number: an open table from address to number that belongs to the walk,
-// so that several threads may walk graphs which share nodes.
+// The nodes of one walk by their place in it: an open table that belongs to the walk, so that
+// several threads may walk graphs which share nodes. Nodes are found by the number of their block,
+// so those that were made one after another stand side by side.
 #pragma once
 
 #include <cstdint>
@@ -14,49 +15,46 @@ class NodeIndex {
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
 
   /// False when the node is there already.
-  bool insert(const Node* node, std::uint32_t number) {
+  bool insert(const Node* node, std::uint32_t place) {
     if (2 * (count_ + 1) > slots_.size()) grow();
-    Slot& slot = slots_[find(node)];
-    if (slot.node != nullptr) return false;
-    slot = {node, number};
+    Slot& slot = slots_[find(node->number)];
+    if (slot.number != 0) return false;
+    slot = {node->number, place};
     ++count_;
     return true;
   }
   /// Of a node that is there.
-  void renumber(const Node* node, std::uint32_t number) { slots_[find(node)].number = number; }
+  void set_place(const Node* node, std::uint32_t place) {
+    slots_[find(node->number)].place = place;
+  }
   /// kAbsent when the node is not there.
   std::uint32_t operator[](const Node* node) const {
     if (slots_.empty()) return kAbsent;
-    const Slot& slot = slots_[find(node)];
-    return slot.node == nullptr ? kAbsent : slot.number;
+    const Slot& slot = slots_[find(node->number)];
+    return slot.number == 0 ? kAbsent : slot.place;
   }
   bool contains(const Node* node) const { return (*this)[node] != kAbsent; }
 
  private:
   struct Slot {
-    const Node* node = nullptr;
-    std::uint32_t number = 0;
+    std::uint32_t number = 0;  // 0: empty
+    std::uint32_t place = 0;
   };
-  // Where the node stands or would stand. Addresses differ in their middle bits, which the product
-  // carries to the top.
-  std::size_t find(const Node* node) const {
+  // Where the node stands or would stand.
+  std::size_t find(std::uint32_t number) const {
     const std::size_t mask = slots_.size() - 1;
-    auto at = static_cast<std::size_t>(
-        (reinterpret_cast<std::uintptr_t>(node) * 0x9E3779B97F4A7C15ull) >> shift_);
-    while (slots_[at].node != nullptr && slots_[at].node != node) at = (at + 1) & mask;
+    std::size_t at = number & mask;
+    while (slots_[at].number != 0 && slots_[at].number != number) at = (at + 1) & mask;
     return at;
   }
   void grow() {
-    std::vector<Slot> before(slots_.empty() ? 64 : 2 * slots_.size());
+    std::vector<Slot> before(slots_.empty() ? 64 : 4 * slots_.size());
     before.swap(slots_);
-    shift_ = 64;
-    for (std::size_t size = slots_.size(); size > 1; size /= 2) --shift_;
     for (const Slot& slot : before)
-      if (slot.node != nullptr) slots_[find(slot.node)] = slot;
+      if (slot.number != 0) slots_[find(slot.number)] = slot;
   }
   std::vector<Slot> slots_;
   std::size_t count_ = 0;
-  int shift_ = 64;
 };
 
 /// topological_order() and the place of each node in it.

@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "device/buffer.h"
+#include "graph/node_pool.h"
 #include "plan/sized_plan.h"
 
 namespace tenon {
@@ -140,6 +141,7 @@ void set_cache_limit(std::int64_t bytes) {
 
 void clear_caches() {
   for (std::shared_ptr<CacheEntry>& entry : living()) entry->leave(true);
+  trim_node_blocks();
   host_pool_trim();
 }
 

@@ -103,6 +103,13 @@ void mix_node(Key& key, const Node& node) {
   for (std::int64_t s : node.shape) key.mix(static_cast<std::uint64_t>(s));
 }
 
+// Nodes of a walk lie anywhere in memory: those that come next are asked for ahead.
+constexpr std::size_t kAhead = 8;
+void prefetch(const Node& node) {
+  const auto* first = reinterpret_cast<const std::byte*>(&node);
+  for (std::size_t line = 0; line < sizeof(Node); line += 64) __builtin_prefetch(first + line);
+}
+
 // A variable that the node reads and that this thread assigned after the node was built.
 const Node* assigned_since(const Node& node) {
   for (const Node* in : node.in())
@@ -141,7 +148,10 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size
   t.edges.reserve(2 * t.order.nodes.size());
   t.key.mix(planning);
   for (const Device device : devices) t.key.mix(word_of(device));
-  for (Node* node : t.order.nodes) {
+  const std::vector<Node*>& nodes = t.order.nodes;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    Node* const node = nodes[n];
+    if (n + kAhead < nodes.size()) prefetch(*nodes[n + kAhead]);
     mix_node(t.key, *node);
     if (devices.size() > 1 && node->placed) t.key.mix(word_of(node->device) | 1ull << 40);
     if (node->realised()) {

@@ -261,6 +261,7 @@ class MatmulKernel final : public ContractionKernel {
 
   void run(const Binding& binding) const override {
     if (!epilogue_) return product(binding, {});
+    epilogue_->prefetch();
     TileEpilogue::Run run = epilogue_run(binding, folded_rows_);
     product(binding, epilogue(run));
   }

@@ -20,6 +20,9 @@ class TileEpilogue {
     return scratch_bytes_ * static_cast<std::size_t>(threads);
   }
 
+  /// As TileProgram's.
+  void prefetch() const { (rows_ ? *rows_ : pieces_).prefetch(); }
+
   /// One run: what `call` needs, to be handed to a kernel as Epilogue{call, this}.
   struct Run {
     const TileEpilogue& epilogue;

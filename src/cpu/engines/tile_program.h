@@ -114,6 +114,9 @@ class TileProgram {
 
   void run(const Binding& binding) const;
   std::size_t workspace_bytes(int threads) const;
+  /// Asks memory for what run() reads of the program: in a plan of thousands of steps nothing of it
+  /// is in cache when its turn comes, and one part leads to the next.
+  void prefetch() const;
 
   /// A rectangle of an epilogue's space. `scratch`: scratch_bytes(), 64-byte aligned, of this
   /// worker.

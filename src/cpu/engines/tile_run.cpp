@@ -259,12 +259,36 @@ class TileRun {
   std::int64_t coordinate_[kMaxRank] = {};
 };
 
+namespace {
+
+template <class T>
+void prefetch_all(const std::vector<T>& items) {
+  const auto* first = reinterpret_cast<const std::byte*>(items.data());
+  for (std::size_t at = 0; at < items.size() * sizeof(T); at += 64) __builtin_prefetch(first + at);
+}
+
+}  // namespace
+
+void TileProgram::prefetch() const {
+  prefetch_all(outer_);
+  prefetch_all(slots_);
+  prefetch_all(views_);
+  prefetch_all(constants_);
+  prefetch_all(chunk_binds_);
+  prefetch_all(chunk_ops_);
+  for (const TilePass& pass : passes_) {
+    prefetch_all(pass.tile_binds);
+    prefetch_all(pass.tile_ops);
+  }
+}
+
 std::size_t TileProgram::workspace_bytes(int threads) const {
   const std::int64_t partials = round_up(chunks_.parts * part_elements_ * 8, 64);
   return static_cast<std::size_t>(partials + scratch_bytes_ * std::max(threads, 1));
 }
 
 void TileProgram::run(const Binding& binding) const {
+  prefetch();
   auto* partials = reinterpret_cast<std::int64_t*>(binding.workspace);
   std::byte* scratch = binding.workspace + round_up(chunks_.parts * part_elements_ * 8, 64);
   const TileChunks& cut = chunks_;
