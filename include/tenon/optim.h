@@ -54,7 +54,9 @@ class TENON_API Optimizer {
   DType rate_dtype() const;
   /// Gradients of the loss, clipped where asked for, updates, evaluation: one step of a plain
   /// loop. Returns the loss. One thread at a time takes steps: a second one meets
-  /// a ValueError.
+  /// a ValueError. So does a class or an index that is out of range: on the CPU the weights are
+  /// then as they were; a card tells of it when the step has run, and the weights are what the
+  /// other samples made of them, unless updates(grads, isfinite(loss)) is what is evaluated.
   double step(const Tensor& loss, const Clip& clip = {});
 
   /// The learning rate that schedules start from.

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <vector>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
@@ -55,7 +57,19 @@ TEST_CASE("outside: a class in a captured training step, at the next read") {
                          doctest::Contains("(cross_entropy): index 4 is out of range for axis 0 of "
                                            "size 4, at element 1"),
                          ValueError);
+    CHECK_THROWS_WITH_AS(step(4), doctest::Contains("updates included"), ValueError);
   }
+  const auto guarded = [&](std::int64_t label) {
+    const Tensor target = Tensor::from(std::vector<std::int64_t>{0, label}, {2});
+    const Tensor loss = cross_entropy(net(x), target);
+    eval(sgd.updates(grad(loss, sgd.parameters()), isfinite(loss)));
+  };
+  const std::vector<float> before = net.parameters()[0].to_vector<float>();
+  guarded(4);
+  CHECK_THROWS_AS(net.parameters()[0].to_vector<float>(), ValueError);
+  CHECK(net.parameters()[0].to_vector<float>() == before);
+  guarded(3);
+  CHECK(net.parameters()[0].to_vector<float>() != before);
   const Tensor index = Tensor::from(std::vector<std::int64_t>{0, 7}, {2});
   CHECK_THROWS_WITH_AS(one_hot(index, 4).to_vector<std::int64_t>(),
                        doctest::Contains("(one_hot): index 7"), ValueError);

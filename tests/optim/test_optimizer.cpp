@@ -71,6 +71,22 @@ TEST_CASE("optim: a guarded update changes nothing where the guard is false") {
   }
 }
 
+TEST_CASE("optim: a class that is out of range leaves the weights as they were") {
+  const nn::Linear net(3, 4);
+  optim::Sgd sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
+  const auto loss = [&](std::int64_t label) {
+    return cross_entropy(net(x), Tensor::from(std::vector<std::int64_t>{0, label}, {2}));
+  };
+  sgd.step(loss(3));
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<float> before = net.parameters()[0].to_vector<float>();
+    CHECK_THROWS_AS(sgd.step(loss(4)), ValueError);
+    CHECK(net.parameters()[0].to_vector<float>() == before);
+  }
+  sgd.step(loss(3));
+}
+
 TEST_CASE("optim: state goes through a dict and comes back; foreign state is refused by name") {
   const Tensor p = parameter({1, 2}), q = parameter({1, 2});
   optim::Adam one(std::vector<Tensor>{p}), two(std::vector<Tensor>{q});

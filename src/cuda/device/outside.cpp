@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/str.h"
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
 #include "plan/outside.h"
@@ -68,7 +69,8 @@ void throw_outside(int index) {
   record.mark = 0;
   const auto& [op, axis, size] = all.by_number[static_cast<std::size_t>(mark >> kSiteShift)];
   const std::int64_t place = (mark & ((std::int64_t{1} << kSiteShift) - 1)) - 1;
-  throw ValueError(index_outside(op, found, axis, size, place));
+  throw ValueError(cat(index_outside(op, found, axis, size, place),
+                       "; a card tells of it when what was queued has run, updates included"));
 }
 
 }  // namespace tenon::cuda
