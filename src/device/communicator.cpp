@@ -21,7 +21,19 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// 16-bit floats are summed as float32, small whole numbers as they are (they wrap around).
+// What sums are formed in: 16-bit floats in float32; whole numbers without their sign, which wrap
+// around as those of the cards do.
+template <class T>
+T added(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(
+        static_cast<Unsigned>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)));
+  } else {
+    return a + b;
+  }
+}
+
 template <class T>
 void combine_as(std::span<const Bytes> given, std::size_t count, Combine by, Bytes& to) {
   using Wide = std::conditional_t<sizeof(T) == 2, float, T>;
@@ -34,7 +46,7 @@ void combine_as(std::span<const Bytes> given, std::size_t count, Combine by, Byt
     Wide total = element(0, k);
     for (std::size_t rank = 1; rank < given.size(); ++rank) {
       const Wide next = element(rank, k);
-      total = by == Combine::Sum   ? static_cast<Wide>(total + next)
+      total = by == Combine::Sum   ? added(total, next)
               : by == Combine::Max ? std::max(total, next)
                                    : std::min(total, next);
     }

@@ -109,9 +109,12 @@ void enter(const std::shared_ptr<CacheEntry>& entry) {
 
 std::int64_t footprint(const Program& program) {
   std::int64_t bytes = sizeof program;
-  for (const Step& step : program.steps)
+  for (const Step& step : program.steps) {
     bytes += kOfAStep + footprint(step.region) + static_cast<std::int64_t>(sizeof step) +
              static_cast<std::int64_t>(step.passed_over.capacity());
+    for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies)
+      bytes += footprint(*body);  // of a loop, a branch, or a device of several
+  }
   bytes += static_cast<std::int64_t>(program.values.capacity() * sizeof(Value));
   for (const std::string& line : program.graph_lines)
     bytes += static_cast<std::int64_t>(sizeof(std::string) + line.capacity());

@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/shapes_only.h>
 
 #include "base/index.h"
 #include "base/str.h"
@@ -331,13 +332,56 @@ void eval_on(std::span<const Device> devices, std::vector<Tensor> roots, Numbere
   run(*find_or_plan(t, effects.roots, devices, planning), t, effects.results);
 }
 
+template <class T>
+std::shared_ptr<Buffer> buffer_with(T number, Device device) {
+  auto buffer = Buffer::allocate(sizeof number, device);
+  buffer->write(&number, sizeof number);
+  return buffer;
+}
+
+std::shared_ptr<Buffer> number_of(const Node& node) {
+  const Scalar value = node.attrs.as<ConstantAttrs>().value;
+  switch (node.dtype) {
+    case DType::Bool:
+      return buffer_with<std::uint8_t>(value.is_zero() ? 0 : 1, node.device);
+    case DType::UInt8:
+      return buffer_with(static_cast<std::uint8_t>(value.whole()), node.device);
+    case DType::Int8:
+      return buffer_with(static_cast<std::int8_t>(value.whole()), node.device);
+    case DType::Int32:
+      return buffer_with(static_cast<std::int32_t>(value.whole()), node.device);
+    case DType::Int64:
+      return buffer_with(value.whole(), node.device);
+    case DType::Float16:
+      return buffer_with(float16(static_cast<float>(value.real())), node.device);
+    case DType::BFloat16:
+      return buffer_with(bfloat16(static_cast<float>(value.real())), node.device);
+    case DType::Float32:
+      return buffer_with(static_cast<float>(value.real()), node.device);
+    case DType::Float64:
+      return buffer_with(value.real(), node.device);
+  }
+  throw InternalError("a number of an unknown dtype");
+}
+
+// A number by itself is written, not computed: each other one, such as a learning rate, would be
+// another program.
+bool is_lone_number(const Node& node) {
+  return node.op == Op::Constant && node.shape.numel() == 1 && !ShapesOnly::is_on();
+}
+
 }  // namespace
 
 void eval(std::span<const Tensor> tensors) {
   // Numbers, which belong to no device, are computed for themselves where others live elsewhere.
   std::vector<Tensor> roots, numbers;
-  for (const Tensor& t : tensors)
-    if (t.defined() && !t.node()->realised()) roots.push_back(t);
+  for (const Tensor& t : tensors) {
+    if (!t.defined() || t.node()->realised()) continue;
+    if (is_lone_number(*t.node()))
+      set_realised(*t.node(), number_of(*t.node()));
+    else
+      roots.push_back(t);
+  }
   if (roots.empty()) return;
   NumberedOrder order = numbered_order(roots);
   std::vector<Device> devices = devices_of(order.nodes);

@@ -3,6 +3,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/loops.h>
 #include <tenon/ops.h>
 
 #include <algorithm>
@@ -191,4 +192,38 @@ TEST_CASE("bounded: arenas of calls at once are kept for the next ones, and clea
   CHECK(cache_stats().arenas.bytes <= std::max(2, num_threads_by_default()) * alone);
   clear_caches();
   CHECK(cache_stats().arenas.bytes == 0);
+}
+
+TEST_CASE("bounded: a number that becomes a value costs no plan, each other one neither") {
+  const Tensor rate = variable(scalar(0.5), "rate"), w = variable(filled({4}, 1), "w");
+  const std::int64_t before = runner_stats().programs_planned;
+  for (int k = 0; k < 1000; ++k) {
+    set_value(rate, scalar(1.0 / (k + 1)));
+    CHECK(rate.item() == static_cast<float>(1.0 / (k + 1)));
+  }
+  CHECK(runner_stats().programs_planned == before);
+  for (const DType dtype : {DType::Bool, DType::UInt8, DType::Int8, DType::Int32, DType::Int64,
+                            DType::Float16, DType::BFloat16, DType::Float32, DType::Float64})
+    for (const double number : {0.0, 1.0, 100.0, 0.1, 65536.1}) {
+      const bool is_small = dtype == DType::UInt8 || dtype == DType::Int8 || dtype == DType::Bool;
+      if (is_small && number > 100) continue;
+      const Scalar value = is_floating(dtype) ? Scalar(number) : Scalar(std::int64_t(number));
+      CHECK(full({1}, value, dtype).item() == full({2}, value, dtype)[0].item());
+    }
+}
+
+TEST_CASE("bounded: the body of a loop counts as what holds it does") {
+  const Limit limit(64 * kMiB);
+  const auto bytes_of = [](int products) {
+    const std::int64_t before = bytes_kept();
+    const auto step = [products](const Tensor& carry, const Tensor& x) {
+      Tensor y = carry;
+      for (int k = 0; k < products; ++k) y = matmul(y, x);
+      return std::pair(y, y);
+    };
+    scan(step, filled({8, 8}, 0.1f), filled({5, 8, 8}, 0.1f)).first.eval();
+    return bytes_kept() - before;
+  };
+  const std::int64_t few = bytes_of(2);
+  CHECK(bytes_of(42) > few + std::int64_t{40} * 4096);
 }

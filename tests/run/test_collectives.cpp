@@ -2,6 +2,7 @@
 // where devices are of several backends, and as plain arithmetic where members share a device.
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,36 @@ TEST_CASE("collectives: a group is its backend's, made once; the sum follows the
   for (int round = 0; round < 3; ++round) CHECK(values(all_reduce(parts))[1] == Floats{0, 3});
   CHECK(null_backend().count(3).collectives - before.collectives >= 3);
   CHECK(null_backend().count(3).groups - before.groups == 1);
+}
+
+TEST_CASE("collectives: sums of whole numbers wrap around") {
+  const std::vector<Device> devices{null_device(0), device("cpu")};  // which meet on the host
+  const auto sum_of = [&](const Tensor& a, const Tensor& b) {
+    return all_reduce(Tensors{to(a, devices[0]), to(b, devices[1])})[1];
+  };
+  using Words = std::vector<std::int32_t>;
+  using Longs = std::vector<std::int64_t>;
+  const std::int32_t word = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t wide = std::numeric_limits<std::int64_t>::max();
+  CHECK(sum_of(Tensor::from(Words{word, -word}, {2}), Tensor::from(Words{2, -3}, {2}))
+            .to_vector<std::int32_t>() == Words{-word, word - 1});
+  CHECK(sum_of(Tensor::from(Longs{wide, -wide}, {2}), Tensor::from(Longs{2, -3}, {2}))
+            .to_vector<std::int64_t>() == Longs{-wide, wide - 1});
+}
+
+TEST_CASE("collectives: what runs on each device counts as part of the program") {
+  clear_caches();
+  const std::vector<Device> devices{null_device(0), null_device(1)};
+  const auto bytes_of = [&](int products) {
+    const std::int64_t before = cache_stats().programs.bytes;
+    Tensors parts = on(devices, {4, 4});
+    for (Tensor& part : parts)
+      for (int k = 0; k < products; ++k) part = matmul(part, part);
+    eval(all_reduce(parts));
+    return cache_stats().programs.bytes - before;
+  };
+  const std::int64_t few = bytes_of(2);
+  CHECK(bytes_of(22) > few + std::int64_t{2} * 20 * 4096);
 }
 
 TEST_CASE("collectives: gradients reach every member's part through the group") {
