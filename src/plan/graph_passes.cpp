@@ -14,6 +14,7 @@
 #include "ops/table.h"
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
+#include "plan/strided.h"
 
 namespace tenon {
 namespace {
@@ -328,6 +329,8 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
 
 Roots legalize(Roots roots, const PlanOptions& options) {
   return rewrite(roots, [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction)
+      return without_stride(node, inputs);
     if (node.op != Op::Result) return {};
     const Node& owner = *inputs[0].node();
     const OpInfo& info = op_info(owner.op);

@@ -29,7 +29,7 @@ constexpr PassInfo kPasses[kPassCount] = {
      "before anything else: what is asked of a loop decides what its body is; on a card, branches "
      "become choices"},
     {"legalize", false,
-     "before the clean-up: what ops that no engine of the device knows are written out in is "
+     "before the clean-up: what ops that no fast engine of the device knows are written out in is "
      "cleaned and shared with the rest"},
     {"fold_constants", true, "before share: folded numbers become equal nodes"},
     {"drop_noops", true,
@@ -127,7 +127,8 @@ class Pipeline {
 Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeline) {
   roots = pipeline.graph_pass(kVerifyGraph, std::move(roots), verify_graph);
   roots = pipeline.graph_pass(kLoops, std::move(roots), simplify_loops, {Op::Scan, Op::Cond});
-  roots = pipeline.graph_pass(kLegalize, std::move(roots), legalize, {Op::Result});
+  roots = pipeline.graph_pass(kLegalize, std::move(roots), legalize,
+                              {Op::Result, Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad});
   roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
   roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
   roots = pipeline.graph_pass(kShare, std::move(roots), share);

@@ -71,13 +71,27 @@ struct Window {
            (min(w0 + KernelW, width + margin_w) - low_w);
   }
 
+  /// The most windows, along an axis, that hold one of `elements` neighbours.
+  static constexpr int windows_h(int elements) {
+    return (elements - 1 + (KernelH - 1) * DilH) / StrideH + 1;
+  }
+  static constexpr int windows_w(int elements) {
+    return (elements - 1 + (KernelW - 1) * DilW) / StrideW + 1;
+  }
+  /// The first of the windows that hold row i or column j.
+  static __device__ __forceinline__ int first_h(int i) {
+    return first(i + PadH - (KernelH - 1) * DilH, StrideH);
+  }
+  static __device__ __forceinline__ int first_w(int j) {
+    return first(j + PadW - (KernelW - 1) * DilW, StrideW);
+  }
+
   /// f(p, q) for the windows that hold element (i, j), in row-major order.
   template <class F>
   static __device__ __forceinline__ void covering(int i, int j, const PoolArgs& a, F&& f) {
     const int p_end = min((i + PadH) / StrideH, static_cast<int>(a.windows_h) - 1);
     const int q_end = min((j + PadW) / StrideW, static_cast<int>(a.windows_w) - 1);
-    const int p_begin = first(i + PadH - (KernelH - 1) * DilH, StrideH);
-    const int q_begin = first(j + PadW - (KernelW - 1) * DilW, StrideW);
+    const int p_begin = first_h(i), q_begin = first_w(j);
 #pragma unroll 1
     for (int p = p_begin; p <= p_end; ++p) {
       if (DilH > 1 && (i + PadH - p * StrideH) % DilH != 0) continue;
@@ -145,6 +159,44 @@ __device__ __forceinline__ void max_pool_grad(const PoolArgs& a) {
       sum += E::load(a.in[1], pooled + p * a.windows_w + q);
   });
   E::store(a.out, at.element, sum);
+}
+
+/// The same by tiles of Tile x Tile elements of `Planes` planes, one a block: the first maxima of
+/// the windows that meet the tile are found once each and kept on chip. Block x: column and row of
+/// the tile, planes.
+template <class E, class W, int Tile, int Planes>
+__device__ __forceinline__ void max_pool_grad_tiled(const PoolArgs& a) {
+  constexpr int kWide = W::windows_w(Tile), kWindows = W::windows_h(Tile) * kWide;
+  __shared__ int largest[Planes * kWindows];
+  __shared__ typename E::Value gradients[Planes * kWindows];
+  unsigned column = blockIdx.x;
+  unsigned row = split<false>(column, a.columns);
+  const long long first_plane = static_cast<long long>(split<false>(row, a.rows)) * Planes;
+  const int planes = static_cast<int>(min(a.planes - first_plane, static_cast<long long>(Planes)));
+  const int i0 = static_cast<int>(row) * Tile, j0 = static_cast<int>(column) * Tile;
+  const int p0 = W::first_h(i0), q0 = W::first_w(j0);
+  const int height = static_cast<int>(a.height), width = static_cast<int>(a.width);
+  for (int n = static_cast<int>(threadIdx.x); n < planes * kWindows;
+       n += static_cast<int>(blockDim.x)) {
+    const long long plane = first_plane + n / kWindows;
+    const int p = p0 + n % kWindows / kWide, q = q0 + n % kWide;
+    if (p >= a.windows_h || q >= a.windows_w) continue;  // nobody asks for it
+    largest[n] = W(p, q, a).template largest<E>(a.in[0], plane * a.height * a.width);
+    gradients[n] = E::load(a.in[1], (plane * a.windows_h + p) * a.windows_w + q);
+  }
+  __syncthreads();
+  for (int n = static_cast<int>(threadIdx.x); n < planes * Tile * Tile;
+       n += static_cast<int>(blockDim.x)) {
+    const int plane = n / (Tile * Tile), i = i0 + n / Tile % Tile, j = j0 + n % Tile;
+    if (i >= height || j >= width) continue;
+    const int here = i * width + j;
+    typename E::Value sum = 0;
+    W::covering(i, j, a, [&](int p, int q) {
+      const int window = plane * kWindows + (p - p0) * kWide + q - q0;
+      if (largest[window] == here) sum += gradients[window];
+    });
+    E::store(a.out, (first_plane + plane) * a.height * a.width + here, sum);
+  }
 }
 
 /// Where windows are disjoint and lie inside, a thread that stands for a window owns what it and

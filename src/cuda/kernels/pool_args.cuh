@@ -12,7 +12,7 @@ struct PoolArgs {
   const void* in[2] = {};
   void* out = nullptr;
   long long count = 0;                     // threads
-  Divisor columns, rows;                   // of the array that threads stand for
+  Divisor columns, rows;                   // of the array that threads (or tiles) stand for
   long long height = 0, width = 0;         // of the unpooled array
   long long windows_h = 0, windows_w = 0;  // of the pooled array
   long long planes = 0;                    // staged: of all

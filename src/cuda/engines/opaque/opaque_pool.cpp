@@ -1,6 +1,8 @@
 // Pooling: geometry to text, sizes to arguments.
+#include <algorithm>
 #include <numeric>
 
+#include "base/index.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/kernels/pool_args.cuh"
 
@@ -38,6 +40,26 @@ int planes_of_block(const PoolArgs& args, DType dtype) {
   const std::int64_t least =
       16 / std::gcd(std::int64_t{16}, plane * static_cast<std::int64_t>(item_size(dtype)));
   return static_cast<int>(kPoolStaged / (least * plane) * least);
+}
+
+/// Tiles of a gradient whose windows overlap: sides, and planes of a block.
+struct PoolTile {
+  std::int64_t side = 0, planes = 0;
+};
+
+/// None where the windows that meet a tile do not fit on chip, or blocks are too many.
+PoolTile tile_of(const PoolAttrs& v, const PoolArgs& args, DType dtype) {
+  constexpr std::int64_t kShared = 32768;
+  const PoolTile tile = std::max(args.height, args.width) > 16 ? PoolTile{32, 1} : PoolTile{16, 4};
+  const auto windows = [&tile](std::int64_t kernel, std::int64_t stride, std::int64_t dil) {
+    return (tile.side - 1 + (kernel - 1) * dil) / stride + 1;
+  };
+  const std::int64_t bytes = 4 + (dtype == DType::Float64 ? 8 : 4);  // a place and a gradient
+  const std::int64_t high = windows(v.kernel_h, v.stride_h, v.dil_h),
+                     wide = windows(v.kernel_w, v.stride_w, v.dil_w);
+  const bool fits = high <= kShared && wide <= kShared &&
+                    high * wide * tile.planes * bytes <= kShared && !needs_wide(args.count);
+  return fits ? tile : PoolTile();
 }
 
 struct Name {
@@ -82,9 +104,19 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
   if (by_window && op == Op::MaxPool2dGrad && !pairs && args.count > 0)
     args.planes_of_block = planes_of_block(args, call.out().dtype);
   const bool staged = args.planes_of_block > 0;
-  const Grid grid = staged ? grid_over((args.planes + args.planes_of_block - 1) /
-                                       args.planes_of_block * kFlatThreads)
-                           : grid_over(args.count);
+  PoolTile tile;
+  if (op == Op::MaxPool2dGrad && !by_window && args.count > 0)
+    tile = tile_of(v, args, call.out().dtype);
+  Grid grid = staged ? grid_over((args.planes + args.planes_of_block - 1) / args.planes_of_block *
+                                 kFlatThreads)
+                     : grid_over(args.count);
+  if (tile.side > 0) {
+    const std::int64_t rows = divide_up(args.height, tile.side),
+                       columns = divide_up(args.width, tile.side);
+    args.rows = make_divisor(rows);
+    args.columns = make_divisor(columns);
+    grid = grid_over(divide_up(args.planes, tile.planes) * rows * columns * kFlatThreads);
+  }
   auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid);
   if (args.count == 0) return kernel;
   const bool wide = needs_wide(args.count);
@@ -93,11 +125,13 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
     name = {op == Op::MaxPool2dGrad ? "max_pool_grad_disjoint" : "avg_pool_grad_disjoint",
             pairs ? ", true" : ", false"};
   }
-  if (staged) name = {"max_pool_grad_staged", ""};
-  kernel->compile_body(
-      call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
-      cat(name.function, "<", element_name(call.out().dtype), ", ", window_type(v, args),
-          staged ? "" : cat(", ", truth(wide)), name.more, ">(a)"));
+  std::string more = cat(", ", truth(wide), name.more);
+  if (staged) name.function = "max_pool_grad_staged", more = "";
+  if (tile.side > 0)
+    name.function = "max_pool_grad_tiled", more = cat(", ", tile.side, ", ", tile.planes);
+  kernel->compile_body(call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
+                       cat(name.function, "<", element_name(call.out().dtype), ", ",
+                           window_type(v, args), more, ">(a)"));
   return kernel;
 }
 

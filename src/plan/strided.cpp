@@ -1,0 +1,89 @@
+// Two rules. A filter of one pixel meets every stride-th pixel and no other: they are picked first.
+// And the gradient of any other strided convolution with respect to its input: element s u + a of
+// its result meets taps a, a + s, a + 2 s … of the filter, so each phase a is a gradient of stride
+// 1 with a filter of its own. All phases are channels of one such gradient, and are put in their
+// places as they are read. Where the taps are not a multiple of the stride the shorter phases have
+// taps of zero: 16 for 9 where 3 x 3 filters step by 2.
+//
+// Sums have the same terms in another order, and zeros.
+#include "plan/strided.h"
+
+#include <algorithm>
+
+#include <tenon/ops.h>
+
+#include "graph/attrs.h"
+
+namespace tenon {
+namespace {
+
+/// Kernels for stride 1 are fast where they round operands and channels are not few.
+bool pays(const Node& node, const ContractionAttrs& attrs, const Shape& w) {
+  constexpr std::int64_t kChannels = 16;
+  const DType dtype = node.input(0)->dtype;
+  const bool rounds =
+      dtype == DType::Float32 ? attrs.precision != Precision::Fp32 : dtype != DType::Float64;
+  return rounds && attrs.conv.groups == 1 && std::min(w[0], w[1]) >= kChannels &&
+         node.shape.numel() > 0;
+}
+
+/// One axis of an image: what phases there are, and where they stand.
+struct Phases {
+  std::int64_t stride, phases, taps;  // phases that meet taps, taps of each
+  std::int64_t front, behind;         // zeros about the filter
+  std::int64_t first, count;          // places of each phase that are in the result
+
+  /// Zeros in front of the filter make the padding a multiple of the stride, so that all phases
+  /// begin at one place.
+  Phases(std::int64_t by, std::int64_t padding, std::int64_t filter, std::int64_t size)
+      : stride(by), front((by - padding % by) % by), first((padding + front) / by) {
+    const std::int64_t all = filter + front;
+    phases = std::min(by, all);
+    taps = (all + by - 1) / by;
+    behind = taps * phases - all;
+    count = (size + by - 1) / by;
+  }
+};
+
+Tensor input_grad(const Node& node, const Tensor& dy, const Tensor& w) {
+  ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
+  const ConvAttrs& v = attrs.conv;
+  const Shape& x = node.shape;
+  const std::int64_t filters = w.size(0), channels = w.size(1);
+  const Phases h(v.stride_h, v.pad_h, w.size(2), x[2]), u(v.stride_w, v.pad_w, w.size(3), x[3]);
+  Tensor taps = pad(w, {u.front, u.behind, h.front, h.behind});
+  taps = reshape(taps, {filters, channels, h.taps, h.phases, u.taps, u.phases});
+  taps = reshape(permute(taps, {0, 3, 5, 1, 2, 4}),
+                 {filters, h.phases * u.phases * channels, h.taps, u.taps});
+  const Shape wide{x[0], taps.size(1), dy.size(2) + h.taps - 1, dy.size(3) + u.taps - 1};
+  attrs.conv = {};
+  const Tensor operands[2] = {dy, taps};
+  Tensor y = make_node(Op::Conv2dInputGrad, node.dtype, wide, attrs, operands);
+  y = pad(y, {-u.first, u.first + u.count - wide[3], -h.first, h.first + h.count - wide[2]});
+  y = reshape(y, {x[0], h.phases, u.phases, channels, h.count, u.count});
+  y = permute(y, {0, 3, 4, 1, 5, 2});
+  y = pad(y, {0, u.stride - u.phases, 0, 0, 0, h.stride - h.phases});
+  y = reshape(y, {x[0], channels, h.count * h.stride, u.count * u.stride});
+  return pad(y, {0, x[3] - y.size(3), 0, x[2] - y.size(2)});
+}
+
+}  // namespace
+
+Tensor without_stride(const Node& node, std::span<const Tensor> inputs) {
+  const bool by_input = node.op == Op::Conv2dInputGrad;
+  if (!by_input && node.op != Op::Conv2d && node.op != Op::Conv2dWeightGrad) return {};
+  ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
+  ConvAttrs& v = attrs.conv;
+  if (v.stride_h == 1 && v.stride_w == 1) return {};
+  const Shape& w = node.op == Op::Conv2dWeightGrad ? node.shape : inputs[1].shape();
+  if (!pays(node, attrs, w)) return {};
+  if (by_input)
+    return v.dil_h == 1 && v.dil_w == 1 ? input_grad(node, inputs[0], inputs[1]) : Tensor();
+  if (w[2] != 1 || w[3] != 1 || v.pad_h != 0 || v.pad_w != 0) return {};
+  const Tensor rows = slice(inputs[0], 2, 0, inputs[0].size(2), v.stride_h);
+  const Tensor operands[2] = {slice(rows, 3, 0, rows.size(3), v.stride_w), inputs[1]};
+  v.stride_h = v.stride_w = 1;
+  return make_node(node.op, node.dtype, node.shape, attrs, operands);
+}
+
+}  // namespace tenon

@@ -1,0 +1,16 @@
+// Strided convolutions on a card, said by convolutions of stride 1, which its fast kernels know.
+#pragma once
+
+#include <span>
+
+#include <tenon/tensor.h>
+
+#include "graph/node.h"
+
+namespace tenon {
+
+/// The node in other words, or an undefined tensor when no rule fits. `inputs` are its rewritten
+/// inputs.
+Tensor without_stride(const Node& node, std::span<const Tensor> inputs);
+
+}  // namespace tenon
