@@ -313,6 +313,31 @@ TEST_CASE("conv2d: all passes on block tiles agree with float64, without matrix 
 }
 #endif
 
+TEST_CASE("conv2d: a sum over very many channels is as exact as one over some thousands") {
+  // Equal values, so that every addition rounds the same way: channels in lanes, pixels in lanes in
+  // both their ways, and spread tiles in the last input gradient.
+  for (const ConvShape& s : {make(1, 100'000, 1, 2, 3, 1, 1, 1, 1, 0, 0, 1, 1, 1),
+                             make(1, 100'000, 2, 2, 40, 1, 1, 1, 1, 0, 0, 1, 1, 1),
+                             make(1, 100'000, 1, 40, 2, 1, 1, 1, 1, 0, 0, 1, 1, 1),
+                             make(1, 40'000, 1, 32, 2, 1, 3, 1, 1, 0, 1, 1, 1, 1),
+                             make(1, 40, 4, 4, 10'000, 3, 3, 1, 1, 0, 0, 1, 1, 1)}) {
+    const Sizes size(s);
+    const auto equal = [](std::int64_t count, float value) {
+      return Tensor16(std::vector<float>(static_cast<std::size_t>(count), value), DType::Float32);
+    };
+    const Tensor16 x = equal(size.x, 0.3f), w = equal(size.w, 0.1f), dy = equal(size.y, 0.3f);
+    const Wanted want(s, x, w, dy);
+    for (const Level level : levels()) {
+      const Limit limit(level);
+      const Results got = run_all(s, x, w, dy, Math::F32);
+      CAPTURE(name(level.isa));
+      CAPTURE(s.k);
+      CHECK(relative_error(got.y, want.y) < 5e-5);
+      CHECK(relative_error(got.dx, want.dx) < 5e-5);
+    }
+  }
+}
+
 TEST_CASE("conv2d: Math::Bf16 rounds float32 operands") {
   const ConvShape s = make(2, 6, 14, 14, 16, 5, 5, 1, 1, 0, 0, 1, 1, 1);
   const Sizes size(s);

@@ -272,6 +272,36 @@ TEST_CASE("gemm: the same bits for every number of threads") {
   }
 }
 
+TEST_CASE("gemm: a few long dots are shared among threads, with the same bits and a small error") {
+  for (const GemmShape& s : {GemmShape{1, 1, 1, 300'007},
+                             {1, 8, 1, 100'003},
+                             {1, 7, 5, 70'001},
+                             {1, 1, 48, 40'000},
+                             {1, 2, 3, 16'384}}) {
+    const Matrix a(1, s.m, s.k, 0, DType::Float32, Math::F32, 8),
+        b(1, s.k, s.n, 1, DType::Float32, Math::F32, 9);
+    REQUIRE(b.operand.row_stride == 1);
+    const std::vector<double> want = naive(s, a.exact, b.exact);
+    for (const Level level : levels()) {
+      const Limit limit(level);
+      std::vector<float> first;
+      for (const int count : {1, 2, 5}) {
+        const Threads threads(count);
+        const std::vector<float> c = run(s, a.operand, b.operand, Math::F32, s.n);
+        if (first.empty()) first = c;
+        REQUIRE(first == c);
+        Collector seen(s);
+        Memory workspace(gemm_workspace(s, Math::F32, count, true));
+        gemm(s, a.operand, b.operand, nullptr, 0, 0, Math::F32, {Collector::call, &seen},
+             workspace.data);
+        CHECK(seen.each_once());
+        REQUIRE(seen.values == c);
+      }
+      CHECK(relative_error(first.data(), s.n, s, want) < 2e-5);
+    }
+  }
+}
+
 TEST_CASE("gemm: empty results touch nothing, an empty sum is zero") {
   float c[4] = {7, 7, 7, 7};
   const Operand none{c, DType::Float32, 1, 1, 0, nullptr};

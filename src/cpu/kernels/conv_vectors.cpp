@@ -23,6 +23,9 @@ namespace {
 constexpr double kChunkWork = 0.6 * kCpu.chunk_multiply_adds;
 constexpr UnitLimits kLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
 constexpr std::int64_t kStretch = 64;  // elements of a filter transposed at a time
+// Steps that are added up one after another, at most: beyond what networks have in use, for the
+// order of a sum decides its bits.
+constexpr std::int64_t kMostSteps = 16384;
 
 // Cycles of one image, in multiply-adds of one vector plus the way out; see the head of this file
 // for the two forms.
@@ -207,6 +210,24 @@ class VectorBody final : public TileBody {
     return taps.first * per_tap;
   }
 
+  // A tile whose result is `floats` in a row at args.c. A long reduction is summed in stretches:
+  // the error of 10^5 steps is that of 10^4.
+  void multiply(TileFn tile, const TileArgs& args, std::int64_t floats) const {
+    const std::int64_t taps = spread_ ? kSpreadTaps : 1, most = kMostSteps / taps;
+    if (args.steps <= most) return tile(args);
+    float sums[kMaxMr * kMaxNr];
+    TileArgs part = args;
+    for (std::int64_t done = 0; done < args.steps; done += most) {
+      part.steps = std::min(most, args.steps - done);
+      part.c = done == 0 ? args.c : sums;
+      tile(part);
+      if (done > 0) kernels_.add(args.c, sums, floats);
+      part.a += most * part.a_step;
+      part.b += most * taps * part.b_step;
+      part.table += most * taps;
+    }
+  }
+
   void channel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                      std::int64_t rows, float* out) const {
     const std::int64_t cols = phase.cols.out_count, pixels = pass_.out_h * pass_.out_w;
@@ -230,7 +251,7 @@ class VectorBody final : public TileBody {
         for (std::int64_t j = 0; j < cols; j += window.rq) {
           const int rq = static_cast<int>(std::min<std::int64_t>(window.rq, cols - j));
           args.a = planes + i * cut_.planes.width + j;
-          tiles[rp][rq](args);
+          multiply(tiles[rp][rq], args, rp * rq * width_);
           for (int row = 0; row < rp; ++row) {
             store_channels(phase, tile + row * rq * width_, rq, channels, out + channel * pixels,
                            row0 + i + row, j);
@@ -245,7 +266,7 @@ class VectorBody final : public TileBody {
   void spread_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                     std::int64_t rows, float* out) const {
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
-    const TileFn multiply = kernels_.spread[pairs_][nv_][pass_.cols.in];
+    const TileFn spread = kernels_.spread[pairs_][nv_][pass_.cols.in];
     TileArgs args;
     args.b_step = args.ldc = width_;
     args.c = tile;
@@ -258,7 +279,7 @@ class VectorBody final : public TileBody {
         args.b = filters + set_steps(phase, row, row + 1, args) * width_;
         args.a = planes + row * cut_.planes.width;
         args.steps /= kSpreadTaps;
-        multiply(args);
+        multiply(spread, args, pass_.out_w * width_);
         store_channels(phase, tile, static_cast<int>(pass_.out_w), channels, out + channel * pixels,
                        row, 0);
       }
@@ -304,7 +325,7 @@ class VectorBody final : public TileBody {
       for (std::int64_t j = 0; j < cols; j += piece) {
         const int count = static_cast<int>(std::min(piece, cols - j));
         args.b = planes + i * pitch + j;
-        if (phase.cols.out_step == 1) {
+        if (phase.cols.out_step == 1 && phase.steps <= kMostSteps) {
           direct_tile(phase, args, nv, row0 + i, j, count, out);
           continue;
         }
@@ -367,9 +388,9 @@ class VectorBody final : public TileBody {
     args.ldc = pixels;
     args.c_vector = phase.rows.out_step * pass_.out_w;
     each_panel(phase, args, nv, row, row + nv,
-               [&](TileFn multiply, TileArgs& panel, std::int64_t channel, int) {
+               [&](TileFn tile, TileArgs& panel, std::int64_t channel, int) {
                  panel.c = first + channel * pixels;
-                 multiply(panel);
+                 tile(panel);
                });
   }
 
@@ -380,8 +401,8 @@ class VectorBody final : public TileBody {
     args.cols = args.c_vector = kernels_.lanes;
     args.ldc = nv * kernels_.lanes;
     each_panel(phase, args, nv, out0, out1,
-               [&](TileFn multiply, TileArgs& panel, std::int64_t channel, int channels) {
-                 multiply(panel);
+               [&](TileFn tile, TileArgs& panel, std::int64_t channel, int channels) {
+                 multiply(tile, panel, channels * panel.ldc);
                  kernels_.store_segments(panel.c, panel.ldc, channels, segments, count,
                                          out + channel * pixels, pixels);
                });

@@ -413,7 +413,7 @@ void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, 
           std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
   if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
-  if (is_skinny(shape, a, b, math)) return gemm_skinny(shape, a, b, c, ldc, epilogue);
+  if (is_skinny(shape, a, b, math)) return gemm_skinny(shape, a, b, c, ldc, epilogue, workspace);
   const KernelSet& kernels = gemm_kernels(shape, math);
   const bool contiguous = b.col_stride == 1 && b.dtype == DType::Float32;
   const GemmPlan plan = plan_gemm(shape, math, kernels, contiguous);
@@ -456,6 +456,7 @@ std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool 
       floats += packed + scratch * (plan.chunk_scratch() ? threads : 1);
       break;
   }
+  floats = std::max(floats, skinny_floats(shape, math));
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
