@@ -41,7 +41,8 @@ Tensor mish(const Tensor& x) { return to_floating(x) * tanh(softplus(x)); }
 Tensor softsign(const Tensor& x) { return to_floating(x) / (1 + abs(to_floating(x))); }
 Tensor log2(const Tensor& x) { return log(x) * std::numbers::log2e; }
 Tensor log10(const Tensor& x) { return log(x) * std::numbers::log10e; }
-Tensor exp2(const Tensor& x) { return exp(to_floating(x) * std::numbers::ln2); }
+// exp(x ln 2) would lose as many bits of x ln 2 as it is large; pow() is exact for whole x.
+Tensor exp2(const Tensor& x) { return pow(Scalar(2.0), to_floating(x)); }
 
 Tensor gelu(const Tensor& input, bool tanh_approximation) {
   const Tensor x = to_floating(input);
@@ -105,9 +106,11 @@ Tensor glu(const Tensor& x, int axis) {
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
+  const Called called("lerp");
   return where(lt(abs(weight), 0.5), a + weight * (b - a), b - (b - a) * (1 - weight));
 }
 Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
+  const Called called("lerp");
   return std::abs(weight) < 0.5 ? a + (b - a) * weight : b - (b - a) * (1 - weight);
 }
 

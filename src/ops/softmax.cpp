@@ -19,6 +19,10 @@ Tensor along_last(Op op, const char* name, const Tensor& input, int axis) {
 
 Ints last() { return {-1}; }
 
+// A long row is more than one region, and what stands between regions is stored: a float16 sum of
+// exponentials would overflow. So all between input and result is float32.
+Tensor wide(const Tensor& x) { return item_size(x.dtype()) == 2 ? cast(x, DType::Float32) : x; }
+
 }  // namespace
 
 Tensor softmax(const Tensor& x, int axis) { return along_last(Op::Softmax, "softmax", x, axis); }
@@ -36,22 +40,24 @@ Inferred infer_softmax(const Node& node) {
 }
 
 Gradients vjp_softmax(const Tensor& out, const Tensor& g) {
-  return {out * (g - sum(g * out, last(), true))};
+  const Tensor y = wide(out), slope = wide(g);
+  return {cast(y * (slope - sum(slope * y, last(), true)), out.dtype())};
 }
 Gradients vjp_log_softmax(const Tensor& out, const Tensor& g) {
-  return {g - exp(out) * sum(g, last(), true)};
+  const Tensor slope = wide(g);
+  return {cast(slope - exp(wide(out)) * sum(slope, last(), true), out.dtype())};
 }
 
 Tensor decompose_softmax(const Tensor& out) {
-  const Tensor x = input_of(out, 0);
+  const Tensor x = wide(input_of(out, 0));
   const Tensor e = exp(x - amax(x, last(), true));
-  return e / sum(e, last(), true);
+  return cast(e / sum(e, last(), true), out.dtype());
 }
 
 Tensor decompose_log_softmax(const Tensor& out) {
-  const Tensor x = input_of(out, 0);
+  const Tensor x = wide(input_of(out, 0));
   const Tensor shifted = x - amax(x, last(), true);
-  return shifted - log(sum(exp(shifted), last(), true));
+  return cast(shifted - log(sum(exp(shifted), last(), true)), out.dtype());
 }
 
 }  // namespace tenon

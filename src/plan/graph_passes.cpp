@@ -289,7 +289,9 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
     const bool folded = inputs.size() == 1
                             ? fold_unary(node.op, a, &value)
                             : fold_binary(node.op, a, constant_value(inputs[1]).real(), &value);
-    return folded ? constant(node, round_to(node.dtype, value)) : Tensor{};
+    // As in a region, 16-bit numbers are float32 until they are stored or cast.
+    const DType kept = item_size(node.dtype) == 2 ? DType::Float32 : node.dtype;
+    return folded ? constant(node, round_to(kept, value)) : Tensor{};
   });
 }
 

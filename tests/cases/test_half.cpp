@@ -132,7 +132,19 @@ TEST_CASE("half: composites round once") {
   for (const char* name : {"reference", "fast"}) {
     CAPTURE(name);
     set_engine(name);
-    // Exponentials that add up past 65,504.
+    // Numbers do not depend on whether they are known when a step is planned.
+    CHECK(list(exp2(full({}, 10, kBrain)))[0] == 1024);
+    CHECK(list(gelu(full({}, -3.5, kHalf)))[0] == list(gelu(vector_of({-3.5F})))[0]);
+    CHECK(list(sinh(full({}, 11.75, kHalf)))[0] == list(sinh(vector_of({11.75F})))[0]);
+    // Exponentials that add up past 65,504, in one row and in several.
+    for (const std::int64_t rows : {1, 3}) {
+      const Tensor x = cast(
+          Tensor::from(Floats(static_cast<std::size_t>(70000 * rows), 1.0F), {rows, 70000}), kHalf);
+      CHECK(list(softmax(x, 1))[0] == doctest::Approx(1.0 / 70000).epsilon(1e-2));
+      CHECK(list(log_softmax(x, 1))[0] == doctest::Approx(-11.156).epsilon(1e-3));
+      CHECK(std::abs(list(grad(sum(log_softmax(x, 1) * 2), x))[0]) < 0.05);
+      CHECK(std::isfinite(list(grad(sum(softmax(x, 1) * 60000), x))[0]));
+    }
     CHECK(list(softmax(zeros({1, 70000}, kHalf) + zeros({70000}, kHalf), 1))[0] ==
           doctest::Approx(1.0 / 70000).epsilon(1e-2));
     for (const bool tanh : {false, true})
@@ -141,6 +153,13 @@ TEST_CASE("half: composites round once") {
         CHECK(list(gelu(vector_of({x}), tanh))[0] == doctest::Approx(wide).epsilon(1e-3));
       }
     CHECK(list(exp2(vector_of({10}, kBrain)))[0] == 1024);
+    for (const float far : {100.5F, -100.5F, 127.75F, 0.3F}) {
+      const Floats got = list(exp2(vector_of({far}, DType::Float32)));
+      CHECK(std::abs(got[0] / std::exp2(static_cast<double>(far)) - 1) < 1.2e-7);
+    }
+    CHECK(std::isinf(list(exp2(vector_of({128}, DType::Float32)))[0]));
+    CHECK(list(exp2(vector_of({-INFINITY}, DType::Float32)))[0] == 0);
+    CHECK(std::isinf(list(exp2(vector_of({INFINITY}, DType::Float32)))[0]));
     CHECK(list(sinh(vector_of({11.75F})))[0] == doctest::Approx(63377).epsilon(1e-3));
     CHECK(list(cosh(vector_of({11.75F})))[0] == doctest::Approx(63377).epsilon(1e-3));
   }
