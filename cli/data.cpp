@@ -149,9 +149,11 @@ void print_split(const char* title, const data::Dataset& set) {
   fmt::print("       {} examples, input {} {}", thousands(set.size()), set.input_shape().str(),
              name(set.input_dtype()));
   if (set.classes() > 0) fmt::print(", {} classes", set.classes());
-  const bool pixels = set.input_dtype() == DType::UInt8;
-  fmt::print("\n       {} mean {}, standard deviation {}\n",
-             pixels ? "pixels 0 to 1:" : "values:", figure_text(s.mean), figure_text(s.deviation));
+  fmt::print("\n");
+  if (std::isfinite(s.mean))  // of tokens there is none
+    fmt::print("       {} mean {}, standard deviation {}\n",
+               set.input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
+               figure_text(s.mean), figure_text(s.deviation));
   if (s.counts.empty() || s.counts.size() > 30) return;
   const std::vector<std::string> names = set.class_names();
   std::vector<std::string> parts;

@@ -109,7 +109,9 @@ std::string figure_text(double loss) {
 }
 
 std::string quantity_text(double value) {
-  return std::isnan(value) ? "nan" : fmt::format("{:.5g}", value);
+  if (std::isnan(value)) return "nan";
+  const double size = std::abs(value);  // a price is read more easily without an exponent
+  return size >= 1e5 && size < 1e12 ? fmt::format("{:.0f}", value) : fmt::format("{:.5g}", value);
 }
 
 std::string rate(double items_per_s) { return thousands(std::llround(items_per_s)); }

@@ -287,7 +287,7 @@ int start(const Options& options) {
 }
 
 // Everything else that could be asked for would make another run out of this one.
-std::vector<KeyValue> resume_overrides(const Options& options) {
+std::vector<Given> resume_overrides(const Options& options) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError(
         fmt::format("{} cannot change when a run goes on", what),
@@ -300,20 +300,23 @@ std::vector<KeyValue> resume_overrides(const Options& options) {
   if (!options.model.empty()) refuse("MODEL");
   if (!options.out.empty()) refuse("--out");
   if (!options.config.empty()) refuse("--config");
-  std::vector<KeyValue> overrides;
-  for (const Given& given : given_on_command_line(options)) {
+  std::vector<Given> overrides = given_on_command_line(options);
+  for (const Given& given : overrides)
     if (given.source != "--set" && !may_change_on_resume(given.setting.first)) refuse(given.source);
-    overrides.push_back(given.setting);
-  }
   return overrides;
 }
 
 int resume(const Options& options) {
-  const std::vector<KeyValue> overrides = resume_overrides(options);
+  const std::vector<Given> given = resume_overrides(options);
   train::Settings settings;
   require_run(options.resume);
   settings.apply_file(options.resume + "/settings.toml");
-  for (const KeyValue& each : overrides) apply(settings, {"--set", each});
+  std::vector<KeyValue> overrides;
+  overrides.reserve(given.size());
+  for (const Given& each : given) {
+    apply(settings, each);
+    overrides.push_back(each.setting);
+  }
   set_threads(settings.threads);
   const auto progress = make_progress(settings, options.resume, options.quiet);
   const train::TrainResult result = train::resume_run(

@@ -12,7 +12,11 @@
 namespace tenon::cli {
 
 void add_tune_option(Command& command, std::string& mode) {
-  command.option(mode, "--tune", "MODE", kTuneHelp, mode).choices = {"off", "read", "write"};
+  command
+      .option(mode, "--tune", "MODE",
+              "engines of products on cards (read: as measured before, write: measure what is new)",
+              mode)
+      .choices = {"off", "read", "write"};
 }
 
 void set_tuning(const std::string& mode) {

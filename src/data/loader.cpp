@@ -33,6 +33,17 @@ void check(const LoaderOptions& o) {
     refuse("cutout", o.augment.cutout, "0 to 4096");
 }
 
+// A shift by more than a picture, or a square larger than it, would leave nothing to learn from.
+void check_fits(const Augmentation& how, const Shape& picture) {
+  const std::int64_t side = std::min(picture[1], picture[2]);
+  const auto refuse = [&](const char* name, std::int64_t value) {
+    throw ValueError(cat("Loader: ", name, "=", value, " is more than pictures of ", picture[1],
+                         " x ", picture[2], " have: at most ", side));
+  };
+  if (how.crop > side) refuse("crop", how.crop);
+  if (how.cutout > side) refuse("cutout", how.cutout);
+}
+
 }  // namespace
 
 struct Loader::Impl {
@@ -54,6 +65,7 @@ struct Loader::Impl {
                            dataset->input_dtype(), " ", dataset->input_shape(),
                            ": only pictures of bytes, uint8 [channels, height, width], can be "
                            "cropped, mirrored and cut out"));
+    if (options.augment.any()) check_fits(options.augment, dataset->input_shape());
     input_numel = dataset->input_shape().numel();
     scaled = options.scale && dataset->input_dtype() == DType::UInt8;
     stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());

@@ -152,7 +152,11 @@ void Session::check_outputs(const data::Dataset& set) const {
                        ": choose a model with as many outputs",
                        models::info(settings.model).input.rank() == 1
                            ? cat(", as mlp:", set.input_shape().numel(), "-64-", wanted)
-                           : std::string()));
+                           : std::string(),
+                       // 1,000 different prices in 200 rows are no classes.
+                       !quantities && wanted > set.size()
+                           ? "; or, if these are quantities and no classes, say --task regression"
+                           : ""));
 }
 
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing) {

@@ -34,7 +34,8 @@ const Field kFields[] = {
     {"task", "classification, or regression: targets are quantities", &Settings::task},
     {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
     {"data",
-     "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], idx:DIR or csv:FILE",
+     "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], cifar100[:DIR], "
+     "idx:DIR, csv:FILE, npy:X,Y, text:FILE, numbers[:TRAIN,TEST] or pairs:FILE",
      &Settings::data},
     {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
@@ -112,6 +113,13 @@ const Field& field(const std::string& key) {
   throw ValueError(cat("setting '", f.name, "' is '", value, "', must be ", wanted));
 }
 
+// A limit as it may be typed: whole where it is.
+std::string limit_text(double limit) {
+  return std::abs(limit) < kAny && limit == std::floor(limit)
+             ? std::to_string(static_cast<std::int64_t>(limit))
+             : cat(limit);
+}
+
 template <class T>
 T parse_number(const Field& f, const std::string& text) {
   T value{};
@@ -121,8 +129,8 @@ T parse_number(const Field& f, const std::string& text) {
   const auto number = static_cast<double>(value);
   if (!(number >= f.low && number <= f.high))
     refuse(f, text,
-           f.high >= kAny ? cat(kind, " of at least ", f.low)
-                          : cat(kind, " from ", f.low, " to ", f.high));
+           f.high >= kAny ? cat(kind, " of at least ", limit_text(f.low))
+                          : cat(kind, " from ", limit_text(f.low), " to ", limit_text(f.high)));
   return value;
 }
 
@@ -209,19 +217,20 @@ data::Augmentation parse_augment(const std::string& text) {
   if (text == "none") return out;
   const auto bad = [&text] {
     throw ValueError(cat("setting 'augment' is '", text,
-                         "', must be auto, none, or any of crop=N, flip and cutout=N with commas "
-                         "between, N from 1 to 4096"));
+                         "', must be auto, none, or any of crop=N, flip and cutout=N, once each, "
+                         "with commas between, N from 1 to 4096"));
   };
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string item = text.substr(at, end - at), key = item.substr(0, item.find('='));
     at = end + 1;
-    if (item == "flip") {
+    if (item == "flip" && !out.flip) {
       out.flip = true;
       continue;
     }
     if ((key != "crop" && key != "cutout") || key.size() == item.size()) bad();
     std::int64_t& value = key == "crop" ? out.crop : out.cutout;
+    if (value != 0) bad();
     const char* last = item.data() + item.size();
     const auto [stop, error] = std::from_chars(item.data() + key.size() + 1, last, value);
     if (error != std::errc() || stop != last || value < 1 || value > 4096) bad();

@@ -125,6 +125,7 @@ class WrongFolders(CommandTest):
         self.ok("train", "mlp", *TINY[:2], "--epochs", "3", "--out", "three")
         before = {path: path.read_bytes() for path in (self.folder / "three").glob("*.*")}
         self.fails(2, "train", "--resume", "three", "--epochs", "2", says=["three", "3 epochs"])
+        self.fails(2, "train", "--resume", "three", "--epochs", "0", says="--epochs is '0', must be a whole number from 1 to 1000000")
         self.assertEqual(before, {path: path.read_bytes() for path in (self.folder / "three").glob("*.*")}, "nothing was touched")
         self.assertIn("finished already", self.ok("train", "--resume", "three", "--epochs", "3").out)
 

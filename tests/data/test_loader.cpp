@@ -357,4 +357,10 @@ TEST_CASE("loader: only pictures of bytes are changed") {
   CHECK_THROWS_AS(Loader(data::from_tensors(rows.eval(), targets.eval(), 2), options), ValueError);
   options.augment = {-1, false, 0};
   CHECK_THROWS_AS(Loader(numbered_pictures(4), options), ValueError);
+  options.augment = {99, false, 0};  // would shift whole pictures away
+  CHECK_THROWS_WITH_AS(Loader(numbered_pictures(4), options), doctest::Contains("crop=99"),
+                       ValueError);
+  options.augment = {0, false, 99};
+  CHECK_THROWS_WITH_AS(Loader(numbered_pictures(4), options), doctest::Contains("cutout=99"),
+                       ValueError);
 }

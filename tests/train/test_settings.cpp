@@ -46,7 +46,8 @@ TEST_CASE("settings: wrong keys and values are refused with what is taken") {
   CHECK_THROWS_WITH_AS(s.set("optimizer", "smd"), doctest::Contains("did you mean 'sgd'"),
                        ValueError);
   CHECK_THROWS_WITH_AS(s.set("epochs", "3.5"), doctest::Contains("a whole number"), ValueError);
-  CHECK_THROWS_WITH_AS(s.set("batch", "0"), doctest::Contains("from 1"), ValueError);
+  CHECK_THROWS_WITH_AS(s.set("batch", "0"), doctest::Contains("from 1 to 16777216"), ValueError);
+  CHECK_THROWS_WITH_AS(s.set("epochs", "0"), doctest::Contains("from 1 to 1000000"), ValueError);
   for (const auto& key_entry :
        std::vector<std::pair<std::string, std::string>>{{"lr", "nan"},
                                                         {"lr", "-1"},
@@ -65,6 +66,8 @@ TEST_CASE("settings: wrong keys and values are refused with what is taken") {
                                                         {"augment", "crop"},
                                                         {"augment", "crop=0"},
                                                         {"augment", "flip,"},
+                                                        {"augment", "flip,flip"},
+                                                        {"augment", "crop=4,crop=4"},
                                                         {"augment", "cutout=4x"},
                                                         {"epochs", "99999999999999999999"}}) {
     const auto& key = key_entry.first;
