@@ -28,6 +28,17 @@ TENON_API Tensor logaddexp(const Tensor& a, const Tensor& b);
 TENON_API Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 TENON_API Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 
+// ---- Comparing
+/// |a - b| <= atol + rtol |b|, element by element; infinities are close to themselves, NaN to NaN
+/// where `equal_nan` says so.
+TENON_API Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+                         bool equal_nan = false);
+/// Whether that holds everywhere. Evaluates.
+TENON_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+                        bool equal_nan = false);
+/// Whether shapes and all elements are equal. Evaluates.
+TENON_API bool equal(const Tensor& a, const Tensor& b);
+
 // ---- Statistics
 /// Square root of var; its gradient at 0 is 0.
 TENON_API Tensor stddev(const Tensor& x, const Axes& axes = {}, bool keepdim = false,

@@ -139,8 +139,8 @@ TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b
 TENON_API Tensor where(const Tensor& condition, Scalar a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
 
-/// x = value, of the same dtype; what += and its kin do. Throws ValueError where x is a variable.
-TENON_API Tensor& rebind(Tensor& x, const Tensor& value);
+/// x = value, of the same dtype: what `x symbol= y` does. Throws ValueError where x is a variable.
+TENON_API Tensor& rebind(Tensor& x, const Tensor& value, char symbol);
 
 #define TENON_OPERATOR(symbol, name)                                                     \
   inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); } \
@@ -167,26 +167,25 @@ TENON_OPERATOR(>=, ge)
 /// Of bool tensors, as masks: (x > 0) & ~(x > 1). A DTypeError for others.
 TENON_API Tensor operator&(const Tensor& a, const Tensor& b);
 TENON_API Tensor operator|(const Tensor& a, const Tensor& b);
+TENON_API Tensor operator^(const Tensor& a, const Tensor& b);
 TENON_API Tensor operator~(const Tensor& x);
 
 /// x += y gives the handle x a new value, x + y; other handles of the old one keep it. A ValueError
 /// for a variable, whose value assign() and set_value() change.
-template <class T>
-Tensor& operator+=(Tensor& x, const T& y) {
-  return rebind(x, x + y);
-}
-template <class T>
-Tensor& operator-=(Tensor& x, const T& y) {
-  return rebind(x, x - y);
-}
-template <class T>
-Tensor& operator*=(Tensor& x, const T& y) {
-  return rebind(x, x * y);
-}
-template <class T>
-Tensor& operator/=(Tensor& x, const T& y) {
-  return rebind(x, x / y);
-}
+#define TENON_COMPOUND(symbol)                        \
+  template <class T>                                  \
+  Tensor& operator symbol##=(Tensor& x, const T& y) { \
+    return rebind(x, x symbol y, #symbol[0]);         \
+  }
+TENON_COMPOUND(+)
+TENON_COMPOUND(-)
+TENON_COMPOUND(*)
+TENON_COMPOUND(/)
+TENON_COMPOUND(%)
+TENON_COMPOUND(&)
+TENON_COMPOUND(|)
+TENON_COMPOUND(^)
+#undef TENON_COMPOUND
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 
 // ---- Reductions: over the given axes (all when empty); keepdim leaves them with size 1
@@ -238,7 +237,9 @@ TENON_API Tensor permute(const Tensor& x, const Ints& axes);
 TENON_API Tensor transpose(const Tensor& x, int a = -2, int b = -1);
 TENON_API Tensor expand(const Tensor& x, const Ints& sizes);
 TENON_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
+/// Without an axis of size 1, or without all of them. An axis of another size stays.
 TENON_API Tensor squeeze(const Tensor& x, int axis);
+TENON_API Tensor squeeze(const Tensor& x);
 TENON_API Tensor unsqueeze(const Tensor& x, int axis);
 /// x[start:end:step] along an axis, with NumPy's clipping and negative indices; the step is not
 /// zero.

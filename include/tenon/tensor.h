@@ -21,6 +21,7 @@ namespace tenon {
 struct Node;
 class Scalar;
 class Index;
+struct ValuesAndIndices;
 
 /// A list of axes or sizes given in braces: sum(x, {0, 2}).
 using Ints = std::vector<std::int64_t>;
@@ -108,9 +109,9 @@ class TENON_API Tensor {
   Tensor operator[](const Index& index) const;
   /// NumPy's and PyTorch's indexing: x.index({0, Slice(1, 4), ellipsis, new_axis, rows, mask}).
   /// Integer tensors broadcast with each other; their axes go to where the first of them stands, or
-  /// to the front when other indices stand between them. A number outside is a ValueError, for a
-  /// tensor's number at run time. A mask in brackets has as many results as it has ones, so it is
-  /// read here: not inside a function that is being compiled, where where() serves.
+  /// to the front when other indices stand between them. A number outside is a ShapeError; one in a
+  /// tensor is a ValueError at run time. A mask in brackets has as many results as it has ones, so
+  /// it is read here: not inside a function that is being compiled, where where() serves.
   Tensor index(const std::vector<Index>& indices) const;
   /// The tensor with `value`, which broadcasts, at those places; this one stays as it is. Where
   /// integer tensors name a place twice, the last one counts; with `accumulate` all are added to
@@ -119,7 +120,8 @@ class TENON_API Tensor {
                    bool accumulate = false) const;
   Tensor index_put(const std::vector<Index>& indices, Scalar value, bool accumulate = false) const;
 
-  // ---- The commonest functions of <tenon/ops.h>, which say what they do, as methods
+  // ---- The commonest functions of <tenon/ops.h> and <tenon/functional.h>, which say what they do,
+  // as methods
   Tensor to(DType dtype) const;  ///< cast()
   Tensor to(Device device) const;
   Tensor detach() const;
@@ -127,37 +129,87 @@ class TENON_API Tensor {
   Tensor prod(const Axes& axes = {}, bool keepdim = false) const;
   Tensor mean(const Axes& axes = {}, bool keepdim = false) const;
   Tensor var(const Axes& axes = {}, bool keepdim = false, double correction = 1) const;
+  Tensor stddev(const Axes& axes = {}, bool keepdim = false, double correction = 1) const;
   Tensor amax(const Axes& axes = {}, bool keepdim = false) const;
   Tensor amin(const Axes& axes = {}, bool keepdim = false) const;
   Tensor all(const Axes& axes = {}, bool keepdim = false) const;
   Tensor any(const Axes& axes = {}, bool keepdim = false) const;
   Tensor norm(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor logsumexp(const Axes& axes, bool keepdim = false) const;
+  Tensor max() const;  ///< amax() of all elements
+  Tensor min() const;
+  ValuesAndIndices max(int axis, bool keepdim = false) const;
+  ValuesAndIndices min(int axis, bool keepdim = false) const;
   Tensor argmax(int axis = -1, bool keepdim = false) const;
   Tensor argmin(int axis = -1, bool keepdim = false) const;
+  ValuesAndIndices sort(int axis = -1, bool descending = false) const;
+  Tensor argsort(int axis = -1, bool descending = false) const;
+  ValuesAndIndices topk(std::int64_t k, int axis = -1, bool largest = true) const;
+  Tensor cumsum(int axis) const;
+  Tensor cumprod(int axis) const;
   Tensor softmax(int axis = -1) const;
   Tensor log_softmax(int axis = -1) const;
   Tensor reshape(const Ints& sizes) const;
+  Tensor view(const Ints& sizes) const;  ///< reshape(), by PyTorch's name
   Tensor flatten(int start_axis = 0, int end_axis = -1) const;
   Tensor permute(const Ints& axes) const;
   Tensor transpose(int a = -2, int b = -1) const;
   Tensor expand(const Ints& sizes) const;
+  Tensor squeeze() const;
   Tensor squeeze(int axis) const;
   Tensor unsqueeze(int axis) const;
   Tensor select(int axis, std::int64_t index) const;
   Tensor slice(int axis, std::int64_t start, std::int64_t end, std::int64_t step = 1) const;
   Tensor narrow(int axis, std::int64_t start, std::int64_t length) const;
+  Tensor flip(const Axes& axes) const;
+  Tensor roll(const Ints& shifts, const Ints& axes = {}) const;
+  Tensor repeat(const Ints& counts) const;
+  Tensor repeat_interleave(std::int64_t count, int axis) const;
+  Tensor tril(std::int64_t diagonal = 0) const;
+  Tensor triu(std::int64_t diagonal = 0) const;
+  std::vector<Tensor> split(std::int64_t size, int axis = 0) const;
+  std::vector<Tensor> split(const Ints& sizes, int axis = 0) const;
+  std::vector<Tensor> chunk(std::int64_t count, int axis = 0) const;
+  std::vector<Tensor> unbind(int axis = 0) const;
+  Tensor gather(int axis, const Tensor& index) const;
+  Tensor index_select(int axis, const Tensor& index) const;
+  Tensor index_add(int axis, const Tensor& index, const Tensor& updates) const;
+  Tensor scatter(int axis, const Tensor& index, const Tensor& updates) const;
+  Tensor scatter(int axis, const Tensor& index, Scalar value) const;
+  Tensor scatter_add(int axis, const Tensor& index, const Tensor& updates) const;
+  Tensor masked_fill(const Tensor& mask, Scalar value) const;
   Tensor matmul(const Tensor& other) const;
+  Tensor neg() const;
   Tensor abs() const;
+  Tensor sign() const;
   Tensor exp() const;
+  Tensor expm1() const;
   Tensor log() const;
+  Tensor log1p() const;
+  Tensor log2() const;
   Tensor sqrt() const;
+  Tensor rsqrt() const;
+  Tensor reciprocal() const;
   Tensor square() const;
+  Tensor sin() const;
+  Tensor cos() const;
   Tensor tanh() const;
+  Tensor erf() const;
   Tensor sigmoid() const;
   Tensor relu() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;
+  Tensor trunc() const;
+  Tensor isnan() const;
+  Tensor isinf() const;
+  Tensor isfinite() const;
   Tensor pow(const Tensor& exponent) const;
   Tensor pow(Scalar exponent) const;
   Tensor clamp(Scalar low, Scalar high) const;
+  bool equal(const Tensor& other) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                bool equal_nan = false) const;
 
   explicit Tensor(Node* node) noexcept;  ///< Takes a share in the node (library use).
   Node* node() const noexcept { return node_; }

@@ -157,9 +157,32 @@ Tensor pow(const Tensor& a, Scalar b) {
 
 // Ties and infinities that are equal have no distance; each side then has half the gradient.
 Tensor logaddexp(const Tensor& left, const Tensor& right) {
+  const Called called("logaddexp");
   const Tensor a = to_floating(left), b = to_floating(right);
   const Tensor distance = where(eq(a, b), 0, a - b);
   return maximum(a, b) + log1p(exp(-abs(distance)));
+}
+
+Tensor isclose(const Tensor& left, const Tensor& right, double rtol, double atol, bool equal_nan) {
+  const Called called("isclose");
+  if (!(rtol >= 0 && atol >= 0))
+    throw ValueError(cat(where("isclose"), ": the tolerances are ", rtol, " and ", atol,
+                         "; they must not be negative"));
+  const auto number = [](const Tensor& x) {
+    return is_floating(x.dtype()) ? x : cast(x, DType::Float64);
+  };
+  const Tensor a = number(left), b = number(right);
+  const Tensor near = isfinite(b) & le(abs(a - b), abs(b) * rtol + atol),
+               close = near | eq(left, right);
+  return equal_nan ? close | (isnan(a) & isnan(b)) : close;
+}
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  const Called called("allclose");
+  return all(isclose(a, b, rtol, atol, equal_nan)).item<bool>();
+}
+bool equal(const Tensor& a, const Tensor& b) {
+  const Called called("equal");
+  return a.shape() == b.shape() && all(eq(a, b)).item<bool>();
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {

@@ -1,7 +1,8 @@
 // Indexing: x.index({…}) and x.index_put({…}, value), written with the ops of views and movement.
 //
 // Numbers and slices are views. Integer tensors become one vector of places along one axis, which
-// index_select reads. A put makes a tensor that holds the value at its places, and where() chooses.
+// index_select reads. A put joins its value to what lies beside a stretch of an axis; between the
+// places of a stepped range, or those of a tensor, where() chooses.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -95,60 +96,87 @@ struct Pick {
   Tensor numbers;
 };
 
-// Negative numbers count from the end.
+// Negative numbers count from the end; one that is outside stays as it is, for its message.
 Tensor from_front(const char* op, const Tensor& numbers, std::int64_t size) {
   if (numbers.dtype() != DType::Int64 && numbers.dtype() != DType::Int32)
     throw DTypeError(cat(where(op), ": an index of ", numbers.dtype(),
                          ": cast it to int64, or compare to get a mask of bool"));
   const Tensor n = cast(numbers, DType::Int64);
-  return tenon::where(n < 0, n + size, n);
+  return tenon::where((n < 0) & (n >= -size), n + size, n);
 }
 
-// The axes of the picks are next to each other, from `axis` on.
-Tensor picked(const char* op, const Tensor& x, int axis, const std::vector<Pick>& picks) {
-  Shape wanted = picks[0].numbers.shape();
+// The numbers as they are, refused where one is outside the axis.
+Tensor require_inside(const Tensor& numbers, int axis, std::int64_t size) {
+  Ints places(static_cast<std::size_t>(axis) + 1, 1), ramp = places;
+  places.back() = numbers.numel();
+  ramp.back() = size;
+  const Tensor known = gather(reshape(arange(0, size), ramp), axis, reshape(numbers, places));
+  return reshape(known, to_ints(numbers.shape()));
+}
+
+// Picks along axes that are next to each other, as places along those axes in one.
+struct Places {
+  Tensor place;       // a vector
+  Shape shape;        // of the numbers
+  Ints merged, part;  // sizes of x with its axes in one, and of what is picked
+};
+
+Places merge(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
+  Places out{{}, picks[0].numbers.shape(), {}, {}};
   for (const Pick& pick : picks)
-    wanted = broadcast_shapes(wanted, pick.numbers.shape(), where(op).c_str());
+    out.shape = broadcast_shapes(out.shape, pick.numbers.shape(), where(op).c_str());
   const auto count = static_cast<int>(picks.size());
+  const int axis = picks[0].axis;
   std::int64_t total = 1;
   Tensor place, valid;
   for (int k = 0; k < count; ++k) {
     const std::int64_t size = x.size(axis + k);
     const Tensor n = from_front(op, picks[static_cast<std::size_t>(k)].numbers, size);
-    place = place.defined() ? place * size + n : n;
+    const Tensor known = count > 1 ? require_inside(n, axis + k, size) : n;
+    place = place.defined() ? place * size + known : known;
     const Tensor inside = (n >= 0) & (n < size);
     valid = valid.defined() ? valid & inside : inside;
     total *= size;
   }
-  // Of several numbers one may be outside and their place inside: such a place is moved outside.
+  // Where a card goes on with a number outside, its place may be inside: it is moved outside too.
   if (count > 1) place = tenon::where(valid, place, total);
-  place = reshape(broadcast_to(place, wanted), {-1});
-  Ints merged, out;
+  out.place = reshape(broadcast_to(place, out.shape), {-1});
   for (int a = 0; a < x.rank(); ++a) {
     if (a == axis) {
-      merged.push_back(total);
-      out.insert(out.end(), wanted.begin(), wanted.end());
+      out.merged.push_back(total);
+      out.part.insert(out.part.end(), out.shape.begin(), out.shape.end());
     }
     if (a >= axis && a < axis + count) continue;
-    merged.push_back(x.size(a));
-    out.push_back(x.size(a));
+    out.merged.push_back(x.size(a));
+    out.part.push_back(x.size(a));
   }
-  return reshape(index_select(reshape(x, merged), axis, place), out);
+  return out;
+}
+
+Tensor picked(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
+  const Places p = merge(op, x, picks);
+  return reshape(index_select(reshape(x, p.merged), picks[0].axis, p.place), p.part);
+}
+
+bool are_together(const std::vector<Pick>& picks) {
+  for (std::size_t k = 1; k < picks.size(); ++k)
+    if (picks[k].axis != picks[k - 1].axis + 1) return false;
+  return true;
 }
 
 Tensor pick(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
-  bool together = true;
-  for (std::size_t k = 1; k < picks.size(); ++k)
-    together = together && picks[k].axis == picks[k - 1].axis + 1;
-  if (together) return picked(op, x, picks[0].axis, picks);
+  if (are_together(picks)) return picked(op, x, picks);
   Ints order;
   for (const Pick& each : picks) order.push_back(each.axis);
   for (int a = 0; a < x.rank(); ++a)
     if (std::find(order.begin(), order.end(), a) == order.end()) order.push_back(a);
-  return picked(op, permute(x, order), 0, picks);
+  std::vector<Pick> first = picks;
+  for (std::size_t k = 0; k < first.size(); ++k) first[k].axis = static_cast<int>(k);
+  return picked(op, permute(x, order), first);
 }
 
 Tensor part(const char* op, const Tensor& x, const std::vector<Index>& indices) {
+  const Called called(op);
   Tensor y = x;
   std::vector<Pick> picks;
   int axis = 0;
@@ -199,27 +227,43 @@ Range range_of(const Slice& s, std::int64_t size) {
   return r;
 }
 
-// v, whose axis has range.count elements, at the range's places of an axis of `size`; zeros beside.
-Tensor spread(const Tensor& v, int axis, const Range& range, std::int64_t size) {
-  Tensor t = range.reversed ? flip(v, {axis}) : v;
-  if (range.count == 0) {
-    Shape whole = v.shape();
-    whole[axis] = size;
-    return zeros(whole, v.dtype());
+bool is_whole(const Range& r, std::int64_t size) {
+  return r.start == 0 && r.step == 1 && r.count == size;
+}
+
+// The range's elements of an axis.
+Tensor part_of(const Tensor& x, int axis, const Range& r) {
+  return slice(x, axis, r.start, r.start + (r.count - 1) * r.step + 1, r.step);
+}
+
+// Which places of x's axis are the range's, as a mask that broadcasts to x.
+Tensor places_on(const Tensor& x, int axis, const Range& r) {
+  const Tensor from_start = arange(0, x.size(axis)) - r.start;
+  Tensor inside = (from_start >= 0) & (from_start <= (r.count - 1) * r.step);
+  if (r.step > 1) inside &= from_start % r.step == 0;
+  Ints sizes(static_cast<std::size_t>(x.rank() - axis), 1);
+  sizes[0] = x.size(axis);
+  return reshape(inside, sizes);
+}
+
+// x with `value`, of the ranges' shape, at the ranges of the axes from `axis` on. What lies beside
+// a stretch is joined to it; between the places of a stepped range every element is chosen.
+Tensor put_along(const Tensor& x, int axis, const std::vector<Range>& ranges, const Tensor& value) {
+  while (axis < x.rank() && is_whole(ranges[static_cast<std::size_t>(axis)], x.size(axis))) ++axis;
+  if (axis == x.rank()) return value;
+  const Range& r = ranges[static_cast<std::size_t>(axis)];
+  const Tensor placed = put_along(part_of(x, axis, r), axis + 1, ranges, value);
+  const std::int64_t size = x.size(axis), end = r.start + r.count;
+  if (r.step > 1 && r.count > 1) {
+    const Tensor nearest =
+        floor_divide(tenon::clamp(arange(0, size) - r.start, 0, (r.count - 1) * r.step), r.step);
+    return tenon::where(places_on(x, axis, r), index_select(placed, axis, nearest), x);
   }
-  const auto padded = [](const Tensor& x, int at, std::int64_t before, std::int64_t after) {
-    Ints margins(static_cast<std::size_t>(2 * (x.rank() - at)), 0);
-    margins[margins.size() - 2] = before;
-    margins[margins.size() - 1] = after;
-    return pad(x, margins);
-  };
-  if (range.step > 1 && range.count > 1) {
-    Ints sizes = to_ints(t.shape());
-    sizes[static_cast<std::size_t>(axis)] = range.count * range.step;
-    t = reshape(padded(unsqueeze(t, axis + 1), axis + 1, 0, range.step - 1), sizes);
-    t = slice(t, axis, 0, (range.count - 1) * range.step + 1);
-  }
-  return padded(t, axis, range.start, size - range.start - t.size(axis));
+  std::vector<Tensor> parts;
+  if (r.start > 0) parts.push_back(slice(x, axis, 0, r.start));
+  parts.push_back(placed);
+  if (end < size) parts.push_back(slice(x, axis, end, size));
+  return concat(parts, axis);
 }
 
 Tensor require_value(const Tensor& x, const Tensor& value) {
@@ -251,23 +295,40 @@ Tensor put_ranges(const Tensor& x, const std::vector<Index>& indices, const Tens
     ranges.push_back(range);
     ++axis;
   }
-  Tensor placed = reshape(broadcast_to(value, to_shape(shape)), counts),
-         places = full(to_shape(counts), true, DType::Bool);
-  for (int a = 0; a < x.rank(); ++a) {
-    const Range& range = ranges[static_cast<std::size_t>(a)];
-    placed = spread(placed, a, range, x.size(a));
-    places = spread(places, a, range, x.size(a));
+  if (std::find(counts.begin(), counts.end(), 0) != counts.end()) return x;
+  const Tensor given = broadcast_to(value, to_shape(shape));
+  if (value.numel() == 1) {
+    Tensor places = full({}, true, DType::Bool);
+    for (int a = 0; a < x.rank(); ++a)
+      if (!is_whole(ranges[static_cast<std::size_t>(a)], x.size(a)))
+        places = places & places_on(x, a, ranges[static_cast<std::size_t>(a)]);
+    return tenon::where(broadcast_to(places, x.shape()), reshape(value, {}), x);
   }
-  return tenon::where(places, placed, x);
+  Tensor placed = reshape(given, counts);
+  Ints reversed;
+  for (int a = 0; a < x.rank(); ++a)
+    if (ranges[static_cast<std::size_t>(a)].reversed) reversed.push_back(a);
+  if (!reversed.empty()) placed = flip(placed, reversed);
+  return put_along(x, 0, ranges, placed);
+}
+
+// Places in order, and which of them is the last of its equals.
+struct Ordered {
+  Tensor order, at, last;
+};
+
+Ordered ordered(const Tensor& places) {
+  const std::int64_t count = places.numel();
+  const Tensor order = argsort(places, 0, false, true), at = index_select(places, 0, order);
+  return {
+      order, at,
+      concat({slice(at, 0, 1, count) != slice(at, 0, 0, count - 1), full({1}, true, DType::Bool)})};
 }
 
 // Of equal places the last one keeps its value; the others' are replaced by zeros.
 Tensor put_places(const Tensor& x, const Tensor& places, const Tensor& values) {
-  const std::int64_t count = places.numel();
-  if (count == 0) return x;
-  const Tensor order = argsort(places, 0, false, true), at = index_select(places, 0, order);
-  const Tensor last =
-      concat({slice(at, 0, 1, count) != slice(at, 0, 0, count - 1), full({1}, true, DType::Bool)});
+  if (places.numel() == 0) return x;
+  const auto [order, at, last] = ordered(places);
   const bool bools = x.dtype() == DType::Bool;
   const Tensor flat = reshape(bools ? cast(x, DType::UInt8) : x, {-1}),
                given = cast(index_select(values, 0, order), flat.dtype());
@@ -277,6 +338,40 @@ Tensor put_places(const Tensor& x, const Tensor& places, const Tensor& values) {
       scatter_add(zeros({x.numel()}, DType::Int32), 0, at, cast(last, DType::Int32)) > 0;
   const Tensor out = reshape(tenon::where(hit, placed, flat), to_ints(x.shape()));
   return bools ? cast(out, DType::Bool) : out;
+}
+
+// Integer tensors beside whole axes: they name slabs of x, of which there is a value or none.
+std::vector<Pick> slabs_of(const Tensor& x, const std::vector<Index>& indices) {
+  std::vector<Pick> picks;
+  int axis = 0;
+  for (const Index& index : for_each_axis("index_put", x, indices)) {
+    const bool tensor = index.kind() == Index::Kind::Tensor && !is_mask(index);
+    if (!tensor && (index.kind() != Index::Kind::Slice ||
+                    !is_whole(range_of(index.slice(), x.size(axis)), x.size(axis))))
+      return {};
+    if (tensor) picks.push_back({axis, index.tensor()});
+    ++axis;
+  }
+  const bool slabs = are_together(picks) && static_cast<int>(picks.size()) < x.rank();
+  return slabs ? picks : std::vector<Pick>{};
+}
+
+// Each slab reads the last value that names it, or stays.
+Tensor put_slabs(const Tensor& x, const std::vector<Pick>& picks, const Tensor& value) {
+  const int axis = picks[0].axis;
+  const Places p = merge("index_put", x, picks);
+  const Tensor given = broadcast_to(value, to_shape(p.part));
+  if (given.numel() == 0) return x;
+  const auto [order, at, last] = ordered(p.place);
+  const std::int64_t total = p.merged[static_cast<std::size_t>(axis)];
+  const Tensor number = scatter_add(zeros({total}, DType::Int64), 0, at,
+                                    tenon::where(last, order + 1, 0));  // of its value, from 1
+  Ints sizes = p.merged, column(p.merged.size() - static_cast<std::size_t>(axis), 1);
+  sizes[static_cast<std::size_t>(axis)] = p.place.numel();
+  column[0] = total;
+  const Tensor named = index_select(reshape(given, sizes), axis, tenon::maximum(number - 1, 0));
+  const Tensor out = tenon::where(reshape(number > 0, column), named, reshape(x, p.merged));
+  return reshape(out, to_ints(x.shape()));
 }
 
 // A mask and no other index, with a value that does not depend on how many ones it has.
@@ -295,6 +390,7 @@ Tensor Tensor::index(const std::vector<Index>& indices) const {
 
 Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
                          bool accumulate) const {
+  const Called called("index_put");
   const Tensor& x = *this;
   const Tensor v = require_value(x, value);
   const bool tensors = std::any_of(indices.begin(), indices.end(), [](const Index& index) {
@@ -309,15 +405,20 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
     const Tensor one = v.numel() == 1 ? tenon::reshape(v, {}) : v;
     return tenon::where(mask, broadcast_to(one, x.shape()), x);
   }
+  if (!accumulate)
+    if (const std::vector<Pick> slabs = slabs_of(x, indices); !slabs.empty())
+      return put_slabs(x, slabs, v);
   const Tensor places =
       part("index_put", tenon::reshape(arange(0, x.numel()), to_ints(x.shape())), indices);
   const Tensor at = tenon::reshape(places, {-1}),
                values = tenon::reshape(broadcast_to(v, places.shape()), {-1});
   if (!accumulate) return put_places(x, at, values);
-  return tenon::reshape(scatter_add(tenon::reshape(x, {-1}), 0, at, values), to_ints(x.shape()));
+  return tenon::reshape(tenon::scatter_add(tenon::reshape(x, {-1}), 0, at, values),
+                        to_ints(x.shape()));
 }
 
 Tensor Tensor::index_put(const std::vector<Index>& indices, Scalar value, bool accumulate) const {
+  const Called called("index_put");
   return index_put(indices, full({}, value, dtype()), accumulate);
 }
 

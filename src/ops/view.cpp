@@ -92,10 +92,11 @@ Tensor transpose(const Tensor& x, int a, int b) {
 }
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+  const Called called("broadcast_to");
   if (x.shape() == shape) return x;
   const int extra = shape.rank() - x.rank();
   if (extra < 0)
-    throw ShapeError(cat(where("expand"), ": ", x.shape(), " has more axes than ", shape));
+    throw ShapeError(cat(where("broadcast_to"), ": ", x.shape(), " has more axes than ", shape));
   Ints padded(static_cast<std::size_t>(extra), 1);
   padded.insert(padded.end(), x.shape().begin(), x.shape().end());
   const Tensor aligned = reshape(x, padded);
@@ -103,6 +104,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 }
 
 Tensor expand(const Tensor& x, const Ints& sizes) {
+  const Called called("expand");
   Ints resolved = sizes;
   const int extra = static_cast<int>(sizes.size()) - x.rank();
   for (int a = 0; a < static_cast<int>(sizes.size()); ++a)
@@ -120,6 +122,13 @@ Tensor squeeze(const Tensor& x, int axis) {
   if (x.rank() == 0 || x.shape()[a] != 1) return x;
   Ints sizes = to_ints(x.shape());
   sizes.erase(sizes.begin() + a);
+  return reshape(x, sizes);
+}
+
+Tensor squeeze(const Tensor& x) {
+  Ints sizes;
+  for (const std::int64_t size : x.shape())
+    if (size != 1) sizes.push_back(size);
   return reshape(x, sizes);
 }
 

@@ -8,8 +8,8 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
-#include <tenon/ops.h>
 
 using namespace tenon;
 
@@ -160,6 +160,7 @@ TEST_CASE("operators: comparisons, masks, remainders, with numbers on both sides
   CHECK(whole(x <= x) == Longs{1, 1, 1, 1});
   CHECK(whole((x > 0) & ~(x > 2)) == Longs{0, 1, 1, 0});
   CHECK(whole((x < 1) | (x == 3.0)) == Longs{1, 0, 0, 1});
+  CHECK(whole((x < 2) ^ (x > 0)) == Longs{1, 0, 1, 1});
   CHECK(whole(x % 3) == Longs{0, 1, 2, 0});
   CHECK((x == 2).dtype() == DType::Bool);
   CHECK_THROWS_WITH_AS(x & x, doctest::Contains("takes masks of bool, not float32"), DTypeError);
@@ -176,9 +177,18 @@ TEST_CASE("operators: compound ones give the handle a new value") {
   CHECK(whole(before) == Longs{0, 1, 2});
   x += full({}, 1.0, DType::Float64);
   CHECK(x.dtype() == DType::Float32);
-  CHECK_THROWS_WITH_AS(x += ones({2, 3}), doctest::Contains("[2, 3]"), ShapeError);
+  CHECK_THROWS_WITH_AS(x += ones({2, 3}), doctest::Contains("operator+=: the result is [2, 3]"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(x *= ones({2, 3}), doctest::Contains("write x = x * y"), ShapeError);
   Tensor n = arange(0, 3);
   CHECK_THROWS_AS(n += 0.5, DTypeError);
+  n %= 2;
+  CHECK(whole(n) == Longs{0, 1, 0});
+  Tensor mask = n > 0;
+  mask |= n == 0;
+  mask &= arange(0, 3) < 2;
+  mask ^= arange(0, 3) < 1;
+  CHECK(whole(mask) == Longs{0, 1, 0});
   Tensor w = variable(ones({3}), "w");
   CHECK_THROWS_WITH_AS(w -= 0.1, doctest::Contains("w is a variable"), ValueError);
 }
@@ -203,9 +213,47 @@ TEST_CASE("methods: each is the function of its name") {
   CHECK(x.numel() == 6);
   CHECK(full({}, (std::int64_t{1} << 40) + 1, DType::Int64).item<std::int64_t>() ==
         (std::int64_t{1} << 40) + 1);
+  CHECK(whole(x.view({3, 2}).flip(0)) == Longs{4, 5, 2, 3, 0, 1});
+  CHECK(x.unsqueeze(0).unsqueeze(-1).squeeze().shape() == x.shape());
+  CHECK(x.max().item() == 5);
+  CHECK(x.min().item() == 0);
+  CHECK(whole(x.max(1).values) == Longs{2, 5});
+  CHECK(whole(x.min(0).indices) == Longs{0, 0, 0});
+  CHECK(whole(x.topk(2).indices) == Longs{2, 1, 2, 1});
+  CHECK(whole(x.sort(-1, true).values) == Longs{2, 1, 0, 5, 4, 3});
+  CHECK(whole(x.cumsum(1)) == Longs{0, 1, 3, 3, 7, 12});
+  CHECK(x.split(2, 1)[1].shape() == Shape{2, 1});
+  CHECK(x.unbind().size() == 2);
+  CHECK(whole(x.gather(1, longs({2, 0}).view({2, 1}))) == Longs{2, 3});
+  CHECK(whole(x.index_select(1, longs({1}))) == Longs{1, 4});
+  CHECK(whole(x.masked_fill(x > 3, -1)) == Longs{0, 1, 2, 3, -1, -1});
+  CHECK(whole(x.scatter_add(0, longs({1}).view({1, 1}), ones({1, 1}))) == Longs{0, 1, 2, 4, 4, 5});
+  CHECK(whole(x.repeat({1, 2})) == Longs{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
+  CHECK(whole(x.triu()) == Longs{0, 1, 2, 0, 4, 5});
+  CHECK(x.neg().exp().log1p().isfinite().all().item<bool>());
+  CHECK(x.stddev(Axes{}, false, 0).item() == doctest::Approx(std::sqrt(35.0 / 12)));
   CHECK(x[1][0].item<float>() == 3.0f);
   CHECK(x[1][0].item<int>() == 3);
   CHECK_THROWS_AS(x.item<float>(), ShapeError);
+}
+
+TEST_CASE("comparing: close and equal as PyTorch has them") {
+  const float nan = std::nanf(""), inf = INFINITY;
+  const auto f = [](const Floats& v) { return Tensor::from(v, {std::ssize(v)}); };
+  const Tensor a = f({1, 1, inf, inf, nan, 0}), b = f({1.000005F, 1.0001F, inf, 1, nan, 1e-9F});
+  CHECK(whole(isclose(a, b)) == Longs{1, 0, 1, 0, 0, 1});
+  CHECK(whole(isclose(b, a, 0, 1e-3, true)) == Longs{1, 1, 1, 0, 1, 1});
+  CHECK(whole(isclose(f({1}), f({inf}))) == Longs{0});
+  CHECK(counted({3}).allclose(counted({3}, DType::Int32)));
+  CHECK_FALSE(a.allclose(a));
+  CHECK(a.allclose(a, 1e-5, 1e-8, true));
+  CHECK(isclose(full({1}, 5, DType::UInt8), full({1}, 7, DType::UInt8), 0, 2).item<bool>());
+  CHECK(counted({2, 2}).equal(counted({2, 2})));
+  CHECK_FALSE(counted({2, 2}).equal(counted({4})));
+  CHECK_FALSE(a.equal(a));
+  CHECK(zeros({0}).equal(zeros({0})));
+  CHECK_THROWS_AS(isclose(a, b, -1), ValueError);
+  CHECK_THROWS_WITH_AS(a.allclose(counted({5})), doctest::Contains("allclose: shapes"), ShapeError);
 }
 
 TEST_CASE("names: functions of numbers stay those of the standard library") {
