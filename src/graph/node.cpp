@@ -23,15 +23,42 @@ namespace {
 std::atomic<std::uint64_t> g_assignments{0};
 thread_local std::uint32_t t_label = 0;
 
+thread_local const char* t_called = nullptr;
+
+struct Label {
+  std::string text;
+  const char* called = nullptr;
+};
+
 struct Labels {
   std::mutex mutex;
-  std::deque<std::string> text{""};  // a deque never moves its elements
+  std::deque<Label> entries{Label{}};  // a deque never moves its elements
   std::unordered_map<std::string, std::uint32_t> index{{"", 0}};
 };
 
 Labels& labels() {
   static Labels* instance = new Labels;
   return *instance;
+}
+
+const Label& label_entry(std::uint32_t label) {
+  std::lock_guard lock(labels().mutex);
+  return labels().entries[label];
+}
+
+std::uint32_t intern(const std::string& key, const Label& label) {
+  Labels& l = labels();
+  std::lock_guard lock(l.mutex);
+  auto [it, fresh] = l.index.try_emplace(key, static_cast<std::uint32_t>(l.entries.size()));
+  if (fresh) l.entries.push_back(label);
+  return it->second;
+}
+
+// What is refused only when it runs keeps the op that the user called.
+std::uint32_t label_for(Op op) {
+  if (t_called == nullptr || !is_refused_late(op)) return t_label;
+  const std::string& text = label_entry(t_label).text;
+  return intern(cat(text, '\0', t_called), {text, t_called});
 }
 
 }  // namespace
@@ -109,7 +136,7 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
   node->dtype = dtype;
   node->shape = shape;
   node->attrs = attrs;
-  node->label = t_label;
+  node->label = label_for(op);
   node->built_at = g_assignments.load(std::memory_order_relaxed);
   if (op == Op::Variable) node->leaf = std::make_unique<LeafState>();
   node->input_count = static_cast<std::uint8_t>(inputs.size());
@@ -177,22 +204,16 @@ void refuse_two_assigners(const Node& variable) {
                        " at once: step an optimizer from one thread, or in turns"));
 }
 
-const std::string& label_text(std::uint32_t label) {
-  std::lock_guard lock(labels().mutex);
-  return labels().text[label];
-}
-
-std::uint32_t intern_label(const std::string& text) {
-  Labels& l = labels();
-  std::lock_guard lock(l.mutex);
-  auto [it, fresh] = l.index.try_emplace(text, static_cast<std::uint32_t>(l.text.size()));
-  if (fresh) l.text.push_back(text);
-  return it->second;
-}
+const std::string& label_text(std::uint32_t label) { return label_entry(label).text; }
+std::uint32_t intern_label(const std::string& text) { return intern(text, {text}); }
 
 std::uint32_t current_label() noexcept { return t_label; }
-LabelGuard::LabelGuard(std::uint32_t label) noexcept : previous_(std::exchange(t_label, label)) {}
-LabelGuard::~LabelGuard() { t_label = previous_; }
+LabelGuard::LabelGuard(std::uint32_t label) noexcept
+    : previous_(std::exchange(t_label, label)), called_(std::exchange(t_called, nullptr)) {}
+LabelGuard::~LabelGuard() {
+  t_label = previous_;
+  t_called = called_;
+}
 
 Scope::Scope(const std::string& scope) : previous_(t_label) {
   const std::string& outer = label_text(previous_);
@@ -200,17 +221,16 @@ Scope::Scope(const std::string& scope) : previous_(t_label) {
 }
 Scope::~Scope() { t_label = previous_; }
 
-namespace {
-thread_local const char* t_called = nullptr;
-}
-
 Called::Called(const char* op_name) noexcept
     : previous_(std::exchange(t_called, t_called == nullptr ? op_name : t_called)) {}
 Called::~Called() { t_called = previous_; }
 
 std::string where(const char* op_name) {
-  const char* name = t_called == nullptr ? op_name : t_called;
-  return t_label == 0 ? std::string(name) : cat(name, " (", label_text(t_label), ")");
+  if (t_label == 0) return t_called != nullptr ? t_called : op_name;
+  const Label& label = label_entry(t_label);
+  const char* name = t_called != nullptr ? t_called : label.called;
+  if (name == nullptr) name = op_name;
+  return label.text.empty() ? std::string(name) : cat(name, " (", label.text, ")");
 }
 
 NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values) {

@@ -117,7 +117,8 @@ const std::string& label_text(std::uint32_t label);
 std::uint32_t intern_label(const std::string& text);
 std::uint32_t current_label() noexcept;
 /// Makes nodes built while it lives carry `label` (passes use it to keep the label of what they
-/// rewrite).
+/// rewrite). A label also knows which op the user called, where its node is refused only when it
+/// runs: errors name that one (where()).
 class LabelGuard {
  public:
   explicit LabelGuard(std::uint32_t label) noexcept;
@@ -127,7 +128,11 @@ class LabelGuard {
 
  private:
   std::uint32_t previous_;
+  const char* called_;
 };
+
+/// Whether a wrong index is refused only when it runs, by an error that has the node's label.
+constexpr bool is_refused_late(Op op) noexcept { return op == Op::Gather || op == Op::ScatterAdd; }
 
 /// The device on which this thread makes tensors that are told no other: its context's.
 Device default_device() noexcept;

@@ -28,7 +28,12 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
 
 namespace {
 const Node& checked(const Node* node) {
-  if (node == nullptr) throw ValueError("a tensor without a value was used: it was never assigned");
+  if (node == nullptr) {
+    std::string at = where("");  // the op that was called, if it is built of others, and the layer
+    if (at.starts_with(' ')) at.erase(0, 1);
+    throw ValueError(cat(at, at.empty() ? "" : ": ",
+                         "a tensor without a value was used: it was never assigned"));
+  }
   return *node;
 }
 

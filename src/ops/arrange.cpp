@@ -44,6 +44,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) {
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
+  const Called called("masked_fill");
   return filled(mask, value, x);
 }
 

@@ -72,7 +72,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const ClassLoss
     require_class_indices(kName, logits, target);
     return reduced(picked(kName, logp, target, weights, o), o.reduction);
   }
-  require_equal_shapes(kName, logits, target);
+  require_probabilities(kName, logits, target);
   Tensor wanted = classes_last(target);
   if (o.label_smoothing != 0)
     wanted =

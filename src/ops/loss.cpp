@@ -57,10 +57,17 @@ void require_class_indices(const char* op, const Tensor& x, const Tensor& target
                          to_shape(wanted), ", not ", target.shape()));
 }
 
+void require_probabilities(const char* op, const Tensor& x, const Tensor& target) {
+  if (target.rank() < x.rank())
+    throw DTypeError(cat(where(op), ": class indices are int64 or int32, not ", target.dtype(),
+                         ": cast them; probabilities have the input's shape ", x.shape()));
+  require_equal_shapes(op, x, target);
+}
+
 // The indices picked from 0, 1, 2, … by gather(), which refuses what is outside. It waits for
 // nothing else, so it runs beside the work that a loss waits for.
 Tensor require_classes(const char* op, const Tensor& index, std::int64_t classes) {
-  const Scope scope(op);
+  const Called called(op);
   const Tensor numbers = arange(0, classes, 1, index.dtype());
   return reshape(gather(numbers, 0, reshape(index, {index.numel()})), to_ints(index.shape()));
 }
@@ -90,7 +97,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
   const Tensor logp = log_softmax(classes_last(logits), -1);
   Tensor losses;
   if (is_floating(target.dtype())) {
-    require_equal_shapes("cross_entropy", logits, target);
+    require_probabilities("cross_entropy", logits, target);
     Tensor weights = classes_last(target);
     if (label_smoothing != 0) weights = weights * kept + label_smoothing / classes;
     losses = -sum(weights * logp, {-1});

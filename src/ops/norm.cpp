@@ -164,6 +164,7 @@ Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha,
 
 Tensor local_contrast_norm(const Tensor& input, const LocalContrastNormOptions& o) {
   constexpr const char* kName = "local_contrast_norm";
+  const Called called(kName);
   if (input.rank() != 4)
     throw ShapeError(cat(where(kName), ": x is ", input.shape(), ", must be [N, C, H, W]"));
   if (!is_floating(input.dtype()))

@@ -103,9 +103,11 @@ Tensor argmin(const Tensor& x, int axis, bool keepdim) {
 
 // By counting, so that empty reductions have their answers too.
 Tensor all(const Tensor& x, const Axes& axes, bool keepdim) {
+  const Called called("all");
   return eq(sum(logical_not(x), axes, keepdim), 0);
 }
 Tensor any(const Tensor& x, const Axes& axes, bool keepdim) {
+  const Called called("any");
   return ne(sum(cast(x, DType::Bool), axes, keepdim), 0);
 }
 
@@ -145,6 +147,7 @@ Tensor norm(const Tensor& input, const Axes& axes, bool keepdim) {
 
 Tensor vector_norm(const Tensor& input, double p, const Axes& axes, bool keepdim) {
   constexpr const char* kName = "vector_norm";
+  const Called called(kName);
   if (p == 2) return norm(input, axes, keepdim);
   const Tensor x = widened(input);
   const std::int64_t mask = axis_mask(kName, axes, x.rank());
@@ -159,11 +162,13 @@ Tensor vector_norm(const Tensor& input, double p, const Axes& axes, bool keepdim
 }
 
 Tensor stddev(const Tensor& input, const Axes& axes, bool keepdim, double correction) {
+  const Called called("stddev");
   const Tensor squares = var(widened(input), axes, keepdim, correction);
   return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis, double eps) {
+  const Called called("cosine_similarity");
   const Shape all = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
   const Tensor x = broadcast_to(widened(a), all), y = broadcast_to(widened(b), all);
   const auto size = [&](const Tensor& t) {

@@ -21,6 +21,7 @@ ValuesAndIndices ordered(const Tensor& x, std::int64_t count, int axis, bool des
 }
 
 ValuesAndIndices extremum(const char* name, const Tensor& x, int axis, bool keepdim, bool largest) {
+  const Called called(name);
   const int a = axis_of(name, axis, x.rank());
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
   const Tensor index = largest ? argmax(x, a, true) : argmin(x, a, true);
@@ -45,6 +46,7 @@ ValuesAndIndices sort(const Tensor& x, int axis, bool descending, bool /*stable*
 }
 
 Tensor argsort(const Tensor& x, int axis, bool descending, bool stable) {
+  const Called called("argsort");
   return sort(x, axis, descending, stable).indices;
 }
 

@@ -114,6 +114,9 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
 }
 
 double Optimizer::step(const Tensor& loss, const Clip& clip) {
+  if (loss.numel() != 1)
+    throw ShapeError(
+        cat("step: the loss is ", loss.shape(), ", not a scalar: reduce it with sum or mean"));
   std::vector<Tensor> work = updates(clipped(grad(loss, parameters_), clip));
   work.push_back(loss);
   tenon::eval(work);

@@ -102,6 +102,7 @@ void mix_node(Key& key, const Node& node) {
           static_cast<std::uint64_t>(node.shape.rank()) << 16 |
           static_cast<std::uint64_t>(node.realised()) << 24 | inputs << 32);
   for (std::int64_t s : node.shape) key.mix(static_cast<std::uint64_t>(s));
+  if (is_refused_late(op)) key.mix(node.label);
 }
 
 // Nodes of a walk lie anywhere in memory: those that come next are asked for ahead.

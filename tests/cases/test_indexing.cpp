@@ -74,6 +74,24 @@ TEST_CASE("indexing: tensors of integers") {
   CHECK_THROWS_AS(x.index({longs({0, 1}), longs({0, 1, 2})}), ShapeError);
 }
 
+TEST_CASE("indexing: a number outside is told as it was given, with its axis") {
+  const Tensor x = counted({3, 4, 5});
+  const auto told = [](const Tensor& y, const char* text) {
+    CHECK_THROWS_WITH_AS(y.eval(), doctest::Contains(text), ValueError);
+  };
+  told(x[longs({0, -9})], "index: index -9 is out of range for axis 0 of size 3, at element 1");
+  told(x.index({longs({0, 2}), longs({1, 9})}),
+       "index: index 9 is out of range for axis 1 of size 4");
+  told(x.index({longs({0, 4}), Slice(), longs({1, 9})}),
+       "index: index 4 is out of range for axis 0 of size 3");
+  told(x.index_put({longs({7})}, 1), "index_put: index 7 is out of range for axis 0 of size 3");
+  told(x.index_put({longs({0}), longs({-5})}, 1, true),
+       "index_put: index -5 is out of range for axis 1");
+  CHECK_THROWS_WITH_AS(x[3], doctest::Contains("index: index 3 is outside axis 0"), ShapeError);
+  CHECK_THROWS_WITH_AS(x.index_put({0}, counted({9})),
+                       doctest::Contains("index_put: [1, 9] does not"), ShapeError);
+}
+
 TEST_CASE("indexing: masks") {
   const Tensor x = counted({2, 3});
   CHECK(whole(x[x > 2.5]) == Longs{3, 4, 5});

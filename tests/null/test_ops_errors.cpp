@@ -146,11 +146,18 @@ TEST_CASE("errors: losses") {
   REFUSES(cross_entropy(input({4, 10}), input({5}, I64)), ShapeError,
           "cross_entropy: input is [4, 10], so the class indices must be [4], not [5]");
   REFUSES(cross_entropy(input({4, 10}), input({4}, U8)), DTypeError, "int64 or int32, not uint8");
-  REFUSES(cross_entropy(input({4, 10}), input({4})), ShapeError, "they must be equal");
+  REFUSES(cross_entropy(input({4, 10}), input({4, 9})), ShapeError, "they must be equal");
   REFUSES(cross_entropy(input({4, 10}), input({4}, I64), Reduction::Mean, 2), ValueError,
           "label smoothing 2");
   REFUSES(mse_loss(input({4}), input({4, 1})), ShapeError, "mse_loss: input is [4], target [4, 1]");
   REFUSES(huber_loss(input({4}), input({4}), Reduction::Mean, 0), ValueError, "delta is 0");
+}
+
+TEST_CASE("errors: floating class numbers are told as such") {
+  const Tensor logits = input({3, 4}), numbers = input({3});
+  REFUSES(cross_entropy(logits, numbers), DTypeError,
+          "class indices are int64 or int32, not float32: cast them");
+  REFUSES(cross_entropy(logits, input({3, 5})), ShapeError, "they must be equal");
 }
 
 TEST_CASE("errors: effects and gradients") {

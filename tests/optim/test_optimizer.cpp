@@ -221,4 +221,5 @@ TEST_CASE("optim: a step clips what it is asked to") {
   CHECK(p.to_vector<float>() == std::vector<float>{-2, -2.5});
   CHECK_THROWS_AS(sgd.step(sum(p), {.norm = -1}), ValueError);
   CHECK_THROWS_AS(sgd.step(sum(p), {.value = std::nan("")}), ValueError);
+  CHECK_THROWS_WITH_AS(sgd.step(p * 2), doctest::Contains("step: the loss is"), ShapeError);
 }

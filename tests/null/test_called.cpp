@@ -1,0 +1,170 @@
+// An error names the op that the user called, and not one that it is built of: every composed op,
+// given a wrong shape, axis, dtype, index, or no tensor. Indices are refused when they are read.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+using namespace tenon;
+
+namespace {
+
+/// A mistake in a call of the op of that name.
+struct Mistake {
+  const char* op;
+  std::function<Tensor()> call;
+};
+
+void expect_named(const std::vector<Mistake>& mistakes) {
+  for (const Mistake& mistake : mistakes) {
+    CAPTURE(mistake.op);
+    std::string message = "nothing was refused";
+    try {
+      (void)mistake.call().eval();
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    CAPTURE(message);
+    CHECK(message.rfind(std::string(mistake.op) + ": ", 0) == 0);
+  }
+}
+
+Tensor longs(const std::vector<std::int64_t>& values) {
+  return Tensor::from(values, {std::ssize(values)});
+}
+
+const Shape kImages{2, 3, 8, 8}, kVolumes{2, 3, 4, 8, 8};
+
+}  // namespace
+
+TEST_CASE("called: wrong shapes and axes") {
+  const Tensor x = ones({3, 4}), y = ones({3, 5}), v = ones({5});
+  expect_named({
+      {"logaddexp", [&] { return logaddexp(x, y); }},
+      {"lerp", [&] { return lerp(x, y, 0.5); }},
+      {"lerp", [&] { return lerp(x, x, y); }},
+      {"isclose", [&] { return isclose(x, y); }},
+      {"stddev", [&] { return stddev(x, 4); }},
+      {"vector_norm", [&] { return vector_norm(x, 2, 4); }},
+      {"cosine_similarity", [&] { return cosine_similarity(x, x, 3); }},
+      {"rms_norm", [&] { return rms_norm(x, {4}, v); }},
+      {"layer_norm", [&] { return layer_norm(x, {4}, v); }},
+      {"group_norm", [&] { return group_norm(ones(kImages), 3, v); }},
+      {"local_contrast_norm", [&] { return local_contrast_norm(ones(kImages), {.means = v}); }},
+      {"all", [&] { return all(x, 5); }},
+      {"any", [&] { return any(x, 5); }},
+      {"min", [&] { return min(ones({0}), 0).values; }},
+      {"argsort", [&] { return argsort(x, 4); }},
+      {"cumprod", [&] { return cumprod(x, 3); }},
+      {"broadcast_to",
+       [&] {
+         return broadcast_to(x, {5, 5});
+       }},
+      {"expand",
+       [&] {
+         return expand(x, {5, 5});
+       }},
+      {"stack",
+       [&] {
+         return stack({x, y});
+       }},
+      {"roll", [&] { return roll(x, {1}, {4}); }},
+      {"repeat_interleave", [&] { return repeat_interleave(x, 2, 5); }},
+      {"masked_fill", [&] { return masked_fill(x, v > 0, 1); }},
+      {"prelu", [&] { return prelu(x, v); }},
+      {"glu", [&] { return glu(x, 5); }},
+      {"index", [&] { return x[9]; }},
+      {"index",
+       [&] {
+         return x.index({0, 0, 0});
+       }},
+      {"index", [&] { return x.index({Slice(0, 2, 0)}); }},
+      {"index_put", [&] { return x.index_put({9}, 1.0); }},
+      {"index_put", [&] { return x.index_put({0}, v); }},
+      {"index_put",
+       [&] {
+         return x.index_put({0, 0, 0}, 1.0, true);
+       }},
+      {"index_add",
+       [&] {
+         return index_add(x, 0, longs({0}), ones({2, 4}));
+       }},
+      {"linear", [&] { return linear(x, y); }},
+      {"conv1d",
+       [&] {
+         return conv1d(ones({2, 3, 8}), ones({4, 2, 3}));
+       }},
+      {"conv3d",
+       [&] {
+         return conv3d(ones(kVolumes), ones({4, 3, 5, 3, 3}));
+       }},
+      {"conv_transpose1d",
+       [&] {
+         return conv_transpose1d(ones({2, 3, 8}), ones({4, 2, 3}));
+       }},
+      {"conv_transpose3d",
+       [&] {
+         return conv_transpose3d(ones(kImages), ones({4, 2, 3, 3, 3}));
+       }},
+      {"interpolate",
+       [&] {
+         return interpolate(x, {4, 4});
+       }},
+      {"scaled_dot_product_attention", [&] { return scaled_dot_product_attention(x, y, x); }},
+      {"mse_loss", [&] { return mse_loss(x, y); }},
+      {"kl_div", [&] { return kl_div(x, y); }},
+      {"binary_cross_entropy", [&] { return binary_cross_entropy(x, x, {.weight = v}); }},
+      {"cross_entropy", [&] { return cross_entropy(x, longs({0}), {.weight = v}); }},
+  });
+}
+
+TEST_CASE("called: wrong dtypes, and no tensor") {
+  const Tensor x = ones({3, 4}), flags = x > 0, none;
+  expect_named({
+      {"lerp", [&] { return lerp(flags, flags, 0.5); }},
+      {"smooth_l1_loss", [&] { return smooth_l1_loss(flags, flags); }},
+      {"one_hot", [&] { return one_hot(x, 4); }},
+      {"embedding", [&] { return embedding(x, x); }},
+      {"index_add",
+       [&] {
+         return index_add(x, 0, ones({1}), ones({1, 4}));
+       }},
+      {"scatter", [&] { return scatter(x, 0, x, 1); }},
+      {"index_put", [&] { return flags.index_put({longs({0})}, true, true); }},
+      {"embedding", [&] { return embedding(none, x); }},
+      {"linear", [&] { return linear(x, none); }},
+      {"masked_fill", [&] { return masked_fill(x, none, 1); }},
+      {"cross_entropy", [&] { return cross_entropy(x, none); }},
+  });
+  const Scope scope("head");
+  CHECK_THROWS_WITH_AS(linear(x, none),
+                       doctest::Contains("linear (head): a tensor without a value"), ValueError);
+}
+
+TEST_CASE("called: indices outside, when they are read") {
+  const Tensor x = ones({3, 4}), out = full({3, 4}, 7, DType::Int64), far = longs({0, 1, 9});
+  expect_named({
+      {"gather", [&] { return gather(x, 0, out); }},
+      {"scatter_add", [&] { return scatter_add(x, 0, out, x); }},
+      {"scatter", [&] { return scatter(x, 0, out, x); }},
+      {"scatter", [&] { return scatter(x > 0, 0, out, x > 0); }},
+      {"index_add", [&] { return index_add(x, 0, far, x); }},
+      {"index_select", [&] { return index_select(x, 0, far); }},
+      {"embedding", [&] { return embedding(far, x); }},
+      {"one_hot", [&] { return one_hot(far, 4); }},
+      {"index", [&] { return x[far]; }},
+      {"index_put", [&] { return x.index_put({far}, 1); }},
+      {"cross_entropy", [&] { return cross_entropy(x, far); }},
+      {"nll_loss", [&] { return nll_loss(x, far, {.ignore_index = -100}); }},
+  });
+  // A mask is read while its op is being built, which must not give its name to what it waits for.
+  CHECK_THROWS_WITH_AS(x[gather(x, 0, out).select(1, 0) > 0], doctest::Contains("gather: index 7"),
+                       ValueError);
+  const Scope scope("words");
+  CHECK_THROWS_WITH_AS(embedding(far, x).eval(), doctest::Contains("embedding (words): index 9"),
+                       ValueError);
+}
