@@ -103,7 +103,7 @@ Command inspect_command() {
       "engines: which engine runs each step, and who decided;\n"
       "fusion: why each region fused, or where it stopped;\n"
       "passes: what each pass did and how long it took;\n"
-      "profile: the step is run 50 times and every part of it timed.";
+      "profile: the step is run 50 times, or as often as 5 s allow, and every part of it timed.";
   command.examples = {
       {"tenon inspect lenet5", "The plan of its training step."},
       {"tenon inspect lenet5 fusion", "What was fused into what, and why not more."},

@@ -89,7 +89,8 @@ class TENON_API CompiledFunction {
   Outputs run_many(int runs, const std::vector<Tensor>& inputs) const;
   /// The plan for inputs of these shapes, without running it.
   class Plan plan(const std::vector<Tensor>& inputs) const;
-  /// Runs it `repeats` times (assignments take effect) and times every step, in order of the plan.
+  /// Runs it `repeats` times, or fewer when 5 s have gone by (assignments take effect), and times
+  /// every step, in order of the plan.
   std::vector<StepTime> profile(const std::vector<Tensor>& inputs, int repeats = 50) const;
   /// Traces that it holds.
   int traced() const;

@@ -31,6 +31,7 @@ class CardBackend final : public Backend {
     return {.is_queued = true,
             .overlaps_steps = true,
             .rounds_operands = true,
+            .remakes_values = true,
             .attention = {.largest_size = 128, .size_step = 8, .wide = false},
             .longest_row = 65536};
   }

@@ -22,6 +22,9 @@ struct DeviceTraits {
   bool overlaps_steps = false;
   /// Operands of float32 products are rounded ahead of the product, to any 16-bit type.
   bool rounds_operands = false;
+  /// Arithmetic costs less than memory: an element is made again where it is read if that reads no
+  /// more.
+  bool remakes_values = false;
   /// What attention an engine knows.
   AttentionTraits attention = {};
   /// Elements of the longest row that one sweep reduces and uses again.

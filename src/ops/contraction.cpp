@@ -65,6 +65,21 @@ Tensor product(const Tensor& a, const Tensor& b, bool more_is_added = false) {
 
 Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2); }
 
+// Whether batch axes and rows are one axis without a copy, as far as the graph says.
+bool lies_in_rows(const Tensor& x) {
+  const Node& node = *x.node();
+  return node.realised() || op_info(node.op).kind != OpKind::View || node.op == Op::Reshape;
+}
+
+// x [.., rows, K] by one matrix [K, N]: one product, and so is the gradient of that matrix, which
+// would be a sum over a product for each of the batch otherwise.
+Tensor times_one_matrix(const Tensor& x, const Tensor& matrix) {
+  const std::int64_t rows = Shape(x.shape().begin(), x.rank() - 1).numel();
+  Ints sizes = to_ints(x.shape());
+  sizes.back() = matrix.size(1);
+  return reshape(product(reshape(x, {rows, x.size(-1)}), matrix), sizes);
+}
+
 }  // namespace
 
 // ---- Matrix products --------------------------------------------------------------------------
@@ -80,6 +95,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (x.size(-1) != y.size(-2))
     throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
                          " do not multiply: ", x.size(-1), " columns meet ", y.size(-2), " rows"));
+  if (b.rank() == 2 && a.rank() > 2 && lies_in_rows(x)) return times_one_matrix(x, y);
   const Shape batch = broadcast_shapes(batch_axes(x), batch_axes(y), where("matmul").c_str());
   Tensor out = product(with_matrix(x, batch), with_matrix(y, batch));
   if (b.rank() == 1) out = squeeze(out, -1);

@@ -12,6 +12,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "ops/table.h"
+#include "plan/remake.h"
 
 namespace tenon {
 namespace {
@@ -31,7 +32,10 @@ class MapBuilder {
       acc.dtype = g_.items[group.contraction].dtype;
       instr_of_[group.contraction] = push(acc);
     }
-    for (int item : group.items)
+    std::vector<int> items = group.items;
+    items.insert(items.end(), group.remade.begin(), group.remade.end());
+    std::sort(items.begin(), items.end());
+    for (int item : items)
       if (item != group.contraction) add(item);
     program_.space = space_;
     if (!epilogue) collapse();
@@ -126,7 +130,12 @@ class MapBuilder {
       return;
     }
     instr_of_[k] = push(instr);
-    if (value_of_[k] != kNoValue) store(instr_of_[k], value_of_[k], item.shape, instr.per_row);
+    if (value_of_[k] != kNoValue && !is_remade(k))
+      store(instr_of_[k], value_of_[k], item.shape, instr.per_row);
+  }
+
+  bool is_remade(int k) const {
+    return std::binary_search(group_.remade.begin(), group_.remade.end(), k);
   }
 
   void store(int source, ValueId value, const Shape& shape, bool per_row) {
@@ -212,6 +221,7 @@ class Emitter {
 
   void run(int slot_count) {
     p_.slots.assign(static_cast<std::size_t>(slot_count), kNoValue);
+    outside_ = read_outside(g_, f_);
     for (int k = 0; k < static_cast<int>(g_.items.size()); ++k) make_value(k);
     is_assigned_.assign(p_.values.size(), 0);
     for (int item : g_.outputs) add_output(item);
@@ -231,17 +241,9 @@ class Emitter {
     }
     const int own = f_.group_of[k];
     if (own < 0 || item.op == Op::Assign || has_trait(item.op, kSeveralResults)) return;
-    bool outside =
-        item.wanted || f_.role[k] == Role::Column || f_.groups[own].kind == RegionKind::Opaque;
-    for (int user : item.users)
-      if (reads(user, k)) outside |= f_.group_of[user] != own;
-    if (outside) value_of_[k] = new_value(k, Value::Kind::Arena);
-  }
-
-  bool reads(int user, int k) const {
-    for (const Ref& arg : g_.items[user].args)
-      if (arg.item == k) return true;
-    return false;
+    if (item.wanted || f_.role[k] == Role::Column || f_.groups[own].kind == RegionKind::Opaque ||
+        outside_[at(k)] != 0)
+      value_of_[k] = new_value(k, Value::Kind::Arena);
   }
 
   ValueId new_value(int k, Value::Kind kind) {
@@ -366,6 +368,7 @@ class Emitter {
   const Fused& f_;
   Program& p_;
   std::vector<ValueId> value_of_;
+  std::vector<char> outside_;      // by item: whether another group reads it
   std::vector<char> is_assigned_;  // by value
 };
 

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "ops/table.h"
 #include "plan/plan_graph.h"
+#include "plan/remake.h"
 
 namespace tenon {
 namespace {
@@ -529,6 +530,10 @@ Shape epilogue_space(const Item& contraction) {
   return epilogue_space(contraction.op, contraction.shape);
 }
 
-Fused fuse(const Lowered& graph, const PlanOptions& options) { return Fuser(graph, options).run(); }
+Fused fuse(const Lowered& graph, const PlanOptions& options) {
+  Fused fused = Fuser(graph, options).run();
+  if (options.enabled(kFuse) && options.traits.remakes_values) remake(graph, fused);
+  return fused;
+}
 
 }  // namespace tenon

@@ -1,0 +1,192 @@
+// Element by element, from a group's last item back to its first: an item that other groups read is
+// dropped from memory when each of them can make it again without reading more bytes than it would
+// take itself. A normalised activation comes from what was normalised and a mean a row, the slope
+// of an activation function from its argument.
+//
+// What is made again is the same arithmetic on the same operands. Variables are no source: they may
+// be assigned between.
+#include "plan/remake.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "base/index.h"
+#include "ops/table.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::size_t kMostItems = 48;  // of a group with what it makes again, as in fuse.cpp
+constexpr std::size_t kMostSteps = 24;  // to make one value again
+constexpr std::int64_t kSmall = 64;     // times smaller: read at no cost to speak of
+
+std::int64_t bytes_of(const Item& item) {
+  return item.shape.numel() * static_cast<std::int64_t>(item_size(item.dtype));
+}
+
+bool reads(const Item& user, int k) {
+  return std::any_of(user.args.begin(), user.args.end(),
+                     [k](const Ref& arg) { return arg.item == k; });
+}
+
+/// What making an item again takes.
+struct Recipe {
+  std::set<int> steps;    // items, itself among them
+  std::set<int> sources;  // items that are read
+};
+
+class Remaker {
+ public:
+  Remaker(const Lowered& graph, Fused& fused) : g_(graph), f_(fused) {
+    made_.resize(f_.groups.size());
+    read_.resize(f_.groups.size());
+    readers_.resize(g_.items.size());
+    for (int g = 0; g < static_cast<int>(f_.groups.size()); ++g)
+      for (const int i : f_.groups[at(g)].items)
+        for (const Ref& arg : g_.items[at(i)].args)
+          if (f_.group_of[at(arg.item)] != g) add_read(g, arg.item);
+  }
+
+  void run() {
+    for (int a = 0; a < static_cast<int>(f_.groups.size()); ++a) {
+      if (f_.groups[at(a)].kind == RegionKind::Opaque) continue;
+      const std::vector<int> items = f_.groups[at(a)].items;
+      for (auto it = items.rbegin(); it != items.rend(); ++it)
+        if (is_candidate(*it)) drop(*it, a);
+    }
+    for (std::size_t g = 0; g < made_.size(); ++g)
+      f_.groups[g].remade.assign(made_[g].begin(), made_[g].end());
+  }
+
+ private:
+  void add_read(int group, int item) {
+    read_[at(group)].insert(item);
+    readers_[at(item)].insert(group);
+  }
+  bool is_simple(int i) const {
+    return g_.items[at(i)].kind == OpKind::Elementwise && f_.role[at(i)] == Role::Element;
+  }
+  bool is_candidate(int i) const {
+    return is_simple(i) && !g_.items[at(i)].wanted && !readers_[at(i)].empty();
+  }
+  bool is_small(int source, int beside) const {
+    return bytes_of(g_.items[at(source)]) * kSmall <= bytes_of(g_.items[at(beside)]);
+  }
+
+  /// How group a's item i is made from what is stored; false where that cannot be.
+  bool find(int i, int a, Recipe& recipe) const {
+    if (!recipe.steps.insert(i).second) return true;
+    if (recipe.steps.size() > kMostSteps) return false;
+    for (const Ref& arg : g_.items[at(i)].args) {
+      const int j = arg.item, owner = f_.group_of[at(j)];
+      const Item& base = g_.items[at(j)];
+      if (base.op == Op::Constant || base.op == Op::Iota) continue;
+      if (base.op == Op::Variable || base.op == Op::Assign || has_trait(base.op, kSeveralResults))
+        return false;
+      const bool here = owner == a || made_[at(a)].count(j) != 0;
+      const bool is_stored = owner < 0 || !readers_[at(j)].empty() || base.wanted;
+      // One of a row is stored from now on.
+      const bool of_row = !is_simple(j) && f_.role[at(j)] != Role::Column &&
+                          f_.groups[at(a)].contraction != j && base.op != Op::Random;
+      if (!here || is_stored || of_row)
+        recipe.sources.insert(j);
+      else if (!is_simple(j) || !find(j, a, recipe))
+        return false;
+    }
+    return true;
+  }
+
+  void drop(int i, int a) {
+    Recipe recipe;
+    const std::set<int> readers = std::exchange(readers_[at(i)], {});
+    bool good = find(i, a, recipe);
+    for (const int source : recipe.sources)
+      good = good &&
+             (readers_[at(source)].empty() && f_.group_of[at(source)] == a ? is_small(source, i)
+                                                                           : true);
+    for (const int b : readers) good = good && can_make(b, i, recipe);
+    if (!good) {
+      readers_[at(i)] = readers;
+      return;
+    }
+    for (const int b : readers) {
+      read_[at(b)].erase(i);
+      made_[at(b)].insert(recipe.steps.begin(), recipe.steps.end());
+      for (const int source : recipe.sources) add_read(b, source);
+    }
+  }
+
+  bool can_make(int b, int i, const Recipe& recipe) const {
+    const Group& group = f_.groups[at(b)];
+    if (group.kind == RegionKind::Opaque || group.row_axes > 1) return false;
+    if (group.items.size() + made_[at(b)].size() + recipe.steps.size() > kMostItems) return false;
+    if (!takes_in_order(b, i)) return false;
+    std::int64_t more = 0;
+    for (const int source : recipe.sources)
+      if (read_[at(b)].count(source) == 0 && !is_small(source, i))
+        more += bytes_of(g_.items[at(source)]);
+    if (more > bytes_of(g_.items[at(i)])) return false;
+    // All steps over the group's own space.
+    const bool epilogue = group.contraction >= 0;
+    const Shape space = epilogue ? epilogue_space(g_.items[at(group.contraction)]) : group.space;
+    std::int64_t scratch[kMaxRank];
+    for (const int step : recipe.steps) {
+      const Item& item = g_.items[at(step)];
+      if (epilogue ? item.shape.numel() != space.numel() : item.shape != space) return false;
+      for (const Ref& arg : item.args) {
+        if (!reshape_strides(arg.shape, arg.stride, space, scratch)) return false;
+        const bool made = made_[at(b)].count(arg.item) != 0 || recipe.steps.count(arg.item) != 0;
+        if (made && !is_in_order(arg)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool is_in_order(const Ref& arg) const {
+    const Shape& shape = g_.items[at(arg.item)].shape;
+    return arg.shape == shape && is_linear(arg, shape);
+  }
+  /// Whether all that group b computes takes item i element by element, and no product does.
+  bool takes_in_order(int b, int i) const {
+    const auto in_order = [&](int user) {
+      const Item& item = g_.items[at(user)];
+      return std::all_of(item.args.begin(), item.args.end(),
+                         [&](const Ref& arg) { return arg.item != i || is_in_order(arg); });
+    };
+    const Group& group = f_.groups[at(b)];
+    for (const int user : group.items)
+      if (reads(g_.items[at(user)], i) &&
+          (user == group.contraction || f_.role[at(user)] == Role::PerRow || !in_order(user)))
+        return false;
+    return std::all_of(made_[at(b)].begin(), made_[at(b)].end(), in_order);
+  }
+
+  const Lowered& g_;
+  Fused& f_;
+  std::vector<std::set<int>> made_, read_;  // by group: items made again there, items read
+  std::vector<std::set<int>> readers_;      // by item: other groups
+};
+
+}  // namespace
+
+void remake(const Lowered& graph, Fused& fused) { Remaker(graph, fused).run(); }
+
+std::vector<char> read_outside(const Lowered& graph, const Fused& fused) {
+  std::vector<char> outside(graph.items.size(), 0);
+  for (std::size_t g = 0; g < fused.groups.size(); ++g) {
+    const std::vector<int>& remade = fused.groups[g].remade;
+    const auto look = [&](int i) {
+      for (const Ref& arg : graph.items[at(i)].args)
+        if (fused.group_of[at(arg.item)] != static_cast<int>(g) &&
+            !std::binary_search(remade.begin(), remade.end(), arg.item))
+          outside[at(arg.item)] = 1;
+    };
+    for (const int i : fused.groups[g].items) look(i);
+    for (const int i : remade) look(i);
+  }
+  return outside;
+}
+
+}  // namespace tenon

@@ -1,0 +1,15 @@
+// What a sweep makes again instead of reading it: values of an earlier sweep that it can compute
+// from what is stored anyway.
+#pragma once
+
+#include "plan/fuse.h"
+
+namespace tenon {
+
+/// Fills Group::remade. Values that every reader makes again need no memory.
+void remake(const Lowered& graph, Fused& fused);
+
+/// By item: whether another group than its own reads it, or makes something again from it.
+std::vector<char> read_outside(const Lowered& graph, const Fused& fused);
+
+}  // namespace tenon

@@ -1,0 +1,61 @@
+// What is made again where it is read instead of being kept from the forward pass: decisions and
+// bytes on a card, and that the host keeps its values.
+#include <doctest/doctest.h>
+
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+#include "base/index.h"
+#include "planning.h"
+
+using namespace tenon;
+using test::leaf;
+using test::planned;
+
+namespace {
+
+// Values of so many elements that steps leave in memory for others.
+int values_of(const Program& p, std::int64_t count) {
+  int found = 0;
+  for (const Value& v : p.values)
+    found += v.kind == Value::Kind::Arena && v.shape.numel() == count ? 1 : 0;
+  return found;
+}
+
+std::vector<Tensor> gradients(const Tensor& loss, const std::vector<Tensor>& of) {
+  return grad(loss, of);
+}
+
+}  // namespace
+
+TEST_CASE("remake: an activation's slope is made from its argument, not kept in parts") {
+  const Tensor x = leaf({64, 96}), w = leaf({96, 512}), v = leaf({512, 96});
+  const auto roots = [&] {
+    return gradients(sum(square(matmul(gelu(matmul(x, w), true), v))), {w, v});
+  };
+  const auto card = planned(roots());
+  // The argument, the activation and its gradient.
+  CHECK(values_of(*card, 64 * 512) == 3);
+  CHECK(values_of(*planned(roots(), {Device::Kind::Cpu}), 64 * 512) > 3);
+}
+
+TEST_CASE("remake: what layer norm makes is taken from what it was given and numbers of rows") {
+  const Tensor x = leaf({48, 160}), w = leaf({160, 160}), g = leaf({160}), b = leaf({160});
+  const Tensor stream = matmul(x, w);
+  const Tensor y = layer_norm(stream, {160}, g, b);
+  const auto roots = gradients(sum(square(matmul(y, w))) + sum(square(stream)), {w, g, b});
+  const auto card = planned(roots);
+  const auto host = planned(roots, {Device::Kind::Cpu});
+  CHECK(values_of(*card, 48 * 160) < values_of(*host, 48 * 160));
+  CHECK(card->arena_bytes < host->arena_bytes);
+}
+
+TEST_CASE("remake: a row of products for one matrix is one product, and so is its gradient") {
+  const Tensor x = leaf({6, 32, 64}), w = leaf({64, 80});
+  const auto card = planned(gradients(sum(square(matmul(x, w))), {w}));
+  for (const Step& step : card->steps)
+    if (step.region.kind == RegionKind::Contraction)
+      CHECK(step.region.contraction.out_shape.rank() == 2);
+  CHECK(values_of(*card, 6 * 64 * 80) == 0);
+}
