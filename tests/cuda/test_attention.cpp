@@ -7,6 +7,8 @@
 #include <tenon/context.h>
 
 #include "card.h"
+#include "cuda/device/card.h"
+#include "cuda/device/driver.h"
 
 using namespace tenon;
 using namespace tenon::test::attention;
@@ -31,6 +33,28 @@ TEST_CASE("card attention: values and gradients of 16-bit operands") {
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added})
       check_card(s, masked, DType::BFloat16, 2e-2);
   check_card(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
+}
+
+TEST_CASE("card attention: long texts by products of warpgroups, the same bits every time") {
+  if (!test::has_card()) return;
+  if (!cuda::has_tensor_maps() || cuda::target_of(0).arch != 90) {
+    MESSAGE("skipped: no Hopper card");
+    return;
+  }
+  const Sizes sizes[] = {{2, 4, 2, 256, 256, 64, 64},   {1, 4, 2, 300, 391, 64, 64},
+                         {1, 3, 1, 515, 257, 64, 64},   {1, 2, 2, 1024, 1024, 64, 64},
+                         {1, 4, 2, 300, 391, 128, 128}, {1, 2, 2, 640, 256, 128, 128}};
+  for (const Sizes& s : sizes)
+    for (const Masked masked : {Masked::No, Masked::Causal}) {
+      check(s, masked, DType::BFloat16, 2e-2);
+      check(s, masked, DType::Float16, 3e-3);
+      const Operands o = on(operands(s, masked), device("cuda"));
+      const Tensors once = results(o, masked, DType::BFloat16),
+                    again = results(o, masked, DType::BFloat16);
+      for (std::size_t k = 0; k < once.size(); ++k)
+        CHECK(cast(once[k], DType::Float32).to_vector<float>() ==
+              cast(again[k], DType::Float32).to_vector<float>());
+    }
 }
 
 TEST_CASE("card attention: float32 operands that are multiplied in 16 bits") {

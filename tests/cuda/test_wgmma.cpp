@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler.h"
+#include "cuda/device/driver.h"
 #include "cuda/engines/products/wgmma_config.h"
 #include "cuda/engines/products/wgmma_engine.h"
 #include "cuda/jit/embedded.h"

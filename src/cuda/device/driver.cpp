@@ -144,6 +144,8 @@ const LoadedDriver& loaded_driver() {
   return *loaded;
 }
 
+bool has_tensor_maps() { return loaded_driver().table.cuTensorMapEncodeTiled != nullptr; }
+
 const Driver& driver() {
   const LoadedDriver& loaded = loaded_driver();
   if (!loaded.problem.empty()) throw DeviceError(loaded.problem);

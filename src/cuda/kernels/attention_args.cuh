@@ -5,6 +5,7 @@ namespace tenon::cuda {
 
 constexpr int kAttentionThreads = 128;  // four warps of 16 rows each
 constexpr int kAttentionRows = 64;  // of a block's own tile: queries, or keys for their gradients
+constexpr int kAttentionBoxBytes = 64 * 128;  // 64 rows of 64 16-bit elements in shared memory
 
 /// Element (b, i, h, e) of an operand stands at data + b * stride[0] + i * stride[1] + h *
 /// stride[2] + e, of a mask (b, h, i, j) at data + sum of coordinate * stride.

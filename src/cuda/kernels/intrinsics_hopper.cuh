@@ -108,6 +108,10 @@ TENON_DEVICE void registers_fewer() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 
+/// Shows products what this thread's ordinary stores and asynchronous copies put in shared memory.
+TENON_DEVICE void fence_shared_for_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 /// Orders accesses of the sums' registers before the products that follow.
 TENON_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 TENON_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -152,6 +156,15 @@ inline constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
       TENON_EIGHT(32), TENON_EIGHT(40), TENON_EIGHT(48), TENON_EIGHT(56)               \
     : "l"(a), "l"(b), "r"(add) __VA_ARGS__)
 #define TENON_ACROSS , "n"(int(kAcrossA)), "n"(int(kAcrossB))
+#define TENON_WGMMA_64(types, left, add_at, order, ...)                                \
+  asm volatile(                                                                        \
+    "{.reg .pred p; setp.ne.b32 p, " add_at ", 0;"                                     \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32." types " {"                           \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"   \
+    "}, " left ", p, 1, 1, " order ";}"                                                \
+    : TENON_EIGHT(0), TENON_EIGHT(8), TENON_EIGHT(16), TENON_EIGHT(24)                 \
+    : __VA_ARGS__, "r"(add))
 // clang-format on
 
 enum class WgmmaType { Bf16, F16, Tf32 };
@@ -173,6 +186,29 @@ TENON_DEVICE void wgmma_m64n128(float (&d)[64], unsigned long long a, unsigned l
   }
 }
 
+/// The same of 64 columns and 16-bit types, both operands along k.
+template <WgmmaType kType>
+TENON_DEVICE void wgmma_m64n64(float (&d)[32], unsigned long long a, unsigned long long b,
+                               int add) {
+  if constexpr (kType == WgmmaType::Bf16)
+    TENON_WGMMA_64("bf16.bf16", "%32, %33", "%34", "0, 0", "l"(a), "l"(b));
+  else
+    TENON_WGMMA_64("f16.f16", "%32, %33", "%34", "0, 0", "l"(a), "l"(b));
+}
+/// d += A[64, 16] · B[16, 64]: A in registers, as a 16x8x16 product of each warp takes its sixteen
+/// rows (intrinsics.cuh), B across k.
+template <WgmmaType kType>
+TENON_DEVICE void wgmma_m64n64_held(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
+  constexpr int add = 1;
+  if constexpr (kType == WgmmaType::Bf16)
+    TENON_WGMMA_64("bf16.bf16", "{%32, %33, %34, %35}, %36", "%37", "1", "r"(a[0]), "r"(a[1]),
+                   "r"(a[2]), "r"(a[3]), "l"(b));
+  else
+    TENON_WGMMA_64("f16.f16", "{%32, %33, %34, %35}, %36", "%37", "1", "r"(a[0]), "r"(a[1]),
+                   "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+#undef TENON_WGMMA_64
 #undef TENON_ACROSS
 #undef TENON_WGMMA_128
 #undef TENON_EIGHT

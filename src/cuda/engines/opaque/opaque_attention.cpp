@@ -1,7 +1,11 @@
 // Attention and its gradients: one launch forward; backward one for what the weights' gradients are
-// taken off by, one for queries and one for keys and values.
+// taken off by, one for queries and one for keys and values. On Hopper long texts go by products of
+// warpgroups (attention_wgmma.cuh), else by those of warps (attention.cuh).
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "cuda/device/driver.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/kernels/attention_args.cuh"
 
@@ -25,6 +29,19 @@ const char* mask_name(DType dtype) {
   }
 }
 
+/// How a kernel by warpgroups is compiled: their number in a block, and blocks that a
+/// multiprocessor is to hold, as registers allow.
+struct Warpgroups {
+  int groups, blocks;
+};
+Warpgroups warpgroups_of(std::string_view part, std::int64_t size) {
+  if (part == "forward" && size == 64) return {2, 2};
+  return {1, part == "queries" && size == 64 ? 3 : 2};
+}
+
+/// Shorter texts leave parts of the larger tiles idle.
+constexpr std::int64_t kShortest = 256;
+
 class AttentionKernel final : public Kernel {
  public:
   explicit AttentionKernel(const OpaqueCall& call)
@@ -38,9 +55,15 @@ class AttentionKernel final : public Kernel {
     for (std::size_t i = 0; i < views_.size(); ++i) items_.push_back(item_size(call.dtype(i)));
     const std::size_t mask = backward_ ? 6 : 3;
     has_mask_ = views_.size() > mask;
-    config_ = cat("AttentionConfig<Attention", call.dtype(0) == DType::BFloat16 ? "Bf16" : "F16",
-                  ", ", size_, ", ", value_size_, ", ", truth(attrs.causal),
-                  ", AttentionMask::", has_mask_ ? mask_name(call.dtype(mask)) : "None", ">");
+    by_warpgroups_ = call.target.arch == 90 && size_ == value_size_ &&
+                     (size_ == 64 || size_ == 128) && !has_mask_ && args_.scale > 0 &&
+                     std::min(args_.queries, args_.keys) >= kShortest &&
+                     (call.target.ordinal < 0 || has_tensor_maps());
+    type_ = call.dtype(0) == DType::BFloat16 ? "AttentionBf16" : "AttentionF16";
+    causal_ = attrs.causal;
+    config_ =
+        cat("AttentionConfig<", type_, ", ", size_, ", ", value_size_, ", ", truth(attrs.causal),
+            ", AttentionMask::", has_mask_ ? mask_name(call.dtype(mask)) : "None", ">");
     if (!backward_) {
       forward_ = compiled(call.target, "forward");
       return;
@@ -65,6 +88,7 @@ class AttentionKernel final : public Kernel {
     const Grid of_queries = grid(args.queries, args.batch * args.heads);
     if (!backward_) {
       args.log = reinterpret_cast<float*>(out(1));
+      if (by_warpgroups_) return launch_wide(*forward_, "forward", binding, args);
       return launch(*forward_, binding, of_queries, 3 * tile + 2 * value_tile, args);
     }
     args.y = bound(binding, kOutput), args.dy = bound(binding, kOutputGrad);
@@ -74,6 +98,11 @@ class AttentionKernel final : public Kernel {
     const auto warps = static_cast<std::uint32_t>(
         (args.batch * args.heads * args.queries * 32 + kAttentionThreads - 1) / kAttentionThreads);
     launch(*delta_, binding, {warps, 1, 1}, 0, args);
+    if (by_warpgroups_) {
+      if (queries_ != nullptr) launch_wide(*queries_, "queries", binding, args);
+      if (keys_ != nullptr) launch_wide(*keys_, "keys", binding, args);
+      return;
+    }
     const std::int64_t other = filled(size_) > 64 || filled(value_size_) > 64 ? 32 : 64;
     const std::int64_t shared =
         tile + value_tile + 2 * rows(other, size_) + 2 * rows(other, value_size_);
@@ -105,6 +134,16 @@ class AttentionKernel final : public Kernel {
 
   std::shared_ptr<const CompiledKernel> compiled(const Target& target, const char* part) const {
     const std::string entry = cat("tenon_attention_", part);
+    if (by_warpgroups_ && std::string_view(part) != "delta") {
+      const auto [groups, blocks] = warpgroups_of(part, size_);
+      return compile(
+          target,
+          {entry, cat("#include \"cuda/kernels/attention_wgmma.cuh\"\n\nusing namespace "
+                      "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+                      128 * groups, ", ", blocks, ")\n", entry, "(const AttentionArgs a) {\n",
+                      kAwaitKernels, "  attention_wgmma_", part, "<AttentionWgmmaConfig<", type_,
+                      ", ", size_, ", ", truth(causal_), ", ", groups, ">>(a);\n}\n")});
+    }
     return compile(target,
                    {entry, cat("#include \"cuda/kernels/attention.cuh\"\n\nusing namespace "
                                "tenon::cuda;\n\nextern \"C\" __global__ void "
@@ -120,6 +159,25 @@ class AttentionKernel final : public Kernel {
                   static_cast<std::uint32_t>(shared_bytes), params);
   }
 
+  /// The same by warpgroups: a block's own tiles, of one operand or two, and two of each of the
+  /// other side's operands.
+  void launch_wide(const CompiledKernel& kernel, std::string_view part, const Binding& binding,
+                   AttentionArgs& args) const {
+    const int groups = warpgroups_of(part, size_).groups;
+    const bool keys = part == "keys";
+    const std::int64_t own = part == "forward" ? groups : 2 * groups,
+                       tile = size_ / 64 * kAttentionBoxBytes, rows = std::int64_t{64} * groups,
+                       length = keys ? args.keys : args.queries,
+                       heads = args.batch * (keys ? args.kv_heads : args.heads);
+    const std::int64_t numbers = keys ? std::int64_t{256} * 4 : 0;  // of the queries' rows
+    void* params[] = {&args};
+    kernel.launch(binding.stream,
+                  {static_cast<std::uint32_t>((length + rows - 1) / rows),
+                   static_cast<std::uint32_t>(heads), 1},
+                  {static_cast<std::uint32_t>(128 * groups), 1, 1},
+                  static_cast<std::uint32_t>(1024 + (own + 4) * tile + numbers), params);
+  }
+
   AttentionOperand bound(const Binding& binding, std::size_t k) const {
     AttentionOperand x;
     x.data = binding.values[static_cast<std::size_t>(views_[k].value)] +
@@ -132,7 +190,8 @@ class AttentionKernel final : public Kernel {
   const std::vector<ValueId> outs_;
   const bool backward_;
   std::vector<std::size_t> items_;  // bytes of an element of each input
-  bool has_mask_ = false;
+  bool has_mask_ = false, by_warpgroups_ = false, causal_ = false;
+  const char* type_ = "";
   std::int64_t size_ = 0, value_size_ = 0;
   AttentionArgs args_;
   std::string config_;

@@ -321,8 +321,6 @@ std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Valu
                                            : wgmma_config_named(sizes, configuration));
 }
 
-bool has_tensor_maps() { return loaded_driver().table.cuTensorMapEncodeTiled != nullptr; }
-
 const Engine& wgmma_engine(const Target& target) { return per_target<WgmmaEngine>(target); }
 
 }  // namespace tenon::cuda

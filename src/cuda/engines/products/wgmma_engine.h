@@ -22,7 +22,4 @@ const Engine& wgmma_engine(const Target& target);
 std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Value> values,
                                       const Target& target, const std::string& configuration = {});
 
-/// Whether the driver makes the tensor maps that the kernel needs.
-bool has_tensor_maps();
-
 }  // namespace tenon::cuda
