@@ -225,10 +225,7 @@ std::shared_ptr<const Program> SizedPlan::at_size(std::int64_t size,
   inside.copies = {};
   for (const Inner& inner : inner_)
     p.steps[inner.step].region.opaque.bodies[inner.body] = inner.plan->at_size(size, inside);
-  for (Step& step : p.steps) {
-    step.engine = preferred(options.engines, step.region, p.values);
-    step.kernel = step.engine->prepare(step.region, p.values, options.threads);
-  }
+  choose_engines(p, options);
   order_steps(p, std::exchange(p.before, {}), options.enabled(kOrder));
   plan_memory(p, options);
   p.planning_ms =

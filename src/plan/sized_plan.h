@@ -12,7 +12,8 @@
 // of the graph meet, or a limit is passed, is refused, and planned. So a result does not depend on
 // which sizes came before.
 //
-// Only of plans for the CPU without measurements: on a card, models that weigh microseconds decide.
+// On a card passes decide by microseconds too, which are no limits that could be listed: a plan
+// serves sizes of one class there, between such as were planned (run/known_plans.cpp).
 #pragma once
 
 #include <compare>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -91,7 +92,8 @@ class KnownGraph final : public CacheEntry {
     const std::lock_guard lock(mutex_);
     for (const Learned& learned : plans_)
       if (learned.confirmed)
-        if (const auto size = learned.plan->size_of(form)) return {learned.plan, *size};
+        if (const auto size = learned.plan->size_of(form); size && learned.serves(*size))
+          return {learned.plan, *size};
     return {};
   }
 
@@ -99,8 +101,7 @@ class KnownGraph final : public CacheEntry {
   /// learned from it and another one.
   void add(const GraphForm& form, const std::shared_ptr<const Program>& program) {
     const std::lock_guard lock(mutex_);
-    const bool sizes_are_free = program->device.kind == Device::Kind::Cpu;
-    if (sizes_are_free && !confirm(form, *program)) learn(form, *program);
+    if (!confirm(form, *program)) learn(form, *program);
     charge(bytes_of(form));
     samples_.push_front({form, program});
     if (samples_.size() <= kMostSamples) return;
@@ -116,18 +117,34 @@ class KnownGraph final : public CacheEntry {
   };
   struct Learned {
     std::shared_ptr<const SizedPlan> plan;
+    bool on_card = false;
     bool confirmed = false;
+    std::int64_t least = 0, most = 0;  // of the sizes at which planning gave it
+
+    // On a card passes weigh microseconds, whose balance tips once as a size grows: what holds at
+    // two sizes holds between them. Choices of tiles see the next power of two.
+    bool is_near(std::int64_t size) const { return !on_card || class_of(size) == class_of(most); }
+    bool serves(std::int64_t size) const { return !on_card || (least <= size && size <= most); }
   };
+  static std::uint64_t class_of(std::int64_t size) {
+    return std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(size, 1)));
+  }
 
   bool confirm(const GraphForm& form, const Program& program) {
     bool confirmed = false;
     std::erase_if(plans_, [&](Learned& learned) {
       const std::optional<std::int64_t> size = learned.plan->size_of(form);
-      if (!size || learned.confirmed) return false;
-      learned.confirmed = learned.plan->foretells(*size, program);
-      confirmed = confirmed || learned.confirmed;
-      if (!learned.confirmed) charge(-learned.plan->bytes());
-      return !learned.confirmed;
+      if (!size || !learned.is_near(*size)) return false;
+      if (learned.confirmed && learned.serves(*size)) return false;
+      const bool foretold = learned.plan->foretells(*size, program);
+      if (foretold) {
+        confirmed = learned.confirmed = true;
+        learned.least = std::min(learned.least, *size);
+        learned.most = std::max(learned.most, *size);
+      }
+      if (learned.confirmed) return false;
+      charge(-learned.plan->bytes());
+      return true;
     });
     return confirmed;
   }
@@ -136,8 +153,12 @@ class KnownGraph final : public CacheEntry {
     for (const Sample& sample : samples_) {
       const std::shared_ptr<const Program> other = sample.program.lock();
       if (other == nullptr) continue;
-      if (auto plan = SizedPlan::learn(sample.form, *other, form, program))
-        return keep(std::move(plan));
+      std::shared_ptr<const SizedPlan> plan = SizedPlan::learn(sample.form, *other, form, program);
+      if (plan == nullptr) continue;
+      const std::int64_t a = plan->size_of(sample.form).value(), b = plan->size_of(form).value();
+      const Learned learned{std::move(plan), program.device.kind != Device::Kind::Cpu, false,
+                            std::min(a, b), std::max(a, b)};
+      if (learned.is_near(learned.least)) return keep(learned);
     }
   }
 
@@ -146,9 +167,9 @@ class KnownGraph final : public CacheEntry {
                                      form.sizes.capacity() * sizeof(std::int64_t) +
                                      form.extents.capacity() * sizeof(GraphForm::Extents));
   }
-  void keep(std::shared_ptr<const SizedPlan> plan) {
-    charge(plan->bytes());
-    plans_.push_front({std::move(plan)});
+  void keep(const Learned& learned) {
+    charge(learned.plan->bytes());
+    plans_.push_front(learned);
     if (plans_.size() <= kMostPlans) return;
     charge(-plans_.back().plan->bytes());
     plans_.pop_back();

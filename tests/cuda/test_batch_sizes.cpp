@@ -1,5 +1,6 @@
-// A new batch size on a card, real or emulated, is planned, and compiles nothing where a size
-// between the same powers of two was seen: what choices see of a batch is the next power of two.
+// A new batch size on a card, real or emulated, compiles nothing where a size between the same
+// powers of two was seen: what choices see of a batch is the next power of two. Between sizes of
+// such a class that were planned it is re-bound, to the program that planning would make.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -7,14 +8,25 @@
 #include <tenon/models.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
+#include <tenon/shapes_only.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/str.h"
 #include "card.h"
 #include "cuda/jit/jit.h"
+#include "graph/context.h"
+#include "graph/node_index.h"
+#include "plan/program.h"
+#include "run/known_plans.h"
+#include "run/settings.h"
 
 using namespace tenon;
 using test::has_card;
@@ -38,7 +50,89 @@ std::size_t texts_for(const CompiledFunction& f, const Shape& sample, std::int64
   return cuda::sources_for(0).size() - before;
 }
 
+/// Programs of a served network or of its gradients.
+class Subject {
+ public:
+  Subject(const std::string& name, Shape sample, bool training)
+      : net_(models::create(name)), sample_(std::move(sample)), training_(training) {
+    if (!training) net_.eval();
+  }
+  std::shared_ptr<const Program> at(std::int64_t size, bool anew) const {
+    Shape shape{size};
+    for (const std::int64_t extent : sample_) shape.push_back(extent);
+    const Device card = current_device();
+    const Tensor out = net_(without_memory(shape, DType::Float32, card));
+    std::vector<Tensor> roots{softmax(out)};
+    if (training_) roots = grad(sum(square(out)), net_.parameters());
+    const NumberedOrder order = numbered_order(roots);
+    std::vector<Node*> leaves;
+    for (Node* node : order.nodes)
+      if (node->realised()) leaves.push_back(node);
+    const PlanOptions options = plan_options(current_context(), card);
+    if (anew) return plan_program(roots, leaves, options);
+    return known_or_planned(order, roots, leaves, options, planning_key(current_context()));
+  }
+
+ private:
+  const nn::AnyModule net_;
+  const Shape sample_;
+  const bool training_;
+};
+
+/// All that a run goes by.
+std::string run_by(const Program& p) {
+  std::string text = print_steps(p) + print_arena(p) + std::to_string(p.peak_bytes());
+  for (const Step& step : p.steps)
+    text += cat(" ", step.engine->name(), " ", step.configuration, " ", step.workspace_offset, "+",
+                step.kernel->workspace_bytes);
+  return text;
+}
+
 }  // namespace
+
+TEST_CASE("batch sizes: between planned sizes of a class the program that planning makes") {
+  if (!has_card()) return;
+  const OnCard card;
+  for (const Subject& subject :
+       {Subject("lenet5", {1, 28, 28}, false), Subject("mlp:40-60-10", {40}, true)}) {
+    clear_caches();
+    std::vector<std::shared_ptr<const Program>> held;
+    int rebound = 0;
+    for (const std::int64_t first : {33, 65})
+      for (std::int64_t k = 0; k < first - 1; ++k) {
+        // Both ends of the class come early, sizes between in an order without a pattern.
+        const std::int64_t size = first + (k == 1 ? first - 2 : k * 13 % (first - 1));
+        held.push_back(subject.at(size, false));
+        rebound += held.back()->rebound ? 1 : 0;
+        CAPTURE(size);
+        CHECK(run_by(*held.back()) == run_by(*subject.at(size, true)));
+      }
+    CHECK(rebound > 60);  // of 96
+    MESSAGE(rebound << " of 96 sizes re-bound");
+  }
+}
+
+TEST_CASE("batch sizes: a size between planned ones costs less than planning") {
+  if (!has_card()) return;
+  const OnCard card;
+  const Subject subject("lenet5", {1, 28, 28}, false);
+  clear_caches();
+  std::vector<std::shared_ptr<const Program>> held;
+  for (const std::int64_t size : {33, 64, 47}) held.push_back(subject.at(size, false));
+  const auto seconds = [&](bool anew) {
+    double least = 1;
+    for (int k = 0; k < 50; ++k) {
+      const std::clock_t start = std::clock();
+      held.back() = subject.at(53, anew);
+      least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+    }
+    return least;
+  };
+  const double known = seconds(false), planned = seconds(true);
+  CHECK(subject.at(53, false)->rebound);
+  MESSAGE((1e6 * known) << " us re-bound, " << (1e6 * planned) << " us planned");
+  CHECK(known < 0.7 * planned);
+}
 
 TEST_CASE("batch sizes: a served network compiles for the first one of a class alone") {
   if (!has_card()) return;
