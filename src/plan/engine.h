@@ -51,8 +51,16 @@ struct Capabilities {
   /// Runs a map region as a part of a Joined one, which it then claims too.
   const char* no_shared_launch = "a region starts with a call, so there is no launch to share";
   LaunchShare share;  // where it does
-  /// Runs chains of regions that others claim, slice by slice.
+  /// Runs the region for some entries of an axis alone, others at other times: of a map any axis
+  /// but a row's, of others the first of the result and of these operands (bits); each slice reads
+  /// the rest whole.
   const char* no_slices = "runs whole regions";
+  std::uint32_t sliced_inputs = 0;
+  bool sums_slices = false;  // a contraction's result is the sum of what slices give
+  /// Runs chains of regions that others claim, slice by slice.
+  bool runs_chains = false;
+
+  bool slices_input(std::size_t k) const { return k < 32 && (sliced_inputs >> k & 1u) != 0; }
 };
 
 /// A part of a launch in phases (Region::phase).

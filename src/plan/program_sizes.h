@@ -119,7 +119,7 @@ class ProgramSizes {
 
   template <class R>
   void region(R& r) {
-    fixed(r.kind, r.phase, r.label, r.parts.size());
+    fixed(r.kind, r.phase, r.label, r.axis, r.parts.size());
     ids(r.local);
     ids(r.reads);
     ids(r.writes);

@@ -6,8 +6,8 @@
 // axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
 // gradients, with an optional map region over its result as epilogue and optional ones over its
 // operands as prologues. Map regions may be joined, to share a launch: side by side where they do
-// not depend on one another, in phases where they do. Contractions and opaque regions may be
-// chained, to hand slices on in cache. Whatever else there is, is one op in an opaque region.
+// not depend on one another, in phases where they do. Regions of all kinds may be chained,
+// to hand slices of an axis on in cache. Whatever else there is, is one op in an opaque region.
 #pragma once
 
 #include <cstdint>
@@ -157,7 +157,8 @@ struct Region {
   Opaque opaque;
   std::vector<Region> parts;  // Joined: maps, by phase; Chain: by phase, one each
   int phase = 0;  // of a part: parts wait for all of the phases before, and for none of their own
-  std::int64_t samples = 0;    // Chain: entries of the first axis of what it hands on
+  int axis = 0;   // of a chain's part: which axis of its map's space slices are cut along
+  std::int64_t samples = 0;    // Chain: entries of that axis
   std::int64_t slice = 0;      // Chain: how many of them at a time; the last slice may be smaller
   std::vector<ValueId> local;  // Chain: values of which it keeps a slice only
   std::vector<ValueId> reads, writes;  // each once; filled by the lowering

@@ -2,9 +2,10 @@
 // a slice of its own.
 //
 // Each worker has scratch memory in the workspace for the slice at hand: the table of pointers that
-// kernels are bound to, the values that nobody else sees, and the kernels' own workspace. A weight
-// gradient leaves a sum for each slice; they are added in the order of the slices, and its epilogue
-// runs on the total. Slices are cut by shape alone, so any number of threads gives the same bits.
+// kernels are bound to, the values that nobody else sees, and the kernels' own workspace. A part
+// that sums over slices leaves a sum for each; they are added in the order of the slices, and its
+// epilogue runs on the total. Slices are cut by shape alone, so any number of threads gives the
+// same bits.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -16,7 +17,8 @@
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/workspace.h"
-#include "plan/merge/chain.h"
+#include "plan/fuse.h"
+#include "plan/merge/slices.h"
 
 namespace tenon::cpu {
 
@@ -24,11 +26,11 @@ namespace {
 
 using Engines = std::span<const Engine* const>;
 
-bool sums_slices(const Region& part) {
-  return part.kind == RegionKind::Contraction && part.contraction.op == Op::Conv2dWeightGrad;
+bool has(const std::vector<ValueId>& list, ValueId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
 }
 
-/// A weight gradient's slice: its bare sum, as the value `partial`.
+/// A slice of a part that sums over them: its bare sum, as the value `partial`.
 Region without_epilogue(Region part, ValueId partial) {
   part.contraction.has_epilogue = false;
   part.contraction.out = partial;
@@ -36,16 +38,15 @@ Region without_epilogue(Region part, ValueId partial) {
   return part;
 }
 
-/// What follows the sum over all slices, which stands in the value `partial`: the weight gradient's
-/// epilogue, and its result where it has a place.
+/// What follows the sum over all slices, which stands in the value `partial`: the epilogue, and its
+/// result where it has a place.
 Region finish_of(const Region& part, ValueId partial) {
   const Contraction& c = part.contraction;
-  const Shape& o = c.out_shape;
   Region finish;
   finish.kind = RegionKind::Map;
   finish.label = part.label;
   if (c.has_epilogue) finish.map = part.map;
-  finish.map.space = {1, o[0], o[1] * o[2] * o[3]};
+  finish.map.space = epilogue_space(c.op, c.out_shape);
   View total;
   total.value = partial;
   total.stride[2] = 1;
@@ -73,24 +74,33 @@ class ChainKernel final : public Kernel {
       : samples_(chain.samples), slice_(chain.slice), values_(values.size()) {
     const auto partial = static_cast<ValueId>(values.size());
     std::vector<Value> own(values.begin(), values.end());
-    const Region& last = chain.parts.back();
-    if (sums_slices(last)) {
-      sums_ = last.contraction.out_shape.numel();
-      own.push_back({.dtype = DType::Float32, .shape = last.contraction.out_shape});
-      const Region finish = finish_of(last, partial);
-      finish_ = first_that_claims(engines, finish, own)->prepare(finish, own, threads);
-    }
+    own.emplace_back();  // `partial`: float32
+    std::vector<ChainAccess> accesses;
     std::size_t kernels = 0;
     for (Region part : chain.parts) {
-      if (sums_slices(part)) part = without_epilogue(std::move(part), partial);
-      std::vector<ChainAccess> accesses;
-      list_accesses(part, own, samples_, accesses);
-      for (const ChainAccess& access : accesses) bind(access, chain.local);
-      stages_.push_back(
-          {prepared(part, own, slice_, engines), prepared(part, own, samples_ % slice_, engines)});
+      const Engine& engine = *first_that_claims(engines, part, own);
+      const Capabilities can = engine.capabilities(part, own);
+      list_accesses(part, can, own, samples_, accesses);
+      if (can.sums_slices) {
+        own[at(partial)].shape = part.contraction.out_shape;
+        sums_ = part.contraction.out_shape.numel();
+        const Region finish = finish_of(part, partial);
+        finish_ = first_that_claims(engines, finish, own)->prepare(finish, own, threads);
+        part = without_epilogue(std::move(part), partial);
+      }
+      const auto prepared = [&](std::int64_t count) -> std::unique_ptr<Kernel> {
+        if (count == 0) return nullptr;
+        std::vector<Value> shapes = own;
+        const Region narrow = narrowed(part, can, chain, count, shapes);
+        return first_that_claims(engines, narrow, shapes)->prepare(narrow, shapes, 1);
+      };
+      stages_.push_back({prepared(slice_), prepared(samples_ % slice_)});
       for (const auto& kernel : {stages_.back().whole.get(), stages_.back().rest.get()})
         if (kernel != nullptr) kernels = std::max(kernels, kernel->workspace_bytes);
     }
+    for (const ChainAccess& access : accesses)
+      places_.push_back({access.value, access.step, has(chain.local, access.value), 0,
+                         at(access.places * access.step * slice_)});
     kernels_offset_ = lay_out_locals();
     scratch_bytes_ = kernels_offset_ + whole_lines(kernels);
     partial_bytes_ = whole_lines(at(sums_) * sizeof(float));
@@ -115,30 +125,16 @@ class ChainKernel final : public Kernel {
   struct Stage {
     std::unique_ptr<Kernel> whole, rest;
   };
-  /// Where a slice finds a value: `sample_bytes` further for each sample before it, or, of a local
+  /// Where a slice finds a value: `step` bytes further for each entry before it, or, of a local
   /// one, at `offset` of the scratch.
   struct Place {
     ValueId value = kNoValue;
-    std::int64_t sample_bytes = 0;
+    std::int64_t step = 0;
     bool local = false;
-    std::size_t offset = 0;
+    std::size_t offset = 0, bytes = 0;
   };
 
   std::int64_t slices() const { return (samples_ + slice_ - 1) / slice_; }
-
-  static std::unique_ptr<Kernel> prepared(const Region& part, std::vector<Value> values,
-                                          std::int64_t samples, Engines engines) {
-    if (samples == 0) return nullptr;
-    const Region narrow = narrowed(part, samples, values);
-    return first_that_claims(engines, narrow, values)->prepare(narrow, values, 1);
-  }
-
-  void bind(const ChainAccess& access, const std::vector<ValueId>& local) {
-    const bool known = std::any_of(places_.begin(), places_.end(),
-                                   [&](const Place& p) { return p.value == access.value; });
-    const bool is_local = std::find(local.begin(), local.end(), access.value) != local.end();
-    if (!known) places_.push_back({access.value, access.sample_bytes, is_local, 0});
-  }
 
   /// Local values behind the table of pointers; gives where they end.
   std::size_t lay_out_locals() {
@@ -146,7 +142,7 @@ class ChainKernel final : public Kernel {
     for (Place& place : places_) {
       if (!place.local) continue;
       place.offset = top;
-      top += whole_lines(at(place.sample_bytes * slice_));
+      top += whole_lines(place.bytes);
     }
     return top;
   }
@@ -155,8 +151,8 @@ class ChainKernel final : public Kernel {
     auto** table = reinterpret_cast<std::byte**>(mine);
     const std::int64_t first = slice * slice_;
     for (const Place& place : places_)
-      table[place.value] = place.local ? mine + place.offset
-                                       : binding.values[place.value] + first * place.sample_bytes;
+      table[place.value] =
+          place.local ? mine + place.offset : binding.values[place.value] + first * place.step;
     table[values_] = binding.workspace + partials_offset_ + partial_bytes_ * at(slice);
     const bool whole = first + slice_ <= samples_;
     for (const Stage& stage : stages_)
@@ -198,7 +194,7 @@ class ChainEngine final : public Engine {
   const char* name() const override { return "chain"; }
   Capabilities capabilities(const Region&, std::span<const Value>) const override {
     Capabilities can;
-    can.no_slices = nullptr;
+    can.runs_chains = true;
     return can;
   }
 
@@ -225,9 +221,11 @@ class ChainEngine final : public Engine {
  private:
   const char* refusal(const Region& part, bool last, std::int64_t samples,
                       std::span<const Value> values, std::vector<ChainAccess>& accesses) const {
-    if (const char* why = list_accesses(part, values, samples, accesses)) return why;
-    if (first_that_claims(engines_, part, values) == nullptr) return "has no fast kernel";
-    if (!sums_slices(part)) return nullptr;
+    const Engine* engine = first_that_claims(engines_, part, values);
+    if (engine == nullptr) return "has no fast kernel";
+    const Capabilities can = engine->capabilities(part, values);
+    if (const char* why = list_accesses(part, can, values, samples, accesses)) return why;
+    if (!can.sums_slices) return nullptr;
     if (!last) return "sums over slices before the chain's end";
     const Region finish = finish_of(part, static_cast<ValueId>(values.size()));
     return first_that_claims(engines_, finish, values) == nullptr

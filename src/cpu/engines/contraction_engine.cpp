@@ -364,6 +364,15 @@ class ContractionEngine final : public Engine {
     return !region.contraction.has_epilogue || tile_program_claims(region.map, true, why);
   }
 
+  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
+    Capabilities can;
+    if (region.kind != RegionKind::Contraction || region.contraction.op == Op::Matmul) return can;
+    can.no_slices = nullptr;  // a sample at a time; filters are packed for each slice
+    can.sums_slices = region.contraction.op == Op::Conv2dWeightGrad;
+    can.sliced_inputs = can.sums_slices ? 0b11 : 0b01;
+    return can;
+  }
+
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int threads) const override {
     if (region.contraction.op != Op::Matmul)

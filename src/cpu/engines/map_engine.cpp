@@ -26,6 +26,11 @@ class MapEngine final : public Engine {
     if (why != nullptr) *why = "it is no map region";
     return false;
   }
+  Capabilities capabilities(const Region&, std::span<const Value>) const override {
+    Capabilities can;
+    can.no_slices = nullptr;
+    return can;
+  }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int threads) const override {
     return std::make_unique<MapKernel>(region, values, threads);

@@ -184,6 +184,14 @@ class OpaqueEngine final : public Engine {
     return reason == nullptr;
   }
 
+  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
+    Capabilities can;
+    if (region.kind != RegionKind::Opaque || !is_pool(region.opaque.op)) return can;
+    can.no_slices = nullptr;
+    can.sliced_inputs = ~0u;  // a sample at a time
+    return can;
+  }
+
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
     if (region.opaque.op == Op::Sort) return std::make_unique<SortKernel>(region.opaque, values);

@@ -4,8 +4,8 @@
 // Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Five
 // rules look at neighbours, one after another, over one graph of steps: maps into the operands of
 // the products that read them (prologue), reductions into the products that make their elements
-// (reductions), maps into one launch, side by side (join) or in a row (phases), and convolutions
-// and poolings into slices of samples (chain). A new idea of fusion is a capability and a rule.
+// (reductions), maps into one launch, side by side (join) or in a row (phases), and steps
+// of any kind into slices of an axis (chain). A new idea of fusion is a capability and a rule.
 #pragma once
 
 #include <functional>
