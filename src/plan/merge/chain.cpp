@@ -16,6 +16,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "device/cpu_model.h"
 #include "plan/merge/merge.h"
 #include "plan/merge/slices.h"
 #include "plan/tune.h"
@@ -24,20 +25,18 @@ namespace tenon {
 namespace {
 
 // A smaller value stays in cache from step to step anyway.
-constexpr std::int64_t kLeastBytes = std::int64_t{4} << 20;
-// Of what a slice hands on: what stays in a second-level cache of 1 MiB beside the operands.
-constexpr std::int64_t kSliceBytes = std::int64_t{1} << 20;
+constexpr std::int64_t kLeastBytes = kCpu.last_cache;
+// Of what a slice hands on: what stays in a core's own cache beside the operands.
+constexpr std::int64_t kSliceBytes = kCpu.second_cache;
 // Slices, so that threads have work to share. Their number depends on shapes alone, and so do the
 // bits.
-constexpr std::int64_t kLeastSlices = 16;
-// Each slice packs what it reads whole anew, at a fraction of the speed of what it saves.
-constexpr std::int64_t kWholeCost = 4;
+constexpr std::int64_t kLeastSlices = kCpu.many_chunks;
 // Multiply-adds for each byte that is met in cache, beyond which slices gain nothing: products of
 // slices then lose as much as the bytes take. Convolutions of 16 to 16 channels of 3x3 with the
 // maps around them (24 and 36 a byte) took as long as without.
 constexpr std::int64_t kMostWorkOfByte = 16;
 // Multiply-adds of an element that cost less than writing and reading it.
-constexpr double kMostWork = 32;
+constexpr auto kMostWork = static_cast<double>(kCpu.multiply_adds_instead_of(4));
 // Steps that one search looks at.
 constexpr int kMostLooks = 96;
 
@@ -236,9 +235,9 @@ class Chainer {
     return engine == nullptr ? Capabilities() : engine->capabilities(part, m_.values());
   }
 
-  // Whether a slice of it stays in cache. One that lies in many places does not, as far apart as
-  // they are: they fall on the same sets. Batch norm's four passes over float32[128, 16, 32, 32],
-  // a channel at a time, took 3.0 ms in place of 2.0 (AMD EPYC, 1 MiB a core, 32 MiB in all).
+  // Whether a slice of it is met again in cache. One that lies in many places does not count: batch
+  // norm's four passes over float32[128, 16, 32, 32], a channel at a time, were not faster than the
+  // same passes over whole values where that was tried.
   bool counts(const ChainAccess& access) const {
     return is_large_[at(access.value)] != 0 && access.places == 1;
   }
@@ -281,7 +280,8 @@ class Chainer {
 
   bool fits(const Chain& chain) { return !reaches(kept(chain), kSliceBytes + 1); }
   bool costs_more(const Chain& chain) {
-    return reaches(chain.whole * kWholeCost - slice_of(chain) * chain.handed, 1);
+    // Each slice packs anew what it reads whole.
+    return reaches(kCpu.moved_while_packing(chain.whole) - slice_of(chain) * chain.handed, 1);
   }
 
   bool is_work(const Chain& chain) {
