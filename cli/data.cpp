@@ -150,7 +150,7 @@ void print_split(const char* title, const data::Dataset& set) {
              name(set.input_dtype()));
   if (set.classes() > 0) fmt::print(", {} classes", set.classes());
   fmt::print("\n");
-  if (std::isfinite(s.mean))  // of tokens there is none
+  if (is_floating(set.input_dtype()) || set.input_dtype() == DType::UInt8)  // not of tokens
     fmt::print("       {} mean {}, standard deviation {}\n",
                set.input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
                figure_text(s.mean), figure_text(s.deviation));

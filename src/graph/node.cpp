@@ -28,6 +28,7 @@ thread_local const char* t_called = nullptr;
 struct Label {
   std::string text;
   const char* called = nullptr;
+  std::string shown = text.empty() && called != nullptr ? called : text;
 };
 
 struct Labels {
@@ -204,7 +205,7 @@ void refuse_two_assigners(const Node& variable) {
                        " at once: step an optimizer from one thread, or in turns"));
 }
 
-const std::string& label_text(std::uint32_t label) { return label_entry(label).text; }
+const std::string& label_text(std::uint32_t label) { return label_entry(label).shown; }
 std::uint32_t intern_label(const std::string& text) { return intern(text, {text}); }
 
 std::uint32_t current_label() noexcept { return t_label; }
@@ -216,7 +217,7 @@ LabelGuard::~LabelGuard() {
 }
 
 Scope::Scope(const std::string& scope) : previous_(t_label) {
-  const std::string& outer = label_text(previous_);
+  const std::string& outer = label_entry(previous_).text;
   t_label = intern_label(outer.empty() ? scope : outer + "." + scope);
 }
 Scope::~Scope() { t_label = previous_; }

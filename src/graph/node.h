@@ -112,7 +112,8 @@ void mark_assigned(Node& variable) noexcept;
 std::uint64_t assignment_clock() noexcept;
 std::uint64_t advance_assignment_clock() noexcept;
 
-/// Labels of scopes: interned strings. Label 0 is "".
+/// Labels of scopes: interned strings. Label 0 is "". Where no layer is known and the op that was
+/// called is, its name stands for one.
 const std::string& label_text(std::uint32_t label);
 std::uint32_t intern_label(const std::string& text);
 std::uint32_t current_label() noexcept;
