@@ -22,7 +22,7 @@ namespace {
 
 bool is_operand_dtype(DType t) { return t == DType::Float32 || is_short_float(t); }
 
-bool is_contiguous(const View& view, const Shape& shape) {
+bool is_row_major(const View& view, const Shape& shape) {
   std::int64_t stride = 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {
     if (shape[d] != 1 && view.stride[d] != stride) return false;
@@ -394,7 +394,7 @@ class ContractionEngine final : public Engine {
       return "no kernels for its dtypes";
     if (c.op == Op::Matmul) return nullptr;
     if (wide) return "float64 convolutions occur in checks only";
-    if (!is_contiguous(c.a, c.a_shape) || !is_contiguous(c.b, c.b_shape))
+    if (!is_row_major(c.a, c.a_shape) || !is_row_major(c.b, c.b_shape))
       return "an operand is not contiguous";
     if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
       return "empty convolution";
