@@ -24,7 +24,7 @@ using Block = std::array<char, kBlock>;
 struct Field {
   std::size_t at, size;
 };
-constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kMagic{257, 6}, kPrefix{345, 155};
+constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kUstar{257, 6}, kPrefix{345, 155};
 constexpr std::size_t kType = 156;
 
 std::string text(const Block& block, const Field& field) {
@@ -111,7 +111,7 @@ bool TarReader::next() {
       throw FormatError(cat(source_->name, ": holds no tar archive, or a damaged one"));
     left_ = (*size + kBlock - 1) / kBlock * kBlock;
     if (block[kType] != '0' && block[kType] != '\0') continue;
-    const std::string prefix = text(block, kMagic) == "ustar" ? text(block, kPrefix) : "";
+    const std::string prefix = text(block, kUstar) == "ustar" ? text(block, kPrefix) : "";
     path_ = prefix.empty() ? text(block, kName) : cat(prefix, "/", text(block, kName));
     size_ = *size;
     return true;
