@@ -95,6 +95,7 @@ class Lowering {
  public:
   Lowering(std::span<Node* const> leaves, const PlanOptions& options)
       : fold_views_(options.enabled(kLayout)),
+        makes_again_(options.traits.is_queued && options.enabled(kFuse)),
         results_apart_(options.results_apart),
         attention_step_(options.traits.attention.size_step) {
     for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
@@ -231,6 +232,27 @@ class Lowering {
     return fits;
   }
 
+  // What a normalisation takes its channels' means off: readers of the difference read the product
+  // that it is made of and make it again, for no more bytes, and it is never written.
+  bool is_made_again(const Node& node, const std::vector<Ref>& args) const {
+    if (!makes_again_ || node.op != Op::Sub || node.shape.rank() != 4) return false;
+    const Ref &x = args[0], &mean = args[1];
+    const Item& product = out_.items[x.item];
+    const bool stored = product.kind == OpKind::Contraction && is_linear(x, product.shape);
+    const Shape& s = node.shape;
+    return stored && s[1] > 1 && mean.stride[1] != 0 && (s[0] == 1 || mean.stride[0] == 0) &&
+           (s[2] == 1 || mean.stride[2] == 0) && (s[3] == 1 || mean.stride[3] == 0);
+  }
+
+  // How users read the node; one that is made again is made for each of them.
+  Ref ref_of(const Node* node) {
+    const auto again = again_.find(node);
+    if (again == again_.end()) return refs_.at(node);
+    const int item = push(node->op, *node);
+    out_.items[item].args = again->second;
+    return whole(item);
+  }
+
   // The logarithms of attention's sums are read as they stand, a mask as it comes.
   void fit_attention(const Node& node, std::vector<Ref>& args) {
     const bool is_grad = node.op == Op::AttentionGrad;
@@ -252,11 +274,11 @@ class Lowering {
       return;
     }
     if (node.op == Op::StopGradient || node.op == Op::WithUpdates) {
-      refs_[&node] = refs_.at(node.input(0));
+      refs_[&node] = ref_of(node.input(0));
       return;
     }
     if (kind == OpKind::View) {
-      refs_[&node] = view(node, refs_.at(node.input(0)));
+      refs_[&node] = view(node, ref_of(node.input(0)));
       return;
     }
     if (kind == OpKind::Transfer)
@@ -264,7 +286,7 @@ class Lowering {
                              ": the body of a loop or branch runs on one device: move tensors "
                              "between devices outside of it"));
     std::vector<Ref> args;
-    for (Node* in : node.in()) args.push_back(refs_.at(in));
+    for (Node* in : node.in()) args.push_back(ref_of(in));
     const bool needs_whole = has_trait(node.op, kReadsWhole);
     if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
     if (kind == OpKind::Attention) fit_attention(node, args);
@@ -277,6 +299,10 @@ class Lowering {
     }
     if (node.op == Op::Assign) {
       add_assign(node, args);
+      return;
+    }
+    if (is_made_again(node, args)) {
+      again_.emplace(&node, std::move(args));
       return;
     }
     const int item = push(node.op, node);
@@ -312,7 +338,7 @@ class Lowering {
 
   int output(const Node& node) {
     if (auto it = assigns_.find(&node); it != assigns_.end()) return it->second;
-    const Ref& ref = refs_.at(&node);
+    const Ref ref = ref_of(&node);
     const Item& base = out_.items[ref.item];
     const bool computed = base.kind != OpKind::Leaf || base.op == Op::Random;
     int item = computed && is_linear(ref, base.shape) ? ref.item : copy(ref, node.label);
@@ -333,10 +359,11 @@ class Lowering {
           out_.items[it->second].after.push_back(k);
   }
 
-  bool fold_views_, results_apart_;
+  bool fold_views_, makes_again_, results_apart_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, Ref> refs_;
+  std::unordered_map<const Node*, std::vector<Ref>> again_;
   std::unordered_map<const Node*, int> assigns_;
   std::unordered_map<int, int> assigned_;  // variable item to Assign item
   std::unordered_map<std::string, int> copies_;

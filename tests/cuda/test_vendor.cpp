@@ -20,6 +20,7 @@
 #include "cuda/engines/vendor/cudnn_engine.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "device_check.h"
+#include "plan/fuse.h"
 
 using namespace tenon;
 using test::DeviceCheck;
@@ -129,6 +130,30 @@ TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
   s = {};
   CHECK_FALSE(cuda::matrix_shape(t.region.contraction, s, &why));
   CHECK(why == "several batch axes");
+}
+
+TEST_CASE("vendor: a convolution by filters of one pixel is a product for each image") {
+  const Shape x{3, 8, 4, 5}, w{6, 8, 1, 1}, y{3, 6, 4, 5};
+  DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
+  Contraction& c = t.region.contraction;
+  cuda::MatrixShape s;
+  std::string why;
+  CHECK(cuda::matrix_shape(cuda::as_product(c), s, &why));
+  CHECK(s.batch == 3);
+  CHECK(s.m == 6);
+  CHECK(s.k == 8);
+  CHECK(s.n == 20);
+  CHECK(s.a.rows.batch_stride == 0);
+  CHECK(s.b.rows.batch_stride == 160);
+  c.attrs.conv.stride_w = 2;
+  CHECK(cuda::as_product(c).op == Op::Conv2d);
+  c.attrs.conv = {.pad_h = 1};
+  CHECK(cuda::as_product(c).op == Op::Conv2d);
+  c.attrs.conv = {.groups = 2};
+  CHECK(cuda::as_product(c).op == Op::Conv2d);
+  c.attrs.conv = {};
+  c.op = Op::Conv2dWeightGrad;
+  CHECK(cuda::as_product(c).op == Op::Conv2dWeightGrad);
 }
 
 TEST_CASE("vendor: which epilogues a library fuses") {
@@ -397,6 +422,32 @@ TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
   t.check_device(cuda::cublaslt_engine(*target));
 }
 
+TEST_CASE("vendor: cuBLASLt's convolutions by filters of one pixel") {
+  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  if (target == nullptr) return;
+  const Engine& engine = cuda::cublaslt_engine(*target);
+  const Shape x{3, 16, 4, 5}, w{24, 16, 1, 1}, y{3, 24, 4, 5};
+  for (const Arithmetic& how : kAll)
+    for (const bool epilogue : {false, true}) {
+      if (epilogue && how.result != F) continue;
+      DeviceCheck forward =
+          contraction(Op::Conv2d, x, natural(x), w, natural(w), y, how, !epilogue);
+      DeviceCheck back =
+          contraction(Op::Conv2dInputGrad, y, natural(y), w, natural(w), x, how, !epilogue);
+      if (epilogue) {
+        add_epilogue(forward, {3, 24, 20});
+        add_bias_relu(back, {3, 16, 20}, 1, true);
+      }
+      forward.check_device(engine, how.tolerance);
+      back.check_device(engine, how.tolerance);
+    }
+  const Shape odd{3, 16, 3, 3}, odd_y{3, 24, 3, 3};
+  DeviceCheck t = contraction(Op::Conv2d, odd, natural(odd), w, natural(w), odd_y, kFp32);
+  std::string why;
+  CHECK_FALSE(engine.claims(t.region, t.values, &why));
+  CHECK(why == "images whose channels begin off 8 bytes");
+}
+
 TEST_CASE("vendor: cuDNN against the reference engine") {
   const cuda::Target* target = card_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
@@ -437,5 +488,54 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
       add_bias_relu(fused, {s.y[0], s.y[1], s.y[2] * s.y[3]}, 1, true);
       check(fused, s.v, how);
     }
+  CHECK(planned > 0);
+}
+
+TEST_CASE("vendor: cuDNN with channels-last images turned around it") {
+  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  if (target == nullptr) return;
+  struct TurnedEngine final : public Engine {
+    explicit TurnedEngine(const Engine& inner) : engine(inner) {}
+    const char* name() const override { return "cudnn"; }
+    bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+    std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                    int threads) const override {
+      return engine.prepare_as("last-0", region, values, threads);
+    }
+    const Engine& engine;
+  };
+  const Engine& cudnn = cuda::cudnn_engine(*target);
+  const TurnedEngine engine(cudnn);
+  struct Sizes {
+    Shape x, w, y;
+    ConvAttrs v;
+  };
+  const Sizes sizes[] = {{{2, 8, 9, 11}, {40, 8, 3, 3}, {2, 40, 5, 6}, {2, 2, 1, 1, 1, 1, 1}},
+                         {{3, 40, 7, 7}, {48, 40, 1, 1}, {3, 48, 7, 7}, {}},
+                         {{2, 16, 3, 3}, {8, 16, 3, 3}, {2, 8, 1, 1}, {}}};
+  int planned = 0;
+  for (const Arithmetic& how : kAll)
+    for (const Sizes& s : sizes)
+      for (const bool epilogue : {false, true}) {
+        if (epilogue && how.result != F) continue;
+        DeviceCheck all[] = {
+            contraction(Op::Conv2d, s.x, natural(s.x), s.w, natural(s.w), s.y, how, !epilogue),
+            contraction(Op::Conv2dInputGrad, s.y, natural(s.y), s.w, natural(s.w), s.x, how,
+                        !epilogue),
+            contraction(Op::Conv2dWeightGrad, s.x, natural(s.x), s.y, natural(s.y), s.w, how,
+                        !epilogue)};
+        for (DeviceCheck& t : all) {
+          const Contraction& c = t.region.contraction;
+          t.region.contraction.attrs.conv = s.v;
+          if (epilogue) add_epilogue(t, epilogue_space(c.op, c.out_shape));
+          const auto names = cudnn.configurations(t.region, t.values);
+          if (std::find(names.begin(), names.end(), "last-0") == names.end()) {
+            CHECK_THROWS_AS(engine.prepare(t.region, t.values, 1), NotSupported);
+            continue;
+          }
+          ++planned;
+          t.check_device(engine, how.tolerance);
+        }
+      }
   CHECK(planned > 0);
 }

@@ -92,6 +92,34 @@ __device__ __forceinline__ void turn_rows(const TurnArgs& a) {
   }
 }
 
+/// A tile of a plane on its other side, by way of float. 256 threads.
+template <class From, class To>
+__device__ __forceinline__ void turn_planes(const PlanesArgs& a) {
+  constexpr int kSteps = kPlaneSide / 8;
+  __shared__ float tile[kPlaneSide][kPlaneSide + 1];
+  unsigned across = blockIdx.x;
+  unsigned down = split<false>(across, a.across);
+  const long long plane = static_cast<long long>(split<false>(down, a.down)) * a.rows * a.columns;
+  const int row = static_cast<int>(down) * kPlaneSide,
+            column = static_cast<int>(across) * kPlaneSide;
+  const int line = static_cast<int>(threadIdx.x) / kPlaneSide,
+            lane = static_cast<int>(threadIdx.x) % kPlaneSide;
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    const int r = row + line + s * 8, c = column + lane;
+    if (r < a.rows && c < a.columns)
+      tile[line + s * 8][lane] =
+          From::load(a.in, plane + static_cast<long long>(r) * a.columns + c);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    const int c = column + line + s * 8, r = row + lane;
+    if (r < a.rows && c < a.columns)
+      To::store(a.out, plane + static_cast<long long>(c) * a.rows + r, tile[lane][line + s * 8]);
+  }
+}
+
 template <class T, int Width>
 struct alignas(sizeof(T) * Width) Neighbours {
   T at[Width];

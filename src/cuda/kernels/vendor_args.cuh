@@ -29,6 +29,16 @@ struct TurnArgs {
   Divisor tiles;                          // beside each other along the columns
 };
 
+constexpr int kPlaneSide = 32;  // of the tile that a block turns
+
+/// out[plane, column, row] = in[plane, row, column], converted; both contiguous.
+struct PlanesArgs {
+  const void* in = nullptr;
+  void* out = nullptr;
+  int rows = 0, columns = 0;
+  Divisor across, down;  // tiles along the columns, along the rows
+};
+
 /// The product [batch, rows, columns], contiguous, that an epilogue reads.
 struct ProductArgs {
   const void* product = nullptr;

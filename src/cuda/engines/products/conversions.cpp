@@ -55,6 +55,27 @@ void RowCast::run(void* stream, const std::byte* in, std::byte* out) const {
   kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
 }
 
+PlaneTurn::PlaneTurn(const Target& target, const Shape& planes, DType from, DType to)
+    : bytes_(conversion_room(at(planes.numel()) * item_size(to))) {
+  args_.rows = static_cast<int>(planes[1]), args_.columns = static_cast<int>(planes[2]);
+  const std::int64_t across = divide_up(planes[2], kPlaneSide),
+                     down = divide_up(planes[1], kPlaneSide);
+  args_.across = make_divisor(across), args_.down = make_divisor(down);
+  grid_ = {static_cast<std::uint32_t>(planes[0] * across * down), 1, 1};
+  kernel_ = compile(target, {"tenon_planes", cat(kConversionHeader,
+                                                 flat_entry("tenon_planes", "const PlanesArgs a",
+                                                            cat("turn_planes<", element_name(from),
+                                                                ", ", element_name(to), ">(a)")))});
+}
+
+void PlaneTurn::run(void* stream, const std::byte* in, std::byte* out) const {
+  PlanesArgs args = args_;
+  args.in = in;
+  args.out = out;
+  void* params[] = {&args};
+  kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
+}
+
 RowTurn::RowTurn(const Target& target, const MatrixRows& rows, bool tf32) : offset_(rows.offset) {
   result_.outer = rows.inner, result_.inner = rows.outer;
   result_.outer_stride = (rows.outer + 7) / 8 * 8;

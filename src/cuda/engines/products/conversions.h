@@ -50,6 +50,23 @@ class RowCast {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
+/// Contiguous planes [planes, rows, columns] with rows and columns exchanged, converted on the way:
+/// between images by channels and channels-last ones. Of float32 or 16 bits.
+class PlaneTurn {
+ public:
+  PlaneTurn(const Target& target, const Shape& planes, DType from, DType to);
+  /// Of the result.
+  std::size_t bytes() const { return bytes_; }
+  void run(void* stream, const std::byte* in, std::byte* out) const;
+  const std::string& source() const { return kernel_->source().text; }
+
+ private:
+  PlanesArgs args_;
+  std::size_t bytes_ = 0;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
 /// A float32 matrix with its other axis contiguous, rounded to tf32 or as it is; rows whose pitch
 /// is a multiple of 8 elements, zero up to it.
 class RowTurn {

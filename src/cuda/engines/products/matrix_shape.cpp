@@ -50,6 +50,30 @@ bool refuse(std::string* why, const char* reason) {
 
 }  // namespace
 
+Contraction as_product(const Contraction& c) {
+  const ConvAttrs& v = c.attrs.conv;
+  const bool forward = c.op == Op::Conv2d;
+  if (!forward && c.op != Op::Conv2dInputGrad) return c;
+  const Shape &images = c.a_shape, &filters = c.b_shape;
+  const bool one_pixel = filters[2] == 1 && filters[3] == 1 && v.groups == 1;
+  const bool in_place = v.stride_h == 1 && v.stride_w == 1 && v.pad_h == 0 && v.pad_w == 0;
+  const bool one_axis =
+      images[2] == 1 || images[3] == 1 || c.a.stride[2] == images[3] * c.a.stride[3];
+  if (!one_pixel || !in_place || !one_axis) return c;
+  const int row = forward ? 0 : 1;
+  const std::int64_t pixels = images[2] * images[3];
+  Contraction p = c;
+  p.op = Op::Matmul;
+  p.attrs.conv = {};
+  p.a = c.b, p.b = c.a;
+  p.a.stride[0] = 0, p.a.stride[1] = c.b.stride[row], p.a.stride[2] = c.b.stride[1 - row];
+  p.b.stride[2] = c.a.stride[images[3] == 1 ? 2 : 3];
+  p.a_shape = {images[0], filters[row], filters[1 - row]};
+  p.b_shape = {images[0], filters[1 - row], pixels};
+  p.out_shape = {images[0], filters[row], pixels};
+  return p;
+}
+
 bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why) {
   const int rank = c.a_shape.rank();
   shape.m = c.a_shape[rank - 2], shape.k = c.a_shape[rank - 1], shape.n = c.b_shape[rank - 1];

@@ -29,6 +29,10 @@ struct MatrixShape {
   MatrixOperand a, b;
 };
 
+/// The product of each image that a convolution by filters of one pixel is, or its gradient with
+/// respect to the input: of stride 1, in one group, without padding. Any other contraction as it
+/// stands.
+Contraction as_product(const Contraction& c);
 /// False, with a reason in *why, when the product cannot be expressed.
 bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why);
 

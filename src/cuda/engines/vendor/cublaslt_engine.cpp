@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt. Row-major results are column-major ones transposed: the library is
-// asked for out' = b' a'.
+// Matrix products by cuBLASLt, and convolutions that are one for each image. Row-major results are
+// column-major ones transposed: the library is asked for out' = b' a'.
 //
 // The algorithm is one of the heuristics' among those that repeat bit for bit: no split of the
 // inner sum, or one whose parts are added in order in a step of their own. Configurations are their
@@ -197,7 +197,7 @@ class LtKernel final : public Kernel {
  public:
   LtKernel(const Target& target, const Region& region, std::span<const Value> values,
            MatrixShape shape, int rank)
-      : c_(region.contraction),
+      : c_(as_product(region.contraction)),
         offset_a_(bytes_of(c_.a, values)),
         offset_b_(bytes_of(c_.b, values)) {
     convert(target, values, c_.a, shape.a.rows, cast_a_);
@@ -319,12 +319,14 @@ class LtEngine final : public Engine {
       return false;
     }
     MatrixShape shape;
-    return matrix_shape(region.contraction, shape, why);
+    return matrix_shape(as_product(region.contraction), shape, why);
   }
 
   double estimate(const Region& region, std::span<const Value> values) const override {
+    // Convolutions go to it where measurements say so: the model was fitted to single products.
     MatrixShape shape;
-    if (!matrix_shape(region.contraction, shape, nullptr)) return 0;
+    if (region.contraction.op != Op::Matmul || !matrix_shape(region.contraction, shape, nullptr))
+      return 0;
     return LtKernel::microseconds(target_.model, region, values, shape);
   }
 
@@ -349,7 +351,8 @@ class LtEngine final : public Engine {
       throw NotSupported(cat("cublaslt has no configuration '", configuration, "'"));
     MatrixShape shape;
     std::string why;
-    if (!matrix_shape(region.contraction, shape, &why)) throw InternalError(cat("cublaslt: ", why));
+    if (!matrix_shape(as_product(region.contraction), shape, &why))
+      throw InternalError(cat("cublaslt: ", why));
     return std::make_unique<LtKernel>(target_, region, values, shape, rank);
   }
 
@@ -358,9 +361,18 @@ class LtEngine final : public Engine {
  private:
   const char* refusal(const Region& region, std::span<const Value> values) const {
     if (!target_.cublaslt) return "cuBLASLt was not found";
-    if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-      return "it is no matrix product";
+    if (region.kind != RegionKind::Contraction) return "it is no matrix product";
+    const Contraction product = as_product(region.contraction);
+    if (product.op != Op::Matmul) return "it is no matrix product";
+    if (region.contraction.op != Op::Matmul && !is_aligned(product))
+      return "images whose channels begin off 8 bytes";
     return vendor_refusal(region.contraction, values);
+  }
+
+  /// Its kernels are slow where they are not; those for convolutions are not.
+  static bool is_aligned(const Contraction& product) {
+    const std::int64_t pixels = product.b_shape[product.b_shape.rank() - 1];
+    return pixels * static_cast<std::int64_t>(item_size(product.compute())) % 8 == 0;
   }
 
   const Target target_;

@@ -1,6 +1,7 @@
 // Convolutions by cuDNN: operands converted before it where they are asked for in 16 bits, bias and
 // ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
-// plans, "fused-N" where it does the epilogue too.
+// plans, "fused-N" where it does the epilogue too, "last-N" where all images are turned to channels
+// last and back around it: its fast kernels of 16 bits know no other.
 #include "cuda/engines/vendor/cudnn_engine.h"
 
 #include <optional>
@@ -18,12 +19,14 @@ namespace tenon::cuda {
 namespace {
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
-constexpr const char* kFused = "fused-";
+constexpr int kLastPlans = 3;
+constexpr const char *kFused = "fused-", *kLast = "last-";
 
 /// Which plan, and whether the library is to do the epilogue; fused where it can when not said.
 struct Way {
   std::optional<bool> fused;
   int rank = 0;
+  bool channels_last = false;
 };
 
 Way way_named(const std::string& configuration) {
@@ -31,6 +34,7 @@ Way way_named(const std::string& configuration) {
   for (int rank = 0; rank < kPlans; ++rank) {
     if (configuration == std::to_string(rank)) return {false, rank};
     if (configuration == kFused + std::to_string(rank)) return {true, rank};
+    if (configuration == kLast + std::to_string(rank)) return {false, rank, true};
   }
   throw NotSupported(cat("cudnn has no configuration '", configuration, "'"));
 }
@@ -62,36 +66,56 @@ CudnnConvolution convolution_of(const Contraction& c) {
   return v;
 }
 
+/// Images or filters as planes of channels by places.
+Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * shape[3]}; }
+
+/// Where kernels for channels-last images are fast, and turning is simple.
+bool may_turn(const Contraction& c, std::span<const Value> values) {
+  for (const View* view : {&c.a, &c.b})
+    if (values[at(view->value)].dtype == DType::Float64) return false;
+  const auto fits = [](const Shape& s) { return s[1] % 8 == 0 && s.numel() < (1 << 30); };
+  return vendor_is_short(c.compute()) && c.attrs.conv.groups == 1 && fits(c.a_shape) &&
+         fits(c.b_shape) && fits(c.out_shape);
+}
+
 /// One of the two operands: where it lies, and its conversion.
 class Operand {
  public:
   Operand(const Target& target, const View& view, const Shape& shape, DType wanted,
-          std::span<const Value> values)
+          std::span<const Value> values, bool turned)
       : value_(view.value) {
     const DType dtype = values[at(view.value)].dtype;
     offset_ = at(view.offset) * item_size(dtype);
+    if (turned && shape[2] * shape[3] > 1) {
+      turn_.emplace(target, planes_of(shape), dtype, wanted);
+      return;
+    }
     if (dtype == wanted) return;
     MatrixRows rows;
     rows.offset = view.offset;
     rows.inner = rows.outer_stride = shape.numel();
     cast_.emplace(target, rows, dtype, wanted);
   }
-  std::size_t bytes() const { return cast_ ? cast_->bytes() : 0; }
+  std::size_t bytes() const { return turn_ ? turn_->bytes() : cast_ ? cast_->bytes() : 0; }
   /// `place` moves past what the conversion takes.
   const std::byte* run(const Binding& binding, std::byte*& place) const {
     const std::byte* memory = binding.values[at(value_)];
-    if (!cast_) return memory + offset_;
+    if (bytes() == 0) return memory + offset_;
     std::byte* converted = place;
-    cast_->run(binding.stream, memory, converted);
-    place += cast_->bytes();
+    if (turn_) turn_->run(binding.stream, memory + offset_, converted);
+    if (cast_) cast_->run(binding.stream, memory, converted);
+    place += bytes();
     return converted;
   }
-  std::string source() const { return cast_ ? cast_->source() : std::string(); }
+  std::string source() const {
+    return turn_ ? turn_->source() : cast_ ? cast_->source() : std::string();
+  }
 
  private:
   ValueId value_;
   std::size_t offset_ = 0;
   std::optional<RowCast> cast_;
+  std::optional<PlaneTurn> turn_;
 };
 
 class CudnnKernel final : public Kernel {
@@ -99,11 +123,12 @@ class CudnnKernel final : public Kernel {
   CudnnKernel(const Target& target, const Region& region, std::span<const Value> values,
               const Way& way)
       : c_(region.contraction),
-        a_(target, c_.a, c_.a_shape, c_.compute(), values),
-        b_(target, c_.b, c_.b_shape, c_.compute(), values) {
-    if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way.rank);
-    workspace_bytes =
-        a_.bytes() + b_.bytes() + product_bytes_ + conversion_room(plan_->workspace_bytes());
+        a_(target, c_.a, c_.a_shape, c_.compute(), values, way.channels_last),
+        b_(target, c_.b, c_.b_shape, c_.compute(), values, way.channels_last) {
+    if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way);
+    if (way.channels_last) turn_back(target);
+    workspace_bytes = a_.bytes() + b_.bytes() + product_bytes_ + turned_bytes_ +
+                      conversion_room(plan_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
   }
 
@@ -117,16 +142,23 @@ class CudnnKernel final : public Kernel {
     } else {
       place += product_bytes_;
     }
+    std::byte* result = out;
+    if (turn_) {
+      result = place;
+      place += turned_bytes_;
+    }
     const std::byte* bias = bias_ == kNoValue ? nullptr : binding.values[at(bias_)] + bias_offset_;
-    const std::byte* x = c_.op == Op::Conv2dInputGrad ? out : a;
-    const std::byte* w = c_.op == Op::Conv2dWeightGrad ? out : b;
-    const std::byte* y = c_.op == Op::Conv2d ? out : c_.op == Op::Conv2dInputGrad ? a : b;
+    const std::byte* x = c_.op == Op::Conv2dInputGrad ? result : a;
+    const std::byte* w = c_.op == Op::Conv2dWeightGrad ? result : b;
+    const std::byte* y = c_.op == Op::Conv2d ? result : c_.op == Op::Conv2dInputGrad ? a : b;
     plan_->run(binding.stream, x, w, y, bias, place);
+    if (turn_) turn_->run(binding.stream, result, out);
     if (epilogue_) epilogue_->run(binding, out);
   }
 
   std::string source() const override {
-    return a_.source() + b_.source() + (epilogue_ ? epilogue_->source() : std::string());
+    return a_.source() + b_.source() + (turn_ ? turn_->source() : std::string()) +
+           (epilogue_ ? epilogue_->source() : std::string());
   }
 
  private:
@@ -152,8 +184,9 @@ class CudnnKernel final : public Kernel {
   }
 
   void plan_plain(const Target& target, const Region& region, std::span<const Value> values,
-                  int rank) {
+                  const Way& way) {
     CudnnConvolution v = convolution_of(c_);
+    v.channels_last = way.channels_last;
     if (c_.has_epilogue) {
       if (vendor_is_short(v.result)) v.result = DType::Float32;
       epilogue_.emplace(target, region, values, region.map.space);
@@ -161,7 +194,16 @@ class CudnnKernel final : public Kernel {
     } else {
       out_ = c_.out;
     }
-    plan_.emplace(target, v, rank);
+    result_ = v.result;
+    plan_.emplace(target, v, way.rank);
+  }
+
+  /// The result to images by channels.
+  void turn_back(const Target& target) {
+    const Shape planes = planes_of(c_.out_shape);
+    if (planes[2] == 1) return;
+    turn_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
+    turned_bytes_ = turn_->bytes();
   }
 
   const Contraction c_;
@@ -169,7 +211,9 @@ class CudnnKernel final : public Kernel {
   std::optional<CudnnPlan> plan_;
   std::optional<VendorEpilogue> epilogue_;
   ValueId out_ = kNoValue, bias_ = kNoValue;
-  std::size_t bias_offset_ = 0, product_bytes_ = 0;
+  DType result_ = DType::Float32;
+  std::optional<PlaneTurn> turn_;  // of a channels-last result
+  std::size_t bias_offset_ = 0, product_bytes_ = 0, turned_bytes_ = 0;
 };
 
 class CudnnEngine final : public Engine {
@@ -198,12 +242,17 @@ class CudnnEngine final : public Engine {
       if (fuses) names.push_back(kFused + std::to_string(rank));
       names.push_back(std::to_string(rank));
     }
+    if (may_turn(region.contraction, values))
+      for (int rank = 0; rank < kLastPlans; ++rank) names.push_back(kLast + std::to_string(rank));
     return names;
   }
 
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                      std::span<const Value> values, int) const override {
-    return std::make_unique<CudnnKernel>(target_, region, values, way_named(configuration));
+    const Way way = way_named(configuration);
+    if (way.channels_last && !may_turn(region.contraction, values))
+      throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
+    return std::make_unique<CudnnKernel>(target_, region, values, way);
   }
 
   std::string version() const override { return std::to_string(cudnn().cudnnGetVersion()); }

@@ -47,11 +47,13 @@ int cudnn_type(DType dtype) {
   }
 }
 
-CudnnDescriptor tensor(const Shape& shape, DType dtype, Uid uid, bool is_virtual) {
+CudnnDescriptor tensor(const Shape& shape, DType dtype, Uid uid, bool is_virtual,
+                       bool channels_last) {
   CudnnDescriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  constexpr int kAsWritten[] = {3, 2, 1, 0}, kLast[] = {1, 3, 2, 0};  // from the inside out
   std::int64_t sizes[4], strides[4], step = 1;
   const std::int64_t id = uid, alignment = 16;
-  for (int a = 3; a >= 0; --a) {
+  for (const int a : channels_last ? kLast : kAsWritten) {
     sizes[a] = shape[a];
     strides[a] = step;
     step *= shape[a];
@@ -125,16 +127,20 @@ class Operations {
  public:
   explicit Operations(const CudnnConvolution& c) {
     const bool more = c.bias || c.relu;
+    const bool last = c.channels_last;
     const auto dtype = [&](Op result_of) { return c.op == result_of ? c.result : c.operands; };
     // Weight gradients write w, input gradients x, forward y.
-    const CudnnDescriptor& x = keep(tensor(c.x, dtype(Op::Conv2dInputGrad), kX, false));
-    const CudnnDescriptor& w = keep(tensor(c.w, dtype(Op::Conv2dWeightGrad), kW, false));
-    const CudnnDescriptor& y = keep(tensor(c.y, dtype(Op::Conv2d), kY, false));
-    const CudnnDescriptor& product = more ? keep(tensor(c.y, DType::Float32, kProduct, true)) : y;
+    const CudnnDescriptor& x = keep(tensor(c.x, dtype(Op::Conv2dInputGrad), kX, false, last));
+    const CudnnDescriptor& w = keep(tensor(c.w, dtype(Op::Conv2dWeightGrad), kW, false, last));
+    const CudnnDescriptor& y = keep(tensor(c.y, dtype(Op::Conv2d), kY, false, last));
+    const CudnnDescriptor& product =
+        more ? keep(tensor(c.y, DType::Float32, kProduct, true, last)) : y;
     convolve(c, x, w, product);
     if (c.bias) {
-      const CudnnDescriptor& bias = keep(tensor({1, c.y[1], 1, 1}, DType::Float32, kBias, false));
-      const CudnnDescriptor& sum = c.relu ? keep(tensor(c.y, DType::Float32, kBiased, true)) : y;
+      const CudnnDescriptor& bias =
+          keep(tensor({1, c.y[1], 1, 1}, DType::Float32, kBias, false, last));
+      const CudnnDescriptor& sum =
+          c.relu ? keep(tensor(c.y, DType::Float32, kBiased, true, last)) : y;
       pointwise(CUDNN_POINTWISE_ADD, product, &bias, sum);
       if (c.relu) pointwise(CUDNN_POINTWISE_RELU_FWD, sum, nullptr, y);
     } else if (c.relu) {

@@ -15,14 +15,15 @@
 
 namespace tenon::cuda {
 
-/// y[N, K, P, Q] of x[N, C, H, W] and w[K, C/g, R, S], all contiguous: forward computes y, the
-/// gradients x or w from the other two.
+/// y[N, K, P, Q] of x[N, C, H, W] and w[K, C/g, R, S], all contiguous as they are written here or
+/// all with the channels last: forward computes y, the gradients x or w from the other two.
 struct CudnnConvolution {
   Op op = Op::Conv2d;
   ConvAttrs attrs;
   Shape x, w, y;
   DType operands = DType::Float32, result = DType::Float32;
   bool tf32 = false;
+  bool channels_last = false;
   bool bias = false, relu = false;  // forward only: bias[K], float32
 };
 

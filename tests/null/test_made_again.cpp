@@ -1,0 +1,45 @@
+// Differences from channels' means, which their readers on a card make again.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+#include "planning.h"
+
+using namespace tenon;
+
+namespace {
+
+// Values of the size of the convolution's result that steps write.
+std::ptrdiff_t large_values(const Program& program, const Shape& shape) {
+  return std::count_if(program.values.begin(), program.values.end(), [&shape](const Value& v) {
+    return v.shape == shape && v.kind == Value::Kind::Arena;
+  });
+}
+
+std::vector<Tensor> normalised_convolution() {
+  const Tensor x = test::leaf({4, 8, 12, 12}), w = test::leaf({24, 8, 3, 3}),
+               scale = test::leaf({24}), shift = test::leaf({24});
+  const Tensor y = conv2d(x, w);
+  const Moments m = batch_moments(y);
+  const Tensor out = relu(batch_norm(y, m.mean, m.var, scale, shift, 1e-5));
+  std::vector<Tensor> roots = grad(sum(out * out), std::vector<Tensor>{w, scale, shift});
+  roots.push_back(sum(out));
+  return roots;
+}
+
+}  // namespace
+
+TEST_CASE("made again: batch normalisation on a card writes no differences from the mean") {
+  const Shape shape{4, 24, 10, 10};
+  const std::vector<Tensor> roots = normalised_convolution();
+  const auto card = test::planned(roots), cpu = test::planned(roots, {Device::Kind::Cpu});
+  CAPTURE(large_values(*card, shape));
+  CAPTURE(large_values(*cpu, shape));
+  CHECK(large_values(*card, shape) < large_values(*cpu, shape));
+  for (const Step& step : card->steps) CHECK(step.region.title != "sub");
+}
