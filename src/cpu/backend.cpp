@@ -4,18 +4,11 @@
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "device/backend.h"
+#include "plan/calls.h"
 #include "plan/loop_engine.h"
-#include "plan/program.h"
 
 namespace tenon::cpu {
 namespace {
-
-// The step before is at work while memory brings the kernel.
-void prefetch(const Kernel& kernel) {
-  constexpr int kLines = 12;  // of most kernels all that is read
-  const auto* first = reinterpret_cast<const std::byte*>(&kernel);
-  for (int line = 0; line < kLines; ++line) __builtin_prefetch(first + 64 * line);
-}
 
 class HostBackend final : public Backend {
  public:
@@ -47,11 +40,7 @@ class HostBackend final : public Backend {
 
   void run_once(const Program& program, std::byte* const* values, std::byte* arena) override {
     const ThreadCount count(program.threads);
-    const std::vector<Step>& steps = program.steps;
-    for (std::size_t s = 0; s < steps.size(); ++s) {
-      if (s + 1 < steps.size()) prefetch(*steps[s + 1].kernel);
-      steps[s].kernel->run({values, arena + steps[s].workspace_offset, nullptr});
-    }
+    run_calls(program, values, arena, nullptr);
   }
   std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program>) override { return nullptr; }
 

@@ -7,7 +7,7 @@
 
 #include "base/index.h"
 #include "graph/attrs.h"
-#include "plan/program.h"
+#include "plan/calls.h"
 
 namespace tenon {
 namespace {
@@ -52,8 +52,7 @@ void bind_arena(Frame& frame, const Program& body, std::byte* arena) {
 }
 
 void run_steps(const Program& body, const Frame& frame, std::byte* arena, void* stream) {
-  for (const Step& step : body.steps)
-    step.kernel->run({frame.data(), arena + step.workspace_offset, stream});
+  run_calls(body, frame.data(), arena, stream);
 }
 
 class ScanKernel final : public Kernel {

@@ -20,11 +20,20 @@ namespace tenon {
 struct Step {
   Region region;
   const Engine* engine = nullptr;
-  std::unique_ptr<Kernel> kernel;
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<ValueId> bound;  // the kernel's values, where it serves several steps (plan/calls.h)
   std::int64_t workspace_offset = 0;  // in the arena
   std::string passed_over;            // engines asked before this one, and why they declined
   std::string configuration;          // of the engine; empty: its own choice
   std::string choice;                 // of a contraction on a card: what decided
+};
+
+/// A step as it is run: its kernel, bound to `bound` of Program::call_values from `first` on, or
+/// (none) to all of the program's values.
+struct KernelCall {
+  const Kernel* kernel = nullptr;
+  std::int64_t workspace_offset = 0;
+  std::uint32_t first = 0, bound = 0;
 };
 
 /// One result of the program, in the order in which it was asked for.
@@ -65,6 +74,8 @@ struct Program {
   std::int64_t leaf_bytes = 0, output_bytes = 0;
   std::vector<std::vector<int>> before;  // steps that a step waits for, as numbered before `order`
   std::vector<int> order;                // number of the step that runs k-th
+  std::vector<KernelCall> calls;         // the steps, as a run goes through them
+  std::vector<ValueId> call_values;
   std::vector<SizeLimit> limits;
   bool rebound = false;            // from a plan of other sizes, whose texts it has not
   std::vector<TakenChoice> taken;  // engines of contractions on a card

@@ -21,11 +21,7 @@ class ProgramSizes {
   template <class P>
   void program(P& p) {
     fixed(p.values.size(), p.slots.size(), p.outputs.size(), p.steps.size());
-    for (auto& value : p.values) {
-      fixed(value.kind, value.dtype, value.slot, value.label);
-      shape(value.shape);
-      v_.size(value.bytes);
-    }
+    for (auto& v : p.values) value(v);
     for (const ValueId id : p.slots) fixed(id);
     for (auto& out : p.outputs) {
       fixed(out.value, out.dtype, out.is_variable);
@@ -36,6 +32,31 @@ class ProgramSizes {
     v_.size(p.output_bytes);
     for (const auto& before : p.before) ids(before);
     for (auto& step : p.steps) region(step.region);
+  }
+
+  template <class V>
+  void value(V& v) {
+    fixed(v.kind, v.dtype, v.slot, v.label);
+    shape(v.shape);
+    v_.size(v.bytes);
+  }
+
+  template <class R>
+  void region(R& r) {
+    fixed(r.kind, r.phase, r.label, r.axis, r.parts.size());
+    ids(r.local);
+    ids(r.reads);
+    ids(r.writes);
+    v_.size(r.samples);
+    fixed(r.slice);
+    if (r.kind == RegionKind::Map || r.contraction.has_epilogue) map(r.map);
+    if (r.kind == RegionKind::Contraction) {
+      contraction(r.contraction);
+      map(r.prologue_a);
+      map(r.prologue_b);
+    }
+    if (r.kind == RegionKind::Opaque) opaque(r.opaque);
+    for (auto& part : r.parts) region(part);
   }
 
  private:
@@ -115,24 +136,6 @@ class ProgramSizes {
     } else {
       words(o.attrs);
     }
-  }
-
-  template <class R>
-  void region(R& r) {
-    fixed(r.kind, r.phase, r.label, r.axis, r.parts.size());
-    ids(r.local);
-    ids(r.reads);
-    ids(r.writes);
-    v_.size(r.samples);
-    fixed(r.slice);
-    if (r.kind == RegionKind::Map || r.contraction.has_epilogue) map(r.map);
-    if (r.kind == RegionKind::Contraction) {
-      contraction(r.contraction);
-      map(r.prologue_a);
-      map(r.prologue_b);
-    }
-    if (r.kind == RegionKind::Opaque) opaque(r.opaque);
-    for (auto& part : r.parts) region(part);
   }
 
   Visit& v_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "plan/calls.h"
 #include "plan/tune.h"
 
 namespace tenon {
@@ -212,12 +214,13 @@ bool follow(Step& step, TuneAdvice& advice, const Program& program, const PlanOp
   return false;
 }
 
-void choose_by_estimate(Step& step, const Program& program, const PlanOptions& options) {
+}  // namespace
+
+void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOptions& options) {
   std::string& passed_over = step.passed_over;
-  for (const Engine* engine :
-       by_estimate(options.engines, step.region, program.values, &passed_over)) {
+  for (const Engine* engine : by_estimate(options.engines, step.region, values, &passed_over)) {
     try {
-      step.kernel = engine->prepare(step.region, program.values, options.threads);
+      step.kernel = engine->prepare(step.region, values, options.threads);
       step.engine = engine;
       return;
     } catch (const NotSupported& e) {  // a library that turned out to have nothing for it
@@ -228,14 +231,16 @@ void choose_by_estimate(Step& step, const Program& program, const PlanOptions& o
                          "): ", step.passed_over));
 }
 
-}  // namespace
-
 void choose_engines(Program& program, const PlanOptions& options) {
   std::vector<TuneAdvice> advice(program.steps.size());
   if (options.tuning != nullptr) advice = options.tuning->advise(program, options);
+  std::optional<SharedKernels> shared;
+  if (SharedKernels::serves(program, options)) shared.emplace(program.values, options);
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     Step& step = program.steps[s];
-    if (!follow(step, advice[s], program, options)) choose_by_estimate(step, program, options);
+    if (shared && shared->choose(step)) continue;
+    if (!follow(step, advice[s], program, options))
+      choose_by_estimate(step, program.values, options);
     if (advice[s].key.empty()) continue;
     step.choice = choice_text(advice[s]);
     TuneChoice taken = advice[s].choice.value_or(TuneChoice());
@@ -361,6 +366,7 @@ void plan_memory(Program& program, const PlanOptions& options) {
         end, s.workspace_offset + aligned(static_cast<std::int64_t>(s.kernel->workspace_bytes)));
   }
   program.arena_bytes = end;
+  list_calls(program);
   check_limit(program, options.memory_limit);
 }
 

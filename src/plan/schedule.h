@@ -9,6 +9,8 @@ namespace tenon {
 /// its region that expects to be fastest (by_estimate) and can prepare it. Throws
 /// NotSupported, naming the step and every engine's reason, when none does.
 void choose_engines(Program& program, const PlanOptions& options);
+/// The latter, of one step.
+void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOptions& options);
 /// Reorders steps: among those that are ready, the one that leaves the least memory live; or, where
 /// memory is not shared, the one that most has to wait for. `before` is by step.
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy);

@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "plan/calls.h"
 #include "plan/tune.h"
 #include "run/devices.h"
 #include "run/plan_api.h"
@@ -56,9 +57,10 @@ double time_step(const Program& p, std::size_t s, std::byte* const* values, std:
   constexpr int kRepeats = 20;
   Backend& backend = backend_for(p.device);
   const ThreadCount count(p.threads);
-  return backend.measure(*step.kernel,
-                         {values, arena + step.workspace_offset, backend.stream(p.device.index)},
-                         p.device.index, kRepeats);
+  const BoundValues bound(step, values);
+  return backend.measure(
+      *step.kernel, {bound.data(), arena + step.workspace_offset, backend.stream(p.device.index)},
+      p.device.index, kRepeats);
 }
 
 constexpr int kMostTraces = 16;  // of one function within each other

@@ -24,9 +24,9 @@ inline Tensor weight(const Shape& shape, std::vector<Tensor>& weights) {
 }
 
 /// Layers of `width`, each a product, a bias and an activation.
-inline std::vector<Tensor> deep_mlp(int layers, std::int64_t width = 16) {
+inline std::vector<Tensor> deep_mlp(int layers, std::int64_t width = 16, std::int64_t batch = 8) {
   std::vector<Tensor> weights;
-  Tensor h = full({8, width}, 0.5).eval();
+  Tensor h = full({batch, width}, 0.5).eval();
   for (int k = 0; k < layers; ++k) {
     const Tensor w = weight({width, width}, weights), b = weight({width}, weights);
     h = tanh(linear(h, w, b));
@@ -41,7 +41,8 @@ inline Tensor batch_norm(const Tensor& x, std::int64_t channels, std::vector<Ten
 }
 
 /// A residual network of bottlenecks with batch norm written by hand: 3 * blocks + 1 convolutions.
-inline std::vector<Tensor> deep_resnet(int blocks, std::int64_t channels = 8) {
+inline std::vector<Tensor> deep_resnet(int blocks, std::int64_t channels = 8,
+                                       std::int64_t batch = 2) {
   std::vector<Tensor> weights;
   const auto conv = [&](const Tensor& x, std::int64_t in, std::int64_t out, std::int64_t side) {
     Conv2dOptions options;
@@ -49,7 +50,7 @@ inline std::vector<Tensor> deep_resnet(int blocks, std::int64_t channels = 8) {
     return batch_norm(conv2d(x, weight({out, in, side, side}, weights), Tensor(), options), out,
                       weights);
   };
-  Tensor h = relu(conv(full({2, 3, 8, 8}, 0.5).eval(), 3, 4 * channels, 3));
+  Tensor h = relu(conv(full({batch, 3, 8, 8}, 0.5).eval(), 3, 4 * channels, 3));
   for (int k = 0; k < blocks; ++k) {
     Tensor y = relu(conv(h, 4 * channels, channels, 1));
     y = relu(conv(y, channels, channels, 3));

@@ -43,8 +43,8 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
     const auto of_card = cuda::engines(cuda::Target());
     engines.assign(of_card.begin(), of_card.end());
   } else {
-    engines = {&cpu::map_engine(), &cpu::contraction_engine(), &cpu::opaque_engine(),
-               &cpu::reference_engine()};
+    const auto of_host = cpu::backend().engines(0, false);
+    engines.assign(of_host.begin(), of_host.end());
   }
   PlanOptions options;
   options.device = {settings.kind, 0};

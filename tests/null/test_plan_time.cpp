@@ -66,6 +66,12 @@ TEST_CASE("plan time: the step of a thousand layers") {
   }
 }
 
+// Values that no cache holds: chains grow from each of them, and the arena is worth sharing.
+TEST_CASE("plan time: the steps of large batches, 10,000 nodes") {
+  check_linear("mlp", deep_mlp(230, 16, 1 << 17), deep_mlp(460, 16, 1 << 17), 0.2);
+  check_linear("resnet", deep_resnet(25, 8, 1 << 12), deep_resnet(51, 8, 1 << 12), 0.3);
+}
+
 TEST_CASE("plan time: an unrolled LSTM") {
   check_linear("lstm", unrolled_lstm(100), unrolled_lstm(200), 0.3);
 }
