@@ -34,7 +34,10 @@ Network network_of(const std::string& name_or_run) {
   } catch (const ValueError&) {
     if (!is_file) throw;
     const train::Settings settings = train::TrainedModel::open(name_or_run).settings();
-    return {settings.model, settings.batch, {settings.classes, settings.activation, nullptr}};
+    return {settings.model,
+            settings.batch,
+            {settings.classes, settings.activation, nullptr},
+            settings.task == "regression"};
   }
 }
 

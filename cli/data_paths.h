@@ -18,6 +18,7 @@ struct Network {
   std::string name;
   std::int64_t batch = 0;  ///< the recipe's, or the run's
   models::Options options{};
+  bool regression = false;  ///< of a run: its targets are quantities
 };
 Network network_of(const std::string& name_or_run);
 /// Throws IoError when the folder holds no run.

@@ -22,6 +22,11 @@ Tensor drawn(const Shape& shape, std::int64_t limit) {
                              : randint(0, limit, shape).eval();
 }
 
+Tensor drawn_numbers(const Shape& shape) {
+  return ShapesOnly::is_on() ? without_memory(shape, DType::Float32, current_device())
+                             : randn(shape).eval();
+}
+
 Step begin(const Network& network, std::int64_t batch) {
   if (batch < 1)
     throw UsageError("--batch: " + std::to_string(batch) + " is too small", "give 1 or more");
@@ -33,8 +38,7 @@ Step begin(const Network& network, std::int64_t batch) {
           {},
           {info.tokens
                ? drawn(input, network.options.classes > 0 ? network.options.classes : info.classes)
-           : ShapesOnly::is_on() ? without_memory(input, DType::Float32, current_device())
-                                 : randn(input).eval()}};
+               : drawn_numbers(input)}};
 }
 
 }  // namespace
@@ -46,15 +50,20 @@ Step training_step(const Network& network, std::int64_t batch, double clip_norm)
   Step step = begin(network, batch);
   const std::int64_t classes = step.net(step.inputs[0]).size(-1);
   const bool tokens = models::info(network.name).tokens;
-  step.inputs.push_back(
-      drawn(tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}), classes));
+  if (network.regression)
+    step.inputs.push_back(drawn_numbers({batch, classes}));
+  else
+    step.inputs.push_back(
+        drawn(tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}), classes));
   optim::SgdOptions options;
   options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
   step.optimizer = std::make_shared<optim::Sgd>(step.net, options);
-  step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm,
-                           tokens](const std::vector<Tensor>& inputs) {
+  step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm, tokens,
+                           regression = network.regression](const std::vector<Tensor>& inputs) {
     const Tensor scores = net(inputs[0]);
-    const Tensor loss = cross_entropy(tokens ? flatten(scores, 0, 1) : scores, inputs[1]);
+    const Tensor loss = regression
+                            ? mse_loss(scores, inputs[1])
+                            : cross_entropy(tokens ? flatten(scores, 0, 1) : scores, inputs[1]);
     std::vector<Tensor> grads = grad(loss, optimizer->parameters());
     if (clip_norm > 0) grads = optim::clip_grad_norm(grads, clip_norm).grads;
     std::vector<Tensor> outputs = optimizer->updates(grads);

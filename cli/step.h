@@ -22,10 +22,11 @@ struct Step {
   std::vector<Tensor> inputs;  ///< [input] or [input, target]
 };
 
-/// Random normal input and random classes, PyTorch's SGD with momentum 0.9 and weight decay 5e-4.
-/// Gradients are clipped to the norm when it is above 0. Throws ValueError for an unknown model or
-/// a batch below 1, UsageError for a norm below 0. Under ShapesOnly nothing is drawn: such a step
-/// can be planned and summed up at once, however large the network.
+/// Random normal input and random classes (of a regression, random normal targets), PyTorch's SGD
+/// with momentum 0.9 and weight decay 5e-4. Gradients are clipped to the norm when it is above 0.
+/// Throws ValueError for an unknown model or a batch below 1, UsageError for a norm below 0. Under
+/// ShapesOnly nothing is drawn: such a step can be planned and summed up at once, however large the
+/// network.
 Step training_step(const Network& network, std::int64_t batch, double clip_norm = 0);
 Step inference_step(const Network& network, std::int64_t batch);
 /// Inputs that all steps of a launch share (CompiledFunction::run_many).

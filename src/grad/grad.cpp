@@ -39,6 +39,10 @@ std::vector<Tensor> through_results(const Tensor& out, std::span<const Tensor> c
 }
 
 void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
+  if (!output.defined() || std::any_of(inputs.begin(), inputs.end(),
+                                       [](const Tensor& input) { return !input.defined(); }))
+    throw ValueError(cat("grad: ", output.defined() ? "an input" : "the output",
+                         " is a tensor without a value: it was never assigned"));
   if (!is_floating(output.dtype()))
     throw DTypeError(
         cat("grad: the output is ", output.dtype(), "; only floating tensors have gradients"));

@@ -6,6 +6,7 @@
 #include <tenon/shapes_only.h>
 #include "base/str.h"
 #include "device/versions.h"
+#include "graph/called.h"
 #include "graph/node.h"
 
 namespace tenon {
@@ -71,6 +72,7 @@ void Tensor::check_dtype(DType wanted) const {
 }
 
 Tensor variable(const Tensor& init, const std::string& var_name) {
+  const Called called("variable");
   std::shared_ptr<Buffer> buffer;
   if (ShapesOnly::is_on()) {
     buffer = Buffer::none(init.device());
@@ -123,6 +125,7 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
 }
 
 void set_value(const Tensor& target, const Tensor& value) {
+  const Called called("set_value");
   if (target.shape() != value.shape() || target.dtype() != value.dtype())
     throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ", target.dtype(),
                          target.shape()));

@@ -1,5 +1,6 @@
 // Layers that normalise. BatchNorm renews its statistics in forward(); all else is functions.
 #include <tenon/error.h>
+#include <tenon/functional.h>
 #include <tenon/nn.h>
 
 #include "base/str.h"
@@ -141,11 +142,7 @@ Embedding::Embedding(std::int64_t count, std::int64_t size, Generator* generator
   weight_ = parameter("weight", init::normal({count, size}, 0, 1, generator));
 }
 
-Tensor Embedding::forward(const Tensor& index) const {
-  Ints sizes(index.shape().begin(), index.shape().end());
-  sizes.push_back(weight_.size(1));
-  return reshape(index_select(weight_, 0, flatten(index)), sizes);
-}
+Tensor Embedding::forward(const Tensor& index) const { return embedding(index, weight_); }
 
 std::string Embedding::describe() const {
   return cat("Embedding(", weight_.size(0), ", ", weight_.size(1), ")");

@@ -33,18 +33,46 @@ Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
   return where(eq(clamped, x), x, detach(clamped));
 }
 
-Tensor hardtanh(const Tensor& x) { return open_clamp(x, x.dtype() == DType::UInt8 ? 0 : -1, 1); }
-Tensor relu6(const Tensor& x) { return open_clamp(x, 0, 6); }
-Tensor hardsigmoid(const Tensor& x) { return open_clamp(to_floating(x) + 3, 0, 6) / 6; }
-Tensor silu(const Tensor& x) { return to_floating(x) * sigmoid(x); }
-Tensor mish(const Tensor& x) { return to_floating(x) * tanh(softplus(x)); }
-Tensor softsign(const Tensor& x) { return to_floating(x) / (1 + abs(to_floating(x))); }
-Tensor log2(const Tensor& x) { return log(x) * std::numbers::log2e; }
-Tensor log10(const Tensor& x) { return log(x) * std::numbers::log10e; }
+Tensor hardtanh(const Tensor& x) {
+  require_defined("hardtanh", x);
+  return open_clamp(x, x.dtype() == DType::UInt8 ? 0 : -1, 1);
+}
+Tensor relu6(const Tensor& x) {
+  require_defined("relu6", x);
+  return open_clamp(x, 0, 6);
+}
+Tensor hardsigmoid(const Tensor& x) {
+  require_defined("hardsigmoid", x);
+  return open_clamp(to_floating(x) + 3, 0, 6) / 6;
+}
+Tensor silu(const Tensor& x) {
+  require_defined("silu", x);
+  return to_floating(x) * sigmoid(x);
+}
+Tensor mish(const Tensor& x) {
+  require_defined("mish", x);
+  return to_floating(x) * tanh(softplus(x));
+}
+Tensor softsign(const Tensor& x) {
+  require_defined("softsign", x);
+  return to_floating(x) / (1 + abs(to_floating(x)));
+}
+Tensor log2(const Tensor& x) {
+  require_defined("log2", x);
+  return log(x) * std::numbers::log2e;
+}
 // exp(x ln 2) would lose as many bits of x ln 2 as it is large; pow() is exact for whole x.
-Tensor exp2(const Tensor& x) { return pow(Scalar(2.0), to_floating(x)); }
+Tensor exp2(const Tensor& x) {
+  require_defined("exp2", x);
+  return pow(Scalar(2.0), to_floating(x));
+}
+Tensor log10(const Tensor& x) {
+  require_defined("log10", x);
+  return log(x) * std::numbers::log10e;
+}
 
 Tensor gelu(const Tensor& input, bool tanh_approximation) {
+  require_defined("gelu", input);
   const Tensor x = to_floating(input);
   if (!tanh_approximation) return x * 0.5 * (1 + erf(x * (1 / std::numbers::sqrt2)));
   const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
@@ -52,39 +80,46 @@ Tensor gelu(const Tensor& input, bool tanh_approximation) {
 }
 
 Tensor leaky_relu(const Tensor& input, double negative_slope) {
+  require_defined("leaky_relu", input);
   const Tensor x = to_floating(input);
   return where(gt(x, 0), x, x * negative_slope);
 }
 
 Tensor elu(const Tensor& input, double alpha) {
+  require_defined("elu", input);
   const Tensor x = to_floating(input), positive = gt(x, 0);
   return where(positive, x, expm1(where(positive, 0, x)) * alpha);
 }
 
 Tensor celu(const Tensor& input, double alpha) {
+  require_defined("celu", input);
   if (alpha == 0) throw ValueError(cat(where("celu"), ": alpha is 0"));
   const Tensor x = to_floating(input), positive = gt(x, 0);
   return where(positive, x, expm1(where(positive, 0, x) / alpha) * alpha);
 }
 
 Tensor selu(const Tensor& x) {
+  require_defined("selu", x);
   constexpr double kAlpha = 1.6732632423543772848170429916717,
                    kScale = 1.0507009873554804934193349852946;
   return elu(x, kAlpha) * kScale;
 }
 
 Tensor hardswish(const Tensor& input) {
+  require_defined("hardswish", input);
   const Tensor x = to_floating(input);
   return x * open_clamp(x + 3, 0, 6) / 6;
 }
 
 // min(x, 0) - log(1 + exp(-|x|)), whose gradient at 0 is exact.
 Tensor logsigmoid(const Tensor& input) {
+  require_defined("logsigmoid", input);
   const Tensor x = to_floating(input), positive = ge(x, 0);
   return where(positive, 0, x) - log1p(exp(where(positive, -x, x)));
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
+  require_defined("prelu", x, weight);
   if (weight.numel() == 1) {
     const Tensor slope = reshape(weight, {});
     return where(gt(x, 0), x, x * slope);
@@ -98,6 +133,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
 }
 
 Tensor glu(const Tensor& x, int axis) {
+  require_defined("glu", x);
   const int a = normalize_axis(axis, x.rank(), where("glu").c_str());
   const std::int64_t size = x.size(a);
   if (size % 2 != 0)
@@ -115,6 +151,7 @@ Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
 }
 
 Tensor softplus(const Tensor& input, double beta, double threshold) {
+  require_defined("softplus", input);
   if (!(beta > 0))
     throw ValueError(cat(where("softplus"), ": beta is ", beta, "; it must be positive"));
   const Tensor x = to_floating(input), z = x * beta, linear_part = gt(z, threshold);

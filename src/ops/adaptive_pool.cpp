@@ -51,10 +51,12 @@ Tensor pool(const char* op, const Tensor& x, std::pair<std::int64_t, std::int64_
 }  // namespace
 
 Tensor adaptive_avg_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output) {
+  require_defined("adaptive_avg_pool2d", x);
   return pool("adaptive_avg_pool2d", x, output, mean);
 }
 
 Tensor adaptive_max_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output) {
+  require_defined("adaptive_max_pool2d", x);
   return pool("adaptive_max_pool2d", x, output, amax);
 }
 

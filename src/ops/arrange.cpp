@@ -37,9 +37,11 @@ Tensor is_last(const Tensor& index, int axis) {
 }  // namespace
 
 Tensor tril(const Tensor& x, std::int64_t diagonal) {
+  require_defined("tril", x);
   return where(ge(diagonals("tril", x), -diagonal), x, zeros({}, x.dtype()));
 }
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
+  require_defined("triu", x);
   return where(le(diagonals("triu", x), -diagonal), x, zeros({}, x.dtype()));
 }
 

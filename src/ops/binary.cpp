@@ -21,6 +21,7 @@ struct Pair {
 };
 
 Pair align(const char* op, const Tensor& a, const Tensor& b) {
+  require_defined(op, a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
   if (a.shape() == b.shape()) return {cast(a, dtype), cast(b, dtype)};
   const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op).c_str());
@@ -28,6 +29,7 @@ Pair align(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 Pair align(const char* op, const Tensor& a, Scalar b) {
+  require_defined(op, a);
   const DType dtype = scalar_dtype(a.dtype(), b);
   return {cast(a, dtype), scalar_operand(op, b, a.shape(), dtype)};
 }
@@ -143,6 +145,7 @@ TENON_NUMBER_LEFT(pow)
 #undef TENON_NUMBER_LEFT
 
 Tensor pow(const Tensor& a, Scalar b) {
+  require_defined("pow", a);
   const DType dtype = scalar_dtype(a.dtype(), b);
   if (!is_floating(dtype) && b.real() < 0)
     throw ValueError(cat(where("pow"), ": ", dtype, " to the negative power ", b,
@@ -186,6 +189,7 @@ bool equal(const Tensor& a, const Tensor& b) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  require_defined("where", condition, a, b);
   if (!is_bool(condition.dtype()))
     throw DTypeError(cat(where("where"), ": the condition is ", condition.dtype(),
                          ", not bool: compare it, as in ne(x, 0)"));
@@ -197,11 +201,13 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 }
 
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
+  require_defined("where", condition, b);
   const Pair p = align("where", a, b);
   return where(condition, p.a, p.b);
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
+  require_defined("where", condition, a);
   const Pair p = align("where", a, b);
   return where(condition, p.a, p.b);
 }

@@ -174,6 +174,7 @@ Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
+  require_defined("conv2d", x, weight);
   const DType dtype = promote(x.dtype(), weight.dtype());
   const ContractionAttrs attrs = product_attrs(
       dtype, bias.defined(),
@@ -187,6 +188,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 // Output padding of a stride or more is not known to it: there the whole result is made, and cut.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& o) {
+  require_defined("conv_transpose2d", x, weight);
   constexpr const char* kName = "conv_transpose2d";
   if (x.rank() != 4)
     throw ShapeError(cat(where(kName), ": input must be [N, C, H, W], not ", x.shape(),

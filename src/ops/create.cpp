@@ -32,8 +32,14 @@ Tensor full(const Shape& shape, Scalar value, DType dtype) {
 
 Tensor zeros(const Shape& shape, DType dtype) { return constant(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return constant(shape, 1, dtype); }
-Tensor zeros_like(const Tensor& x) { return constant(x.shape(), 0, x.dtype()); }
-Tensor ones_like(const Tensor& x) { return constant(x.shape(), 1, x.dtype()); }
+Tensor zeros_like(const Tensor& x) {
+  require_defined("zeros_like", x);
+  return constant(x.shape(), 0, x.dtype());
+}
+Tensor ones_like(const Tensor& x) {
+  require_defined("ones_like", x);
+  return constant(x.shape(), 1, x.dtype());
+}
 Tensor scalar(Scalar value, DType dtype) { return full({}, value, dtype); }
 
 namespace {

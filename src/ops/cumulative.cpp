@@ -53,7 +53,13 @@ Tensor along(const char* op, const Tensor& input, int axis, Combine combine, int
 
 }  // namespace
 
-Tensor cumsum(const Tensor& x, int axis) { return along("cumsum", x, axis, add, 0); }
-Tensor cumprod(const Tensor& x, int axis) { return along("cumprod", x, axis, mul, 1); }
+Tensor cumsum(const Tensor& x, int axis) {
+  require_defined("cumsum", x);
+  return along("cumsum", x, axis, add, 0);
+}
+Tensor cumprod(const Tensor& x, int axis) {
+  require_defined("cumprod", x);
+  return along("cumprod", x, axis, mul, 1);
+}
 
 }  // namespace tenon

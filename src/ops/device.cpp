@@ -6,6 +6,7 @@
 namespace tenon {
 
 Tensor to(const Tensor& x, Device device) {
+  require_defined("to", x);
   if (x.defined() && x.node()->placed && x.node()->device == device) return x;
   // Numbers and ramps belong to every device that is there; allocating refuses others, as it does
   // for data.

@@ -10,6 +10,7 @@
 namespace tenon {
 
 Tensor assign(const Tensor& target, const Tensor& value) {
+  require_defined("assign", target, value);
   Tensor out = build(Op::Assign, {target, value});
   out.node()->unheeded = true;
   return out;

@@ -69,7 +69,17 @@ void require_mask_fits(const char* op, const Tensor& x, int axis, const Tensor& 
                          " from axis ", axis, " on"));
 }
 
-// The coordinates of a mask's ones, a vector an axis. Reads the mask.
+// The places of a mask's ones in row-major order. Reads the mask.
+Tensor flat_places_of(const Tensor& mask, Device device) {
+  const bool* ones = mask.data_as<bool>();
+  Ints places(static_cast<std::size_t>(std::count(ones, ones + mask.numel(), true)));
+  std::size_t found = 0;
+  for (std::int64_t k = 0; found < places.size(); ++k)
+    if (ones[k]) places[found++] = k;
+  return Tensor::from_data(places.data(), {std::ssize(places)}, DType::Int64, device);
+}
+
+// Their coordinates, a vector an axis. Reads the mask.
 std::vector<Tensor> places_of(const Tensor& mask, Device device) {
   const bool* ones = mask.data_as<bool>();
   const auto rank = static_cast<std::size_t>(mask.rank());
@@ -175,8 +185,19 @@ Tensor pick(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
   return picked(op, permute(x, order), first);
 }
 
+// The elements at a mask's ones, the mask's axes in one: its places need no check.
+Tensor masked(const Tensor& x, int axis, const Tensor& mask) {
+  Ints merged = to_ints(x.shape());
+  merged.erase(merged.begin() + axis, merged.begin() + axis + mask.rank());
+  merged.insert(merged.begin() + axis, mask.numel());
+  return index_select(reshape(x, merged), axis, flat_places_of(mask, x.device()));
+}
+
 Tensor part(const char* op, const Tensor& x, const std::vector<Index>& indices) {
   const Called called(op);
+  const bool one_tensor = std::count_if(indices.begin(), indices.end(), [](const Index& index) {
+                            return index.kind() == Index::Kind::Tensor;
+                          }) == 1;
   Tensor y = x;
   std::vector<Pick> picks;
   int axis = 0;
@@ -201,6 +222,10 @@ Tensor part(const char* op, const Tensor& x, const std::vector<Index>& indices) 
         require_mask_fits(op, y, axis, index.tensor());
         if (index.tensor().rank() == 0)
           throw NotSupported(cat(where(op), ": a mask without axes: use where()"));
+        if (one_tensor) {
+          y = masked(y, axis++, index.tensor());
+          break;
+        }
         for (const Tensor& places : places_of(index.tensor(), x.device()))
           picks.push_back({axis++, places});
         break;
@@ -325,6 +350,13 @@ Ordered ordered(const Tensor& places) {
       concat({slice(at, 0, 1, count) != slice(at, 0, 0, count - 1), full({1}, true, DType::Bool)})};
 }
 
+// One value at all places, in whatever order they are given.
+Tensor put_one(const Tensor& x, const Tensor& places, const Tensor& value) {
+  const Tensor hit = scatter_add(zeros({x.numel()}, DType::Int32), 0, places,
+                                 ones({places.numel()}, DType::Int32)) > 0;
+  return tenon::where(reshape(hit, to_ints(x.shape())), reshape(value, {}), x);
+}
+
 // Of equal places the last one keeps its value; the others' are replaced by zeros.
 Tensor put_places(const Tensor& x, const Tensor& places, const Tensor& values) {
   if (places.numel() == 0) return x;
@@ -410,8 +442,9 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
       return put_slabs(x, slabs, v);
   const Tensor places =
       part("index_put", tenon::reshape(arange(0, x.numel()), to_ints(x.shape())), indices);
-  const Tensor at = tenon::reshape(places, {-1}),
-               values = tenon::reshape(broadcast_to(v, places.shape()), {-1});
+  const Tensor at = tenon::reshape(places, {-1});
+  if (!accumulate && v.numel() == 1) return put_one(x, at, v);
+  const Tensor values = tenon::reshape(broadcast_to(v, places.shape()), {-1});
   if (!accumulate) return put_places(x, at, values);
   return tenon::reshape(tenon::scatter_add(tenon::reshape(x, {-1}), 0, at, values),
                         to_ints(x.shape()));

@@ -11,13 +11,15 @@
 
 namespace tenon {
 
+void refuse_undefined(const char* op) {
+  throw ValueError(cat(where(op), ": a tensor without a value was used: it was never assigned"));
+}
+
 Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> inputs,
                 const Attrs& attrs) {
   const Node* placed = nullptr;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    if (!inputs[k].defined())
-      throw ValueError(cat(where(op_info(op).name), ": input ", k,
-                           " is an undefined tensor: assign it a value first"));
+    require_defined(op_info(op).name, inputs[k]);
     const Node* node = inputs[k].node();
     if (!node->placed) continue;
     if (placed == nullptr) placed = node;

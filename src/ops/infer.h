@@ -68,6 +68,14 @@ std::int64_t axis_mask(const char* op, const Ints& axes, int rank);
 Shape to_shape(const Ints& sizes);
 Ints to_ints(const Shape& shape);
 
+[[noreturn]] void refuse_undefined(const char* op);
+/// Throws ValueError naming the op when one of its tensors has no value: for builders that look at
+/// their inputs before build() does.
+template <class... T>
+void require_defined(const char* op, const T&... tensors) {
+  if (!(tensors.defined() && ...)) refuse_undefined(op);
+}
+
 // Checks that several families make; the message begins with where(node).
 void require_floating(const Node& node, const char* advice);
 void require_same_dtype(const Node& node);

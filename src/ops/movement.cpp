@@ -59,6 +59,7 @@ Tensor reachable(const char* op, const Tensor& x, int axis, const Shape& index) 
 
 Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   if (tensors.empty()) throw ValueError(cat(where("concat"), ": no tensors given"));
+  for (const Tensor& t : tensors) require_defined("concat", t);
   const int a = normalize_axis(axis, tensors[0].rank(), where("concat").c_str());
   DType dtype = tensors[0].dtype();
   for (const Tensor& t : tensors) dtype = promote(dtype, t.dtype());
@@ -124,6 +125,7 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
+  require_defined("gather", x, index);
   const int a = axis_of("gather", axis, x.rank());
   if (x.rank() == 0 || index.rank() == 0)
     return reshape(gather(at_least_vector(x), a, at_least_vector(index)), to_ints(index.shape()));
@@ -131,6 +133,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
 }
 
 Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
+  require_defined("scatter_add", base, index, updates);
   const int a = axis_of("scatter_add", axis, base.rank());
   if (base.rank() == 0 || index.rank() == 0 || updates.rank() == 0)
     return reshape(

@@ -71,6 +71,7 @@ Tensor normalised(const Tensor& x, const Moments& m, double eps) {
 }  // namespace
 
 Moments batch_moments(const Tensor& input) {
+  require_defined("batch_moments", input);
   check_channels(input, "batch_moments");
   const Tensor x = in_float32(input);
   Ints axes{0};
@@ -81,6 +82,7 @@ Moments batch_moments(const Tensor& input) {
 
 Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, const Tensor& weight,
                   const Tensor& bias, double eps) {
+  require_defined("batch_norm", input, mean, var);
   constexpr const char* kName = "batch_norm";
   check_channels(input, kName);
   const Tensor x = in_float32(input);
@@ -93,6 +95,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, co
 
 Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight, const Tensor& bias,
                   double eps) {
+  require_defined("layer_norm", input);
   check_last_axes("layer_norm", input, shape);
   const int first = input.rank() - shape.rank();
   for (const Tensor* t : {&weight, &bias})
@@ -110,6 +113,7 @@ Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
 
 Tensor rms_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
                 std::optional<double> eps) {
+  require_defined("rms_norm", input);
   check_last_axes("rms_norm", input, shape);
   if (weight.defined() && weight.shape() != shape)
     throw ShapeError(
@@ -126,6 +130,7 @@ Tensor rms_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
 
 Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight,
                   const Tensor& bias, double eps) {
+  require_defined("group_norm", input);
   constexpr const char* kName = "group_norm";
   check_channels(input, kName);
   if (groups < 1 || input.size(1) % groups != 0)
@@ -143,6 +148,7 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
 
 Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha, double beta,
                            double k) {
+  require_defined("local_response_norm", input);
   constexpr const char* kName = "local_response_norm";
   check_channels(input, kName);
   if (size < 1) throw ValueError(cat(where(kName), ": size is ", size, ", must be at least 1"));

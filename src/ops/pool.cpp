@@ -114,6 +114,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
 }
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  require_defined("avg_pool2d", x);
   if (options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1})
     throw ValueError(cat(where("avg_pool2d"), ": has no dilation"));
   return build(Op::AvgPool2d, {x}, pool_attrs(options));

@@ -90,6 +90,7 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype, Generator* generator
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  require_defined("dropout", x);
   require_probability("dropout", p);
   if (!is_floating(x.dtype()))
     throw DTypeError(cat(where("dropout"), ": takes a floating tensor, not ", x.dtype()));

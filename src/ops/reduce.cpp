@@ -66,20 +66,24 @@ Tensor arg_extremum(Op op, const char* name, const Tensor& input, int axis, bool
 }  // namespace
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
+  require_defined("sum", x);
   return reduce(Op::Sum, accumulable(x), axis_mask("sum", axes, x.rank()), keepdim);
 }
 
 Tensor prod(const Tensor& x, const Axes& axes, bool keepdim) {
+  require_defined("prod", x);
   return reduce(Op::Prod, accumulable(x), axis_mask("prod", axes, x.rank()), keepdim);
 }
 
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
+  require_defined("mean", x);
   const std::int64_t mask = axis_mask("mean", axes, x.rank());
   const double count = static_cast<double>(reduced_count(x.shape(), mask));
   return narrowed(reduce(Op::Sum, widened(x), mask, keepdim) / count, x);
 }
 
 Tensor var(const Tensor& input, const Axes& axes, bool keepdim, double correction) {
+  require_defined("var", input);
   const Tensor x = widened(input);
   const std::int64_t mask = axis_mask("var", axes, x.rank());
   const double count = static_cast<double>(reduced_count(x.shape(), mask));
@@ -89,15 +93,19 @@ Tensor var(const Tensor& input, const Axes& axes, bool keepdim, double correctio
 }
 
 Tensor amax(const Tensor& x, const Axes& axes, bool keepdim) {
+  require_defined("amax", x);
   return extremum(Op::Max, "amax", x, axes, keepdim);
 }
 Tensor amin(const Tensor& x, const Axes& axes, bool keepdim) {
+  require_defined("amin", x);
   return extremum(Op::Min, "amin", x, axes, keepdim);
 }
 Tensor argmax(const Tensor& x, int axis, bool keepdim) {
+  require_defined("argmax", x);
   return arg_extremum(Op::ArgMax, "argmax", x, axis, keepdim);
 }
 Tensor argmin(const Tensor& x, int axis, bool keepdim) {
+  require_defined("argmin", x);
   return arg_extremum(Op::ArgMin, "argmin", x, axis, keepdim);
 }
 
@@ -112,6 +120,7 @@ Tensor any(const Tensor& x, const Axes& axes, bool keepdim) {
 }
 
 Tensor logsumexp(const Tensor& input, const Axes& axes, bool keepdim) {
+  require_defined("logsumexp", input);
   const Tensor x = widened(input);
   const std::int64_t mask = axis_mask("logsumexp", axes, x.rank());
   if (reduced_count(x.shape(), mask) == 0) {
@@ -140,6 +149,7 @@ Tensor rooted(const Tensor& x, F&& root) {
 }  // namespace
 
 Tensor norm(const Tensor& input, const Axes& axes, bool keepdim) {
+  require_defined("norm", input);
   const Tensor x = widened(input);
   const Tensor squares = reduce(Op::Sum, square(x), axis_mask("norm", axes, x.rank()), keepdim);
   return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);

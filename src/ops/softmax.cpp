@@ -25,8 +25,12 @@ Tensor wide(const Tensor& x) { return item_size(x.dtype()) == 2 ? cast(x, DType:
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int axis) { return along_last(Op::Softmax, "softmax", x, axis); }
+Tensor softmax(const Tensor& x, int axis) {
+  require_defined("softmax", x);
+  return along_last(Op::Softmax, "softmax", x, axis);
+}
 Tensor log_softmax(const Tensor& x, int axis) {
+  require_defined("log_softmax", x);
   return along_last(Op::LogSoftmax, "log_softmax", x, axis);
 }
 

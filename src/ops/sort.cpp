@@ -33,13 +33,16 @@ ValuesAndIndices extremum(const char* name, const Tensor& x, int axis, bool keep
 }  // namespace
 
 ValuesAndIndices max(const Tensor& x, int axis, bool keepdim) {
+  require_defined("max", x);
   return extremum("max", x, axis, keepdim, true);
 }
 ValuesAndIndices min(const Tensor& x, int axis, bool keepdim) {
+  require_defined("min", x);
   return extremum("min", x, axis, keepdim, false);
 }
 
 ValuesAndIndices sort(const Tensor& x, int axis, bool descending, bool /*stable*/) {
+  require_defined("sort", x);
   const int a = axis_of("sort", axis, x.rank());
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
   return ordered(x, x.shape()[a], a, descending);
@@ -51,6 +54,7 @@ Tensor argsort(const Tensor& x, int axis, bool descending, bool stable) {
 }
 
 ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis, bool largest, bool /*sorted*/) {
+  require_defined("topk", x);
   const Tensor row = x.rank() == 0 ? reshape(x, {1}) : x;
   const int a = normalize_axis(axis, row.rank(), where("topk").c_str());
   if (k < 0 || k > row.shape()[a])

@@ -47,8 +47,11 @@ Tensor sign(const Tensor& x) { return build(Op::Sign, {x}); }
 Tensor square(const Tensor& x) { return build(Op::Square, {x}); }
 Tensor relu(const Tensor& x) { return build(Op::Relu, {x}); }
 
-#define TENON_FLOATING(name, op) \
-  Tensor name(const Tensor& x) { return build(Op::op, {to_floating(x)}); }
+#define TENON_FLOATING(name, op)            \
+  Tensor name(const Tensor& x) {            \
+    require_defined(#name, x);              \
+    return build(Op::op, {to_floating(x)}); \
+  }
 TENON_FLOATING(exp, Exp)
 TENON_FLOATING(expm1, Expm1)
 TENON_FLOATING(log, Log)
@@ -70,8 +73,11 @@ TENON_FLOATING(erf, Erf)
 #undef TENON_FLOATING
 
 // Whole numbers are their own floor, and are never NaN or infinite.
-#define TENON_ROUNDING(name, op) \
-  Tensor name(const Tensor& x) { return is_integral(x.dtype()) ? x : build(Op::op, {x}); }
+#define TENON_ROUNDING(name, op)                            \
+  Tensor name(const Tensor& x) {                            \
+    require_defined(#name, x);                              \
+    return is_integral(x.dtype()) ? x : build(Op::op, {x}); \
+  }
 TENON_ROUNDING(floor, Floor)
 TENON_ROUNDING(ceil, Ceil)
 TENON_ROUNDING(round, Round)
@@ -79,16 +85,25 @@ TENON_ROUNDING(trunc, Trunc)
 #undef TENON_ROUNDING
 
 Tensor isnan(const Tensor& x) {
+  require_defined("isnan", x);
   return is_floating(x.dtype()) ? build(Op::IsNan, {x}) : zeros(x.shape(), DType::Bool);
 }
 Tensor isinf(const Tensor& x) {
+  require_defined("isinf", x);
   return is_floating(x.dtype()) ? build(Op::IsInf, {x}) : zeros(x.shape(), DType::Bool);
 }
-Tensor isfinite(const Tensor& x) { return logical_not(logical_or(isnan(x), isinf(x))); }
+Tensor isfinite(const Tensor& x) {
+  require_defined("isfinite", x);
+  return logical_not(logical_or(isnan(x), isinf(x)));
+}
 
-Tensor logical_not(const Tensor& x) { return build(Op::LogicalNot, {cast(x, DType::Bool)}); }
+Tensor logical_not(const Tensor& x) {
+  require_defined("logical_not", x);
+  return build(Op::LogicalNot, {cast(x, DType::Bool)});
+}
 
 Tensor cast(const Tensor& x, DType dtype) {
+  require_defined("cast", x);
   if (x.dtype() == dtype) return x;
   if (is_constant(x)) {
     const Scalar v = is_floating(x.dtype())

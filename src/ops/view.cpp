@@ -25,6 +25,7 @@ Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {})
 // ---- Builders ---------------------------------------------------------------------------------
 
 Tensor reshape(const Tensor& x, const Ints& sizes) {
+  require_defined("reshape", x);
   Ints resolved = sizes;
   std::int64_t known = 1, open = -1;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
@@ -45,6 +46,7 @@ Tensor reshape(const Tensor& x, const Ints& sizes) {
 }
 
 Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
+  require_defined("flatten", x);
   if (x.rank() == 0) return reshape(x, {1});
   const std::string at = where("flatten");
   const int first = normalize_axis(start_axis, x.rank(), at.c_str()),
@@ -65,6 +67,7 @@ Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
 }
 
 Tensor permute(const Tensor& x, const Ints& axes) {
+  require_defined("permute", x);
   const std::string at = where("permute");
   if (static_cast<int>(axes.size()) != x.rank())
     throw ShapeError(cat(at, ": ", axes.size(), " axes given for a tensor of rank ", x.rank()));
@@ -83,6 +86,7 @@ Tensor permute(const Tensor& x, const Ints& axes) {
 }
 
 Tensor transpose(const Tensor& x, int a, int b) {
+  require_defined("transpose", x);
   const int first = axis_of("transpose", a, x.rank()), second = axis_of("transpose", b, x.rank());
   if (x.rank() == 0) return x;
   Ints axes(static_cast<std::size_t>(x.rank()));
@@ -118,6 +122,7 @@ Tensor expand(const Tensor& x, const Ints& sizes) {
 }
 
 Tensor squeeze(const Tensor& x, int axis) {
+  require_defined("squeeze", x);
   const int a = axis_of("squeeze", axis, x.rank());
   if (x.rank() == 0 || x.shape()[a] != 1) return x;
   Ints sizes = to_ints(x.shape());
@@ -126,6 +131,7 @@ Tensor squeeze(const Tensor& x, int axis) {
 }
 
 Tensor squeeze(const Tensor& x) {
+  require_defined("squeeze", x);
   Ints sizes;
   for (const std::int64_t size : x.shape())
     if (size != 1) sizes.push_back(size);
@@ -133,6 +139,7 @@ Tensor squeeze(const Tensor& x) {
 }
 
 Tensor unsqueeze(const Tensor& x, int axis) {
+  require_defined("unsqueeze", x);
   const int a = normalize_axis(axis, x.rank() + 1, where("unsqueeze").c_str());
   Ints sizes = to_ints(x.shape());
   sizes.insert(sizes.begin() + a, 1);
@@ -140,6 +147,7 @@ Tensor unsqueeze(const Tensor& x, int axis) {
 }
 
 Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
+  require_defined("slice", x);
   const int a = normalize_axis(axis, x.rank(), where("slice").c_str());
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
     throw ValueError(cat(where("slice"), ": the step is ", step));
@@ -162,6 +170,7 @@ Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, st
 }
 
 Tensor select(const Tensor& x, int axis, std::int64_t index) {
+  require_defined("select", x);
   const int a = normalize_axis(axis, x.rank(), where("select").c_str());
   const std::int64_t size = x.shape()[a], i = index < 0 ? index + size : index;
   if (i < 0 || i >= size)
@@ -171,6 +180,7 @@ Tensor select(const Tensor& x, int axis, std::int64_t index) {
 }
 
 Tensor flip(const Tensor& x, const Axes& axes) {
+  require_defined("flip", x);
   Tensor out = x;
   if (!axes.empty()) axis_mask("flip", axes, x.rank());  // refuses repeats
   if (x.rank() == 0) return x;
@@ -180,6 +190,7 @@ Tensor flip(const Tensor& x, const Axes& axes) {
 }
 
 Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length) {
+  require_defined("narrow", x);
   const int a = normalize_axis(axis, x.rank(), where("narrow").c_str());
   const std::int64_t size = x.shape()[a], first = start < 0 ? start + size : start;
   if (first < 0 || length < 0 || first > size || length > size - first)
@@ -189,6 +200,7 @@ Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length
 }
 
 std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis) {
+  require_defined("split", x);
   const int a = normalize_axis(axis, x.rank(), where("split").c_str());
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) {
@@ -208,12 +220,14 @@ std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis) {
 }
 
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis) {
+  require_defined("chunk", x);
   if (count < 1) throw ValueError(cat(where("chunk"), ": into ", count, " parts"));
   const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk").c_str()));
   return split(x, std::max<std::int64_t>((total + count - 1) / count, 1), axis);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int axis) {
+  require_defined("unbind", x);
   const int a = normalize_axis(axis, x.rank(), where("unbind").c_str());
   std::vector<Tensor> parts;
   for (std::int64_t k = 0; k < x.shape()[a]; ++k) parts.push_back(select(x, a, k));
@@ -221,6 +235,7 @@ std::vector<Tensor> unbind(const Tensor& x, int axis) {
 }
 
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis) {
+  require_defined("split", x);
   if (size < 1) throw ValueError(cat(where("split"), ": the size of a part is ", size));
   const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("split").c_str()));
   std::vector<Tensor> parts;

@@ -32,6 +32,8 @@ class Regression(CommandTest):
         self.assertAlmostEqual(rows[0]["values"][0] / 327000, 1, delta=0.15)
         self.fails(3, "predict", "run", "houses.csv", says=["3 columns", "takes 2", "--data csv:houses.csv"])
         self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv row 0 +\d{6}\n")
+        # The plan of its step is that of a regression.
+        self.assertNotIn("cross_entropy", self.ok("inspect", "run").out)
         held_out = self.json("predict", "run", *data, "--count", "2", "--json")
         self.assertEqual(len(held_out[0]["target"]), 1)
         self.ok("verify", "run", "--steps", "4")

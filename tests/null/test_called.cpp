@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/grad.h>
 
 using namespace tenon;
 
@@ -167,4 +168,133 @@ TEST_CASE("called: indices outside, when they are read") {
   const Scope scope("words");
   CHECK_THROWS_WITH_AS(embedding(far, x).eval(), doctest::Contains("embedding (words): index 9"),
                        ValueError);
+}
+
+TEST_CASE("called: a tensor without a value") {
+  const Tensor none, x = ones({2, 2}), picture = ones({1, 1, 4, 4});
+  const Tensor at = Tensor::from<std::int64_t>({0, 1}, {2});
+  const std::pair<const char*, Tensor (*)(const Tensor&)> unary[] = {
+      {"neg", neg},          {"abs", abs},           {"sign", sign},
+      {"exp", exp},          {"exp2", exp2},         {"expm1", expm1},
+      {"log", log},          {"log1p", log1p},       {"log2", log2},
+      {"log10", log10},      {"sqrt", sqrt},         {"rsqrt", rsqrt},
+      {"square", square},    {"sin", sin},           {"cos", cos},
+      {"tan", tan},          {"asin", asin},         {"acos", acos},
+      {"atan", atan},        {"sinh", sinh},         {"cosh", cosh},
+      {"tanh", tanh},        {"sigmoid", sigmoid},   {"relu", relu},
+      {"erf", erf},          {"floor", floor},       {"ceil", ceil},
+      {"round", round},      {"trunc", trunc},       {"isnan", isnan},
+      {"isinf", isinf},      {"isfinite", isfinite}, {"reciprocal", reciprocal},
+      {"silu", silu},        {"mish", mish},         {"logical_not", logical_not},
+      {"relu6", relu6},      {"hardtanh", hardtanh}, {"hardsigmoid", hardsigmoid},
+      {"softsign", softsign}};
+  std::vector<Mistake> mistakes;
+  for (const auto& [op, f] : unary) mistakes.push_back({op, [f = f, none] { return f(none); }});
+  const std::pair<const char*, Tensor (*)(const Tensor&, const Tensor&)> binary[] = {
+      {"add", add},
+      {"sub", sub},
+      {"mul", mul},
+      {"div", div},
+      {"pow", pow},
+      {"atan2", atan2},
+      {"maximum", maximum},
+      {"minimum", minimum},
+      {"remainder", remainder},
+      {"floor_divide", floor_divide},
+      {"eq", eq},
+      {"ne", ne},
+      {"lt", lt},
+      {"le", le},
+      {"gt", gt},
+      {"ge", ge},
+      {"logical_and", logical_and},
+      {"logical_or", logical_or},
+      {"logical_xor", logical_xor},
+      {"logaddexp", logaddexp},
+      {"matmul", matmul},
+      {"mse_loss", [](const Tensor& a, const Tensor& b) { return mse_loss(a, b); }}};
+  for (const auto& [op, f] : binary) {
+    mistakes.push_back({op, [f = f, x, none] { return f(x, none); }});
+    mistakes.push_back({op, [f = f, x, none] { return f(none, x); }});
+  }
+  const std::vector<Mistake> others = {
+      {"add", [&] { return none + 1; }},
+      {"sub", [&] { return 1 - none; }},
+      {"mul",
+       [&] {
+         Tensor y;
+         return y *= 2;
+       }},
+      {"gt", [&] { return none > 0; }},
+      {"pow", [&] { return pow(none, 2); }},
+      {"clamp", [&] { return clamp(none, 0, 1); }},
+      {"gelu", [&] { return gelu(none); }},
+      {"leaky_relu", [&] { return leaky_relu(none); }},
+      {"elu", [&] { return elu(none); }},
+      {"softplus", [&] { return softplus(none); }},
+      {"cast", [&] { return cast(none, DType::Float64); }},
+      {"sum", [&] { return sum(none); }},
+      {"prod", [&] { return prod(none); }},
+      {"mean", [&] { return mean(none); }},
+      {"var", [&] { return var(none); }},
+      {"amax", [&] { return amax(none); }},
+      {"amin", [&] { return amin(none); }},
+      {"argmax", [&] { return argmax(none); }},
+      {"logsumexp", [&] { return logsumexp(none, 0); }},
+      {"norm", [&] { return none.norm(); }},
+      {"cumsum", [&] { return cumsum(none, 0); }},
+      {"softmax", [&] { return softmax(none, 0); }},
+      {"log_softmax", [&] { return log_softmax(none, 0); }},
+      {"reshape", [&] { return none.view({4}); }},
+      {"flatten", [&] { return flatten(none); }},
+      {"permute",
+       [&] {
+         return permute(none, {1, 0});
+       }},
+      {"transpose", [&] { return transpose(none, 0, 1); }},
+      {"squeeze", [&] { return squeeze(none); }},
+      {"unsqueeze", [&] { return unsqueeze(none, 0); }},
+      {"slice", [&] { return slice(none, 0, 0, 1); }},
+      {"select", [&] { return select(none, 0, 0); }},
+      {"flip", [&] { return flip(none, {0}); }},
+      {"narrow", [&] { return narrow(none, 0, 0, 1); }},
+      {"chunk", [&] { return chunk(none, 2)[0]; }},
+      {"expand", [&] { return none.expand({2}); }},
+      {"concat",
+       [&] {
+         return concat({x, none}, 0);
+       }},
+      {"stack",
+       [&] {
+         return stack({x, none}, 0);
+       }},
+      {"where", [&] { return where(none, x, x); }},
+      {"where", [&] { return where(x > 0, x, none); }},
+      {"gather", [&] { return gather(none, 0, at); }},
+      {"index_select", [&] { return index_select(none, 0, at); }},
+      {"scatter_add", [&] { return scatter_add(none, 0, at, x); }},
+      {"masked_fill", [&] { return masked_fill(none, x > 0, 1); }},
+      {"index", [&] { return none[0]; }},
+      {"index_put", [&] { return x.index_put({0}, none); }},
+      {"one_hot", [&] { return one_hot(none, 3); }},
+      {"sort", [&] { return sort(none).values; }},
+      {"topk", [&] { return topk(none, 1).values; }},
+      {"tril", [&] { return tril(none); }},
+      {"linear", [&] { return linear(x, none); }},
+      {"conv2d", [&] { return conv2d(picture, none); }},
+      {"max_pool2d", [&] { return max_pool2d(none, {}); }},
+      {"avg_pool2d", [&] { return avg_pool2d(none, {}); }},
+      {"layer_norm", [&] { return layer_norm(none, {2}); }},
+      {"rms_norm", [&] { return rms_norm(none, {2}); }},
+      {"group_norm", [&] { return group_norm(none, 1); }},
+      {"embedding", [&] { return embedding(none, x); }},
+      {"cross_entropy", [&] { return cross_entropy(none, at); }},
+      {"scaled_dot_product_attention", [&] { return scaled_dot_product_attention(x, none, x); }},
+      {"grad", [&] { return grad(none, x); }},
+      {"grad", [&] { return grad(sum(x), none); }},
+      {"variable", [&] { return variable(none); }},
+      {"to", [&] { return none.to(Device{}); }},
+  };
+  mistakes.insert(mistakes.end(), others.begin(), others.end());
+  expect_named(mistakes);
 }
