@@ -2,8 +2,8 @@
 """Checks and times Tenon on one NVIDIA card, beside PyTorch and JAX, and ends in a table.
 
     ./dev gpu [OPTIONS]          builds, and runs this
-    bench/gpu.py --tenon build/bin/tenon [--tests build/bin/tenon_tests] [--peers FOLDER] [--only lenet5_b64,fcn_r]
-                 [--precision bf16,tf32,fp32] [--phase train,infer] [--rounds 3] [--data mnist:FOLDER] [--out FILE]
+    bench/gpu.py --tenon build/bin/tenon [--tests build/bin/tenon_tests] [--peers FOLDER] [--part all]
+                 [--only lenet5_b64,fcn_r] [--precision bf16,tf32,fp32] [--phase train,infer] [--rounds 3] [--data mnist:FOLDER] [--out FILE]
 
 With --tests the device tests run first, on the card; a failure ends everything. FOLDER holds torch_bench.py and jax_bench.py,
 which time the same steps; without it, or without PyTorch or JAX, the columns stay empty. Each round times Tenon and then the
@@ -28,7 +28,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LONG = ("test_wgmma", "test_vendor", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque", "test_simt")
 CASE_SHARES = 6  # processes that share the table of cases
 # ms a training step on one H200 that the project asks of itself (bf16).
-REQUIRED = {"lenet5_b64": 0.10, "keras_cnn_b128": 0.14, "fcn_r": 0.25, "fcn_s": 0.75}
+REQUIRED = {"lenet5_b64": 0.10, "keras_cnn_b128": 0.14, "fcn_r": 0.25, "fcn_s": 0.75, "alexnet_s": 1.0, "alexnet_2012_b128": 4.9,
+            "alexnet_r": 0.8, "resnet50_b16": 3.3, "resnet50_b64": 9.5, "resnet50_b256": 33, "resnet56_b128": 1.7, "lstm_b128": 1.2,
+            "vgg16_head_b32": 2.0, "transformer_b64": 6.6, "gpt2_124m_b16": 28}
+# Rows in parts, so that each part with its peers, whose processes compile for minutes, stays within ten minutes.
+PARTS = {"small": "lenet5_b64,keras_cnn_b128,fcn_r,fcn_s", "alexnet": "alexnet_s,alexnet_2012_b128,alexnet_r",
+         "residual": "resnet50_b16,resnet50_b64,resnet50_b256", "cifar": "resnet56_b128,vgg16_head_b32,vgg16_b32",
+         "language": "lstm_b128,transformer_b64,gpt2_124m_b16"}
 
 
 def rows_of(command, **environment):
@@ -132,7 +138,8 @@ def main():
     parser.add_argument("--tests")
     parser.add_argument("--peers", default=str(ROOT.parent / "shared" / "peers"))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--only", default="lenet5_b64,keras_cnn_b128,fcn_r,fcn_s")
+    parser.add_argument("--part", choices=[*PARTS, "all"], help="rows of one part (default: small)")
+    parser.add_argument("--only", help="rows by name, as tenon bench and the peers' scripts take them")
     parser.add_argument("--precision", default="bf16,tf32,fp32")
     parser.add_argument("--phase", default="train,infer")
     parser.add_argument("--modes", default="eager,compile")
@@ -142,6 +149,9 @@ def main():
     parser.add_argument("--commit", help="what is timed, where there is no git to ask")
     parser.add_argument("--out")
     options = parser.parse_args()
+    if options.only and options.part:
+        parser.error("--only and --part both choose the rows: give one of them")
+    options.only = options.only or (",".join(PARTS.values()) if options.part == "all" else PARTS[options.part or "small"])
 
     tests = run_tests(options)
     training = run_training(options)

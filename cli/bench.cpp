@@ -34,14 +34,26 @@ struct Options {
 };
 
 struct Workload {
-  std::string model;
+  Network network;
   std::int64_t batch;
+  UpdateOptions update{};
 };
 
-// "lenet5_b64" is a model and a batch; "fcn_r" stands for its published batch.
+constexpr std::int64_t kPaddedWords = 50'304;  // GPT-2's vocabulary, up to a multiple of 128
+// "resnet50_b16" is a model and a batch; names of published benchmarks may be more.
 Workload workload(const std::string& name) {
-  if (name == "fcn_r") return {"fcn_r", 1024};
-  if (name == "fcn_s") return {"mlp:26752-2048-2048-2048-26752", 64};
+  static const std::pair<const char*, Workload> published[] = {
+      {"fcn_r", {{"fcn_r"}, 1024}},
+      {"fcn_s", {{"mlp:26752-2048-2048-2048-26752"}, 64}},
+      {"alexnet_s", {{"alexnet_s"}, 16}},
+      {"alexnet_r", {{"alexnet_r"}, 1024}},
+      {"lstm_b128", {{"lstm"}, 128, {.clip_norm = 5}}},
+      {"transformer_b64", {{"transformer"}, 64, {.adamw = true}}},
+      {"gpt2_124m_b16", {{"gpt2", 0, {.classes = kPaddedWords}}, 16, {.adamw = true}}},
+      {"gpt2_124m_b4_t64",
+       {{"gpt2:context=64", 0, {.classes = kPaddedWords}}, 4, {.adamw = true}}}};
+  for (const auto& [known, chosen] : published)
+    if (name == known) return chosen;
   const std::size_t mark = name.rfind("_b");
   std::int64_t batch = 0;
   if (mark == std::string::npos)
@@ -49,7 +61,7 @@ Workload workload(const std::string& name) {
         fmt::format("--only: '{}' is not MODEL_bBATCH", name),
         "lenet5_b64, keras_cnn_b128, fcn_r, or any model with a batch, as in mlp:784-300-10_b256");
   read_value("--only", name.substr(mark + 2), batch);
-  return {name.substr(0, mark), batch};
+  return {{name.substr(0, mark)}, batch};
 }
 
 // Parts between commas; one that begins with a size, "heads=4_b12", goes on with the name before
@@ -153,11 +165,12 @@ double rounded(double value, int digits) {
 
 std::string run_row(const std::string& name, const std::string& phase, const std::string& precision,
                     const Options& options) {
-  const Workload wanted = workload(name);
+  Workload wanted = workload(name);
+  if (options.clip_norm > 0) wanted.update.clip_norm = options.clip_norm;
   reset_peak();
   set_precision(precision_from_name(precision));
   const Clock::time_point start = Clock::now();
-  Step step = make_step(phase, {wanted.model}, wanted.batch, options.clip_norm);
+  Step step = make_step(phase, wanted.network, wanted.batch, wanted.update);
   step.function(step.inputs);
   synchronize();
   const double setup = seconds_since(start);
@@ -178,7 +191,10 @@ std::string run_row(const std::string& name, const std::string& phase, const std
             {"setup_s", rounded(setup, 4)},
             {"planned_mb", rounded(planned, 1)},
             {"device", current_device().str()}};
-  if (phase == "train" && options.clip_norm > 0) json["clip_norm"] = options.clip_norm;
+  if (phase == "train") {
+    json["optimizer"] = wanted.update.adamw ? "adamw" : "sgd";
+    if (wanted.update.clip_norm > 0) json["clip_norm"] = wanted.update.clip_norm;
+  }
   if (!options.without.empty()) json["without"] = join(options.without, ",");
   if (on_card) {
     json["steps_per_launch"] = timing.steps_per_launch;
@@ -193,7 +209,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
 int run(const Options& options) {
   const std::vector<std::string> names = workload_names(options.only);
   for (const std::string& name : names)
-    models::info(workload(name).model);  // an unknown name is refused before anything runs
+    models::info(workload(name).network.name);  // an unknown name is refused before anything runs
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   set_threads(options.threads);
   set_device(options.device);
@@ -225,7 +241,8 @@ Command bench_command() {
   command.summary = "time training steps and inferences on random data";
   command.about =
       "Times whole steps: for training, forward, loss, gradients and the update (SGD, momentum "
-      "0.9, weight decay 5e-4). "
+      "0.9, weight decay 5e-4; of gpt2_124m_b16, gpt2_124m_b4_t64 and transformer_b64 AdamW; "
+      "lstm_b128 clips its gradients' norm to 5). "
       "After three warm-ups, steps are timed for as long as --budget says, and three at least; ms "
       "is "
       "the median, ms_min the minimum. Prints one JSON "
@@ -241,8 +258,11 @@ Command bench_command() {
                       {"tenon bench --without fuse", "What a pass is worth."},
                       {"tenon bench --only mlp:784-300-10_b256 --threads 1 --json rows.jsonl",
                        "Any model with any batch; rows are added to a file."}};
-  command.option(options->only, "--only", "NAME[,NAME]",
-                 "lenet5_b64, keras_cnn_b128, fcn_r, fcn_s, or MODEL_bBATCH", options->only);
+  command.option(
+      options->only, "--only", "NAME[,NAME]",
+      "lenet5_b64, fcn_r, alexnet_s, gpt2_124m_b16 and others of published benchmarks, or "
+      "MODEL_bBATCH",
+      options->only);
   command.option(options->phase, "--phase", "NAME[,NAME]", "train, infer", "train");
   command.option(options->precision, "--precision", "NAME[,NAME]", "fp32, tf32, bf16, fp16",
                  "fp32");
@@ -251,7 +271,7 @@ Command bench_command() {
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.option(options->budget, "--budget", "SECONDS", "timed for each row", "1");
   command.option(options->clip_norm, "--clip-norm", "X",
-                 "clip the gradients of training steps to this norm", "off");
+                 "clip the gradients of training steps to this norm", "the workload's");
   command.option(
       options->without, "--without", "PASS",
       "switch a pass off (tenon inspect MODEL passes lists them); may be given again and "

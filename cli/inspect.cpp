@@ -76,7 +76,7 @@ int run(Options options) {
   set_engine(options.engine);
   set_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
-  Step step = make_step(options.phase, network, *options.batch, options.clip_norm);
+  Step step = make_step(options.phase, network, *options.batch, {options.clip_norm});
   const Plan plan = step.function.plan(step.inputs);
   clear_status_line();
   print_head(plan, options);

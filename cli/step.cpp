@@ -43,7 +43,8 @@ Step begin(const Network& network, std::int64_t batch) {
 
 }  // namespace
 
-Step training_step(const Network& network, std::int64_t batch, double clip_norm) {
+Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update) {
+  const double clip_norm = update.clip_norm;
   if (!(clip_norm >= 0))
     throw UsageError("--clip-norm: " + std::to_string(clip_norm) + " is no norm",
                      "give a number above 0, or 0 for no clipping");
@@ -55,9 +56,12 @@ Step training_step(const Network& network, std::int64_t batch, double clip_norm)
   else
     step.inputs.push_back(
         drawn(tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}), classes));
-  optim::SgdOptions options;
-  options.lr = 1e-3, options.momentum = 0.9, options.weight_decay = 5e-4;
-  step.optimizer = std::make_shared<optim::Sgd>(step.net, options);
+  if (update.adamw)
+    step.optimizer = std::make_shared<optim::AdamW>(
+        step.net, optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
+  else
+    step.optimizer = std::make_shared<optim::Sgd>(
+        step.net, optim::SgdOptions{.lr = 1e-3, .momentum = 0.9, .weight_decay = 5e-4});
   step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm, tokens,
                            regression = network.regression](const std::vector<Tensor>& inputs) {
     const Tensor scores = net(inputs[0]);
@@ -93,9 +97,8 @@ std::vector<Tensor> shared_inputs(const Step& step) {
 }
 
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
-               double clip_norm) {
-  return phase == "train" ? training_step(network, batch, clip_norm)
-                          : inference_step(network, batch);
+               const UpdateOptions& update) {
+  return phase == "train" ? training_step(network, batch, update) : inference_step(network, batch);
 }
 
 }  // namespace tenon::cli

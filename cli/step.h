@@ -22,17 +22,21 @@ struct Step {
   std::vector<Tensor> inputs;  ///< [input] or [input, target]
 };
 
-/// Random normal input and random classes (of a regression, random normal targets), PyTorch's SGD
-/// with momentum 0.9 and weight decay 5e-4. Gradients are clipped to the norm when it is above 0.
-/// Throws ValueError for an unknown model or a batch below 1, UsageError for a norm below 0. Under
-/// ShapesOnly nothing is drawn: such a step can be planned and summed up at once, however large the
-/// network.
-Step training_step(const Network& network, std::int64_t batch, double clip_norm = 0);
+struct UpdateOptions {
+  double clip_norm = 0;  ///< of gradients; 0: as they are
+  bool adamw = false;    ///< instead of SGD with momentum 0.9 and weight decay 5e-4
+};
+
+/// Random normal input and random classes or tokens (of a regression, random normal targets), and
+/// PyTorch's update. Throws ValueError for an unknown model or a batch below 1, UsageError for a
+/// norm below 0. Under ShapesOnly nothing is drawn: such a step can be planned and summed up at
+/// once, however large the network.
+Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update = {});
 Step inference_step(const Network& network, std::int64_t batch);
 /// Inputs that all steps of a launch share (CompiledFunction::run_many).
 std::vector<Tensor> shared_inputs(const Step& step);
 /// "train" or "infer".
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
-               double clip_norm = 0);
+               const UpdateOptions& update = {});
 
 }  // namespace tenon::cli

@@ -63,6 +63,18 @@ nn::AnyModule build(std::int64_t width, bool batch_norm, const Options& o) {
   return net;
 }
 
+// A small head on the convolutions, which are frozen: the Keras tutorial's transfer learning.
+nn::AnyModule vgg16_head(const std::string& sizes, const Options& o) {
+  const std::int64_t width = width_of("vgg16_head", sizes, 64);
+  constexpr std::int64_t kHidden = 256;
+  Generator* g = o.generator;
+  nn::AnyModule net =
+      Vgg(features(width, false, g),
+          nn::Sequential(nn::Linear(8 * width * 7 * 7, kHidden, {.generator = g}), nn::ReLU(),
+                         nn::Linear(kHidden, o.classes, {.generator = g})));
+  net.freeze("features");
+  return net;
+}
 nn::AnyModule vgg16(const std::string& sizes, const Options& o) {
   return build(width_of("vgg16", sizes, 64), false, o);
 }
@@ -98,7 +110,21 @@ std::vector<Entry> vgg_entries() {
             138'365'992,
             published},
            vgg16_bn,
-           of_width<vgg16_bn>}};
+           of_width<vgg16_bn>},
+          {{"vgg16_head",
+            "VGG16's convolutions, frozen, and a head of 256 units that learns",
+            {3, 224, 224},
+            10,
+            21'140'042,
+            {.epochs = 10,
+             .batch = 32,
+             .lr = 0.01,
+             .momentum = 0.9,
+             .data = "scenes:2000,500,size=224",
+             .input_mean = 0.45,
+             .input_std = 0.25}},
+           vgg16_head,
+           of_width<vgg16_head>}};
 }
 
 }  // namespace tenon::models

@@ -24,6 +24,7 @@ TEST_CASE("models: numbers of parameters, and scores for every class") {
                            "resnet50:width=4",
                            "vgg16:width=2",
                            "vgg16_bn:width=2",
+                           "vgg16_head:width=2",
                            "alexnet:width=2",
                            "gpt2:layers=2,heads=4,width=32,context=16",
                            "transformer:layers=2,heads=2,width=8"}) {
@@ -66,6 +67,14 @@ TEST_CASE("models: networks of a width are counted without drawing values") {
   CHECK(models::info("vgg16:width=128").parameters > 500'000'000);
   CHECK(rand({4}).to_vector<float>() == first);
   CHECK(models::info("resnet50:width=64").parameters == models::info("resnet50").parameters);
+}
+
+TEST_CASE("models: the head on VGG16 learns, its convolutions do not") {
+  CHECK(models::info("vgg16_head").parameters == 14'714'688 + 6'425'354);
+  const nn::AnyModule net = models::create("vgg16_head:width=2");
+  for (const auto& [name, p] : net.named_trainable_parameters())
+    CHECK(name.starts_with("classifier."));
+  CHECK(net.trainable_parameters().size() == 4);
 }
 
 TEST_CASE("models: the Keras network learns as many values as Keras's") {
