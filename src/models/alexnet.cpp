@@ -3,6 +3,8 @@
 //
 // Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural
 // networks", 2012. Parameters are named as torchvision's: features.N and classifier.N.
+#include <algorithm>
+
 #include "models/entry.h"
 
 namespace tenon::models {
@@ -58,29 +60,45 @@ AnyModule alexnet(const std::string& sizes, const Options& o) {
                  Linear(hidden, o.classes, {.generator = g})));
 }
 
+// Of a network whose first layer has `width` maps instead of 96: the others in proportion, even,
+// for groups of two.
+class Maps {
+ public:
+  explicit Maps(std::int64_t width) : width_(width) {}
+  std::int64_t operator()(std::int64_t published) const {
+    return 2 * std::max<std::int64_t>(1, published * width_ / 192);
+  }
+
+ private:
+  std::int64_t width_;
+};
+
 // The benchmark's: one column, without local response normalisation and without dropout.
-AnyModule alexnet_s(const std::string&, const Options& o) {
+AnyModule alexnet_s(const std::string& sizes, const Options& o) {
   Generator* g = o.generator;
+  const Maps maps(width_of("alexnet_s", sizes, 96));
   const nn::Conv2dOptions three{.padding = 1, .generator = g};
-  return AlexNet("AlexNet-S",
-                 Sequential(Conv2d(3, 96, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
-                            MaxPool2d(3, kOverlapping),  //
-                            Conv2d(96, 256, 5, {.padding = 2, .generator = g}), ReLU(),
-                            MaxPool2d(3, kOverlapping),          //
-                            Conv2d(256, 384, 3, three), ReLU(),  //
-                            Conv2d(384, 384, 3, three), ReLU(),  //
-                            Conv2d(384, 256, 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
-                 Sequential(Linear(256 * 6 * 6, 4096, {.generator = g}), ReLU(),
-                            Linear(4096, 4096, {.generator = g}), ReLU(),
-                            Linear(4096, o.classes, {.generator = g})));
+  return AlexNet(
+      "AlexNet-S",
+      Sequential(Conv2d(3, maps(96), 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+                 MaxPool2d(3, kOverlapping),  //
+                 Conv2d(maps(96), maps(256), 5, {.padding = 2, .generator = g}), ReLU(),
+                 MaxPool2d(3, kOverlapping),                      //
+                 Conv2d(maps(256), maps(384), 3, three), ReLU(),  //
+                 Conv2d(maps(384), maps(384), 3, three), ReLU(),  //
+                 Conv2d(maps(384), maps(256), 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
+      Sequential(Linear(maps(256) * 6 * 6, maps(4096), {.generator = g}), ReLU(),
+                 Linear(maps(4096), maps(4096), {.generator = g}), ReLU(),
+                 Linear(maps(4096), o.classes, {.generator = g})));
 }
 
 // The paper's network. Groups of 2 stand where each of its two cards read only its own maps; its
 // alpha multiplies the plain sum of 5 squares, PyTorch's their mean. Weights begin as N(0, 0.01),
 // biases at 1 in the second, fourth and fifth convolution and the hidden linear layers (so that
 // rectifiers start with positive inputs), elsewhere at 0.
-AnyModule alexnet_2012(const std::string&, const Options& o) {
+AnyModule alexnet_2012(const std::string& sizes, const Options& o) {
   Generator* g = o.generator;
+  const Maps maps(width_of("alexnet_2012", sizes, 96));
   const auto draw = [](const Shape& weight, Generator* generator) {
     return nn::init::normal(weight, 0, 0.01, generator);
   };
@@ -97,15 +115,17 @@ AnyModule alexnet_2012(const std::string&, const Options& o) {
     return Linear(in, out, {.generator = g, .weight_init = draw});
   };
   const nn::LocalResponseNorm norm(5, {.alpha = 5e-4, .beta = 0.75, .k = 2});
-  AlexNet net("AlexNet (2012)",
-              Sequential(conv(3, 96, 11, 1, 4, 0), ReLU(), norm, MaxPool2d(3, kOverlapping),   //
-                         conv(96, 256, 5, 2, 1, 2), ReLU(), norm, MaxPool2d(3, kOverlapping),  //
-                         conv(256, 384, 3, 1, 1, 1), ReLU(),                                   //
-                         conv(384, 384, 3, 2, 1, 1), ReLU(),                                   //
-                         conv(384, 256, 3, 2, 1, 1), ReLU(), MaxPool2d(3, kOverlapping)),
-              Sequential(linear(256 * 6 * 6, 4096), ReLU(), Dropout(0.5, g),  //
-                         linear(4096, 4096), ReLU(), Dropout(0.5, g),         //
-                         linear(4096, o.classes)));
+  AlexNet net(
+      "AlexNet (2012)",
+      Sequential(conv(3, maps(96), 11, 1, 4, 0), ReLU(), norm, MaxPool2d(3, kOverlapping),  //
+                 conv(maps(96), maps(256), 5, 2, 1, 2), ReLU(), norm,
+                 MaxPool2d(3, kOverlapping),                      //
+                 conv(maps(256), maps(384), 3, 1, 1, 1), ReLU(),  //
+                 conv(maps(384), maps(384), 3, 2, 1, 1), ReLU(),  //
+                 conv(maps(384), maps(256), 3, 2, 1, 1), ReLU(), MaxPool2d(3, kOverlapping)),
+      Sequential(linear(maps(256) * 6 * 6, maps(4096)), ReLU(), Dropout(0.5, g),  //
+                 linear(maps(4096), maps(4096)), ReLU(), Dropout(0.5, g),         //
+                 linear(maps(4096), o.classes)));
   for (const auto& [name, value] : net.named_parameters()) {
     if (value.rank() != 1) continue;
     const bool one = name == "features.4.bias" || name == "features.10.bias" ||
@@ -172,14 +192,16 @@ std::vector<Entry> alexnet_entries() {
             1000,
             60'965'224,
             published("scenes:2000,500,size=227")},
-           alexnet_2012},
+           alexnet_2012,
+           of_width<alexnet_2012>},
           {{"alexnet_s",
             "AlexNet-S of the 2017 benchmark: ungrouped, no normalisation",
             {3, 224, 224},
             1000,
             62'378'344,
             benchmark},
-           alexnet_s},
+           alexnet_s,
+           of_width<alexnet_s>},
           {{"alexnet_r",
             "AlexNet-R of the 2017 benchmark: cuda-convnet's for CIFAR-10",
             {3, 32, 32},

@@ -26,6 +26,8 @@ TEST_CASE("models: numbers of parameters, and scores for every class") {
                            "vgg16_bn:width=2",
                            "vgg16_head:width=2",
                            "alexnet:width=2",
+                           "alexnet_s:width=5",
+                           "alexnet_2012:width=5",
                            "gpt2:layers=2,heads=4,width=32,context=16",
                            "transformer:layers=2,heads=2,width=8"}) {
     CAPTURE(name);
