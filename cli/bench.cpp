@@ -166,7 +166,7 @@ double rounded(double value, int digits) {
 std::string run_row(const std::string& name, const std::string& phase, const std::string& precision,
                     const Options& options) {
   Workload wanted = workload(name);
-  if (options.clip_norm > 0) wanted.update.clip_norm = options.clip_norm;
+  if (options.clip_norm != 0) wanted.update.clip_norm = options.clip_norm;
   reset_peak();
   set_precision(precision_from_name(precision));
   const Clock::time_point start = Clock::now();
