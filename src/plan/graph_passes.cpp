@@ -15,6 +15,7 @@
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
 #include "plan/strided.h"
+#include "plan/wide_rows.h"
 
 namespace tenon {
 namespace {
@@ -341,12 +342,13 @@ Roots legalize(Roots roots, const PlanOptions& options) {
   });
 }
 
-Roots decompose(Roots roots, const PlanOptions&) {
-  return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
+Roots decompose(Roots roots, const PlanOptions& options) {
+  roots = rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const OpInfo& info = op_info(node.op);
     if (info.decompose == nullptr || info.kind != OpKind::Composite) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
+  return options.traits.is_queued ? widen_rows(std::move(roots)) : roots;
 }
 
 }  // namespace tenon

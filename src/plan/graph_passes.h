@@ -38,7 +38,8 @@ Roots before_pooling(Roots roots, const PlanOptions& options);
 /// Contractions of float32 get operands of the precision that was chosen (float32 sums and
 /// results).
 Roots autocast(Roots roots, const PlanOptions& options);
-/// Composites are written out in other ops.
+/// Composites are written out in other ops; on a card, wide rows of scores get 16 bits and whole
+/// lines of memory (plan/wide_rows.h).
 Roots decompose(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

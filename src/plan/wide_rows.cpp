@@ -1,0 +1,285 @@
+// The scores of 50,257 words are by far the largest values of a model of language. float32 scores
+// are written once and read three times by the loss; and rows of an odd number of 16-bit elements
+// can be read by no copy engine, so that the two products of their gradient would copy it first.
+//
+// A padded product is cut back to its columns by a slice, so that whatever reads it is right as it
+// stands. Element-wise readers are computed with the columns beyond and cut in turn, sums and
+// maxima of rows pass over them: all of a loss runs over whole rows, and products read cut rows by
+// their strides. Numbers beyond the last column mean nothing (they may be infinite).
+//
+// A row's sum that has one term, that of the wanted class, is computed at that column alone.
+#include "plan/wide_rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <tenon/ops.h>
+
+#include "base/index.h"
+#include "graph/attrs.h"
+#include "graph/node.h"
+#include "ops/table.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kFewestClasses = 1024;    // classes
+constexpr std::int64_t kFewestScores = 1 << 18;  // scores
+constexpr std::int64_t kCopiedAtOnce = 8;        // elements of 16 bits, for copies of 16 bytes
+constexpr std::int64_t kRowStep = 64;            // what padded rows are a multiple of
+
+bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
+
+Shape with_columns(Shape shape, std::int64_t columns) {
+  shape[shape.rank() - 1] = columns;
+  return shape;
+}
+
+bool reduces_rows(const Node& node) {
+  return node.input(0)->shape.rank() > 0 &&
+         node.attrs.as<ReduceAttrs>().axes == std::int64_t{1} << (node.input(0)->shape.rank() - 1);
+}
+
+/// The product that rows of scores come from, by way of what keeps them scores; or null.
+Node* product_of(Node* x) {
+  while (!x->realised() && x->op != Op::Matmul) {
+    const bool passes = x->op == Op::Reshape || x->op == Op::Add || x->op == Op::Cast;
+    if (!passes || x->shape.rank() == 0 || x->input(0)->shape.rank() == 0 ||
+        x->input(0)->shape.at(-1) != x->shape.at(-1))
+      return nullptr;
+    x = x->input(0);
+  }
+  return x->realised() ? nullptr : x;
+}
+
+bool is_worth_rounding(const Node& product) {
+  return product.dtype == DType::Float32 && is_short(product.input(0)->dtype) &&
+         product.input(0)->dtype == product.input(1)->dtype &&
+         product.input(1)->shape.rank() == 2 && product.shape.at(-1) >= kFewestClasses &&
+         product.shape.numel() >= kFewestScores;
+}
+
+/// Products whose scores only this program sees.
+std::unordered_set<const Node*> find_scores(const Roots& roots) {
+  std::unordered_set<const Node*> found;
+  for (const Node* node : topological_order(roots)) {
+    if (node->realised() || node->op != Op::Max || !reduces_rows(*node)) continue;
+    if (const Node* product = product_of(node->input(0));
+        product != nullptr && is_worth_rounding(*product))
+      found.insert(product);
+  }
+  for (const Tensor& root : roots) found.erase(product_of(root.node()));
+  return found;
+}
+
+class RowWidener {
+ public:
+  explicit RowWidener(std::unordered_set<const Node*> scores) : scores_(std::move(scores)) {}
+
+  Tensor rule(const Node& node, std::span<const Tensor> inputs) {
+    if (inputs.empty()) return {};
+    if (scores_.count(&node) != 0) return product(node, inputs);
+    const OpInfo& info = op_info(node.op);
+    if ((node.op == Op::Sum || node.op == Op::Max) && reduces_rows(node))
+      return reduced(node, inputs[0]);
+    const auto first = std::find_if(inputs.begin(), inputs.end(),
+                                    [this](const Tensor& in) { return whole_.count(in.node()); });
+    if (first == inputs.end()) return {};
+    const std::int64_t columns = whole_.at(first->node()).size(-1);
+    const bool same_rows = node.shape.rank() > 0 && node.shape.at(-1) == first->shape().at(-1) &&
+                           (info.kind == OpKind::Elementwise || node.op == Op::Reshape);
+    if (!same_rows) return {};
+    const Tensor all = grown(node, inputs, columns);
+    return all.defined() ? cut(all, node.shape) : Tensor();
+  }
+
+ private:
+  /// Rounded once, from float32 sums; padded by rows of zeros on the right.
+  Tensor product(const Node& node, std::span<const Tensor> inputs) {
+    const std::int64_t classes = node.shape.at(-1);
+    Tensor operands[2] = {inputs[0], inputs[1]};
+    std::int64_t columns = classes;
+    if (classes % kCopiedAtOnce != 0) {
+      columns = (classes + kRowStep - 1) / kRowStep * kRowStep;
+      operands[1] = padded(operands[1], 1, columns - classes);
+    }
+    const Tensor narrow =
+        make_node(Op::Matmul, operands[0].dtype(), with_columns(node.shape, columns),
+                  ContractionAttrs{}, operands);
+    Tensor all = cast(narrow, node.dtype);
+    products_.insert(narrow.node());
+    rows_[{node.shape.numel(), classes}] = columns;
+    if (columns == classes) return all;
+    return cut(all, node.shape);
+  }
+
+  /// Zeros behind an axis; in front of a transposition, which the product reads by strides.
+  static Tensor padded(const Tensor& x, int axis, std::int64_t count) {
+    const Node& node = *x.node();
+    if (!node.realised() && node.op == Op::Permute && x.rank() == 2) {
+      const auto& axes = node.attrs.as<PermuteAttrs>().axes;
+      Shape shape = x.shape();
+      shape[axis] += count;
+      const Tensor base = padded(Tensor(node.input(0)), axes[axis], count);
+      return make_node(Op::Permute, x.dtype(), shape, node.attrs, std::span(&base, 1));
+    }
+    return axis + 1 == x.rank() ? pad(x, {0, count}) : pad(x, {0, 0, 0, count});
+  }
+
+  Tensor cut(const Tensor& all, const Shape& shape) {
+    Tensor out = slice(all, -1, 0, shape.at(-1));
+    whole_.emplace(out.node(), all);
+    return out;
+  }
+
+  /// The node over `columns`; undefined where that would take copies of large values.
+  Tensor grown(const Node& node, std::span<const Tensor> inputs, std::int64_t columns) {
+    std::vector<Tensor> wide;
+    wide.reserve(inputs.size());
+    for (const Tensor& in : inputs) {
+      wide.push_back(grown(in, columns));
+      if (!wide.back().defined()) return {};
+    }
+    return make_node(node.op, node.dtype, with_columns(node.shape, columns), node.attrs, wide);
+  }
+
+  Tensor grown(const Tensor& x, std::int64_t columns) {
+    if (const auto known = whole_.find(x.node()); known != whole_.end()) return known->second;
+    if (const auto known = grown_.find(x.node()); known != grown_.end()) return known->second;
+    Tensor out = grow(x, columns);
+    kept_.push_back(x);
+    grown_.emplace(x.node(), out);
+    return out;
+  }
+
+  Tensor grow(const Tensor& x, std::int64_t columns) {
+    const Node& node = *x.node();
+    if (x.rank() == 0) return {};
+    const Shape wide = with_columns(x.shape(), columns);
+    const bool small = x.numel() == x.size(-1);
+    if (node.realised()) return small ? padded_row(x, columns) : Tensor();
+    if (node.op == Op::Constant || node.op == Op::Iota)
+      return x.rank() == 1 || node.op == Op::Constant
+                 ? make_node(node.op, x.dtype(), wide, node.attrs, {})
+                 : Tensor();
+    if (node.input_count == 0) return small ? padded_row(x, columns) : Tensor();
+    const Shape& in = node.input(0)->shape;
+    if (node.op == Op::Expand && (in.rank() == 0 || in.at(-1) == 1))
+      return make_node(node.op, x.dtype(), wide, node.attrs, inputs_of(node));
+    const bool keeps_rows = in.rank() > 0 && in.at(-1) == x.size(-1);
+    const bool is_view = (node.op == Op::Reshape || node.op == Op::Expand) && keeps_rows;
+    if (is_view || op_info(node.op).kind == OpKind::Elementwise)
+      return grown(node, inputs_of(node), columns);
+    return small ? padded_row(x, columns) : Tensor();
+  }
+
+  static std::vector<Tensor> inputs_of(const Node& node) {
+    std::vector<Tensor> inputs;
+    inputs.reserve(node.input_count);
+    for (Node* in : node.in()) inputs.emplace_back(in);
+    return inputs;
+  }
+
+  static Tensor padded_row(const Tensor& x, std::int64_t columns) {
+    return pad(x, {0, columns - x.size(-1)});
+  }
+
+  /// Rows that are not computed of scores, but beside them, are computed in the same sweep.
+  Tensor reduced(const Node& node, const Tensor& rows) {
+    const std::int64_t classes = rows.size(-1);
+    const auto found = rows_.find({rows.numel(), classes});
+    if (found == rows_.end()) return {};
+    const std::int64_t columns = found->second;
+    const Tensor all = columns == classes ? rows : grown(rows, columns);
+    if (!all.defined()) return {};
+    if (node.op == Op::Sum)
+      if (Tensor one = sum_of_one(*all.node(), classes); one.defined()) return one;
+    if (columns == classes) return {};
+    const double passed_over = node.op == Op::Sum ? 0 : -std::numeric_limits<double>::infinity();
+    const Tensor place = broadcast_to(arange(0, columns, 1, DType::Int32), all.shape());
+    const Tensor masked = where(lt(place, classes), all, passed_over);
+    return make_node(node.op, node.dtype, node.shape, node.attrs, std::span(&masked, 1));
+  }
+
+  /// The sum of where(class == column, value, 0) over columns; undefined where it is something
+  /// else.
+  Tensor sum_of_one(const Node& choice, std::int64_t classes) {
+    if (choice.realised() || choice.op != Op::Where || !is_zero(*choice.input(2))) return {};
+    const Node& hit = *choice.input(0);
+    if (hit.realised() || hit.op != Op::Eq) return {};
+    const bool ramp_first = is_ramp(hit.input(0));
+    if (!ramp_first && !is_ramp(hit.input(1))) return {};
+    const Tensor wanted = of_row(*hit.input(ramp_first ? 1 : 0));
+    if (!wanted.defined()) return {};
+    const Tensor known = logical_and(ge(wanted, 0), lt(wanted, classes));
+    const Tensor value = at_column(Tensor(choice.input(1)), where(known, wanted, 0));
+    return value.defined() ? where(known, value, 0) : Tensor();
+  }
+
+  static bool is_zero(const Node& node) {
+    return !node.realised() && node.op == Op::Constant &&
+           node.attrs.as<ConstantAttrs>().value.real() == 0;
+  }
+  /// 0, 1, 2 … along each row.
+  static bool is_ramp(const Node* node) {
+    const std::int64_t columns = node->shape.at(-1);
+    while (!node->realised() && (node->op == Op::Expand || node->op == Op::Reshape) &&
+           node->input(0)->shape.rank() > 0 && node->input(0)->shape.at(-1) == columns)
+      node = node->input(0);
+    return !node->realised() && node->op == Op::Iota && node->shape.rank() == 1;
+  }
+  /// What a row holds all along it, [.., 1]; undefined where it varies.
+  static Tensor of_row(const Node& node) {
+    if (node.realised() || node.op != Op::Expand) return {};
+    const Node& base = *node.input(0);
+    return base.shape == with_columns(node.shape, 1) ? Tensor(node.input(0)) : Tensor();
+  }
+
+  /// Element `column` [.., 1] of each row, made as the row is; undefined where that needs more than
+  /// the scores.
+  Tensor at_column(const Tensor& x, const Tensor& column) {
+    const Node& node = *x.node();
+    const Shape shape = with_columns(x.shape(), 1);
+    if (products_.count(&node) != 0) return gather(x, -1, column);
+    if (node.realised() || node.input_count == 0)
+      return !node.realised() && node.op == Op::Constant
+                 ? make_node(node.op, x.dtype(), shape, node.attrs, {})
+                 : Tensor();
+    if (const auto known = whole_.find(&node); known != whole_.end())
+      return at_column(known->second, column);
+    if (Tensor same = of_row(node); same.defined()) return same;
+    if (op_info(node.op).kind != OpKind::Elementwise) return {};
+    std::vector<Tensor> inputs = inputs_of(node);
+    for (Tensor& in : inputs) {
+      in = at_column(in, column);
+      if (!in.defined()) return {};
+    }
+    return make_node(node.op, x.dtype(), shape, node.attrs, inputs);
+  }
+
+  const std::unordered_set<const Node*> scores_;
+  std::unordered_set<const Node*> products_;  // that scores are read from
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>
+      rows_;  // columns of scores, by how many there are in all and the classes
+  std::unordered_map<const Node*, Tensor> whole_;  // by what is cut from it
+  std::unordered_map<const Node*, Tensor> grown_;  // of what is not: numbers, ramps, broadcasts
+  std::vector<Tensor> kept_;                       // so that the keys of grown_ stay what they are
+};
+
+}  // namespace
+
+Roots widen_rows(Roots roots) {
+  std::unordered_set<const Node*> scores = find_scores(roots);
+  if (scores.empty()) return roots;
+  RowWidener widener(std::move(scores));
+  return rewrite(roots, [&widener](Node& node, std::span<const Tensor> inputs) {
+    return widener.rule(node, inputs);
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,169 @@
+// Losses over many classes on a card, real or emulated: scores of 16 bits in padded rows give the
+// loss and the gradients of float64, and the same bits every time.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <tenon/eval.h>
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/nn.h>
+#include <tenon/ops.h>
+
+#include "../null/planning.h"
+#include "base/index.h"
+#include "card.h"
+
+using namespace tenon;
+
+namespace {
+
+constexpr std::int64_t kDepth = 64;
+
+struct Loss {
+  std::int64_t rows, classes;
+  bool bias = false;
+  ClassLossOptions options = {};
+};
+
+struct Data {
+  Tensor x, w, bias, target;
+
+  explicit Data(const Loss& s)
+      : x(numbers({s.rows, kDepth}, 1.0)),
+        w(numbers({s.classes, kDepth}, 0.5)),
+        bias(numbers({s.classes}, 1.0)),
+        target(remainder(arange(0, s.rows) * 7919, s.classes)) {
+    target = where(eq(arange(0, s.rows), 1), s.classes - 1, target).eval();  // the last class too
+  }
+  static Tensor numbers(const Shape& shape, double scale) {
+    return (sin(cast(arange(0, shape.numel()), DType::Float32) * 1.7) * scale)
+        .reshape(Ints(shape.begin(), shape.end()))
+        .eval();
+  }
+};
+
+/// The loss and its gradients with respect to x, w and the bias.
+std::vector<Tensor> results(const Loss& s, const Data& d, DType dtype) {
+  const Tensor x = cast(d.x, dtype), w = cast(d.w, dtype), bias = cast(d.bias, dtype);
+  Tensor scores = matmul(x, transpose(w, 0, 1));
+  if (s.bias) scores = scores + bias;
+  const Tensor loss = cross_entropy(scores, d.target, s.options);
+  std::vector<Tensor> wanted{x, w};
+  if (s.bias) wanted.push_back(bias);
+  std::vector<Tensor> all = grad(loss, wanted);
+  all.push_back(loss);
+  return all;
+}
+
+std::vector<std::vector<double>> values(std::vector<Tensor> all) {
+  for (Tensor& t : all) t = cast(t, DType::Float64);
+  eval(all);
+  std::vector<std::vector<double>> out;
+  out.reserve(all.size());
+  for (const Tensor& t : all) out.push_back(t.to_vector<double>());
+  return out;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0, size = 0;
+  REQUIRE(a.size() == b.size());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    difference += (a[k] - b[k]) * (a[k] - b[k]);
+    size += b[k] * b[k];
+  }
+  return std::sqrt(difference / size);
+}
+
+std::vector<std::vector<double>> on_card(const Loss& s, Precision precision) {
+  set_device("cuda");
+  set_precision(precision);
+  auto out = values(results(s, Data(s), DType::Float32));
+  set_precision(Precision::Fp32);
+  set_device("cpu");
+  return out;
+}
+
+std::shared_ptr<const Program> planned(const Loss& s, Precision precision, Device::Kind kind,
+                                       bool wants_scores = false) {
+  set_precision(precision);
+  const Tensor x = test::leaf({s.rows, 256}), w = test::leaf({s.classes, 256});
+  const Tensor target = cast(test::leaf({s.rows}), DType::Int64).eval();
+  const Tensor scores = matmul(x, transpose(w, 0, 1));
+  std::vector<Tensor> roots = grad(cross_entropy(scores, target), std::vector<Tensor>{x, w});
+  if (wants_scores) roots.push_back(reshape(scores, {1, s.rows, s.classes}));
+  set_precision(Precision::Fp32);
+  return test::planned(roots, {kind});
+}
+
+/// Results of products with as many rows as there are classes' scores.
+std::vector<Value> scores_in(const Program& program, std::int64_t rows) {
+  std::vector<Value> found;
+  for (const Value& value : program.values)
+    if (value.kind == Value::Kind::Arena && value.shape.rank() == 2 && value.shape[0] == rows &&
+        value.shape[1] > 256)
+      found.push_back(value);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("cuda wide rows: losses and gradients are float64's within the operands' rounding") {
+  if (!test::has_card()) return;
+  ClassLossOptions smooth, some, all;
+  smooth.label_smoothing = 0.1;
+  some.ignore_index = 0;
+  all.reduction = Reduction::Sum;
+  const Loss losses[] = {{256, 1025},
+                         {256, 1030, true},
+                         {256, 1032, true},
+                         {17, 16385},
+                         {256, 1027, true, smooth},
+                         {257, 1025, false, some},
+                         {256, 1033, false, all}};
+  for (const Loss& s : losses) {
+    CAPTURE(s.rows);
+    CAPTURE(s.classes);
+    const auto wanted = values(results(s, Data(s), DType::Float64));
+    for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+      const double most = precision == Precision::Bf16 ? 6e-3 : 2e-3;
+      const auto got = on_card(s, precision);
+      for (std::size_t k = 0; k < got.size(); ++k) {
+        CAPTURE(k);
+        CHECK(distance(got[k], wanted[k]) < most);
+      }
+      CHECK(on_card(s, precision) == got);
+    }
+  }
+}
+
+TEST_CASE("cuda wide rows: scores are kept in 16 bits, in rows that copies of 16 bytes can read") {
+  constexpr Device::Kind kCard = Device::Kind::Cuda;
+  for (const std::int64_t classes : {1025, 1030, 1032}) {
+    CAPTURE(classes);
+    const auto program = planned({256, classes}, Precision::Bf16, kCard);
+    const std::vector<Value> kept = scores_in(*program, 256);
+    CHECK(kept.size() == 2);  // they and their gradient
+    for (const Value& value : kept) {
+      CHECK(value.dtype == DType::BFloat16);
+      CHECK(value.shape[1] == (classes == 1032 ? 1032 : 1088));
+    }
+    const auto reads_scores = [&](const Step& step) {
+      return step.region.kind == RegionKind::Map && step.region.map.has_rows;
+    };
+    CHECK(std::count_if(program->steps.begin(), program->steps.end(), reads_scores) == 1);
+  }
+  // As they stand: of float32, on a CPU, of few classes, and where they are a result.
+  const auto is_whole = [](const std::shared_ptr<const Program>& program, std::int64_t rows) {
+    const std::vector<Value> kept = scores_in(*program, rows);
+    return std::none_of(kept.begin(), kept.end(),
+                        [](const Value& value) { return value.shape[1] % 64 == 0; });
+  };
+  CHECK(is_whole(planned({256, 1025}, Precision::Fp32, kCard), 256));
+  CHECK(is_whole(planned({256, 1025}, Precision::Bf16, Device::Kind::Cpu), 256));
+  CHECK(is_whole(planned({512, 1001}, Precision::Bf16, kCard), 512));
+  CHECK(is_whole(planned({256, 1025}, Precision::Bf16, kCard, true), 256));
+}
