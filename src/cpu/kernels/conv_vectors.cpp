@@ -22,10 +22,14 @@ namespace {
 // Copies of planes make up for the arithmetic that a chunk has less than a product's.
 constexpr double kChunkWork = 0.6 * kCpu.chunk_multiply_adds;
 constexpr UnitLimits kLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
-constexpr std::int64_t kStretch = 64;  // elements of a filter transposed at a time
+constexpr std::int64_t kStretch = 64;    // elements of a filter transposed at a time
+constexpr std::int64_t kRunPixels = 32;  // of channel-lane tiles, transposed at a time
 // Steps that are added up one after another, at most: beyond what networks have in use, for the
 // order of a sum decides its bits.
 constexpr std::int64_t kMostSteps = 16384;
+
+// Scratch of tiles: one of any kind, or a run of channel-lane tiles.
+constexpr std::int64_t kTileScratch = std::max<std::int64_t>(kMaxMr * kMaxNr, kRunPixels* kMaxNr);
 
 // Cycles of one image, in multiply-adds of one vector plus the way out; see the head of this file
 // for the two forms.
@@ -81,7 +85,7 @@ class VectorBody final : public TileBody {
     return cut_.words * rows.count * cols.count;
   }
 
-  std::int64_t worker_floats() const override { return plane_floats() + kMaxMr * kMaxNr; }
+  std::int64_t worker_floats() const override { return plane_floats() + kTileScratch; }
 
   // Steps go over (row tap, channel word, column tap): the rows of a filter that only meet padding
   // can then be left out.
@@ -101,33 +105,30 @@ class VectorBody final : public TileBody {
 
   // Filters are transposed a stretch at a time, over the elements that are contiguous in each
   // output channel's filter (one or several input channels), and the rows of the result go to their
-  // steps. With pairs, the two channels of a word are transposed separately and zipped.
+  // steps, with pairs two rows zipped to one. A filter of one tap is a matrix.
   void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group,
                     std::int64_t panel) const override {
+    if (phase.steps == 0) return;
     const std::int64_t taps = pass_.rows.filter * pass_.cols.filter, first = panel * width_;
     const int lines = static_cast<int>(std::min<std::int64_t>(width_, pass_.out_channels - first));
     const std::int64_t base = group * pass_.filter_group_stride + first * pass_.filter_out_stride;
-    const bool runs_on = !pairs_ && pass_.filter_in_stride == taps;
-    const std::int64_t block = runs_on ? std::max<std::int64_t>(1, kStretch / taps) : 1;
     float* dst = phase.filters + panel * phase.steps * width_;
+    if (taps == 1) {
+      const PanelSource matrix{element(w.data, w.dtype, base), w.dtype, pass_.filter_out_stride,
+                               pass_.filter_in_stride};
+      return pack_panel(kernels_, matrix, lines, pass_.in_channels, math_, dst, width_);
+    }
+    const std::int64_t channels = pairs_ ? 2 : 1;  // of a word
+    const bool runs_on = pass_.filter_in_stride == taps;
+    const std::int64_t block =
+        runs_on ? std::max<std::int64_t>(1, kStretch / (channels * taps)) : 1;
     for (std::int64_t c = 0; c < cut_.words; c += block) {
-      const std::int64_t elements = std::min(block, cut_.words - c) * taps;
-      for (std::int64_t e = 0; e < elements; e += kStretch) {
-        const std::int64_t count = std::min(kStretch, elements - e);
-        float lo[kStretch * kMaxNr], hi[kStretch * kMaxNr];
-        const std::int64_t channel = pairs_ ? 2 * c : c;
-        transpose_filters(w, base + channel * pass_.filter_in_stride + e, lines, count, width_, lo);
-        const bool both = pairs_ && channel + 1 < pass_.in_channels;
-        if (both)
-          transpose_filters(w, base + (channel + 1) * pass_.filter_in_stride + e, lines, count,
-                            width_, hi);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const std::int64_t step = step_of(phase, c + (e + i) / taps, (e + i) % taps);
-          if (step < 0) continue;
-          const float* high = both ? hi + i * width_ : nullptr;
-          kernels_.convert(lo + i * width_, high, DType::Float32, width_, math_,
-                           dst + step * width_);
-        }
+      const std::int64_t words = std::min(block, cut_.words - c);
+      const std::int64_t at = base + channels * c * pass_.filter_in_stride;
+      if (pairs_ && runs_on && channels * taps <= kStretch) {
+        pack_run(phase, w, at, lines, c, words, dst);
+      } else {
+        pack_words(phase, w, at, lines, c, words, dst);
       }
     }
   }
@@ -193,6 +194,43 @@ class VectorBody final : public TileBody {
     return round_up(cut_.words * cut_.planes.size() + kMaxNr, 16);
   }
 
+  // The filters of words [c, c + words), from element `at` of each output channel on; with pairs
+  // the two channels of one word are transposed separately.
+  void pack_words(const Phase& phase, ConvOperand w, std::int64_t at, int lines, std::int64_t c,
+                  std::int64_t words, float* dst) const {
+    const std::int64_t taps = pass_.rows.filter * pass_.cols.filter;
+    const bool both = pairs_ && 2 * c + 1 < pass_.in_channels;
+    float lo[kStretch * kMaxNr], hi[kStretch * kMaxNr];
+    for (std::int64_t e = 0; e < words * taps; e += kStretch) {
+      const std::int64_t count = std::min(kStretch, words * taps - e);
+      transpose_filters(w, at + e, lines, count, width_, lo);
+      if (both) transpose_filters(w, at + pass_.filter_in_stride + e, lines, count, width_, hi);
+      for (std::int64_t i = 0; i < count; ++i)
+        put_step(step_of(phase, c + (e + i) / taps, (e + i) % taps), lo + i * width_,
+                 both ? hi + i * width_ : nullptr, dst);
+    }
+  }
+
+  // The same where all channels of several pairs are contiguous and fit a stretch.
+  void pack_run(const Phase& phase, ConvOperand w, std::int64_t at, int lines, std::int64_t c,
+                std::int64_t words, float* dst) const {
+    const std::int64_t taps = pass_.rows.filter * pass_.cols.filter;
+    const std::int64_t channels = std::min(2 * words, pass_.in_channels - 2 * c);
+    float rows[kStretch * kMaxNr];
+    transpose_filters(w, at, lines, channels * taps, width_, rows);
+    for (std::int64_t i = 0; i < channels; i += 2) {
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        const float* lo = rows + (i * taps + tap) * width_;
+        put_step(step_of(phase, c + i / 2, tap), lo,
+                 i + 1 < channels ? lo + taps * width_ : nullptr, dst);
+      }
+    }
+  }
+
+  void put_step(std::int64_t step, const float* lo, const float* hi, float* dst) const {
+    if (step >= 0) kernels_.convert(lo, hi, DType::Float32, width_, math_, dst + step * width_);
+  }
+
   // The step that multiplies with a tap of a filter, -1 if this phase does not.
   std::int64_t step_of(const Phase& phase, std::int64_t word, std::int64_t tap) const {
     const Phase::Tap at = phase.tap(tap, pass_.cols.filter);
@@ -235,7 +273,6 @@ class VectorBody final : public TileBody {
     TileArgs args;
     args.b_step = width_;
     args.a_row = cut_.planes.width;
-    args.c = tile;
     args.ldc = width_;
     for (std::int64_t panel = 0; panel < cut_.panels; ++panel) {
       const std::int64_t channel = panel * width_;
@@ -245,21 +282,65 @@ class VectorBody final : public TileBody {
       const float* filters = phase.filters + panel * phase.steps * width_;
       args.cols = nv * kernels_.lanes;
       const auto& tiles = kernels_.window[pairs_][nv];
+      PixelRun run{tile, out + channel * pixels};
       for (std::int64_t i = 0; i < rows;) {
         const int rp = rows - i >= window.rp ? window.rp : 1;
         args.b = filters + set_steps(phase, row0 + i, row0 + i + rp, args) * width_;
         for (std::int64_t j = 0; j < cols; j += window.rq) {
           const int rq = static_cast<int>(std::min<std::int64_t>(window.rq, cols - j));
           args.a = planes + i * cut_.planes.width + j;
+          args.c = room_for(phase, run, row0 + i, j, rp * rq, channels);
           multiply(tiles[rp][rq], args, rp * rq * width_);
-          for (int row = 0; row < rp; ++row) {
-            store_channels(phase, tile + row * rq * width_, rq, channels, out + channel * pixels,
-                           row0 + i + row, j);
-          }
+          keep_window(phase, run, row0 + i, j, rp, rq, channels);
         }
         i += rp;
       }
+      flush(run, channels);
     }
+  }
+
+  // Outputs of channel-lane tiles that are neighbours in the result wait until a whole run of them
+  // can be transposed.
+  struct PixelRun {
+    float* tile;
+    float* out;  // of the first channel
+    std::int64_t first = 0, count = 0;
+  };
+
+  bool in_runs(const Phase& phase) const { return phase.cols.out_step == 1; }
+  bool rows_follow(const Phase& phase) const {
+    return phase.rows.out_step == 1 && phase.cols.out_count == pass_.out_w;
+  }
+  std::int64_t pixel_of(const Phase& phase, std::int64_t row, std::int64_t col) const {
+    return (phase.rows.out_first + row * phase.rows.out_step) * pass_.out_w + phase.cols.out_first +
+           col * phase.cols.out_step;
+  }
+
+  // Where the next window of `count` outputs goes; what it does not continue is written first.
+  float* room_for(const Phase& phase, PixelRun& run, std::int64_t row, std::int64_t col,
+                  std::int64_t count, int channels) const {
+    const bool continues = pixel_of(phase, row, col) == run.first + run.count;
+    if (!continues || run.count + count > kRunPixels) flush(run, channels);
+    return run.tile + run.count * width_;
+  }
+
+  // A window of rp x rq outputs stands where room_for() said.
+  void keep_window(const Phase& phase, PixelRun& run, std::int64_t row, std::int64_t col, int rp,
+                   int rq, int channels) const {
+    if (in_runs(phase) && (rp == 1 || rows_follow(phase))) {
+      if (run.count == 0) run.first = pixel_of(phase, row, col);
+      run.count += rp * rq;
+      return;
+    }
+    for (int i = 0; i < rp; ++i)
+      store_channels(phase, run.tile + i * rq * width_, rq, channels, run.out, row + i, col);
+  }
+
+  void flush(PixelRun& run, int channels) const {
+    if (run.count > 0)
+      kernels_.store_transposed(run.tile, width_, static_cast<int>(run.count), channels,
+                                run.out + run.first, pass_.out_h * pass_.out_w);
+    run.count = 0;
   }
 
   // Channels in lanes, a row of outputs at a time, with those filter rows that meet input.
@@ -290,9 +371,7 @@ class VectorBody final : public TileBody {
   void store_channels(const Phase& phase, const float* tile, int rq, int channels, float* out,
                       std::int64_t row, std::int64_t col) const {
     const std::int64_t pixels = pass_.out_h * pass_.out_w;
-    const std::int64_t y = phase.rows.out_first + row * phase.rows.out_step;
-    const std::int64_t x = phase.cols.out_first + col * phase.cols.out_step;
-    float* dst = out + y * pass_.out_w + x;
+    float* dst = out + pixel_of(phase, row, col);
     if (phase.cols.out_step == 1) {
       kernels_.store_transposed(tile, width_, rq, channels, dst, pixels);
       return;

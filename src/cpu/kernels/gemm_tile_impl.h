@@ -375,9 +375,8 @@ template <class V, DType D>
 void zip_transposed_as(const RowSource& lo, const void* const* hi, std::int64_t k, float* dst,
                        int width) {
   transpose_rows<V>(lo.count, k, dst, width, [&](int row, std::int64_t s0, int n) {
-    const typename V::reg upper =
-        hi == nullptr ? V::zero() : V::template load_as<D>(hi[row], s0, n);
-    return V::zip_pairs(V::template load_as<D>(lo.rows[row], s0, n), upper);
+    if (hi != nullptr) return V::template zip_rows<D>(lo.rows[row], hi[row], s0, n);
+    return V::zip_pairs(V::template load_as<D>(lo.rows[row], s0, n), V::zero());
   });
 }
 
@@ -427,18 +426,29 @@ void pack_rows_as(const char* src, std::int64_t row_bytes, std::int64_t k, int c
 }
 
 template <class V, bool Pairs, DType D>
+[[gnu::always_inline]] inline void convert_vector(const void* lo, const void* hi, std::int64_t at,
+                                                  int n, bool round, float* dst) {
+  constexpr std::int64_t kItem = D == DType::Float32 ? 4 : 2;
+  fetch_ahead(static_cast<const char*>(lo) + at * kItem);
+  if constexpr (Pairs) {
+    if (hi != nullptr) {
+      fetch_ahead(static_cast<const char*>(hi) + at * kItem);
+      V::store_part(dst + at, V::template zip_rows<D>(lo, hi, at, n), n);
+    } else {
+      V::store_part(dst + at, V::zip_pairs(V::template load_as<D>(lo, at, n), V::zero()), n);
+    }
+  } else {
+    V::store_part(dst + at, load_words<V, D>(lo, at, n, round), n);
+  }
+}
+
+template <class V, bool Pairs, DType D>
 void convert_as(const void* lo, const void* hi, std::int64_t count, bool round, float* dst) {
   constexpr int L = V::lanes;
-  constexpr std::int64_t kItem = D == DType::Float32 ? 4 : 2;
-  for (std::int64_t j = 0; j < count; j += L) {
-    const int n = count - j < L ? static_cast<int>(count - j) : L;
-    typename V::reg word = load_words<V, D>(lo, j, n, round);
-    fetch_ahead(static_cast<const char*>(lo) + j * kItem);
-    if (Pairs && hi != nullptr) fetch_ahead(static_cast<const char*>(hi) + j * kItem);
-    if constexpr (Pairs)
-      word = V::zip_pairs(word, hi == nullptr ? V::zero() : load_words<V, D>(hi, j, n, round));
-    V::store_part(dst + j, word, n);
-  }
+  std::int64_t at = 0;
+  for (; at + L <= count; at += L)  // L is known to the compiler: no masks
+    convert_vector<V, Pairs, D>(lo, hi, at, L, round, dst);
+  if (at < count) convert_vector<V, Pairs, D>(lo, hi, at, static_cast<int>(count - at), round, dst);
 }
 
 // Calls f.template operator()<Pairs, D>(round) for the words that `math` and `dtype` ask for.
@@ -519,7 +529,12 @@ void store_transposed(const float* tile_data, std::int64_t ld, int rows, int col
       for (int i = 0; i < L; ++i)
         r[i] = i < height ? V::load(tile_data + (i0 + i) * ld + j0) : V::zero();
       V::transpose(r);
-      for (int j = 0; j < width; ++j) V::store_part(dst + (j0 + j) * dst_stride + i0, r[j], height);
+      float* out = dst + j0 * dst_stride + i0;
+      if (height == L) {
+        for (int j = 0; j < width; ++j) V::store(out + j * dst_stride, r[j]);
+      } else {
+        for (int j = 0; j < width; ++j) V::store_part(out + j * dst_stride, r[j], height);
+      }
     }
   }
 }

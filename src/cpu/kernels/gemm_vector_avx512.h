@@ -142,9 +142,28 @@ struct Avx512Bf16 : Avx512 {
   }
 
   static reg zip_pairs(reg lo, reg hi) {
-    const __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(lo)));
-    const __m512i high = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(hi)));
-    return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    return zip_halves(reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(hi, lo)));
+  }
+  // The same of n <= 16 elements in memory each.
+  template <DType D>
+  static reg zip_rows(const void* lo, const void* hi, std::int64_t index, int n) {
+    if constexpr (D == DType::BFloat16) {
+      const auto half = [&](const void* src) {
+        return _mm256_maskz_loadu_epi16(first(n), static_cast<const std::uint16_t*>(src) + index);
+      };
+      return zip_halves(_mm512_inserti64x4(_mm512_castsi256_si512(half(lo)), half(hi), 1));
+    } else {
+      return zip_pairs(load_as<D>(lo, index, n), load_as<D>(hi, index, n));
+    }
+  }
+
+ private:
+  // Word i = the 16-bit elements i of the lower and of the upper half.
+  static reg zip_halves(__m512i halves) {
+    const __m512i words = _mm512_setr_epi32(
+        0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005, 0x160006, 0x170007, 0x180008,
+        0x190009, 0x1a000a, 0x1b000b, 0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f);
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(words, halves));
   }
 };
 
