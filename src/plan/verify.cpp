@@ -12,6 +12,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "plan/fuse.h"
+#include "plan/merge/slices.h"
 
 namespace tenon {
 namespace {
@@ -44,8 +45,10 @@ class RegionCheck {
           check_view(region_.opaque.views[k], region_.opaque.shapes[k]);
         break;
       case RegionKind::Joined:
-      case RegionKind::Chain:
         return check_parts();
+      case RegionKind::Chain:
+        check_parts();
+        return check_slices();
     }
     std::vector<ValueId> reads, writes;
     list_values(region_, reads, writes);
@@ -77,6 +80,23 @@ class RegionCheck {
         if (!has(region_.local, id) && !has(writes, id)) writes.push_back(id);
     }
     check_lists(reads, writes);
+  }
+
+  /// Slices cover the axis, and sweeps that share a value cut it alike. Of other parts the engine
+  /// knows (Engine::claims).
+  void check_slices() const {
+    require(region_.slice > 0 && region_.slice <= region_.samples,
+            cat("takes ", region_.slice, " of ", region_.samples, " entries at a time"));
+    Capabilities sweeps;
+    sweeps.no_slices = nullptr;
+    std::vector<ChainAccess> met;
+    for (const Region& part : region_.parts) {
+      if (part.kind != RegionKind::Map) continue;
+      require(part.axis >= 0 && part.axis < part.map.space.rank(),
+              cat("cuts ", part.title, " along axis ", part.axis, ", which it has not"));
+      const char* why = list_accesses(part, sweeps, p_.values, region_.samples, met);
+      require(why == nullptr, cat("cuts ", part.title, ", which ", why == nullptr ? "" : why));
+    }
   }
 
   /// The view stays inside its value. A store of one value a row has no last axis.
@@ -235,7 +255,13 @@ void check_arena(const Program& program) {
 }  // namespace
 
 void verify_program(const Program& program) {
-  for (const Step& step : program.steps) RegionCheck(program, step.region).run();
+  for (const Step& step : program.steps) {
+    RegionCheck(program, step.region).run();
+    std::string why;
+    if (step.region.kind == RegionKind::Chain && step.engine != nullptr &&
+        !step.engine->claims(step.region, program.values, &why))
+      throw InternalError(cat("step ", step.region.title, ": its engine does not run it: ", why));
+  }
   Flow(program).run();
   check_arena(program);
 }

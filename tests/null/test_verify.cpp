@@ -23,6 +23,7 @@ Program unprepared(const Program& p) {
   for (const Step& step : p.steps) {
     copy.steps.emplace_back();
     copy.steps.back().region = step.region;
+    copy.steps.back().engine = step.engine;
   }
   return copy;
 }
@@ -75,6 +76,40 @@ TEST_CASE("verify: a prologue that replaced another has lost what that one read"
         list_values(r, r.reads, r.writes);
       },
       "is read by no step");
+}
+
+TEST_CASE("verify: slices along an axis that is none of a part's") {
+  const Tensor x = leaf({67, 3, 80, 81});
+  const Pool2dOptions window{.kernel = {3, 2}, .stride = {1, 1}};
+  const Tensor rows = softmax(max_pool2d(x, window) * 2.0f, 3);
+  const auto chained = planned({avg_pool2d(rows, window)}, {.kind = Device::Kind::Cpu});
+  const auto check_refused = [&](const std::function<void(Region&)>& broken,
+                                 const std::string& what) {
+    Program p = unprepared(*chained);
+    Region& chain = p.steps[0].region;
+    REQUIRE(chain.kind == RegionKind::Chain);
+    CHECK_NOTHROW(verify_program(p));
+    broken(chain);
+    std::string text;
+    try {
+      verify_program(p);
+    } catch (const InternalError& e) {
+      text = e.what();
+    }
+    CAPTURE(text);
+    CHECK(contains(text, what));
+  };
+  const auto sweep = [](Region& chain) -> Region& {
+    for (Region& part : chain.parts)
+      if (part.kind == RegionKind::Map) return part;
+    throw InternalError("no sweep");
+  };
+  check_refused([&](Region& chain) { sweep(chain).axis = 1; }, "runs over other entries");
+  check_refused([&](Region& chain) { sweep(chain).axis = kMaxRank; }, "which it has not");
+  check_refused([](Region& chain) { chain.slice = 0; }, "takes 0 of 67 entries");
+  check_refused([](Region& chain) { chain.samples = 66; }, "entries");
+  check_refused([](Region& chain) { chain.parts.back().opaque.shapes[0][0] = 66; },
+                "its engine does not run it");
 }
 
 TEST_CASE("verify: regions that are not whole") {
