@@ -281,6 +281,56 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
 
 }  // namespace
 
+namespace {
+
+/// Steps that refuse an index that is outside, and that assign without a look at the data: a count
+/// of steps. Where a call does the work, the former come first, or a refused call would leave its
+/// count behind. Only those that need no product are waited for: memory is as it was.
+class Checks {
+ public:
+  Checks(const Program& program, const std::vector<std::vector<int>>& after,
+         std::vector<int> waiting)
+      : assigns_ahead_(program.steps.size(), 0), checks_(program.steps.size(), 0) {
+    if (program.traits.is_queued) return;
+    std::vector<int> order;
+    for (std::size_t s = 0; s < waiting.size(); ++s)
+      if (waiting[s] == 0) order.push_back(static_cast<int>(s));
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const Region& region = program.steps[at(order[k])].region;
+      if (region.kind == RegionKind::Contraction || region.kind == RegionKind::Chain) continue;
+      if (region.kind == RegionKind::Opaque && has_trait(region.opaque.op, kIndexed)) {
+        checks_[at(order[k])] = 1;
+        ++left_;
+      }
+      for (int next : after[at(order[k])])
+        if (--waiting[at(next)] == 0) order.push_back(next);
+    }
+    for (std::size_t s = 0; s < program.steps.size(); ++s)
+      assigns_ahead_[s] = assigns_ahead(program, program.steps[s].region) ? 1 : 0;
+  }
+
+  /// Whether the step is to wait as long as others are ready.
+  bool holds(int s) const { return left_ > 0 && assigns_ahead_[at(s)] != 0; }
+  void done(int s) { left_ -= checks_[at(s)]; }
+  bool all_done() const { return left_ == 0; }
+  void give_up() { left_ = 0; }
+
+ private:
+  static bool assigns_ahead(const Program& program, const Region& region) {
+    const auto is = [&](ValueId id, Value::Kind kind) {
+      return program.values[at(id)].kind == kind;
+    };
+    return std::any_of(region.writes.begin(), region.writes.end(),
+                       [&](ValueId id) { return is(id, Value::Kind::Variable); }) &&
+           std::none_of(region.reads.begin(), region.reads.end(),
+                        [&](ValueId id) { return is(id, Value::Kind::Arena); });
+  }
+  std::vector<char> assigns_ahead_, checks_;
+  int left_ = 0;
+};
+
+}  // namespace
+
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy) {
   const std::size_t n = program.steps.size();
   ReadersLeft left{std::vector<int>(program.values.size(), 0),
@@ -312,15 +362,25 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
     state[at(s)] = 1;
     ready.emplace(costs[at(s)], s);
   };
-  std::vector<int> order;
+  Checks checks(program, after, waiting);
+  std::vector<int> order, held;
   for (std::size_t s = 0; s < n; ++s)
     if (waiting[s] == 0) offer(static_cast<int>(s));
-  while (!ready.empty()) {
+  for (;;) {
+    if (ready.empty()) checks.give_up();
+    if (checks.all_done())
+      for (int s : std::exchange(held, {})) offer(s);
+    if (ready.empty()) break;
     const auto [asked, s] = ready.top();
     ready.pop();
     if (state[at(s)] == 2 || asked != costs[at(s)]) continue;
+    if (checks.holds(s)) {
+      held.push_back(s);
+      continue;
+    }
     state[at(s)] = 2;
     order.push_back(s);
+    checks.done(s);
     for (ValueId id : program.steps[at(s)].region.reads) {
       left.sum[at(id)] -= s;
       // Its last reader is what would free it.

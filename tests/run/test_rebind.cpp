@@ -240,5 +240,7 @@ TEST_CASE("rebind: a new batch size of LeNet-5 costs sizes, not planning") {
   CAPTURE(known);
   CAPTURE(anew);
   CHECK(known < 0.6 * anew);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   CHECK(known < 150e-6);  // some 35 us where nothing else runs
+#endif
 }
