@@ -86,6 +86,7 @@ TEST_CASE(
     };
     const auto values = [&] {
       std::vector<std::vector<double>> out;
+      out.reserve(all.size());
       for (const Tensor& p : all) out.push_back(cast(p, DType::Float64).to_vector<double>());
       for (const auto& [key, t] : optimizer->state_dict())
         out.push_back(cast(t, DType::Float64).to_vector<double>());
