@@ -100,7 +100,7 @@ int sheet(const SheetOptions& options) {
 // ---- info
 
 struct InfoOptions {
-  std::string spec;
+  std::string spec, task = "classification";
   bool json = false;
 };
 
@@ -142,6 +142,27 @@ Statistics statistics(const data::Dataset& set) {
   return s;
 }
 
+// "area; town (3 words: Aix, Bonn, Cork)": what a network is given of a table.
+std::string columns_text(const data::TableColumns& table) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::string> parts;
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    const data::TableColumn& column = table.columns[k];
+    std::string text = column.name.empty() ? std::to_string(k + 1) : column.name;
+    if (!column.values.empty()) {
+      const std::size_t shown = std::min(kShown, column.values.size());
+      const std::vector<std::string> first(
+          column.values.begin(), column.values.begin() + static_cast<std::ptrdiff_t>(shown));
+      text += fmt::format(" ({} words: {}{})", column.values.size(), join(first, ", "),
+                          shown < column.values.size() ? ", …" : "");
+    }
+    parts.push_back(std::move(text));
+  }
+  return "columns " + join(parts, "; ");
+}
+
+constexpr std::size_t kMostColumnsShown = 100;
+
 void print_split(const char* title, const data::Dataset& set) {
   const Statistics s = statistics(set);
   fmt::print("{}  {}\n", stdout_terminal().paint(TextStyle::Bold, pad_right(title, 5)),
@@ -154,6 +175,8 @@ void print_split(const char* title, const data::Dataset& set) {
     fmt::print("       {} mean {}, standard deviation {}\n",
                set.input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
                figure_text(s.mean), figure_text(s.deviation));
+  if (const auto table = set.table(); table && table->columns.size() <= kMostColumnsShown)
+    fmt::print("{}", wrap(columns_text(*table), stdout_terminal().width, 7));
   if (s.counts.empty() || s.counts.size() > 30) return;
   const std::vector<std::string> names = set.class_names();
   std::vector<std::string> parts;
@@ -177,8 +200,9 @@ Json json_of(const data::Dataset& set) {
 }
 
 int info(const InfoOptions& options) {
-  const auto train = data::open_dataset(options.spec, data::Split::Train),
-             test = data::open_dataset(options.spec, data::Split::Test);
+  const bool classes = options.task != "regression";
+  const auto train = data::open_dataset(options.spec, data::Split::Train, classes),
+             test = data::open_dataset(options.spec, data::Split::Test, classes);
   if (options.json) {
     print(Json{{"train", json_of(*train)}, {"test", json_of(*test)}}, 2);
     return kOk;
@@ -225,8 +249,14 @@ Command info_command() {
       "holds, of what shape and type, mean and deviation, and how often each class occurs.";
   command.examples = {
       {"tenon data info digits", "The drawn digits."},
-      {"tenon data info csv:flowers.csv", "A table of numbers with the class in the last column."}};
+      {"tenon data info csv:flowers.csv", "A table with the class in the last column."},
+      {"tenon data info csv:houses.csv,label=price,drop=id,split=0.2 --task regression",
+       "A table of quantities, a fifth of it for testing, without a column."}};
   add_spec(command, options->spec);
+  command
+      .option(options->task, "--task", "NAME", "regression: the table's label holds quantities",
+              "classification")
+      .choices = {"classification", "regression"};
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return info(*options); };
   return command;
@@ -242,8 +272,10 @@ Command data_command() {
       "Data sources are named the same way everywhere: digits and scenes (drawn on demand, need no "
       "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), "
       "mnist, cifar10 and cifar100 (fetched) or mnist:DIR, cifar10:DIR (their binary version), "
-      "idx:DIR (MNIST's format), csv:FILE (with label=NAME, "
-      "column=NUMBER, test=FILE or shape=CxHxW behind commas), npy:INPUTS,TARGETS, text:FILE (with "
+      "idx:DIR (MNIST's format), csv:FILE (behind commas "
+      "label=NAME or column=NUMBER; drop=NAME, category=NAME, header=yes or no, shape=CxHxW; "
+      "test=FILE, split=SHARE or fold=I/K, seed=N, stratify, group=NAME), npy:INPUTS,TARGETS, "
+      "text:FILE (with "
       "by=chars, words, pieces or bytes, and length=N), numbers (in words, to be translated; with "
       "below=N, to=french or to=german) and pairs:FILE (lines of SOURCE TAB TRANSLATION).";
   command.children = {data_fetch_command(), sheet_command(), info_command()};

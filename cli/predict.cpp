@@ -31,7 +31,7 @@ struct Options {
   std::int64_t count = 5, start = 0;
   int top = 3, threads = 0;
   std::string device = "cpu", tune = "read";
-  bool json = false, plain = false;
+  bool json = false, plain = false, write = false;
 };
 
 // Something to classify, with what is known of it.
@@ -102,10 +102,15 @@ bool looks_like_idx(const std::string& file) {
   return bytes.starts_with(std::string_view("\0\0", 2)) || bytes.starts_with("\x1f\x8b");
 }
 
-// Rows of numbers without a label.
+// "rows.csv" gives "rows.predictions.csv".
+std::string file_beside(const std::string& file) {
+  return (file.ends_with(".csv") ? file.substr(0, file.size() - 4) : file) + ".predictions.csv";
+}
+
+// Rows without a label.
 std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std::string& file,
                                      const Options& options) {
-  const auto set = data::open_csv(file, {.labelled = false});
+  const auto set = data::open_csv(file, {.labelled = false, .columns = model.table()});
   const std::int64_t columns = set->input_shape().numel(),
                      wanted = models::info(model.settings().model).input.numel();
   if (columns != wanted)
@@ -152,7 +157,8 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
 }
 
 std::vector<Sample> samples_of_data(const train::TrainedModel& model, const Options& options) {
-  const auto set = data::open_dataset(options.data, data::Split::Test, !model.is_regression());
+  const auto set =
+      data::open_dataset(options.data, data::Split::Test, !model.is_regression(), model.table());
   if (options.start >= set->size())
     throw UsageError(
         fmt::format("--start: {} has {} test samples, numbered from 0", options.data, set->size()));
@@ -303,6 +309,8 @@ void check(const Options& options) {
   if (options.count < 1) throw UsageError("--count: give 1 or more");
   if (options.start < 0) throw UsageError("--start: numbers begin at 0");
   if (options.top < 1) throw UsageError("--top: give 1 or more");
+  if (options.write && (options.files.empty() || !options.data.empty()))
+    throw UsageError("--write: give tables to predict", "as in tenon predict RUN rows.csv --write");
 }
 
 int run(const Options& options) {
@@ -334,6 +342,15 @@ int run(const Options& options) {
   int code = kOk;
   for (const std::string& file : options.files) {
     try {
+      if (options.write) {
+        const std::string beside = file_beside(file);
+        const std::int64_t rows = model.predict_csv(file, beside);
+        if (options.json)
+          json.push_back({{"name", file}, {"rows", rows}, {"written", beside}});
+        else
+          fmt::print("{}: {} rows, with predictions in {}\n", file, thousands(rows), beside);
+        continue;
+      }
       for (const Sample& sample : samples_of_file(model, file, options)) show(sample);
     } catch (const Error& error) {  // one bad file does not keep the others from being read
       code = report(error);
@@ -368,6 +385,7 @@ Command predict_command() {
       {"tenon predict runs/lenet5 t10k-images-idx3-ubyte.gz --start 100 --count 3",
        "Three pictures of an IDX file."},
       {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, without the label's column."},
+      {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
   command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
       Completes::Folders;
@@ -385,6 +403,8 @@ Command predict_command() {
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->plain, "--no-picture", "do not draw");
+  command.flag(options->write, "--write",
+               "tables: all rows, with predictions, into FILE.predictions.csv beside each");
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run(*options); };
   return command;

@@ -10,6 +10,7 @@
 #include <tenon/train.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -68,9 +69,10 @@ bool may_change_on_resume(const std::string& key) {
 }
 
 struct Options {
-  std::string model, out, resume, config, memory_limit;
+  std::string model, out, resume, config, memory_limit, target;
   std::vector<std::string> sets;
   std::vector<std::string> shortcuts = std::vector<std::string>(std::size(kShortcuts));
+  int folds = 0;
   bool settings = false, quiet = false;
 };
 
@@ -135,6 +137,16 @@ train::Settings make_settings(const Options& options) {
   if (!options.config.empty()) settings.apply_file(options.config);
   for (const Given& given : given_on_command_line(options)) apply(settings, given);
   settings.model = model;
+  if (!options.target.empty()) {
+    if (!settings.data.starts_with("csv:"))
+      throw UsageError(fmt::format("--target: '{}' is no table with columns", settings.data),
+                       "name one with --data csv:FILE");
+    if (options.target.find(',') != std::string::npos)
+      throw UsageError(fmt::format("--target: '{}' has a comma, which a data source cannot name",
+                                   options.target),
+                       "give the column another name, or its number: csv:FILE,column=3");
+    settings.data += ",label=" + options.target;
+  }
   return settings;
 }
 
@@ -271,6 +283,73 @@ void refuse_early(const train::Settings& settings) {
   (void)step.function.plan(step.inputs);
 }
 
+// What one fold is measured by, at its best epoch.
+struct FoldFigure {
+  std::string name;
+  bool share;  // shown in percent
+  std::vector<double> values{};
+};
+
+void add_figures(std::vector<FoldFigure>& figures, const train::TrainResult& result) {
+  const auto add = [&](const std::string& name, bool share, std::optional<double> value) {
+    if (!value) return;
+    auto found = std::find_if(figures.begin(), figures.end(),
+                              [&](const FoldFigure& figure) { return figure.name == name; });
+    if (found == figures.end()) found = figures.insert(found, {name, share});
+    found->values.push_back(*value);
+  };
+  add(result.best_figure, result.best_figure.ends_with("accuracy"), result.best);
+  if (result.best_epoch < 1) return;
+  const train::EpochReport& best = result.epochs[static_cast<std::size_t>(result.best_epoch - 1)];
+  add("R2", false, best.test_r2);
+  add("MAE", false, best.test_mae);
+}
+
+void print_folds(const std::vector<FoldFigure>& figures, int folds, const std::string& folder) {
+  const Terminal& terminal = stdout_terminal();
+  fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, fmt::format("{} folds", folds)));
+  for (const FoldFigure& figure : figures) {
+    const auto text = [&](double v) { return figure.share ? percent(v) : figure_text(v); };
+    double sum = 0, squares = 0;
+    for (const double v : figure.values) sum += v;
+    const double count = static_cast<double>(figure.values.size()), mean = sum / count;
+    for (const double v : figure.values) squares += (v - mean) * (v - mean);
+    std::vector<std::string> each;
+    for (const double v : figure.values) each.push_back(text(v));
+    fmt::print("  {} {} ± {}  ({})\n", terminal.paint(TextStyle::Cyan, pad_right(figure.name, 14)),
+               text(mean), text(std::sqrt(squares / std::max(count - 1, 1.0))), join(each, ", "));
+  }
+  fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right("run folders", 14)),
+             shell_word(folder + "/fold-1") + " …");
+}
+
+// A run for each part of the table, which is tested on it and trained on the others.
+int start_folds(const Options& options, const train::Settings& all) {
+  if (options.folds < 2) throw UsageError("--folds: give 2 or more");
+  const bool table = all.data.starts_with("csv:");
+  for (const char* taken : {",fold=", ",split=", ",test="})
+    if (!table || all.data.find(taken) != std::string::npos)
+      throw UsageError(fmt::format("--folds: '{}' {}", all.data,
+                                   table ? "says already what is for testing" : "is no table"),
+                       "name rows to divide, as in --data csv:FILE,label=NAME,stratify");
+  const std::string folder = options.out.empty() ? free_folder(all.model) : options.out;
+  std::vector<FoldFigure> figures;
+  for (int fold = 1; fold <= options.folds; ++fold) {
+    train::Settings settings = all;
+    settings.data += fmt::format(",fold={}/{}", fold, options.folds);
+    const std::string own = fmt::format("{}/fold-{}", folder, fold);
+    const auto progress = make_progress(settings, own, options.quiet);
+    const train::TrainResult result =
+        train::start_run(settings, own, {{progress}, [] { return interrupted().load(); }});
+    if (result.reason == train::StopReason::Interrupted) return finish(result, settings, *progress);
+    clear_status_line();
+    fmt::print("\n");
+    add_figures(figures, result);
+  }
+  print_folds(figures, options.folds, folder);
+  return kOk;
+}
+
 int start(const Options& options) {
   const train::Settings settings = make_settings(options);
   if (options.settings) {
@@ -279,6 +358,7 @@ int start(const Options& options) {
   }
   set_threads(settings.threads);
   if (!options.memory_limit.empty()) refuse_early(settings);
+  if (options.folds != 0) return start_folds(options, settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
   const auto progress = make_progress(settings, folder, options.quiet);
   const train::TrainResult result =
@@ -298,7 +378,10 @@ std::vector<Given> resume_overrides(const Options& options) {
             options.resume));
   };
   if (!options.model.empty()) refuse("MODEL");
+  if (!options.target.empty()) refuse("--target");
+  if (options.folds != 0) refuse("--folds");
   if (!options.out.empty()) refuse("--out");
+  if (!options.target.empty()) refuse("--target");
   if (!options.config.empty()) refuse("--config");
   std::vector<Given> overrides = given_on_command_line(options);
   for (const Given& given : overrides)
@@ -371,6 +454,13 @@ void add_options(Command& command, Options& options) {
     command.group(shortcut.group)
         .option(options.shortcuts[i], shortcut.flag, shortcut.value, help_of(shortcut), fallback)
         .suggestions = words_for(shortcut.key);
+    if (std::string(shortcut.key) != "data") continue;
+    command.option(options.target, "--target", "NAME",
+                   "the table's column to be predicted; also csv:FILE,label=NAME",
+                   "label, class, target, y or the last one");
+    command.option(options.folds, "--folds", "K",
+                   "K runs on a table, each tested on another of K parts; their mean is printed",
+                   "one run");
   }
   command.option(options.memory_limit, "--memory-limit", "SIZE",
                  "refuse to start when more is planned, as in 800MB", "none");

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,23 @@
 namespace tenon::data {
 
 enum class Split { Train, Test };
+
+/// A column of a table that is an input of networks, as the training part has it.
+struct TableColumn {
+  std::string name{};                 ///< in the header; "" where there is none
+  double fill = 0;                    ///< what a missing number counts as: the mean
+  std::vector<std::string> values{};  ///< the words of a column of words; empty for numbers
+  /// Numbers that it gives a network: one, or one for each word, which is 1 where the word stands.
+  std::int64_t inputs() const {
+    return values.empty() ? 1 : static_cast<std::int64_t>(values.size());
+  }
+};
+/// How the rows of a table become inputs: kept with a model, so that other files are read alike.
+struct TableColumns {
+  std::vector<TableColumn> columns{};  ///< those that are inputs, in order
+  std::string label{};                 ///< the label's column; "" without a header
+  std::vector<std::string> class_names{};
+};
 
 /// Examples by number. All methods may be called from several threads at a time.
 class TENON_API Dataset {
@@ -40,6 +58,8 @@ class TENON_API Dataset {
   /// Numbers of an example's target that count, in the mean over the set: all, unless sequences are
   /// filled up.
   virtual double counted_targets() const;
+  /// How rows of a table became inputs; null for what is no table.
+  virtual std::shared_ptr<const TableColumns> table() const;
   /// What this is, for people: "60,000 drawn digits (seed 0)".
   virtual std::string describe() const = 0;
   /// Writes examples indices[0], indices[1], … one after another. Indices are in [0, size()).
@@ -70,6 +90,15 @@ TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split s
 /// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder.
 TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
 
+/// Which rows of a table are for testing: the same ones for the same seed on every machine.
+struct SplitOptions {
+  double test = 0;          ///< share of the rows; 0: every tenth row, or folds
+  std::uint64_t seed = 0;   ///< of the rows' order
+  bool stratify = false;    ///< both parts have the classes in the table's proportions
+  std::string group{};      ///< column whose equal values stay together, and which is no input
+  int fold = 0, folds = 0;  ///< of k parts of the rows, the one for testing, from 1
+};
+
 struct CsvOptions {
   bool labelled = true;      ///< off: every column is an input, and targets are zeros, no classes
   int label_column = -1;     ///< counted from 0; negative from the end; used when label_name is ""
@@ -81,24 +110,40 @@ struct CsvOptions {
   /// Rows are pictures of this shape, whole numbers from 0 to 255; [] leaves the columns as
   /// numbers.
   Shape image_shape{};
+  std::optional<bool> header{};           ///< whether the first row is names; told from it if unset
+  std::vector<std::string> categories{};  ///< columns whose numbers are words too
+  std::vector<std::string> left_out{};    ///< columns that are no inputs
+  SplitOptions split{};                   ///< of open_csv() with a part
+  /// Columns are found by name, in whatever order and among others, and read as these say; without
+  /// a header by their places. Unset: as the rows that are not for testing say.
+  std::shared_ptr<const TableColumns> columns{};
 };
-/// Rows of numbers with one label column. A first row that holds words is taken as the header; the
-/// label is then, unless told otherwise, the column named label, class, target or y.
+/// Rows with one label column; the others are numbers, or words where fewer than half of their
+/// fields are numbers (TableColumn). A first row that holds names is the header; the label is then,
+/// unless told otherwise, the column named label, class, target or y. Throws IoError, FormatError
+/// with line and column, ValueError for a column that is not there.
 TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
                                             const CsvOptions& options = {});
+/// One part of the rows, as options.split says.
+TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
+                                            const CsvOptions& options);
 
 /// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "scenes[:TRAIN[,TEST[,SEED]]][,size=SIDE]",
 /// "mnist[:FOLDER]", "cifar10[:FOLDER]", "cifar100[:FOLDER]", "idx:FOLDER", "npy:INPUTS,TARGETS",
 /// "text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]",
 /// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",
 /// "pairs:FILE[,pieces=N][,length=N]" or
-/// "csv:FILE[,label=NAME][,column=NUMBER][,test=FILE][,shape=CxHxW]". Without a test file of its
-/// own, a CSV or NumPy set keeps every tenth example for Split::Test. Throws ValueError for a name
-/// that is none of these, else what opening it throws.
-/// With `classes` off, targets are quantities: a table's label column is read as numbers, a .npy
-/// file's are as they are, and a source of classes is a ValueError.
+/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,header=yes|no][,test=FILE]
+/// [,split=SHARE][,fold=I/K][,seed=N][,stratify][,group=NAME][,shape=CxHxW]". Without a test file
+/// of its own, a CSV or NumPy set keeps every tenth example for Split::Test, or what split or fold
+/// say. Throws ValueError for a name that is none of these, else what opening it throws. With
+/// `classes` off, targets are quantities: a table's label column is read as numbers, a .npy file's
+/// are as they are, and a source of classes is a ValueError.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 bool classes = true);
+/// The same; a table is read as `columns` say, unless they are null.
+TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes,
+                                                std::shared_ptr<const TableColumns> columns);
 
 /// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
 /// folder.

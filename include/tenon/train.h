@@ -24,6 +24,7 @@
 namespace tenon::data {
 class Dataset;
 class Loader;
+struct TableColumns;
 }  // namespace tenon::data
 
 namespace tenon::train {
@@ -269,6 +270,8 @@ class TENON_API TrainedModel {
   const std::string& file() const { return file_; }
   /// As many as there are classes: the words that the training data used, or numbers.
   const std::vector<std::string>& class_names() const { return class_names_; }
+  /// How rows of a table become inputs, from the training data; null for a model of anything else.
+  const std::shared_ptr<const data::TableColumns>& table() const { return table_; }
   /// Metrics on the test part of a data source ("" : the run's own, looked for anew when the run
   /// was moved; IoError says what is missing). `progress` gets (batch, batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
@@ -278,6 +281,11 @@ class TENON_API TrainedModel {
   /// rows of a table [N, columns]; of a regression the quantities [N, outputs]. For a
   /// module that was given: what it returns for these inputs.
   Tensor predict(const Tensor& images) const;
+  /// Predicts every row of a table without a label, whose columns are found by name where both it
+  /// and the training data have a header, and writes them to `out`: the rows as they are with a
+  /// column "prediction" behind them, of classes also "probability". Returns the number of rows.
+  /// Throws IoError, and FormatError, ValueError or ShapeError for rows that do not fit.
+  std::int64_t predict_csv(const std::string& file, const std::string& out) const;
   /// What a model of language writes after `prompt`. Throws ValueError for another model, an option
   /// out of range, or a prompt with characters that the model does not know.
   std::string generate(const std::string& prompt, const GenerateOptions& options = {}) const;
@@ -298,6 +306,7 @@ class TENON_API TrainedModel {
   bool given_net_ = false;  // which settings_ say nothing of
   std::vector<std::string> class_names_;
   std::string text_unit_;  // of tokens, or ""
+  std::shared_ptr<const data::TableColumns> table_;
 };
 
 struct VerifyCheck {

@@ -1,6 +1,7 @@
 // Tables as sets.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "data/tensor_dataset.h"
@@ -8,8 +9,8 @@
 namespace tenon::data {
 
 /// Parses the bytes of a CSV file into float32 inputs (uint8 pictures when options.image_shape is
-/// given) and labels.
+/// given) and labels: all rows, or one part of them.
 TensorDatasetParts parse_csv(std::string_view bytes, const std::string& name,
-                             const CsvOptions& options);
+                             const CsvOptions& options, std::optional<Split> part = {});
 
 }  // namespace tenon::data

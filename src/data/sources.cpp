@@ -11,9 +11,9 @@
 
 #include "base/env.h"
 #include "base/str.h"
-#include "data/csv_dataset.h"
 #include "data/scenes.h"
 #include "data/tensor_dataset.h"
+#include "io/csv.h"
 #include "io/file.h"
 #include "io/idx.h"
 
@@ -111,36 +111,88 @@ std::shared_ptr<Dataset> open_cifar_spec(const std::string& kind, const std::str
   return open_cifar(folder, split);
 }
 
+// A share such as 0.2, or 20%.
+double share(const std::string& text, const std::string& spec) {
+  const bool percent = text.ends_with('%');
+  double value = 0;
+  if (!io::parse_number(percent ? text.substr(0, text.size() - 1) : text, value))
+    throw ValueError(cat("data '", spec, "': '", text, "' is no share, as 0.2 is"));
+  return percent ? value / 100 : value;
+}
+
+// What follows "csv:FILE"; false for a word that says nothing of a table.
+bool set_csv_option(CsvOptions& options, const std::string& key, const std::string& value,
+                    const std::string& spec) {
+  if (key == "stratify" && value.empty()) return options.split.stratify = true;
+  if (value.empty()) return false;
+  if (key == "label") {
+    options.label_name = value;
+  } else if (key == "column") {
+    options.label_column =
+        static_cast<int>(std::min<std::int64_t>(whole_number(value, spec), 1 << 30));
+  } else if (key == "shape") {
+    for (const std::string& size : split_text(value, 'x'))
+      options.image_shape.push_back(whole_number(size, spec));
+  } else if (key == "drop") {
+    options.left_out.push_back(value);
+  } else if (key == "category") {
+    options.categories.push_back(value);
+  } else if (key == "header" && (value == "yes" || value == "no")) {
+    options.header = value == "yes";
+  } else if (key == "split") {
+    options.split.test = share(value, spec);
+  } else if (key == "seed") {
+    options.split.seed = static_cast<std::uint64_t>(whole_number(value, spec));
+  } else if (key == "group") {
+    options.split.group = value;
+  } else if (key == "fold" && value.find('/') != std::string::npos) {
+    const std::vector<std::string> parts = split_text(value, '/');
+    const auto small = [&](const std::string& text) {
+      return static_cast<int>(std::min<std::int64_t>(whole_number(text, spec), 1 << 30));
+    };
+    options.split.fold = small(parts[0]), options.split.folds = small(parts[1]);
+    if (options.split.folds == 0)
+      throw ValueError(cat("data '", spec, "': fold=", value, ": as 1/5, the first of five"));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
-                                       Split split, bool classes) {
+                                       Split split, bool classes,
+                                       std::shared_ptr<const TableColumns> columns) {
   const std::vector<std::string> parts = split_text(rest, ',');
   CsvOptions options;
   options.classes = classes;
+  options.columns = std::move(columns);
   std::string test;
+  bool divided = false;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::size_t equals = parts[i].find('=');
     const std::string key = parts[i].substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
-    if (key == "label" && !value.empty()) {
-      options.label_name = value;
-    } else if (key == "column" && !value.empty()) {
-      options.label_column =
-          static_cast<int>(std::min<std::int64_t>(whole_number(value, spec), 1 << 30));
-    } else if (key == "test" && !value.empty()) {
+    divided = divided || key == "split" || key == "fold" || key == "stratify" || key == "group";
+    if (key == "test" && !value.empty()) {
       test = value;
-    } else if (key == "shape" && !value.empty()) {
-      for (const std::string& size : split_text(value, 'x'))
-        options.image_shape.push_back(whole_number(size, spec));
-    } else {
+    } else if (!set_csv_option(options, key, value, spec)) {
       throw ValueError(cat("data '", spec, "': '", parts[i],
-                           "' is none of label=NAME, column=NUMBER, test=FILE, shape=CxHxW"));
+                           "' is none of label=NAME, column=NUMBER, drop=NAME, category=NAME, "
+                           "header=yes|no, test=FILE, split=SHARE, fold=I/K, seed=N, stratify, "
+                           "group=NAME, shape=CxHxW"));
     }
   }
-  TensorDatasetParts train = parse_csv(io::read_file(parts[0]), parts[0], options);
-  if (test.empty()) return make_tensor_dataset(split_parts(train, split));
-  if (split == Split::Train) return make_tensor_dataset(std::move(train));
-  options.class_names = make_tensor_dataset(train)->class_names();
-  return make_tensor_dataset(parse_csv(io::read_file(test), test, options));
+  if (test.empty()) return open_csv(parts[0], split, options);
+  if (divided)
+    throw ValueError(
+        cat("data '", spec, "': the test part is a file of its own: leave out how to divide"));
+  if (split == Split::Train) return open_csv(parts[0], options);
+  if (options.columns == nullptr) {
+    const auto train = open_csv(parts[0], options);
+    options.class_names = train->class_names();
+    options.columns = train->table();
+  }
+  return open_csv(test, options);
 }
 
 std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::string& spec,
@@ -258,6 +310,11 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
 }
 
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes) {
+  return open_dataset(spec, split, classes, nullptr);
+}
+
+std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes,
+                                      std::shared_ptr<const TableColumns> columns) {
   const std::size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
@@ -274,7 +331,7 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
     throw ValueError(
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
   if (kind == "idx") return open_idx(rest, split);
-  if (kind == "csv") return open_csv_spec(rest, spec, split, classes);
+  if (kind == "csv") return open_csv_spec(rest, spec, split, classes, std::move(columns));
   if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
   if (kind == "text") return open_text_spec(rest, spec, split);
   if (kind == "pairs") return open_pairs_spec(rest, spec, split);

@@ -37,6 +37,7 @@ class TensorDataset final : public Dataset {
     return parts_.class_names.empty() ? Dataset::class_names() : parts_.class_names;
   }
   std::string describe() const override { return parts_.description; }
+  std::shared_ptr<const TableColumns> table() const override { return parts_.table; }
   bool in_memory() const override { return true; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
@@ -97,6 +98,7 @@ std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what
 Dataset::~Dataset() = default;
 Shape Dataset::target_shape() const { return Shape(); }
 DType Dataset::target_dtype() const { return DType::Int64; }
+std::shared_ptr<const TableColumns> Dataset::table() const { return nullptr; }
 std::string Dataset::text_unit() const { return ""; }
 double Dataset::counted_targets() const { return static_cast<double>(target_shape().numel()); }
 

@@ -15,6 +15,7 @@ struct TensorDatasetParts {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  ///< empty: the numbers
   std::string description;
+  std::shared_ptr<const TableColumns> table{};  ///< of rows of a table
 };
 
 /// Checks that the parts belong together: throws ShapeError or ValueError naming the description.

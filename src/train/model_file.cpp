@@ -1,6 +1,7 @@
 // The description of a model as JSON, and back.
 #include "train/model_file.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include <tenon/error.h>
@@ -16,6 +17,35 @@ using Json = nlohmann::ordered_json;
 // What shapes the network's numbers; those at their default ("") are left out.
 constexpr const char* kTexts[] = {"model", "task", "activation", "precision", "layer_precision"};
 
+// Columns as {"name", "values"} or {"name", "fill"}.
+Json json_of(const data::TableColumns& table) {
+  Json columns = Json::array();
+  for (const data::TableColumn& column : table.columns) {
+    Json one;
+    one["name"] = column.name;
+    if (column.values.empty())
+      one["fill"] = column.fill;
+    else
+      one["values"] = column.values;
+    columns.push_back(std::move(one));
+  }
+  return {{"label", table.label}, {"columns", std::move(columns)}};
+}
+
+std::shared_ptr<const data::TableColumns> table_from(const Json& json,
+                                                     const std::vector<std::string>& class_names) {
+  auto table = std::make_shared<data::TableColumns>();
+  table->label = json.at("label").get<std::string>();
+  table->class_names = class_names;
+  for (const Json& one : json.at("columns"))
+    table->columns.push_back({one.at("name").get<std::string>(), one.value("fill", 0.0),
+                              one.value("values", std::vector<std::string>())});
+  for (const data::TableColumn& column : table->columns)
+    if (!std::is_sorted(column.values.begin(), column.values.end()))
+      throw ValueError(cat("the words of column '", column.name, "' are not in order"));
+  return table;
+}
+
 }  // namespace
 
 std::string to_json(const ModelDescription& model) {
@@ -29,6 +59,7 @@ std::string to_json(const ModelDescription& model) {
   if (!has_path(s.data)) json["data"] = s.data;
   if (!model.class_names.empty()) json["class_names"] = model.class_names;
   if (!model.text_unit.empty()) json["text_unit"] = model.text_unit;
+  if (model.table) json["table"] = json_of(*model.table);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -46,6 +77,7 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.data = json.value("data", "");
     out.class_names = json.value("class_names", out.class_names);
     out.text_unit = json.value("text_unit", "");
+    if (json.contains("table")) out.table = table_from(json["table"], out.class_names);
   } catch (const Json::exception&) {
     throw FormatError(cat(source, ": its metadata '", kModelKey, "' describes no model"));
   } catch (const ValueError& error) {

@@ -4,9 +4,11 @@
 // Nothing in it belongs to the machine that trained: no path, no number of threads.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <tenon/data.h>
 #include <tenon/train.h>
 
 namespace tenon::train {
@@ -18,6 +20,7 @@ struct ModelDescription {
   Settings settings;                     ///< those that a model needs; `data` "" when it was a path
   std::vector<std::string> class_names;  ///< empty when they are numbers
   std::string text_unit;                 ///< Dataset::text_unit()
+  std::shared_ptr<const data::TableColumns> table{};  ///< Dataset::table()
 };
 
 std::string to_json(const ModelDescription& model);

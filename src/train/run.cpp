@@ -148,6 +148,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
       ModelDescription model = model_from_json(text->second, weights.file);
       names = std::move(model.class_names);
       out.text_unit_ = std::move(model.text_unit);
+      out.table_ = std::move(model.table);
     }
   } else {
     io::SafeTensors file = io::load_safetensors(run_or_file);
@@ -159,6 +160,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     out.settings_ = std::move(model.settings);
     names = std::move(model.class_names);
     out.text_unit_ = std::move(model.text_unit);
+    out.table_ = std::move(model.table);
     weights = {run_or_file, std::move(file.tensors), {}};
   }
   out.settings_.device = current_device().str();  // wherever it was trained
@@ -216,8 +218,8 @@ Evaluation TrainedModel::evaluate(
                          "that trained it: name data, as with --data SPEC"));
   const ContextScope scope(context_);
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
-  const std::unique_ptr<data::Loader> loader =
-      test_loader(settings_, data::open_dataset(spec, data::Split::Test, !is_regression()), batch);
+  const std::unique_ptr<data::Loader> loader = test_loader(
+      settings_, data::open_dataset(spec, data::Split::Test, !is_regression(), table_), batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), models::info(settings_.model).tokens);
   Evaluation out = train::evaluate(step, *loader, true, progress);
   if (const auto* translator = net_.as<models::Translator>())

@@ -223,7 +223,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.checkpoint_seconds = settings.checkpoint_seconds;
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back(
-      kModelKey, to_json({settings, class_words(train->dataset()), train->dataset().text_unit()}));
+      kModelKey, to_json({settings, class_words(train->dataset()), train->dataset().text_unit(),
+                          train->dataset().table()}));
   return o;
 }
 

@@ -72,6 +72,24 @@ class Statistics {
   std::vector<double> sums_, mean_;
 };
 
+// The inputs of columns of words are 0 and 1 already: divided by its deviation, a rare word would
+// outweigh all else.
+Scale without_words(const Scale& scale, const data::TableColumns* table) {
+  if (table == nullptr) return scale;
+  std::vector<float> mean = scale.mean.to_vector<float>(),
+                     deviation = scale.deviation.to_vector<float>();
+  std::size_t at = 0;
+  for (const data::TableColumn& column : table->columns) {
+    const auto inputs = static_cast<std::size_t>(column.inputs());
+    if (!column.values.empty()) {
+      std::fill_n(mean.begin() + static_cast<std::ptrdiff_t>(at), inputs, 0.0f);
+      std::fill_n(deviation.begin() + static_cast<std::ptrdiff_t>(at), inputs, 1.0f);
+    }
+    at += inputs;
+  }
+  return {Tensor::from(mean, scale.mean.shape()), Tensor::from(deviation, scale.mean.shape())};
+}
+
 const nn::Sequential& layers_of(const nn::AnyModule& net) {
   if (const auto* layers = net.as<nn::Sequential>()) return *layers;
   throw NotSupported(cat("standardize: ", net.describe(),
@@ -106,7 +124,7 @@ nn::AnyModule standardized(const nn::AnyModule& net, const data::Dataset& set, b
   }
   std::optional<Scale> outputs;
   if (targets) outputs = target.scale(set.size());
-  return Standardized(layers, input.scale(set.size()), outputs);
+  return Standardized(layers, without_words(input.scale(set.size()), set.table().get()), outputs);
 }
 
 nn::AnyModule standardized(const nn::AnyModule& net, const Shape& input,

@@ -1,5 +1,5 @@
-// A network for tables: its columns are centred and scaled on the way in, and what it gives is
-// brought to the units of the targets on the way out.
+// A network for tables: its columns of numbers are centred and scaled on the way in, and what it
+// gives is brought to the units of the targets on the way out.
 //
 // Means and deviations are buffers of the network, so they travel with its weights: into
 // checkpoints, model files and every evaluation. They come from the training part alone.

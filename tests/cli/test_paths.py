@@ -111,7 +111,7 @@ class Moved(CommandTest):
         self.assertEqual([row["name"] for row in rows], ["new.csv row 1", "new.csv row 2"])
         self.assertTrue(all(row["class_name"] in ("even", "odd") and "label" not in row for row in rows))
         (self.folder / "labelled.csv").write_text("1,2,0\n3,4,1\n")
-        self.fails(3, "predict", "alone.safetensors", "labelled.csv", says=["3 columns", "takes 2", "--data csv:labelled.csv"])
+        self.fails(3, "predict", "alone.safetensors", "labelled.csv", says=["3 columns", "trained on 2", "--data csv:labelled.csv"])
 
 
 if __name__ == "__main__":

@@ -30,7 +30,14 @@ class Regression(CommandTest):
         rows = self.json("predict", "run", "new.csv", "--json")
         self.assertEqual([row["name"] for row in rows], ["new.csv row 0", "new.csv row 1"])
         self.assertAlmostEqual(rows[0]["values"][0] / 327000, 1, delta=0.15)
-        self.fails(3, "predict", "run", "houses.csv", says=["3 columns", "takes 2", "--data csv:houses.csv"])
+        # Columns are found by their names: in another order, beside the label and others.
+        (self.folder / "named.csv").write_text("price,note,rooms,area\n0,x,3,100\n0,y,2,200\n")
+        named = self.json("predict", "run", "named.csv", "--json")
+        self.assertEqual([row["values"] for row in named], [row["values"] for row in rows])
+        (self.folder / "bare.csv").write_text("100,3,7\n")
+        self.fails(3, "predict", "run", "bare.csv", says=["3 columns", "trained on 2"])
+        (self.folder / "other.csv").write_text("area,floors\n100,3\n")
+        self.fails(2, "predict", "run", "other.csv", says="no column 'rooms'")
         self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv row 0 +\d{6}\n")
         # The plan of its step is that of a regression.
         self.assertNotIn("cross_entropy", self.ok("inspect", "run").out)
@@ -44,6 +51,63 @@ class Regression(CommandTest):
         self.fails(2, "train", "mlp:2-4-3", *data, says=["3 numbers", "1 target", "mlp:2-64-1"])
         self.fails(2, "train", "mlp:2-4-1", "--task", "regresion", says="did you mean 'regression'")
         self.fails(2, "train", "lenet5", "--data", "digits:20,10", "--task", "regression", says="not quantities")
+
+    def test_words_missing_numbers_and_results_beside_the_table(self):
+        lines = ["id,town,area,price"]
+        for i in range(200):
+            town = ["Aix", "Bonn", "Cork"][i % 3]
+            area = 40 + (i * 37) % 200
+            lines.append(f"{i},{town},{'NA' if i % 19 == 0 else area},{area * 3000 + 90000 * (i % 3)}")
+        (self.folder / "homes.csv").write_text("\n".join(lines) + "\n")
+        data = ["--data", "csv:homes.csv,drop=id,split=0.2,seed=1", "--target", "price", "--task", "regression"]
+        self.fails(2, "train", "mlp:2-16-1", *data, says="mlp:4-64-1")
+        self.ok("train", "mlp:4-16-1", *data, "--epochs", "40", "--batch", "16", "--out", "homes")
+        figures = self.json("eval", "homes", "--json")
+        self.assertEqual(figures["items"], 40)
+        self.assertGreater(figures["r2"], 0.8)
+        (self.folder / "new.csv").write_text('area,town,note\n100,Cork,"a, b"\n,Bonn,\n100,Oslo,"say ""hi"""\n')
+        out = self.ok("predict", "homes", "new.csv", "--write").out
+        self.assertIn("3 rows", out)
+        written = (self.folder / "new.predictions.csv").read_text().splitlines()
+        self.assertEqual(written[0], "area,town,note,prediction")
+        self.assertTrue(written[1].startswith('100,Cork,"a, b",'), written[1])
+        self.assertTrue(written[3].startswith('100,Oslo,"say ""hi""",'), written[3])
+        shown = self.json("predict", "homes", "new.csv", "--json")
+        for line, row in zip(written[1:], shown):
+            self.assertAlmostEqual(float(line.rsplit(",", 1)[1]) / row["values"][0], 1, places=5)
+        # The file of weights alone says as much.
+        alone = self.json("predict", "homes/model.safetensors", "new.csv", "--json")
+        self.assertEqual([row["values"] for row in alone], [row["values"] for row in shown])
+        info = self.ok("data", "info", "csv:homes.csv,drop=id,label=price,split=0.2", "--task", "regression").out
+        self.assertIn("town (3 words: Aix, Bonn, Cork)", info)
+        self.fails(2, "predict", "homes", "--data", "csv:homes.csv", "--write", says="--write")
+        self.fails(2, "train", "mlp:4-16-1", "--data", "digits", "--target", "price", says="no table")
+        self.fails(2, "train", "--resume", "homes", "--target", "area", says="--target")
+
+    def test_folds_are_runs_of_their_own(self):
+        self.table("t.csv", rows=90)
+        out = self.ok("train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--epochs", "5",
+                      "--batch", "8", "--folds", "3", "--out", "runs3", "--quiet").out
+        self.assertRegex(out, r"3 folds\n *test loss +[\d.]+ ± [\d.]+  \([\d.]+, [\d.]+, [\d.]+\)")
+        self.assertRegex(out, r"R2 +[\d.-]+ ± ")
+        self.assertEqual(self.json("eval", "runs3/fold-3", "--json")["items"], 30)
+        self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv,split=0.5", "--target", "price", "--folds", "3", says="already")
+        self.fails(2, "train", "mlp:2-8-1", "--data", "digits", "--folds", "3", says="no table")
+        self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--folds", "1", says="2 or more")
+
+    def test_classes_of_a_table_written_beside_it(self):
+        rows = [f"{i % 7},{'red' if i % 2 else 'blue'},{'yes' if i % 2 else 'no'}" for i in range(60)]
+        (self.folder / "t.csv").write_text("n,colour,bought\n" + "\n".join(rows) + "\n")
+        self.ok("train", "mlp:3-8-2", "--data", "csv:t.csv,stratify,split=0.3", "--target", "bought", "--epochs", "30", "--batch", "8",
+                "--out", "shop")
+        (self.folder / "new.csv").write_text("colour;n\nred;1\nblue;2\n")
+        self.ok("predict", "shop", "new.csv", "--write")
+        written = [line.split(";") for line in (self.folder / "new.predictions.csv").read_text().splitlines()]
+        self.assertEqual(written[0], ["colour", "n", "prediction", "probability"])
+        self.assertEqual([line[2] for line in written[1:]], ["yes", "no"])
+        # A file in which only one class stands is numbered as the model numbers them.
+        (self.folder / "yes.csv").write_text("n,colour,bought\n" + "\n".join(r for r in rows if r.endswith("yes")) + "\n")
+        self.assertEqual(self.json("eval", "shop", "--data", "csv:yes.csv", "--json")["accuracy"], 1)
 
 
 if __name__ == "__main__":

@@ -146,6 +146,52 @@ TEST_CASE("regression: a table of classes is standardized too, unless told other
   CHECK(io::load_safetensors(plain + "/model.safetensors").tensors.count("input_mean") == 0);
 }
 
+TEST_CASE("regression: a table's columns travel with the model, and words are not scaled") {
+  const TestFolder folder;
+  const std::string table = folder / "t.csv", run = folder / "run";
+  std::string text = "x,town,y\n";
+  for (int i = 0; i < 100; ++i)
+    text += (i % 8 == 0 ? "" : std::to_string(5000 + i % 7)) + (i % 50 == 3 ? ",Aix," : ",Bonn,") +
+            (i % 7 < 3 ? "low" : "high") + "\n";
+  io::write_file(table, text);
+  train::Settings s = train::Settings::for_model("mlp:3-8-2");
+  s.data = "csv:" + table + ",split=0.3,seed=2,stratify";
+  s.epochs = 2;
+  s.batch = 8;
+  train::start_run(s, run);
+  for (const std::string& file : {run, run + "/model.safetensors"}) {
+    const train::TrainedModel model = train::TrainedModel::open(file);
+    REQUIRE(model.table());
+    CHECK(model.table()->columns[0].fill > 5000);
+    CHECK(model.table()->columns[1].values == std::vector<std::string>{"Aix", "Bonn"});
+    CHECK(model.table()->label == "y");
+    CHECK(model.table()->class_names == std::vector<std::string>{"high", "low"});
+  }
+  const StateDict state = io::load_safetensors(run + "/model.safetensors").tensors;
+  const std::vector<float> mean = state.at("input_mean").to_vector<float>(),
+                           deviation = state.at("input_deviation").to_vector<float>();
+  CHECK(mean[0] > 5000);
+  CHECK(mean[1] == 0);
+  CHECK(mean[2] == 0);
+  CHECK(deviation[1] == 1);
+  CHECK(deviation[2] == 1);
+  // Rows of a file with columns elsewhere are predicted as those of the training table.
+  const train::TrainedModel model = train::TrainedModel::open(run);
+  io::write_file(folder / "a.csv", "x,town\n5003,Aix\n,Bonn\n");
+  io::write_file(folder / "b.csv", "town;note;x\nAix;\"1;2\";5003\nBonn;;?\n");
+  CHECK(model.predict_csv(folder / "a.csv", folder / "a.out") == 2);
+  CHECK(model.predict_csv(folder / "b.csv", folder / "b.out") == 2);
+  const auto tail = [](const std::string& path, char separator) {
+    const std::string bytes = io::read_file(path);
+    const std::size_t last = bytes.rfind('\n', bytes.size() - 2);
+    const std::string line = bytes.substr(last + 1);
+    return line.substr(line.rfind(separator) + 1);
+  };
+  CHECK(tail(folder / "a.out", ',') == tail(folder / "b.out", ';'));
+  CHECK(io::read_file(folder / "b.out")
+            .starts_with("town;note;x;prediction;probability\nAix;\"1;2\";5003;"));
+}
+
 TEST_CASE("regression: outputs that do not suit the data are refused before a run has a folder") {
   const TestFolder folder;
   const std::string table = folder / "t.csv", run = folder / "run";

@@ -1,0 +1,259 @@
+// Tables as people have them: words and missing numbers among the columns, what is learnt from the
+// training part alone, files whose columns stand otherwise, and how rows are divided.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <tenon/data.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "base/str.h"
+#include "data/csv_dataset.h"
+#include "data/table_split.h"
+#include "io/folder.h"
+
+using namespace tenon;
+using data::CsvOptions;
+using data::Split;
+
+namespace {
+
+std::vector<float> inputs(const data::TensorDatasetParts& parts) {
+  return parts.input.to_vector<float>();
+}
+
+data::TensorDatasetParts parse(const std::string& text, const CsvOptions& options = {}) {
+  return data::parse_csv(text, "t.csv", options);
+}
+
+std::string refusal(const std::string& text, const CsvOptions& options = {}) {
+  try {
+    parse(text, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::int64_t count_of(const std::vector<bool>& rows) {
+  return std::count(rows.begin(), rows.end(), true);
+}
+
+}  // namespace
+
+TEST_CASE("tables: a column of words is an input for each word, a missing number the mean") {
+  const std::string text =
+      "Town, area,floor,kind\n"
+      "Bonn, 10, 1,a\n"
+      "\"Aix, old\",30,NA,b\n"
+      "?, , 3,a\n"
+      "Bonn,20,2,b\n";
+  const data::TensorDatasetParts parts = parse(text);
+  CHECK(parts.input.shape() == Shape{4, 4});
+  CHECK(inputs(parts) == std::vector<float>{0, 1, 10, 1,  //
+                                            1, 0, 30, 2,  //
+                                            0, 0, 20, 3,  //
+                                            0, 1, 20, 2});
+  REQUIRE(parts.table);
+  const auto& columns = parts.table->columns;
+  CHECK(columns.size() == 3);
+  CHECK(columns[0].name == "Town");
+  CHECK(columns[0].values == std::vector<std::string>{"Aix, old", "Bonn"});
+  CHECK(columns[0].inputs() == 2);
+  CHECK(columns[1].name == "area");
+  CHECK(columns[1].fill == 20);
+  CHECK(parts.table->label == "kind");
+  CHECK(parts.table->class_names == std::vector<std::string>{"a", "b"});
+  CHECK(has(parts.description, "3 missing fields"));
+}
+
+TEST_CASE("tables: which columns are words, and which are left out") {
+  // Codes that are words, and a column that is left out.
+  const std::string text = "id,zip,size,y\n1,10,5,0\n2,20,6,1\n3,10,7,0\n";
+  CsvOptions options;
+  options.categories = {"ZIP"};
+  options.left_out = {"id"};
+  CHECK(inputs(parse(text, options)) == std::vector<float>{1, 0, 5, 0, 1, 6, 1, 0, 7});
+  options.left_out = {"idd"};
+  CHECK(has(refusal(text, options), "did you mean 'id'"));
+  options.left_out = {"zip"};
+  CHECK(has(refusal(text, options), "is no input"));
+  // Half of the fields or more are numbers: the odd one is a mistake. Fewer: they are words.
+  CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 1: '3x' is not a finite number"));
+  CHECK(parse("a,y\n1,0\n2x,0\n3x,1\n").table->columns[0].values ==
+        std::vector<std::string>{"1", "2x", "3x"});
+  // A word of its own in every row is no category.
+  std::string names = "name,x,y\n";
+  for (int i = 0; i < 200; ++i) names += cat("n", i, ",1,", i % 2, "\n");
+  CHECK(has(refusal(names), "drop=name"));
+  options = {};
+  options.left_out = {"name"};
+  CHECK(parse(names, options).input.shape() == Shape{200, 1});
+  options.left_out = {"name", "x"};
+  CHECK(has(refusal(names, options), "no column is left"));
+}
+
+TEST_CASE("tables: a header is told from the rows under it, or by the caller") {
+  CHECK(parse("2019,b,y\n1,2,0\n3,4,1\n").input.shape() == Shape{2, 2});  // 'b' stands above 2
+  CHECK(parse("red,3,yes\nblue,4,no\n").input.shape() == Shape{2, 3});    // numbers in a row
+  CHECK(parse("size,colour,y\nbig,red,0\nsmall,blue,1\n").input.shape() == Shape{2, 4});
+  CsvOptions options;
+  options.header = false;
+  CHECK(parse("big,red,0\nsmall,blue,1\n", options).input.shape() == Shape{2, 4});
+  options.header = true;
+  CHECK(parse("1,2,0\n3,4,1\n", options).input.shape() == Shape{1, 2});
+}
+
+TEST_CASE("tables: statistics are those of the training part") {
+  std::string text = "x,word,y\n";
+  for (int i = 0; i < 20; ++i)
+    text += cat(i == 0        ? ""
+                : i % 10 == 9 ? "1000"
+                              : "2",
+                ",", i % 10 == 9 ? "late" : "early", ",", i % 2, "\n");
+  const data::TensorDatasetParts train = data::parse_csv(text, "t.csv", {}, Split::Train),
+                                 test = data::parse_csv(text, "t.csv", {}, Split::Test);
+  CHECK(train.input.size(0) == 18);
+  CHECK(inputs(train)[0] == 2);  // the mean of the twos, not of the thousands
+  CHECK(test.table->columns[1].values == std::vector<std::string>{"early"});
+  CHECK(inputs(test) == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known
+}
+
+TEST_CASE("tables: other files are read as the training data was") {
+  const auto columns = parse("town,area,y\nBonn,1,no\nAix,3,yes\nBonn,,no\n").table;
+  CsvOptions options;
+  options.columns = columns;
+  options.labelled = false;
+  // In another order, beside others, without the label; with words and numbers that are missing.
+  CHECK(inputs(parse("area,extra,TOWN\n7,x,Aix\n,y,Cologne\n", options)) ==
+        std::vector<float>{1, 0, 7, 0, 0, 2});
+  CHECK(inputs(parse("Bonn,5\n", options)) == std::vector<float>{0, 1, 5});  // by place
+  CHECK(has(refusal("town,size\nBonn,5\n", options), "2 columns") ==
+        false);  // a header that holds other names
+  CHECK(has(refusal("Bonn,5,0\n", options), "has 3 columns, and the model was trained on 2"));
+  CHECK(has(refusal("town,area\nBonn,big\n", options), "line 2, column 2: 'big'"));
+  // Labels are numbered as they were, whichever are there.
+  options.labelled = true;
+  const data::TensorDatasetParts later = parse("y,town,area\nyes,Aix,1\n", options);
+  CHECK(later.target.to_vector<std::int64_t>() == std::vector<std::int64_t>{1});
+  CHECK(later.classes == 2);
+}
+
+TEST_CASE("tables: targets must be there, and groups too") {
+  CsvOptions options;
+  options.classes = false;
+  CHECK(has(refusal("a,y\n1,2\n3,\n", options), "line 3, column 2: '' is not a finite number"));
+  CHECK(has(refusal("a,y\n1,big\n3,\n", options), "line 2, column 2: 'big'"));
+  options.classes = true;
+  options.split.group = "g";
+  CHECK(has(refusal("g,a,y\nu,1,0\n,2,1\n", options), "names no group"));
+}
+
+TEST_CASE("splits: a share of shuffled rows, the same for the same seed") {
+  const auto split = [](double share, std::uint64_t seed) {
+    return data::test_rows({.test = share, .seed = seed}, 1000, {}, "t");
+  };
+  const std::vector<bool> rows = split(0.25, 3);
+  CHECK(count_of(rows) == 250);
+  CHECK(rows == split(0.25, 3));
+  CHECK(rows != split(0.25, 4));
+  CHECK(count_of(split(0.001, 0)) == 1);
+  // Without options, every tenth.
+  const std::vector<bool> tenth = data::test_rows({}, 25, {}, "t");
+  CHECK(count_of(tenth) == 2);
+  CHECK(tenth[9]);
+  CHECK(tenth[19]);
+}
+
+TEST_CASE("splits: classes keep their shares, groups stay whole") {
+  data::RowMarks marks;
+  for (int i = 0; i < 1000; ++i) marks.classes.push_back(i % 100 < 3 ? 1 : 0);
+  const auto rare = [&](const std::vector<bool>& test) {
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < test.size(); ++i) count += test[i] && marks.classes[i] == 1;
+    return count;
+  };
+  const std::vector<bool> kept = data::test_rows({.test = 0.2, .stratify = true}, 1000, marks, "t");
+  CHECK(count_of(kept) == 200);
+  CHECK(rare(kept) == 6);
+  std::vector<int> seen(1000);
+  for (int fold = 1; fold <= 5; ++fold) {
+    const std::vector<bool> test =
+        data::test_rows({.stratify = true, .fold = fold, .folds = 5}, 1000, marks, "t");
+    CHECK(count_of(test) == 200);
+    CHECK(rare(test) == 6);
+    for (std::size_t i = 0; i < test.size(); ++i) seen[i] += test[i] ? 1 : 0;
+  }
+  CHECK(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
+
+  for (int i = 0; i < 1000; ++i) marks.groups.push_back(i % 37);
+  const auto whole = [&](const std::vector<bool>& test) {
+    std::set<std::int64_t> in, out;
+    for (std::size_t i = 0; i < test.size(); ++i) (test[i] ? in : out).insert(marks.groups[i]);
+    return std::none_of(in.begin(), in.end(),
+                        [&](std::int64_t group) { return out.count(group) > 0; });
+  };
+  const std::vector<bool> grouped = data::test_rows({.test = 0.3, .group = "g"}, 1000, marks, "t");
+  CHECK(whole(grouped));
+  CHECK(std::abs(count_of(grouped) - 300) <= 28);
+  std::int64_t all = 0;
+  for (int fold = 1; fold <= 4; ++fold) {
+    const std::vector<bool> test =
+        data::test_rows({.group = "g", .fold = fold, .folds = 4}, 1000, marks, "t");
+    CHECK(whole(test));
+    CHECK(std::abs(count_of(test) - 250) <= 28);
+    all += count_of(test);
+  }
+  CHECK(all == 1000);
+}
+
+TEST_CASE("splits: what leaves a part empty or contradicts itself is refused") {
+  const auto refused = [](const data::SplitOptions& options, std::int64_t rows) -> std::string {
+    try {
+      data::test_rows(options, rows, {}, "t.csv");
+    } catch (const ValueError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(has(refused({.test = 1.5}, 10), "between 0 and 1"));
+  CHECK(has(refused({.test = 0.001}, 10), "of 10 rows, 0 are for testing"));
+  CHECK(has(refused({.fold = 6, .folds = 5}, 10), "fold 6 of 5"));
+  CHECK(has(refused({.fold = 3, .folds = 3}, 2), "for testing"));
+  CHECK(has(refused({.test = 0.2, .fold = 1, .folds = 3}, 10), "no share beside it"));
+  CHECK(has(refused({.stratify = true}, 10), "only classes"));
+}
+
+TEST_CASE("tables: a source says how its columns are read and its rows divided") {
+  const TestFolder folder;
+  std::string text = "id,town,x,who,y\n";
+  for (int i = 0; i < 60; ++i)
+    text +=
+        cat(i, ",", i % 3 == 0 ? "Aix" : "Bonn", ",", i, ",p", i % 6, ",", i % 2 ? "a" : "b", "\n");
+  const std::string file = folder / "t.csv";
+  io::write_file(file, text);
+  const std::string spec = "csv:" + file + ",drop=id,drop=who,label=y";
+  const auto open = [&](const std::string& rest, Split part) {
+    return data::open_dataset(spec + rest, part);
+  };
+  CHECK(open("", Split::Train)->size() == 54);
+  CHECK(open("", Split::Train)->input_shape() == Shape{3});
+  CHECK(open(",split=25%,seed=7,stratify", Split::Test)->size() == 15);
+  CHECK(open(",fold=2/3", Split::Train)->size() == 40);
+  const auto grouped =
+      data::open_dataset("csv:" + file + ",drop=id,group=who,split=0.3,label=y", Split::Test);
+  CHECK(grouped->size() == 20);
+  CHECK(grouped->input_shape() == Shape{3});  // a group is no input
+  for (const char* bad : {",split=2", ",split=x", ",fold=0/3", ",fold=3", ",group=nobody",
+                          ",header=maybe", ",test=other.csv,split=0.2"})
+    CHECK_THROWS_AS(open(bad, Split::Train), ValueError);
+}
