@@ -14,7 +14,7 @@
 namespace tenon::data {
 namespace {
 
-void check(const SplitOptions& o, const RowMarks& marks, const std::string& name) {
+void check_split(const SplitOptions& o, const RowMarks& marks, const std::string& name) {
   if (o.folds != 0 && (o.folds < 2 || o.fold < 1 || o.fold > o.folds))
     throw ValueError(cat(name, ": fold ", o.fold, " of ", o.folds,
                          ": there are 2 folds or more, numbered from 1"));
@@ -68,7 +68,7 @@ std::vector<bool> test_groups(const SplitOptions& o, std::int64_t rows,
 
 std::vector<bool> test_rows(const SplitOptions& given, std::int64_t rows, const RowMarks& marks,
                             const std::string& name) {
-  check(given, marks, name);
+  check_split(given, marks, name);
   SplitOptions o = given;
   std::vector<bool> test(static_cast<std::size_t>(rows));
   const bool drawn = o.test != 0 || o.folds != 0 || o.stratify || !o.group.empty();

@@ -14,7 +14,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kRows = 4096;  // predicted at a time
+constexpr std::int64_t kRowsAtOnce = 4096;  // predicted at a time
 
 // A field as a CSV file holds it.
 void append_field(std::string& out, std::string_view field, char separator) {
@@ -50,7 +50,8 @@ std::int64_t TrainedModel::predict_csv(const std::string& file, const std::strin
   io::CsvReader reader(bytes, file);
   const char separator = reader.separator();
   std::vector<std::string> names;
-  data::Loader loader(set, {.batch = std::min(kRows, set->size()), .shuffle = false, .workers = 0});
+  data::Loader loader(
+      set, {.batch = std::min(kRowsAtOnce, set->size()), .shuffle = false, .workers = 0});
   for (data::Batch batch; loader.next(batch);) {
     const Tensor found = predict(batch.input);
     const std::int64_t width = found.numel() / batch.size;
