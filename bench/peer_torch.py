@@ -6,7 +6,8 @@
 
 A row: workload, phase, precision, mode, batch, ms (median), ms_min, items_per_s, peak_mb (resident, of the whole process), setup_s
 (building, compiling and the first step). A step is what `tenon bench` times: for training forward, loss, gradients, and SGD with
-momentum 0.9 and weight decay 5e-4; for inference the forward pass. Data is random and stays in place.
+momentum 0.9 and weight decay 5e-4; for inference the forward pass. Data is random and stays in place. Where the folder TENON_PEERS
+(or ../shared/peers) holds torch_bench.py, its workloads are known too (resnet50_b16, gpt2_124m_b4_t64, …), with their updates.
 
 Modes (every one that makes sense for the workload is tried; the fastest is PyTorch's figure):
   eager       modules as most people write them           fused     the same, with the fused optimizer
@@ -17,6 +18,7 @@ Modes (every one that makes sense for the workload is tried; the fastest is PyTo
 import argparse
 import json
 import os
+import pathlib
 import statistics
 import sys
 import time
@@ -66,17 +68,29 @@ def keras_cnn():
     return convolutional(10, (32, 3, 0, nn.MaxPool2d), (64, 3, 0, nn.MaxPool2d), (64, 3, 0, None), 64)
 
 
-# name: (network, parameters, batch, shape of a sample)
+def ten_classes(*sample):
+    return lambda batch, device: (torch.randn(batch, *sample, device=device), torch.randint(10, (batch,), device=device))
+
+
+# name: (network, data of a batch on a device, batch, update)
 WORKLOADS = {
-    "lenet5_b64": (lenet5, 61_706, 64, (1, 28, 28)),
-    "keras_cnn_b128": (keras_cnn, 93_322, 128, (1, 28, 28)),
-    "fcn_r": (lambda: dense(784, 2048, 4096, 1024, 10), 14_205_962, 1024, (784,)),
+    "lenet5_b64": (lenet5, ten_classes(1, 28, 28), 64, "sgd"),
+    "keras_cnn_b128": (keras_cnn, ten_classes(1, 28, 28), 128, "sgd"),
+    "fcn_r": (lambda: dense(784, 2048, 4096, 1024, 10), ten_classes(784), 1024, "sgd"),
 }
+PARAMETERS = {"lenet5_b64": 61_706, "keras_cnn_b128": 93_322, "fcn_r": 14_205_962}
+PEERS = pathlib.Path(os.environ.get("TENON_PEERS") or pathlib.Path(__file__).resolve().parents[2] / "shared" / "peers")
+if (PEERS / "torch_bench.py").exists():
+    sys.path.insert(0, str(PEERS))
+    import torch_bench
+    WORKLOADS = {**torch_bench.WORKLOADS, **WORKLOADS}
 
 
 def modes_for(workload, phase):
-    spatial = len(WORKLOADS[workload][3]) == 3
-    return [m for m in MODES if (spatial or "last" not in m) and (phase == "train" or m not in ("fused", "max-opt"))]
+    """Those that make sense; of large networks none that searches for minutes."""
+    spatial = WORKLOADS[workload][1](1, "cpu")[0].dim() == 4
+    return [m for m in MODES if (spatial or "last" not in m) and (phase == "train" or m not in ("fused", "max-opt"))
+            and (workload in PARAMETERS or "max" not in m)]
 
 
 def compiled(function, mode, phase):
@@ -91,11 +105,11 @@ def compiled(function, mode, phase):
 
 def make_step(workload, phase, precision, mode):
     """The function that one measured step calls."""
-    build, parameters, batch, sample = WORKLOADS[workload]
+    build, data, batch, rule = WORKLOADS[workload]
     torch.manual_seed(0)
     net = build().train(phase == "train")
-    assert sum(p.numel() for p in net.parameters()) == parameters, workload
-    x, y = torch.randn(batch, *sample), torch.randint(10, (batch,))
+    assert sum(p.numel() for p in net.parameters()) == PARAMETERS.get(workload, sum(p.numel() for p in net.parameters())), workload
+    x, y = data(batch, "cpu")
     if "last" in mode:
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     autocast = lambda: torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
@@ -118,7 +132,11 @@ def make_step(workload, phase, precision, mode):
 
         return infer
     fused = {} if mode in ("eager", "max-opt") else {"fused": True}
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, **fused)
+    learnt = [p for p in net.parameters() if p.requires_grad]
+    if rule == "adamw":
+        optimizer = torch.optim.AdamW(learnt, lr=1e-4, weight_decay=0.1, **fused)
+    else:
+        optimizer = torch.optim.SGD(learnt, lr=1e-3, momentum=0.9, weight_decay=5e-4, **fused)
     loss, update = wrap(forward_loss), optimizer.step
     if mode == "max-opt":
         update = compiled(optimizer.step, "max", phase)
@@ -126,6 +144,8 @@ def make_step(workload, phase, precision, mode):
     def train():
         optimizer.zero_grad(set_to_none=True)
         loss().backward()
+        if rule == "sgd_clip":
+            nn.utils.clip_grad_norm_(learnt, 5.0)
         update()
 
     return train
