@@ -23,12 +23,13 @@ struct Recipe {
   std::string optimizer = "sgd";
   double lr = 0.05, momentum = 0.9, weight_decay = 0;
   std::string schedule = "cosine";
+  std::string milestones{};     ///< of the schedule multistep: "30,60", or "2=0.4,5=0.2"
   double warmup = 0.25;         ///< epochs
   std::string data = "digits";  ///< what it is trained on when nothing else is named
   double clip_norm = 0;         ///< 0: off
   double input_mean = 0.1307, input_std = 0.3081;  ///< pixels are (x / 255 - mean) / std
   double label_smoothing = 0;
-  double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw
+  double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw; eps of levenberg too, its mu
   std::string augment{};             ///< of photographs, CIFAR's: "crop=4,flip"
 };
 

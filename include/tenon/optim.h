@@ -176,25 +176,31 @@ class TENON_API RmsProp : public Optimizer {
 };
 
 struct LevenbergOptions {
-  double lr = 5e-4, mu = 0.02, memory = 0.999, weight_decay = 0;
+  double lr = 5e-4, mu = 0.02, weight_decay = 0;
 };
 /// Stochastic diagonal Levenberg–Marquardt (LeCun et al., "Gradient-based learning applied to
 /// document recognition", 1998): every weight learns at a rate of its own, lr / (mu + h), where h
-/// is the running mean of its curvature. The curvature is the square of the gradient: in the mean
-/// that is the diagonal of Fisher's matrix, and Gauss–Newton's where the loss is a log-likelihood,
-/// so no second pass backwards is needed.
+/// is its curvature, which steps leave as it was last measured. Until then h is 0. train::Trainer
+/// measures it before every epoch.
 class TENON_API Levenberg : public Optimizer {
  public:
   explicit Levenberg(Parameters parameters, const LevenbergOptions& options = {});
+  /// Assignments h ← keep · h + share · g², for the gradients of a single example in the order of
+  /// parameters(). Carried out for N examples with a share of 1 / N, and with `keep` (a scalar
+  /// float32) 0 for the first and 1 for the others, they make h the mean square of the gradients.
+  /// Where the loss is a negative log-likelihood and each target is drawn from the network's own
+  /// scores, that is Gauss–Newton's diagonal in the mean, without a second pass backwards. Throws
+  /// ValueError for another number of gradients.
+  [[nodiscard("an update happens when it is evaluated")]]  //
+  std::vector<Tensor>
+  curvature_updates(const std::vector<Tensor>& grads, const Tensor& keep, double share) const;
   std::string describe() const override;
 
  private:
-  void prepare(const Tensor& taken, const Tensor& next) override;
   std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
                                double weight_decay) override;
   LevenbergOptions options_;
   const std::vector<Tensor>* curvature_;
-  Tensor correction_;  // 1 - memory^t, float64
 };
 
 /// Settings of an optimizer chosen by name; what is not given is that optimizer's default.
@@ -203,7 +209,7 @@ struct OptimizerOptions {
       dampening{};
   bool nesterov = false, centered = false;
 };
-/// "sgd", "adam", "adamw", "rmsprop", "levenberg" (whose mu is `eps` and memory `beta2`). Throws
+/// "sgd", "adam", "adamw", "rmsprop", "levenberg" (whose mu is `eps`). Throws
 /// ValueError for another name (with a near miss) or an option it does not have.
 TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
                                             const OptimizerOptions& options = {});
@@ -238,6 +244,9 @@ TENON_API std::unique_ptr<Schedule> constant();
 TENON_API std::unique_ptr<Schedule> step(std::int64_t every, double gamma = 0.1);
 TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
                                               double gamma = 0.1);
+/// Factors of its own, one for each milestone, from there to the next; 1 before the first.
+TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
+                                              std::vector<double> factors);
 /// × gamma each `every` steps, smoothly.
 TENON_API std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every = 1);
 /// Half a cosine from 1 to `minimum` over `total` steps.
@@ -265,6 +274,7 @@ struct ScheduleOptions {
   double warmup = 0;                 ///< epochs of linear warm-up before any schedule
   double every = 1;                  ///< step, exponential
   std::vector<double> milestones{};  ///< multistep
+  std::vector<double> factors{};     ///< multistep: one a milestone, or none: powers of gamma
   double gamma = 0.1;
   double minimum = 0;  ///< cosine, linear, plateau
   int patience = 2;    ///< plateau

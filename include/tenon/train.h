@@ -174,7 +174,7 @@ struct TENON_API Settings {
   double lr = 0.05, momentum = 0.9, weight_decay = 0;
   bool nesterov = false;
   std::string schedule = "cosine";
-  std::string milestones;  ///< epochs at which multistep lowers the rate: "3,6"
+  std::string milestones;  ///< epochs at which multistep changes the rate: "3,6" or "3=0.4,6=0.2"
   double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
   double clip_norm = 0, label_smoothing = 0;
   double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw

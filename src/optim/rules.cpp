@@ -147,26 +147,33 @@ std::string RmsProp::describe() const {
 
 Levenberg::Levenberg(Parameters parameters, const LevenbergOptions& options)
     : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
-  check_range("levenberg", "memory", options.memory, 0, 1);
   check_range("levenberg", "mu", options.mu, 1e-30, 1e30);
   curvature_ = add_slot("curvature");
 }
 
-void Levenberg::prepare(const Tensor&, const Tensor& next) {
-  correction_ = 1 - pow(options_.memory, next);
+std::vector<Tensor> Levenberg::curvature_updates(const std::vector<Tensor>& grads,
+                                                 const Tensor& keep, double share) const {
+  if (grads.size() != parameters().size())
+    throw ValueError(
+        cat("levenberg: ", grads.size(), " gradients for ", parameters().size(), " parameters"));
+  std::vector<Tensor> out;
+  out.reserve(grads.size());
+  for (std::size_t k = 0; k < grads.size(); ++k) {
+    const Tensor& h = (*curvature_)[k];
+    out.push_back(assign(h, h * cast(keep, h.dtype()) + square(grads[k]) * share));
+  }
+  return out;
 }
 
 std::vector<Optimizer::Assignment> Levenberg::rule(std::size_t k, const Tensor& grad,
                                                    const Tensor& lr, double weight_decay) {
-  const Tensor &p = parameter(k), &h = (*curvature_)[k];
+  const Tensor& p = parameter(k);
   const Tensor g = decayed(grad, p, weight_decay);
-  const Tensor new_h = h * options_.memory + square(g) * (1 - options_.memory);
-  return {{h, new_h}, {p, p - lr * g / (new_h / cast(correction_, p.dtype()) + options_.mu)}};
+  return {{p, p - lr * g / ((*curvature_)[k] + options_.mu)}};
 }
 
 std::string Levenberg::describe() const {
   return cat("levenberg(lr=", base_lr(), option("mu", options_.mu, 0.02),
-             option("memory", options_.memory, 0.999),
              option("weight_decay", options_.weight_decay, 0), ")");
 }
 
@@ -230,12 +237,11 @@ std::unique_ptr<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& 
 
 std::unique_ptr<Optimizer> make_levenberg(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("levenberg", o);
-  refuse("levenberg", o.beta1.has_value(), "beta1");
+  refuse("levenberg", o.beta1 || o.beta2, "beta");
   const LevenbergOptions d;
-  return std::make_unique<Levenberg>(
-      std::move(p),
-      LevenbergOptions{o.lr.value_or(d.lr), o.eps.value_or(d.mu), o.beta2.value_or(d.memory),
-                       o.weight_decay.value_or(d.weight_decay)});
+  return std::make_unique<Levenberg>(std::move(p),
+                                     LevenbergOptions{o.lr.value_or(d.lr), o.eps.value_or(d.mu),
+                                                      o.weight_decay.value_or(d.weight_decay)});
 }
 
 using MakeOptimizer = std::unique_ptr<Optimizer> (*)(Parameters&&, const OptimizerOptions&);

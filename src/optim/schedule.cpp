@@ -25,17 +25,17 @@ class Constant : public Schedule {
 
 class Steps : public Schedule {
  public:
-  Steps(std::vector<std::int64_t> milestones, double gamma)
-      : milestones_(std::move(milestones)), gamma_(gamma) {}
+  Steps(std::vector<std::int64_t> milestones, std::vector<double> factors)
+      : milestones_(std::move(milestones)), factors_(std::move(factors)) {}
   double factor(std::int64_t step) const override {
     const auto passed =
         std::upper_bound(milestones_.begin(), milestones_.end(), step) - milestones_.begin();
-    return std::pow(gamma_, static_cast<double>(passed));
+    return passed == 0 ? 1 : factors_[static_cast<std::size_t>(passed - 1)];
   }
 
  private:
   std::vector<std::int64_t> milestones_;
-  double gamma_;
+  std::vector<double> factors_;
 };
 
 class EverySteps : public Schedule {
@@ -193,10 +193,23 @@ std::unique_ptr<Schedule> step(std::int64_t every, double gamma) {
 }
 
 std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones, double gamma) {
+  check(gamma > 0, cat("multistep: gamma is ", gamma, ", must be above 0"));
+  std::vector<double> factors;
+  factors.reserve(milestones.size());
+  for (std::size_t k = 0; k < milestones.size(); ++k)
+    factors.push_back(std::pow(gamma, static_cast<double>(k + 1)));
+  return multistep(std::move(milestones), std::move(factors));
+}
+
+std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
+                                    std::vector<double> factors) {
   check(std::is_sorted(milestones.begin(), milestones.end()),
         "multistep: the milestones must grow");
-  check(gamma > 0, cat("multistep: gamma is ", gamma, ", must be above 0"));
-  return std::make_unique<Steps>(std::move(milestones), gamma);
+  check(factors.size() == milestones.size(),
+        cat("multistep: ", factors.size(), " factors for ", milestones.size(), " milestones"));
+  for (const double factor : factors)
+    check(factor >= 0, cat("multistep: a factor is ", factor, ", must be at least 0"));
+  return std::make_unique<Steps>(std::move(milestones), std::move(factors));
 }
 
 std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every) {
@@ -258,7 +271,8 @@ constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
      [](const ScheduleOptions& o, const Span&) {
        std::vector<std::int64_t> at;
        for (const double epoch : o.milestones) at.push_back(to_steps(epoch, o.steps_per_epoch));
-       return multistep(std::move(at), o.gamma);
+       return o.factors.empty() ? multistep(std::move(at), o.gamma)
+                                : multistep(std::move(at), o.factors);
      }},
     {"exponential",
      [](const ScheduleOptions& o, const Span&) {

@@ -47,7 +47,8 @@ optim::OptimizerOptions optimizer_options(const Settings& s) {
   o.lr = s.lr;
   o.weight_decay = s.weight_decay;
   if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
-  if (s.optimizer != "sgd" && s.optimizer != "rmsprop") o.beta2 = s.beta2, o.eps = s.eps;
+  if (s.optimizer.starts_with("adam")) o.beta2 = s.beta2;
+  if (s.optimizer.starts_with("adam") || s.optimizer == "levenberg") o.eps = s.eps;
   o.nesterov = s.nesterov;
   return o;
 }
@@ -209,7 +210,9 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.schedule = settings.schedule;
   o.schedule_options.warmup = settings.warmup;
   o.schedule_options.every = settings.step_epochs;
-  o.schedule_options.milestones = parse_milestones(settings.milestones);
+  const Milestones milestones = parse_milestones(settings.milestones);
+  o.schedule_options.milestones = milestones.epochs;
+  o.schedule_options.factors = milestones.factors;
   o.schedule_options.gamma = settings.gamma;
   o.schedule_options.minimum = settings.min_lr_factor;
   o.clip_norm = settings.clip_norm;

@@ -45,16 +45,18 @@ const Field kFields[] = {
     {"lr", "learning rate", &Settings::lr, 0, 1e6},
     {"momentum", "of sgd and rmsprop", &Settings::momentum, 0, 1},
     {"nesterov", "Nesterov's momentum, for sgd", &Settings::nesterov},
-    {"beta2", "of adam, adamw and levenberg: how long squares of gradients are remembered",
-     &Settings::beta2, 0, 1},
-    {"eps", "of adam and adamw: added to the root of those squares; of levenberg: to their mean",
+    {"beta2", "of adam and adamw: how long squares of gradients are remembered", &Settings::beta2,
+     0, 1},
+    {"eps", "of adam and adamw: added to the root of those squares; of levenberg: to the curvature",
      &Settings::eps, 0, 1e30},
     {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
     {"schedule",
      "of the learning rate: constant, step, multistep, exponential, cosine, linear, inverse_sqrt, "
      "plateau or one_cycle",
      &Settings::schedule},
-    {"milestones", "epochs after which the rate falls, for the schedule multistep: 3,6",
+    {"milestones",
+     "epochs after which the rate falls by gamma, for the schedule multistep: 3,6; or is this "
+     "share of lr: 3=0.4,6=0.2",
      &Settings::milestones},
     {"warmup", "epochs in which the learning rate rises", &Settings::warmup, 0, 1e6},
     {"step_epochs", "epochs between two changes, for the schedules step and exponential",
@@ -238,18 +240,31 @@ data::Augmentation parse_augment(const std::string& text) {
   return out;
 }
 
-std::vector<double> parse_milestones(const std::string& text) {
-  std::vector<double> out;
-  const char* at = text.data();
-  for (const char* const last = at + text.size(); at < last;) {
-    const auto [end, error] = std::from_chars(at, last, out.emplace_back());
-    const bool ascends = out.size() == 1 || out.back() > out[out.size() - 2];
-    if (error != std::errc() || !(out.back() > 0 && out.back() < 1e6) || !ascends ||
-        (end != last && (*end != ',' || end + 1 == last)))
-      throw ValueError(cat("setting 'milestones' is '", text,
-                           "', must be epochs in ascending order, as in '3,6'"));
-    at = end == last ? end : end + 1;
+Milestones parse_milestones(const std::string& text) {
+  Milestones out;
+  const auto bad = [&text] {
+    throw ValueError(cat("setting 'milestones' is '", text,
+                         "', must be epochs in ascending order, as in '3,6', or each with its "
+                         "share of lr, as in '3=0.4,6=0.2'"));
+  };
+  const auto number = [&bad](const std::string& item) {
+    double value = 0;
+    const char* last = item.data() + item.size();
+    const auto [end, error] = std::from_chars(item.data(), last, value);
+    if (error != std::errc() || end != last || !(value >= 0 && value < 1e6)) bad();
+    return value;
+  };
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = std::min(item.find('='), item.size());
+    const double epoch = number(item.substr(0, equals));
+    if (!(epoch > (out.epochs.empty() ? 0 : out.epochs.back()))) bad();
+    out.epochs.push_back(epoch);
+    if (equals < item.size()) out.factors.push_back(number(item.substr(equals + 1)));
   }
+  if (!out.factors.empty() && out.factors.size() != out.epochs.size()) bad();
   return out;
 }
 
@@ -264,6 +279,7 @@ Settings Settings::for_model(const std::string& model) {
   s.momentum = r.momentum;
   s.weight_decay = r.weight_decay;
   s.schedule = r.schedule;
+  s.milestones = r.milestones;
   s.warmup = r.warmup;
   s.data = r.data;
   s.clip_norm = r.clip_norm;

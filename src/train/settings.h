@@ -26,7 +26,12 @@ std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::
 /// "crop=4,flip,cutout=8" or "none". Throws ValueError.
 data::Augmentation parse_augment(const std::string& text);
 
-/// "3,6.5" as numbers in ascending order. Throws ValueError.
-std::vector<double> parse_milestones(const std::string& text);
+/// Where the schedule multistep changes the rate.
+struct Milestones {
+  std::vector<double> epochs;   ///< in ascending order
+  std::vector<double> factors;  ///< one an epoch, or none
+};
+/// "3,6.5" or "3=0.4,6.5=0.2". Throws ValueError.
+Milestones parse_milestones(const std::string& text);
 
 }  // namespace tenon::train

@@ -13,14 +13,6 @@
 namespace tenon::train {
 namespace {
 
-// A sequence's places as so many examples.
-Tensor places(const Tensor& scores) {
-  if (scores.rank() != 3)
-    throw ShapeError(cat("Trainer: the network gives ", scores.shape(),
-                         ", must be [N, T, classes]: scores for each token"));
-  return reshape(scores, {scores.size(0) * scores.size(1), scores.size(2)});
-}
-
 // Answers that are right, int64; 0 where targets are no class numbers.
 Tensor count_correct(const Tensor& scores, const Tensor& target, bool classes) {
   if (!classes || is_floating(target.dtype()) || scores.rank() != target.rank() + 1)
@@ -48,6 +40,13 @@ Tensor number(double value) { return variable(scalar(value)); }
 bool on_card() { return current_device().kind != Device::Kind::Cpu; }
 
 }  // namespace
+
+Tensor places_of(const Tensor& scores) {
+  if (scores.rank() != 3)
+    throw ShapeError(cat("Trainer: the network gives ", scores.shape(),
+                         ", must be [N, T, classes]: scores for each token"));
+  return reshape(scores, {scores.size(0) * scores.size(1), scores.size(2)});
+}
 
 LossScale::LossScale() : scale(number(kStart)), good_steps(number(0)) {}
 
@@ -98,7 +97,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, 
   net_.train();
   std::vector<Tensor> values{net_(input)};
   const Tensor wanted = tokens_ ? flatten(target) : target;
-  if (tokens_) values[0] = places(values[0]);
+  if (tokens_) values[0] = places_of(values[0]);
   if (values[0].rank() == 2 && values[0].size(1) < least_scores_ && !is_floating(target.dtype()))
     throw ShapeError(cat("Trainer: the network gives ", values[0].shape(), " where the data has ",
                          least_scores_, " classes: it needs as many outputs"));
@@ -181,7 +180,7 @@ void TrainStep::reopen() {
 EvalStep::EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens)
     : tokens_(tokens), function_(compile([net, loss, tokens](const std::vector<Tensor>& in) {
         net.eval();
-        const Tensor scores = tokens ? places(net(in[0])) : net(in[0]);
+        const Tensor scores = tokens ? places_of(net(in[0])) : net(in[0]);
         const Tensor target = tokens ? flatten(in[1]) : in[1];
         const Tensor value = loss(scores, target);
         check_loss(value);

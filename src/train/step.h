@@ -19,6 +19,9 @@
 
 namespace tenon::train {
 
+/// Scores [N, T, classes] as those of N · T examples. Throws ShapeError for others.
+Tensor places_of(const Tensor& scores);
+
 struct StepOutcome {
   double loss = 0;
   std::int64_t correct = 0;

@@ -23,6 +23,7 @@
 
 #include "base/str.h"
 #include "run/tune.h"
+#include "train/curvature.h"
 #include "train/evaluate.h"
 #include "train/records.h"
 #include "train/run_folder.h"
@@ -108,7 +109,10 @@ struct Trainer::Impl {
         optimizer(o),
         options(std::move(opts)),
         train_step(net, loss, optimizer, options),
-        eval_step(net, loss, options.tokens) {}
+        eval_step(net, loss, options.tokens) {
+    if (const auto* rule = dynamic_cast<const optim::Levenberg*>(&optimizer))
+      curvature.emplace(net, loss, *rule, options.classes, options.tokens);
+  }
 
   Evaluation evaluate(data::Loader& loader) {
     return train::evaluate(eval_step, loader, options.classes,
@@ -129,6 +133,7 @@ struct Trainer::Impl {
   TrainOptions options;
   TrainStep train_step;
   EvalStep eval_step;
+  std::optional<Curvature> curvature;  // of Levenberg–Marquardt's rates
 };
 
 namespace {
@@ -414,6 +419,9 @@ std::int64_t Fit::steps_of_launch() const {
   if (o_.stop_after > 0) most = std::min(most, o_.stop_after - begun());
   if (folder_ != nullptr && o_.checkpoint_steps > 0)
     most = std::min(most, o_.checkpoint_steps - begun() % o_.checkpoint_steps);
+  if (t_.curvature)
+    most =
+        std::min(most, Curvature::steps_until_due(begun() + 1, p_.batch, p_.steps_per_epoch) + 1);
   if (most >= at_once_) return at_once_;
   return static_cast<std::int64_t>(
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
@@ -491,7 +499,12 @@ bool Fit::epoch() {
   speed_.restart();
   const double before = p_.seconds;
   drained_ = Clock::now();
-  while (begun() < total_ && begin_steps()) {
+  while (begun() < total_) {
+    if (t_.curvature) {
+      const std::int64_t left = Curvature::steps_until_due(begun(), p_.batch, p_.steps_per_epoch);
+      if (left == 0) drain(), t_.curvature->measure(train_, begun());
+    }
+    if (!begin_steps()) break;
     const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
     if (whole || queue_.size() >= ahead_) drain();
     if (aside_.valid() && aside_.wait_for(Clock::duration::zero()) == std::future_status::ready)

@@ -88,6 +88,13 @@ TEST_CASE("settings: rates follow the optimizer unless they are given, in any or
   CHECK(b.momentum == 0);
 }
 
+TEST_CASE("settings: milestones are epochs, or epochs with shares of the rate") {
+  Settings s;
+  for (const char* fine : {"", "3,6.5", "3=0.4,6.5=0.02"}) s.set("milestones", fine);
+  for (const char* wrong : {"3,", "3,2", "0,1", "3=", "3=-1", "3=0.4,6", "3,6=0.2", "=1", "x"})
+    CHECK_THROWS_WITH_AS(s.set("milestones", wrong), doctest::Contains("ascending"), ValueError);
+}
+
 TEST_CASE("settings: files name their line, and lie under what is given") {
   const TestFolder folder;
   const std::string file = folder / "c.toml";

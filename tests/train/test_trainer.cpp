@@ -104,6 +104,32 @@ TEST_CASE("trainer: a run stopped inside an epoch and resumed ends with the same
   }
 }
 
+TEST_CASE("trainer: curvature is measured before each epoch, and a resumed run goes on with it") {
+  const auto train = [](const train::TrainOptions& options, StateDict* curvature = nullptr) {
+    const toy::Session s(3);
+    optim::Levenberg optimizer(s.net, {.lr = 0.01, .mu = 0.1});
+    data::Loader examples(toy::points(250, 1), {.batch = 16, .seed = 3});
+    train::Trainer(s.net, nn::CrossEntropyLoss(), optimizer, options).fit(examples);
+    if (curvature != nullptr) *curvature = toy::snapshot(optimizer.state_dict());
+    return toy::snapshot(s.net.state_dict());
+  };
+  StateDict one, two, none;
+  train({.epochs = 1, .keep_best = false}, &one);
+  train({.epochs = 2, .keep_best = false}, &two);
+  CHECK(one.at("0.weight.curvature").to_vector<float>()[0] > 0);
+  CHECK(toy::difference({{"h", one.at("0.weight.curvature")}},
+                        {{"h", two.at("0.weight.curvature")}}) == "h");
+  const TestFolder folder;
+  const StateDict whole = train({.epochs = 3, .keep_best = false});
+  train::TrainOptions o{.epochs = 3, .keep_best = false, .run_dir = folder / "run"};
+  for (const std::int64_t step : {7, 16, 20, 0}) {  // inside an epoch and at its end
+    o.stop_after = step;
+    const StateDict state = train(o, &none);
+    o.resume = true;
+    if (step == 0) CHECK(toy::difference(whole, state) == "");
+  }
+}
+
 TEST_CASE("trainer: a finished run that is resumed does nothing") {
   const TestFolder folder;
   toy::Session first;

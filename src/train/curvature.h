@@ -1,0 +1,48 @@
+// The curvature that Levenberg–Marquardt's rates follow, measured before each epoch and
+// often while the first weights change fast.
+//
+// The mean square of the gradients of single examples whose targets are drawn from the network's
+// own scores: of a log-likelihood Gauss–Newton's diagonal (LeCun et al., 1998, appendix C, who
+// find it by a second pass backwards over 500 examples). The network is as in evaluation, in
+// float32.
+#pragma once
+
+#include <cstdint>
+
+#include <tenon/data.h>
+#include <tenon/eval.h>
+#include <tenon/nn.h>
+#include <tenon/optim.h>
+
+namespace tenon::train {
+
+class Curvature {
+ public:
+  static constexpr std::int64_t kExamples = 500;
+
+  Curvature(const nn::AnyModule& net, const nn::Loss& loss, const optim::Levenberg& optimizer,
+            bool classes, bool tokens);
+  Curvature(const Curvature&) = delete;
+  Curvature& operator=(const Curvature&) = delete;
+
+  /// Steps from this one to the first from here on before which it is measured: that of each
+  /// epoch, and in the first, while the weights leave their initial values, those by which the
+  /// examples seen are a quarter more than before (from kExamples / 10 on).
+  static std::int64_t steps_until_due(std::int64_t step, std::int64_t batch,
+                                      std::int64_t steps_per_epoch);
+  /// On kExamples of the training set, by chance but the same ones for a step.
+  void measure(const data::Loader& train, std::int64_t step);
+
+ private:
+  std::vector<Tensor> trace(const Tensor& input, const Tensor& target, const Tensor& keep,
+                            std::int64_t examples) const;
+
+  nn::AnyModule net_;
+  nn::Loss loss_;
+  const optim::Levenberg& optimizer_;
+  bool classes_, tokens_;
+  std::int64_t examples_ = 0;  // those that function_ is for
+  CompiledFunction function_;
+};
+
+}  // namespace tenon::train
