@@ -178,7 +178,9 @@ class Flow(CommandTest):
         self.assertNotIn("photo", out)
         self.ok("eval", "table")
         self.assertEqual(len(self.json("predict", "table", "--data", "csv:table.csv", "--json")), 5)
-        self.fails(3, "predict", "table", "one.jpg" if (self.folder / "one.jpg").exists() else "table.csv", says="table.csv")
+        self.assertEqual(self.ok("predict", "table", "table.csv", "--count", "7").out.count("table.csv row "), 7)
+        (self.folder / "one.jpg").write_bytes(b"no table")
+        self.fails(3, "predict", "table", "one.jpg", says="one.jpg")
 
 
 class Stops(CommandTest):

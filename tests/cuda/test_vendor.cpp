@@ -261,6 +261,21 @@ TEST_CASE("vendor: an epilogue after the call") {
   batches.check_device(HostProduct(batches));
 }
 
+namespace {
+
+float element(const std::byte* memory, DType dtype, std::int64_t i) {
+  if (dtype == F) return reinterpret_cast<const float*>(memory)[i];
+  if (dtype == BF) return static_cast<float>(reinterpret_cast<const bfloat16*>(memory)[i]);
+  return static_cast<float>(reinterpret_cast<const float16*>(memory)[i]);
+}
+
+float rounded_to(DType dtype, float value) {
+  if (dtype == F) return value;
+  return dtype == BF ? static_cast<float>(bfloat16(value)) : static_cast<float>(float16(value));
+}
+
+}  // namespace
+
 TEST_CASE("vendor: operands converted before the call") {
   if (!DeviceCheck::can_run()) return;
   const auto check = [](cuda::MatrixRows rows, std::int64_t elements, DType from, DType to) {
@@ -279,11 +294,6 @@ TEST_CASE("vendor: operands converted before the call") {
       ValueId in, out;
     };
     const auto bytes = t.run_on_card(Run(cast, x, y))[0];
-    const auto element = [](const std::byte* memory, DType dtype, std::int64_t i) {
-      if (dtype == F) return reinterpret_cast<const float*>(memory)[i];
-      if (dtype == BF) return static_cast<float>(reinterpret_cast<const bfloat16*>(memory)[i]);
-      return static_cast<float>(reinterpret_cast<const float16*>(memory)[i]);
-    };
     int wrong = 0;
     const cuda::MatrixRows& to_rows = cast.result();
     for (std::int64_t z = 0; z < rows.batch; ++z)
@@ -293,8 +303,7 @@ TEST_CASE("vendor: operands converted before the call") {
               t.initial(x), from, rows.offset + z * rows.batch_stride + o * rows.outer_stride + i);
           const float got =
               element(bytes.data(), to, z * to_rows.batch_stride + o * to_rows.outer_stride + i);
-          wrong += got != (to == BF ? static_cast<float>(bfloat16(value))
-                                    : static_cast<float>(float16(value)));
+          wrong += got != rounded_to(to, value);
         }
     CHECK(wrong == 0);
   };
@@ -342,6 +351,38 @@ TEST_CASE("vendor: operands turned before the call") {
       }
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("vendor: images turned to channels last before the call, and back") {
+  if (!DeviceCheck::can_run()) return;
+  const DType pairs[][2] = {{F, F}, {F, BF}, {F, H}, {BF, BF}, {H, H}};
+  for (const Shape& planes : {Shape{1, 1, 1}, {2, 33, 70}, {3, 8, 32}, {1, 40, 5}})
+    for (const auto& [from, to] : pairs) {
+      DeviceCheck t;
+      const ValueId x = t.leaf(from, {planes.numel()});
+      const cuda::PlaneTurn turn(cuda::target_of(0), planes, from, to);
+      const auto item = static_cast<std::int64_t>(item_size(to));
+      const ValueId y = t.output(to, {static_cast<std::int64_t>(turn.bytes()) / item});
+      struct Run final : Kernel {
+        Run(const cuda::PlaneTurn& c, ValueId from_id, ValueId to_id)
+            : turn(c), in(from_id), out(to_id) {}
+        void run(const Binding& binding) const override {
+          turn.run(binding.stream, binding.values[in], binding.values[out]);
+        }
+        const cuda::PlaneTurn& turn;
+        ValueId in, out;
+      };
+      const auto bytes = t.run_on_card(Run(turn, x, y))[0];
+      int wrong = 0;
+      for (std::int64_t p = 0; p < planes[0]; ++p)
+        for (std::int64_t r = 0; r < planes[1]; ++r)
+          for (std::int64_t c = 0; c < planes[2]; ++c) {
+            const float value = element(t.initial(x), from, (p * planes[1] + r) * planes[2] + c);
+            const float got = element(bytes.data(), to, (p * planes[2] + c) * planes[1] + r);
+            wrong += got != rounded_to(to, value);
+          }
+      CHECK(wrong == 0);
+    }
 }
 
 // ---- With the libraries -----------------------------------------------------------------------
