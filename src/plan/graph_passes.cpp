@@ -12,6 +12,7 @@
 #include "graph/node.h"
 #include "graph/node_index.h"
 #include "ops/table.h"
+#include "plan/narrow_arguments.h"
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
 #include "plan/strided.h"
@@ -348,7 +349,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     if (info.decompose == nullptr || info.kind != OpKind::Composite) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
-  return options.traits.is_queued ? widen_rows(std::move(roots)) : roots;
+  return options.traits.is_queued ? narrow_arguments(widen_rows(std::move(roots))) : roots;
 }
 
 }  // namespace tenon

@@ -74,6 +74,12 @@ class Remaker {
   bool is_small(int source, int beside) const {
     return bytes_of(g_.items[at(source)]) * kSmall <= bytes_of(g_.items[at(beside)]);
   }
+  /// The rounded value that item i widens again. It is stored instead of what is made of it.
+  bool is_widened(int rounded, int i) const {
+    const Item &from = g_.items[at(rounded)], &to = g_.items[at(i)];
+    return to.op == Op::Cast && from.op == Op::Cast && is_simple(rounded) &&
+           2 * bytes_of(from) <= bytes_of(to);
+  }
 
   /// How group a's item i is made from what is stored; false where that cannot be.
   bool find(int i, int a, Recipe& recipe) const {
@@ -90,7 +96,7 @@ class Remaker {
       // One of a row is stored from now on.
       const bool of_row = !is_simple(j) && f_.role[at(j)] != Role::Column &&
                           f_.groups[at(a)].contraction != j && base.op != Op::Random;
-      if (!here || is_stored || of_row)
+      if (!here || is_stored || of_row || is_widened(j, i))
         recipe.sources.insert(j);
       else if (!is_simple(j) || !find(j, a, recipe))
         return false;
@@ -103,9 +109,9 @@ class Remaker {
     const std::set<int> readers = std::exchange(readers_[at(i)], {});
     bool good = find(i, a, recipe);
     for (const int source : recipe.sources)
-      good = good &&
-             (readers_[at(source)].empty() && f_.group_of[at(source)] == a ? is_small(source, i)
-                                                                           : true);
+      good = good && (!readers_[at(source)].empty() || f_.group_of[at(source)] != a ||
+                      is_small(source, i) ||
+                      2 * bytes_of(g_.items[at(source)]) <= bytes_of(g_.items[at(i)]));
     for (const int b : readers) good = good && can_make(b, i, recipe);
     if (!good) {
       readers_[at(i)] = readers;
