@@ -240,6 +240,17 @@ class RowWidener {
     return base.shape == with_columns(node.shape, 1) ? Tensor(node.input(0)) : Tensor();
   }
 
+  /// What all rows hold, as a vector (a bias); undefined where they differ.
+  static Tensor of_classes(const Tensor& x) {
+    Node* node = x.node();
+    const std::int64_t columns = x.size(-1);
+    while (!node->realised() && (node->op == Op::Expand || node->op == Op::Reshape) &&
+           node->shape.numel() != columns && node->input(0)->shape.rank() > 0 &&
+           node->input(0)->shape.at(-1) == columns)
+      node = node->input(0);
+    return node->shape.numel() == columns ? reshape(Tensor(node), {columns}) : Tensor();
+  }
+
   /// Element `column` [.., 1] of each row, made as the row is; undefined where that needs more than
   /// the scores.
   Tensor at_column(const Tensor& x, const Tensor& column) {
@@ -253,6 +264,9 @@ class RowWidener {
     if (const auto known = whole_.find(&node); known != whole_.end())
       return at_column(known->second, column);
     if (Tensor same = of_row(node); same.defined()) return same;
+    if (const Tensor row = of_classes(x); row.defined())
+      return reshape(gather(row, 0, reshape(column, {column.numel()})),
+                     Ints(shape.begin(), shape.end()));
     if (op_info(node.op).kind != OpKind::Elementwise) return {};
     std::vector<Tensor> inputs = inputs_of(node);
     for (Tensor& in : inputs) {

@@ -92,11 +92,21 @@ std::shared_ptr<const Program> planned(const Loss& s, Precision precision, Devic
   set_precision(precision);
   const Tensor x = test::leaf({s.rows, 256}), w = test::leaf({s.classes, 256});
   const Tensor target = cast(test::leaf({s.rows}), DType::Int64).eval();
-  const Tensor scores = matmul(x, transpose(w, 0, 1));
+  Tensor scores = matmul(x, transpose(w, 0, 1));
+  if (s.bias) scores = scores + test::leaf({s.classes});
   std::vector<Tensor> roots = grad(cross_entropy(scores, target), std::vector<Tensor>{x, w});
   if (wants_scores) roots.push_back(reshape(scores, {1, s.rows, s.classes}));
   set_precision(Precision::Fp32);
   return test::planned(roots, {kind});
+}
+
+/// Reductions of rows in all steps.
+std::int64_t row_reductions(const Program& program) {
+  std::int64_t count = 0;
+  for (const Step& step : program.steps)
+    count += std::count_if(step.region.map.instrs.begin(), step.region.map.instrs.end(),
+                           [](const MapInstr& instr) { return instr.code == MapCode::RowReduce; });
+  return count;
 }
 
 /// Results of products with as many rows as there are classes' scores.
@@ -155,6 +165,8 @@ TEST_CASE("cuda wide rows: scores are kept in 16 bits, in rows that copies of 16
       return step.region.kind == RegionKind::Map && step.region.map.has_rows;
     };
     CHECK(std::count_if(program->steps.begin(), program->steps.end(), reads_scores) == 1);
+    CHECK(row_reductions(*program) == 2);  // the largest score and the sum of exponentials
+    CHECK(row_reductions(*planned({256, classes, true}, Precision::Bf16, kCard)) == 2);
   }
   // As they stand: of float32, on a CPU, of few classes, and where they are a result.
   const auto is_whole = [](const std::shared_ptr<const Program>& program, std::int64_t rows) {
