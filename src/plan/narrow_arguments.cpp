@@ -9,11 +9,13 @@
 
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <tenon/ops.h>
 
 #include "graph/node.h"
+#include "graph/node_index.h"
 #include "ops/table.h"
 
 namespace tenon {
@@ -22,15 +24,20 @@ namespace {
 constexpr std::int64_t kFewestArguments = 1 << 18;
 constexpr std::size_t kMostNodes = 64;  // between an argument and the casts
 
-using Users = std::unordered_map<const Node*, std::vector<const Node*>>;
+/// Who reads each node, by its number in an order.
+class Users {
+ public:
+  explicit Users(const NumberedOrder& order) : order_(order), users_(order.nodes.size()) {
+    for (const Node* node : order.nodes)
+      if (!node->realised())
+        for (Node* in : node->in()) users_[order.index[in]].push_back(node);
+  }
+  const std::vector<const Node*>& of(const Node* node) const { return users_[order_.index[node]]; }
 
-Users users_of(const Roots& roots) {
-  Users users;
-  for (const Node* node : topological_order(roots))
-    if (!node->realised())
-      for (const Node* in : node->in()) users[in].push_back(node);
-  return users;
-}
+ private:
+  const NumberedOrder& order_;
+  std::vector<std::vector<const Node*>> users_;
+};
 
 /// The type of the operands that a product's float32 sums, or these and a bias, come from; Float32
 /// when it is something else.
@@ -55,9 +62,8 @@ bool ends_narrow(const Node& x, DType dtype, const Users& users,
   while (!open.empty()) {
     const Node* node = open.back();
     open.pop_back();
-    const auto found = users.find(node);
-    if (wanted.count(node) != 0 || found == users.end()) return false;
-    for (const Node* user : found->second) {
+    if (wanted.count(node) != 0) return false;
+    for (const Node* user : users.of(node)) {
       if (!seen.insert(user).second) continue;
       if (user->op == Op::Cast && user->dtype == dtype) {
         ++casts;
@@ -75,15 +81,25 @@ bool ends_narrow(const Node& x, DType dtype, const Users& users,
 }  // namespace
 
 Roots narrow_arguments(Roots roots) {
-  const Users users = users_of(roots);
+  const NumberedOrder order = numbered_order(roots);
+  std::vector<std::pair<const Node*, DType>> candidates;
+  for (const Node* node : order.nodes)
+    if (!node->realised() && node->op == Op::Add && node->shape.numel() >= kFewestArguments)
+      if (const DType dtype = operands_of(*node); dtype != DType::Float32)
+        candidates.emplace_back(node, dtype);
+  if (candidates.empty()) return roots;
+  const Users users(order);
   std::unordered_set<const Node*> wanted;
   for (const Tensor& root : roots) wanted.insert(root.node());
-  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    if (node.op != Op::Add || node.shape.numel() < kFewestArguments) return {};
-    const DType dtype = operands_of(node);
-    if (dtype == DType::Float32 || !ends_narrow(node, dtype, users, wanted)) return {};
+  std::unordered_map<const Node*, DType> found;
+  for (const auto& [node, dtype] : candidates)
+    if (ends_narrow(*node, dtype, users, wanted)) found.emplace(node, dtype);
+  if (found.empty()) return roots;
+  return rewrite(roots, [&found](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    const auto argument = found.find(&node);
+    if (argument == found.end()) return {};
     const Tensor sum = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
-    return cast(cast(sum, dtype), node.dtype);
+    return cast(cast(sum, argument->second), node.dtype);
   });
 }
 
