@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include <tenon/error.h>
 
@@ -59,6 +60,19 @@ TEST_CASE("opaque: pad and crop") {
     RegionCheck t = opaque(Op::Pad, {{dtype, {3, 4, 5}}}, dtype, {4, 3, 9});
     t.region.opaque.attrs = PadAttrs{{0, -1, 3}, {1, 0, 1}, 2};
     check(t);
+  }
+  for (const DType dtype : {DType::UInt8, DType::BFloat16, DType::Float32, DType::Int64}) {
+    // Between elements, as gradients of strided slices do; whole planes; one axis; cropped.
+    for (const auto& [from, to, before, after] :
+         std::vector<std::tuple<Shape, Shape, std::int64_t, std::int64_t>>{
+             {{700, 9, 1, 1}, {700, 9, 2, 1}, 0, 1},
+             {{50, 3, 4, 5}, {50, 3, 7, 5}, 2, 1},
+             {{60, 7, 5, 2}, {60, 7, 2, 2}, -1, -2},
+             {{60, 7, 40, 1}, {60, 7, 43, 1}, 3, 0}}) {
+      RegionCheck t = opaque(Op::Pad, {{dtype, from}}, dtype, to);
+      t.region.opaque.attrs = PadAttrs{{0, 0, before, 0}, {0, 0, after, 0}, 3};
+      check(t);
+    }
   }
   RegionCheck empty = opaque(Op::Pad, {{DType::Float32, {2, 0}}}, DType::Float32, {2, 3});
   empty.region.opaque.attrs = PadAttrs{{0, 1}, {0, 2}, 0};

@@ -199,6 +199,26 @@ void add_updates(const MovedArray& base, const MovedArray& index, const MovedArr
   });
 }
 
+constexpr std::int64_t kFewElements = 16;  // of elements: copied by a loop, not by calls
+
+// The axes of a padding; those that are not padded are parts of the one before.
+struct PaddedAxes {
+  int rank = 0;
+  std::int64_t from[kMaxRank] = {}, to[kMaxRank] = {}, before[kMaxRank] = {};
+
+  PaddedAxes(const Shape& in, const PadAttrs& margin, const Shape& out) {
+    for (int d = 0; d < out.rank(); ++d) {
+      const bool padded = margin.before[d] != 0 || in[d] != out[d];
+      if (padded || rank == 0) {
+        from[rank] = in[d], to[rank] = out[d], before[rank] = margin.before[d];
+        ++rank;
+        continue;
+      }
+      from[rank - 1] *= in[d], to[rank - 1] *= out[d], before[rank - 1] *= out[d];
+    }
+  }
+};
+
 }  // namespace
 
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape) {
@@ -228,29 +248,45 @@ void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const 
 void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shape& out_shape) {
   if (out_shape.numel() == 0) return;
   const std::int64_t item = item_of(x.dtype);
-  const int last = out_shape.rank() - 1;
   std::byte element[8];
   const std::int64_t bits = tile_number(x.dtype, margin.value);
   tile_table().store[static_cast<int>(x.dtype)](1, 1, element, &bits, 0, 1);
+  const PaddedAxes axes(x.shape, margin, out_shape);
+  const int last = axes.rank - 1;
   if (last < 0) {
     std::memcpy(out, x.data, bytes_of(item));
     return;
   }
-  const std::int64_t length = out_shape[last], source_length = x.shape[last];
+  const std::int64_t length = axes.to[last], source_length = axes.from[last];
   // Columns [begin, end) of a row come from the input; amounts may be negative, which crops.
-  const std::int64_t shift = margin.before[last];
+  const std::int64_t shift = axes.before[last];
   const std::int64_t begin = std::clamp<std::int64_t>(shift, 0, length);
   const std::int64_t end = std::clamp<std::int64_t>(shift + source_length, begin, length);
+  if (last == 1 && axes.before[0] == 0 && axes.to[0] == axes.from[0] && length <= kFewElements) {
+    in_blocks(axes.to[0], length * item, [&](std::int64_t row0, std::int64_t row1) {
+      with_item(item, [&](auto unit) {
+        using T = decltype(unit);
+        T value;
+        std::memcpy(&value, element, sizeof value);
+        const T* from = reinterpret_cast<const T*>(x.data) + row0 * source_length;
+        T* to = reinterpret_cast<T*>(out) + row0 * length;
+        for (std::int64_t row = row0; row < row1; ++row, from += source_length, to += length)
+          for (std::int64_t j = 0; j < length; ++j)
+            to[j] = j >= begin && j < end ? from[j - shift] : value;
+      });
+    });
+    return;
+  }
   in_blocks(out_shape.numel() / length, length * item, [&](std::int64_t row0, std::int64_t row1) {
     for (std::int64_t row = row0; row < row1; ++row) {
       std::int64_t rest = row, source = 0, stride = 1;
       bool inside = true;
       for (int d = last - 1; d >= 0; --d) {
-        const std::int64_t c = rest % out_shape[d] - margin.before[d];
-        rest /= out_shape[d];
-        inside = inside && c >= 0 && c < x.shape[d];
+        const std::int64_t c = rest % axes.to[d] - axes.before[d];
+        rest /= axes.to[d];
+        inside = inside && c >= 0 && c < axes.from[d];
         source += c * stride;
-        stride *= x.shape[d];
+        stride *= axes.from[d];
       }
       std::byte* target = out + row * length * item;
       if (!inside || begin == end) {
