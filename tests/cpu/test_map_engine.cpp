@@ -31,6 +31,31 @@ TEST_CASE("map: element-wise over sizes around tiles and chunks") {
   }
 }
 
+TEST_CASE("map: operations in pairs, with a number a row or an element each, and read twice") {
+  for (const Shape& space : {Shape{3, 1500}, Shape{40, 33}, Shape{2, 1}}) {
+    for (const bool rows : {false, true}) {
+      for (const bool read_twice : {false, true}) {
+        RegionCheck t = with_space(space, rows);
+        const Shape of_row{space[0], 1};
+        const int x = t.load(t.leaf(F, space)), mean = t.load(t.leaf(F, of_row)),
+                  slope = t.load(t.leaf(F, of_row)), bias = t.load(t.leaf(F, of_row)),
+                  beside = t.load(t.leaf(F, space));
+        const int centred = t.compute(Op::Sub, F, x, mean);
+        const int shifted = t.compute(Op::Add, F, t.compute(Op::Mul, F, centred, slope), bias);
+        const int sum = t.compute(Op::Add, F, shifted, beside);
+        t.store(t.compute(Op::Relu, F, sum));
+        t.store(t.compute(Op::Relu, F, t.compute(Op::Add, F, x, beside)));
+        t.store(t.compute(Op::Mul, F, t.compute(Op::Sub, F, x, beside), beside));
+        if (read_twice) {
+          t.store(centred);
+          t.store(t.compute(Op::Square, F, sum));
+        }
+        check_map(t);
+      }
+    }
+  }
+}
+
 TEST_CASE("map: scalar space") {
   RegionCheck t = with_space({});
   t.store(t.compute(Op::Exp, F, t.load(t.leaf(F, {}))));

@@ -114,6 +114,9 @@ class TileCompiler {
   /// A result whose store needs no conversion is computed where it is stored, unless a later
   /// operation of the tile still reads what stood there.
   void elide_stores(TilePass& pass);
+  /// One loop for two operations that follow one another, where nobody else reads what is between.
+  void pair_loops(TilePass& pass) const;
+  TileLoop paired(const TileOp& first, const TileOp& second) const;
   /// Linear scan over the operations of a tile. Returns the bytes of all registers.
   std::int64_t give_registers(TilePass& pass, std::int64_t base);
   void choose_chunks();

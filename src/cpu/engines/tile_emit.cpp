@@ -30,7 +30,10 @@ void TileCompiler::emit() {
   for (pass_ = 0; pass_ < passes; ++pass_) emit_pass();
   pass_ = passes - 1;
   emit_row_stores();
-  for (TilePass& pass : p_.passes_) elide_stores(pass);
+  for (TilePass& pass : p_.passes_) {
+    elide_stores(pass);
+    pair_loops(pass);
+  }
   // The table of pointers stands first, then what lives for a chunk or a row, then the registers.
   const std::int64_t table_bytes =
       round_up(static_cast<std::int64_t>(p_.slots_.size() * sizeof(void*)), 64);

@@ -45,6 +45,38 @@ void TileCompiler::elide_stores(TilePass& pass) {
   }
 }
 
+TileLoop TileCompiler::paired(const TileOp& first, const TileOp& second) const {
+  const bool follows =
+      first.kind == TileOp::Kind::Compute && second.kind == TileOp::Kind::Compute &&
+      first.count == second.count && first.count == TileCount::All && second.a == first.out &&
+      second.b != first.out && p_.slots_[at(first.out)].kind == TileSlot::Kind::Register;
+  if (!follows) return nullptr;
+  for (const TilePair& pair : p_.table_->pairs)
+    if (pair.first == first.compute && pair.second == second.compute) return pair.both;
+  return nullptr;
+}
+
+void TileCompiler::pair_loops(TilePass& pass) const {
+  std::vector<TileOp>& ops = pass.tile_ops;
+  std::vector<int> uses(p_.slots_.size(), 0);
+  for (const TileOp& op : ops)
+    for (const int s : {op.out, op.a, op.b, op.c}) ++uses[at(s)];
+  std::vector<TileOp> kept;
+  kept.reserve(ops.size());
+  for (std::size_t k = 0; k < ops.size(); ++k) {
+    TileOp op = ops[k];
+    const bool read_once = k + 1 < ops.size() && uses[at(op.out)] == 2;
+    if (const TileLoop both = read_once ? paired(op, ops[k + 1]) : nullptr; both != nullptr) {
+      const TileOp& second = ops[++k];
+      op.compute = both;
+      op.c = second.b;
+      op.out = second.out;
+    }
+    kept.push_back(op);
+  }
+  ops = std::move(kept);
+}
+
 std::int64_t TileCompiler::give_registers(TilePass& pass, std::int64_t base) {
   std::vector<std::size_t> last(p_.slots_.size(), 0);
   std::vector<TileOp>& ops = pass.tile_ops;

@@ -75,6 +75,13 @@ using TileIota = void (*)(std::int64_t rows, std::int64_t len, void* out, std::i
 using TileRandom = void (*)(std::int64_t n, void* out, std::uint64_t key, std::uint64_t draw,
                             std::int64_t first);
 
+/// Two loops of which the second takes the first's result as its first argument, and the loop that
+/// does both: out[i] = second(first(a[i], b[i]), c[i]).
+struct TilePair {
+  TileLoop first = nullptr, second = nullptr, both = nullptr;
+};
+inline constexpr int kTilePairs = 6;
+
 struct TileTable {
   TileLoop op[kOpCount][kTileTypes] =
       {};  // by the type of the arguments (Where: of the second); null: no such op
@@ -92,6 +99,7 @@ struct TileTable {
   TileArgReduce arg_max[kTileTypes] = {}, arg_min[kTileTypes] = {};
   TileIota iota[kTileTypes] = {};
   TileRandom random[3] = {};  // by RandomKind
+  TilePair pairs[kTilePairs] = {};
 };
 
 const TileTable& tile_table_base();
