@@ -16,6 +16,7 @@ class HostBackend final : public Backend {
   const char* name() const override { return "cpu"; }
   DeviceTraits traits() const override {
     DeviceTraits traits;
+    traits.keeps_bf16_matrices = true;
     traits.attention = {.largest_size = std::int64_t{1} << 30, .size_step = 1, .wide = true};
     return traits;
   }

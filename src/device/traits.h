@@ -22,6 +22,9 @@ struct DeviceTraits {
   bool overlaps_steps = false;
   /// Operands of float32 products are rounded ahead of the product, to any 16-bit type.
   bool rounds_operands = false;
+  /// Products round to bfloat16 what they read; of large matrices that nobody assigns meanwhile,
+  /// they read a copy that is kept rounded.
+  bool keeps_bf16_matrices = false;
   /// Arithmetic costs less than memory: an element is made again where it is read if that reads no
   /// more.
   bool remakes_values = false;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "graph/node.h"
 #include "ops/infer.h"
@@ -44,6 +45,14 @@ bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool
          std::min(rows, columns) >= kThin;
 }
 
+// Whether both operands are rounded ahead of the product. Where kernels round as they pack: only
+// beside a copy.
+bool rounds_first(const Node& node, std::span<const Tensor> inputs, const bool (&keeps)[2],
+                  const PlanOptions& options) {
+  if (!options.traits.rounds_operands) return keeps[0] || keeps[1];
+  return worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(), keeps[0], keeps[1]);
+}
+
 bool is_product_of_float32(const Node& node) {
   return op_info(node.op).kind == OpKind::Contraction && node.dtype == DType::Float32 &&
          node.input(0)->dtype == DType::Float32;
@@ -61,6 +70,13 @@ DType rounded_dtype(Precision precision, const PlanOptions& options) {
   if (!options.traits.rounds_operands) return DType::Float32;
   if (precision == Precision::Bf16) return DType::BFloat16;
   return precision == Precision::Fp16 ? DType::Float16 : DType::Float32;
+}
+
+// The 16-bit type of the copies of weights that this product reads; Float32: it reads none.
+DType kept_dtype(const Node& node, Precision precision, const PlanOptions& options) {
+  const bool packs = options.traits.keeps_bf16_matrices && node.op == Op::Matmul;
+  return packs && precision == Precision::Bf16 ? DType::BFloat16
+                                               : rounded_dtype(precision, options);
 }
 
 // What views of it are taken of.
@@ -168,37 +184,36 @@ Roots autocast(Roots roots, const PlanOptions& options) {
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
     attrs.precision = precision_of(node, options);
-    const DType narrow = rounded_dtype(attrs.precision, options);
-    const auto kept = [&](const Tensor& x) {
-      return copy_of(options, x.node(), narrow) != nullptr;
-    };
-    if (narrow == DType::Float32 ||
-        !worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(), kept(inputs[0]),
-                              kept(inputs[1])))
+    const DType narrow = kept_dtype(node, attrs.precision, options);
+    const bool keeps[2] = {copy_of(options, inputs[0].node(), narrow) != nullptr,
+                           copy_of(options, inputs[1].node(), narrow) != nullptr};
+    if (narrow == DType::Float32 || !rounds_first(node, inputs, keeps, options))
       return make_node(node.op, node.dtype, node.shape, attrs, inputs);
     const Tensor operands[2] = {narrowed(inputs[0], narrow, options, rounded),
                                 narrowed(inputs[1], narrow, options, rounded)};
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   });
-  return rounded.empty() ? roots : sum_rounded(roots, options, rounded);
+  const bool sums = options.traits.rounds_operands && !rounded.empty();
+  return sums ? sum_rounded(roots, options, rounded) : roots;
 }
 
 std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {
   std::vector<WeightToKeep> weights;
   if (!options.enabled(kAutocast)) return weights;
-  for (Node* node : topological_order(roots)) {
+  const std::vector<Node*> nodes = topological_order(roots);
+  std::unordered_set<const Node*> done;
+  for (const Node* node : nodes)
+    if (options.traits.keeps_bf16_matrices && node->op == Op::Assign && !node->realised())
+      done.insert(node->input(0));
+  for (Node* node : nodes) {
     if (node->realised() || !is_product_of_float32(*node)) continue;
-    const DType narrow = rounded_dtype(precision_of(*node, options), options);
+    const DType narrow = kept_dtype(*node, precision_of(*node, options), options);
+    if (narrow == DType::Float32) continue;
+    const Tensor inputs[2] = {Tensor(node->input(0)), Tensor(node->input(1))};
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
-    if (narrow == DType::Float32 ||
-        !worth_rounding_first(*node, node->input(0)->shape, node->input(1)->shape, may_be_kept(*a),
-                              may_be_kept(*b)))
-      continue;
-    for (Node* weight : {a, b}) {
-      const auto same = [&](const WeightToKeep& w) { return w.weight == weight; };
-      if (may_be_kept(*weight) && std::none_of(weights.begin(), weights.end(), same))
-        weights.push_back({weight, narrow});
-    }
+    if (!rounds_first(*node, inputs, {may_be_kept(*a), may_be_kept(*b)}, options)) continue;
+    for (Node* weight : {a, b})
+      if (may_be_kept(*weight) && done.insert(weight).second) weights.push_back({weight, narrow});
   }
   return weights;
 }

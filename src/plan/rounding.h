@@ -17,7 +17,8 @@ struct WeightToKeep {
 };
 /// Variables that products of this graph would read rounded at every run, and that are large: a
 /// copy kept beside the variable, written by whoever assigns it, saves casting them again and
-/// again. None on the CPU.
+/// again. On the CPU only matrices that the graph does not assign: a product rounds as it packs,
+/// and a step that assigns would write as many bytes more as it reads less.
 std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options);
 
 }  // namespace tenon

@@ -176,10 +176,23 @@ TEST_CASE("cuda rounded: sums of what products read rounded are taken of the rou
   CHECK(distance(Tensor::from(seen, {520}), cast(exact, DType::Float32).eval()) < 2e-3);
 }
 
-TEST_CASE("rounded: a program of the CPU keeps no copies") {
+TEST_CASE("rounded: on the CPU an inference reads copies, and a step that assigns keeps none") {
   set_precision(Precision::Bf16);
+  manual_seed(4);
   Network n;
-  n.step(batch());
+  const std::vector<Tensor> data = batch();
+  const auto scores = [&] { return n.scores(data)[0].to_vector<float>(); };
+  const auto without_copy = [&] { return n.net(data[0]).eval().to_vector<float>(); };
+  n.step(data);
   CHECK_FALSE(n.weight.node()->leaf->rounded.defined());
+  CHECK(scores() == without_copy());  // the same bits
+  check_copy(n.weight, DType::BFloat16);
+  CHECK(contains(n.scores.plan(data).steps(), cat(DType::BFloat16, Shape{kOut, kIn})));
+  CHECK_FALSE(n.net.parameters()[2].node()->leaf->rounded.defined());  // small
+  const std::vector<float> before = scores();
+  n.step(data);
+  CHECK(scores() == without_copy());
+  CHECK(scores() != before);
+  check_copy(n.weight, DType::BFloat16);
   set_precision(Precision::Fp32);
 }
