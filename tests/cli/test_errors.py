@@ -161,6 +161,19 @@ class WrongPictures(CommandTest):
         write_idx(self.folder / "small-idx3-ubyte", [2, 8, 8], [0] * 128)
         self.fails(3, "predict", "run", "small-idx3-ubyte", says=["[2, 8, 8]", "28 x 28"])
 
+    def test_new_writes_a_project_and_overwrites_nothing(self):
+        self.assertIn("cmake -S", self.ok("new", "starters/shapes").out)
+        folder = self.folder / "starters/shapes"
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["CMakeLists.txt", "net.h", "train.cpp"])
+        for path in folder.iterdir():
+            self.assertNotIn("@NAME@", path.read_text())
+        self.assertIn("add_executable(shapes ", (folder / "CMakeLists.txt").read_text())
+        self.fails(2, "new", "starters/shapes", says="already")
+        for name, words in (("test", "means something to CMake"), ("a b", "no name of a program"), ("7up", "no name"), ("", "no name")):
+            self.fails(2, "new", name, says=words)
+        self.fails(2, "new", says="NAME")
+
+
 
 if __name__ == "__main__":
     unittest.main()

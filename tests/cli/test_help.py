@@ -5,7 +5,7 @@ import unittest
 
 from command import CommandTest
 
-COMMANDS = ["train", "eval", "predict", "summary", "inspect", "verify", "bench", "data", "doctor", "completion"]
+COMMANDS = ["train", "eval", "predict", "summary", "inspect", "verify", "bench", "data", "new", "doctor", "completion"]
 LEAVES = [[name] for name in COMMANDS if name != "data"] + [["data", "fetch"], ["data", "sheet"], ["data", "info"]]
 
 

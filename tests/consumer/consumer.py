@@ -57,6 +57,18 @@ def page_consumer(prefix, scratch, compiler):
     run("run docs/build.md", [source / "build" / "app"])
 
 
+def starter_consumer(command, prefix, scratch, compiler):
+    """What the installed command's `new` writes builds without a warning, and trains."""
+    source = scratch / "starter"
+    run("tenon new", [command, "new", source])
+    run("configure the starter", ["cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+                                  f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wshadow -Werror"])
+    run("build the starter", ["cmake", "--build", source / "build"])
+    said = run("run the starter", [source / "build" / "starter", "digits:300,100", "1"], cwd=scratch)
+    if "test accuracy" not in said or not (scratch / "starter.safetensors").exists():
+        sys.exit(f"consumer: the starter did not train:\n{said}")
+
+
 def check_linkage(name, program, uses_shared):
     needed = run("readelf", ["readelf", "-d", program])
     if ("libtenon.so" in needed) != uses_shared:
@@ -80,6 +92,7 @@ def main():
         command = prefix / "bin" / "tenon"
         if command.exists():
             run("the installed command", [command, "--version"])
+            starter_consumer(command, prefix, scratch, options.compiler)
     print("consumer: CMake and pkg-config, shared and static, and the project of docs/build.md: built and run")
 
 

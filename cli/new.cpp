@@ -1,0 +1,154 @@
+// tenon new: a starter of one's own, which builds against an installed Tenon and trains at once.
+#include <fmt/core.h>
+#include <tenon/io.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "commands.h"
+#include "errors.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+constexpr char kCMake[] = R"(cmake_minimum_required(VERSION 3.22)
+project(@NAME@ LANGUAGES CXX)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_package(Tenon REQUIRED)
+add_executable(@NAME@ train.cpp)
+target_link_libraries(@NAME@ PRIVATE Tenon::tenon)
+)";
+
+constexpr char kNet[] = R"(// The network: layers as members, forward() says how they are joined.
+#pragma once
+
+#include <tenon/tenon.h>
+
+namespace nn = tenon::nn;
+using tenon::Tensor;
+
+// Two convolutions, the second around a shortcut. Names given to child() are those of the
+// parameters in the saved file.
+class Block : public nn::Module {
+ public:
+  Block(std::int64_t in, std::int64_t out)
+      : first_(child("first", nn::Conv2d(in, out, 3, {.padding = 1}))),
+        second_(child("second", nn::Conv2d(out, out, 3, {.padding = 1}))) {}
+  Tensor forward(const Tensor& x) const override {
+    const Tensor y = relu(first_(x));
+    return y + relu(second_(y));
+  }
+
+ private:
+  nn::Conv2d first_, second_;
+};
+
+// Grey pictures of 28 x 28 pixels in, a score for each of ten classes out.
+inline nn::Sequential make_net() {
+  return nn::Sequential(Block(1, 8), nn::MaxPool2d(2), Block(8, 16), nn::MaxPool2d(2),
+                        nn::Flatten(), nn::Linear(16 * 7 * 7, 10));
+}
+)";
+
+constexpr char kTrain[] = R"(// Trains the network of net.h and saves it: ./@NAME@ [DATA [EPOCHS]]
+// DATA as for the command: digits, digits:5000,1000, mnist:FOLDER, idx:FOLDER, npy:INPUTS,TARGETS.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "net.h"
+
+int main(int argc, char** argv) try {
+  const std::string data = argc > 1 ? argv[1] : "digits:10000,2000";
+  const int epochs = argc > 2 ? std::atoi(argv[2]) : 3;
+  tenon::manual_seed(0);
+  using tenon::data::Split;
+  tenon::data::Loader train(tenon::data::open_dataset(data, Split::Train), {.batch = 64});
+  tenon::data::Loader test(tenon::data::open_dataset(data, Split::Test),
+                           {.batch = 250, .shuffle = false});
+  nn::Sequential net = make_net();
+  std::printf("%s\n", net.summary({64, 1, 28, 28}).str().c_str());
+
+  tenon::optim::AdamW optimizer(net, {.lr = 2e-3});
+  tenon::train::Trainer trainer(net, nn::CrossEntropyLoss(), optimizer,
+                                {.epochs = epochs, .schedule = "cosine"});
+  const tenon::train::TrainResult result = trainer.fit(train, test);
+  for (const tenon::train::EpochReport& epoch : result.epochs)
+    std::printf("epoch %d  loss %.4f  test accuracy %.2f %%\n", epoch.epoch, epoch.train_loss,
+                100 * *epoch.test_accuracy);
+  tenon::io::save_safetensors("@NAME@.safetensors", net.state_dict());
+  std::printf("weights in @NAME@.safetensors\n");
+} catch (const tenon::Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
+)";
+
+std::string filled(std::string text, const std::string& name) {
+  constexpr std::string_view kPlace = "@NAME@";
+  for (std::size_t at = 0; (at = text.find(kPlace, at)) != std::string::npos; at += name.size())
+    text.replace(at, kPlace.size(), name);
+  return text;
+}
+
+// A target of CMake and a program's name; "test" and the like are targets of CMake's own.
+void require_name(const std::string& name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool plain =
+      !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+        return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-';
+      });
+  if (!plain)
+    throw UsageError(fmt::format("tenon new: '{}' is no name of a program", name),
+                     "begin with a letter; letters, digits, - and _ may follow");
+  for (const char* taken : {"all", "clean", "help", "install", "package", "tenon", "test"})
+    if (name == taken)
+      throw UsageError(fmt::format("tenon new: '{}' means something to CMake already", name),
+                       "choose another name");
+}
+
+int run(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string name = fs::path(folder).filename().string();
+  require_name(name);
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
+    throw UsageError(fmt::format("tenon new: {} is there already", folder),
+                     "choose another name, or empty it");
+  fs::create_directories(folder, error);
+  if (error) throw IoError(fmt::format("{}: cannot be made: {}", folder, error.message()));
+  io::write_file(folder + "/CMakeLists.txt", filled(kCMake, name));
+  io::write_file(folder + "/net.h", filled(kNet, name));
+  io::write_file(folder + "/train.cpp", filled(kTrain, name));
+  const std::string word = shell_word(folder);
+  fmt::print(
+      "{}  CMakeLists.txt, net.h (the network), train.cpp (trains and saves it)\n\n"
+      "  cmake -S {} -B {} && cmake --build {}\n  {}\n",
+      stdout_terminal().paint(TextStyle::Bold, folder), word, shell_word(folder + "/build"),
+      shell_word(folder + "/build"), shell_word(folder + "/build/" + name));
+  return kOk;
+}
+
+}  // namespace
+
+Command new_command() {
+  auto folder = std::make_shared<std::string>();
+  Command command;
+  command.name = "new";
+  command.summary = "write a project of your own: a network in C++ and a program that trains it";
+  command.about =
+      "Makes the folder NAME with a CMake project that uses the installed library: net.h holds a "
+      "module of one's own, train.cpp trains it on drawn digits or the data it is given and saves "
+      "the weights. Nothing is overwritten.";
+  command.examples = {{"tenon new shapes", "Then cmake -S shapes -B shapes/build and build it."}};
+  command.positional(*folder, "NAME", "folder to make; its last part names the program");
+  command.run = [folder] { return run(*folder); };
+  return command;
+}
+
+}  // namespace tenon::cli
