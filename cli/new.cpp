@@ -61,8 +61,9 @@ constexpr char kTrain[] = R"(// Trains the network of net.h and saves it: ./@NAM
 #include <cstdlib>
 #include <string>
 
-#include "net.h"
-
+)"
+                          "#include \"net.h\"\n"  // of the project, not of this folder
+                          R"(
 int main(int argc, char** argv) try {
   const std::string data = argc > 1 ? argv[1] : "digits:10000,2000";
   const int epochs = argc > 2 ? std::atoi(argv[2]) : 3;
