@@ -611,8 +611,8 @@ def _masked_fill(x, mask, value):
 
 @adapter("index_add")
 def _index_add(x, dim, index, source, alpha=1):
-    need(alpha == 1 and source.dim() == x.dim() and x.dim() > 0, "a factor, or no axes")
-    return "index_add", [x, index, source], {"axis": dim}
+    need(source.dim() == x.dim() and x.dim() > 0, "no axes")
+    return "index_add", [x, index, source], {"axis": dim, "alpha": number(int(alpha) if isinstance(alpha, bool) else alpha)}
 
 
 # ---- More convolutions and windows

@@ -317,7 +317,7 @@ void add_orders(Functions& f) {
   TENON_SHAPE(tril, a.at("diagonal"))
   TENON_SHAPE(triu, a.at("diagonal"))
   TENON_SHAPE(masked_fill, tensor(in[1]), number(a.at("value")))
-  TENON_SHAPE(index_add, a.at("axis"), tensor(in[1]), tensor(in[2]))
+  TENON_SHAPE(index_add, a.at("axis"), tensor(in[1]), tensor(in[2]), number(a.at("alpha")))
 #undef TENON_SHAPE
 }
 
