@@ -169,7 +169,9 @@ Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor
                          shape));
   Ints column(static_cast<std::size_t>(base.rank()), 1);
   column[static_cast<std::size_t>(a)] = index.size(0);
-  const Tensor scaled = alpha.real() == 1 ? updates : mul(updates, alpha);
+  // Of bool there are no sums, which scatter_add() says whatever the factor.
+  const bool as_they_are = alpha.real() == 1 || is_bool(updates.dtype());
+  const Tensor scaled = as_they_are ? updates : mul(updates, alpha);
   return scatter_add(base, a, broadcast_to(reshape(index, column), shape), scaled);
 }
 
