@@ -257,6 +257,8 @@ class MatmulKernel final : public ContractionKernel {
     }
     set_kernel_bytes(std::max(gemm_workspace(shape_, math_, threads, true),
                               gemm_workspace(shape_, math_, threads, false)));
+    prepared_ =
+        prepared_gemm(shape_, math_, b_.operand.col_stride == 1 && b_.dtype == DType::Float32);
   }
 
   void run(const Binding& binding) const override {
@@ -269,13 +271,14 @@ class MatmulKernel final : public ContractionKernel {
  private:
   void product(const Binding& binding, const Epilogue& epilogue) const {
     gemm(shape_, a_.bound(binding), b_.bound(binding), result<float>(binding), shape_.n,
-         shape_.m * shape_.n, math_, epilogue, kernel_workspace(binding));
+         shape_.m * shape_.n, math_, epilogue, kernel_workspace(binding), prepared_.get());
   }
 
   GemmShape shape_;
   const MatrixOperand a_, b_;
   const Math math_;
   std::int64_t folded_rows_ = 0;
+  std::shared_ptr<const GemmPlan> prepared_;
 };
 
 /// Float64: the whole product first, then the epilogue by blocks of rows.

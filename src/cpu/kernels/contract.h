@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <tenon/dtype.h>
 
@@ -55,12 +56,20 @@ struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 };
 
+struct GemmPlan;
+
+/// How a product is cut, for one that runs often; `b_rows_contiguous`: of float32, its columns next
+/// to each other.
+std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math,
+                                              bool b_rows_contiguous);
+
 /// c[b] (m x n, rows ldc apart) = a[b] (m x k) * b[b] (k x n). Overwrites c; k = 0 writes zeros.
 /// With c == nullptr the blocks exist only for the epilogue, in scratch inside workspace.
 /// workspace: 64-byte aligned, at least gemm_workspace bytes for num_threads() at the time of the
-/// call.
+/// call. `prepared`: its cut, where the caller keeps it.
 void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
-          std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace);
+          std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace,
+          const GemmPlan* prepared = nullptr);
 std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool c_is_null);
 
 /// The same in float64, for checks and small statistics: blocked for cache, no epilogue, no

@@ -8,6 +8,7 @@
 // tiles wait for the second-level cache, of which every step reads four kibibytes.
 // lab/cpu_kernels.cpp tells.
 #include <algorithm>
+#include <optional>
 
 #include "base/index.h"
 #include "base/thread_pool.h"
@@ -409,14 +410,26 @@ void run_split(const GemmShape& shape, const GemmPlan& plan, Product product, co
 
 }  // namespace
 
+std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math,
+                                              bool b_rows_contiguous) {
+  if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return nullptr;
+  return std::make_shared<GemmPlan>(
+      plan_gemm(shape, math, gemm_kernels(shape, math), b_rows_contiguous));
+}
+
 void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
-          std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace) {
+          std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace,
+          const GemmPlan* prepared) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
   if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
   if (is_skinny(shape, a, b, math)) return gemm_skinny(shape, a, b, c, ldc, epilogue, workspace);
   const KernelSet& kernels = gemm_kernels(shape, math);
   const bool contiguous = b.col_stride == 1 && b.dtype == DType::Float32;
-  const GemmPlan plan = plan_gemm(shape, math, kernels, contiguous);
+  // Another instruction set may have been chosen since.
+  std::optional<GemmPlan> own;
+  if (prepared == nullptr || prepared->kernels != &kernels)
+    own = plan_gemm(shape, math, kernels, contiguous);
+  const GemmPlan& plan = own ? *own : *prepared;
   Product product(plan, kernels, math);
   float* memory = static_cast<float*>(workspace);
   product.set_partial_sums(memory);

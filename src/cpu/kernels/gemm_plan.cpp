@@ -109,6 +109,7 @@ const KernelSet& gemm_kernels(const GemmShape& shape, Math math) {
 GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
                    bool b_rows_contiguous) {
   GemmPlan plan;
+  plan.kernels = &kernels;
   plan.pairs = kernels.pairs && math == Math::Bf16;
   plan.m = shape.m;
   plan.n = shape.n;

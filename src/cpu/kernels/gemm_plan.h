@@ -18,6 +18,7 @@ enum class GemmCut {
 };
 
 struct GemmPlan {
+  const KernelSet* kernels = nullptr;  // that it was made for
   GemmCut cut = GemmCut::Blocks;
   bool pairs = false;
   bool blocks = false;  // block tiles (matrix registers)
