@@ -16,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 void Progress::on_start(std::int64_t steps_done, std::int64_t) {
   fmt::print("{}\n", intro_(parameters_));
+  for (const std::string& note : notes_) fmt::print("{}\n", note);
   if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));
   std::fflush(stdout);
 }

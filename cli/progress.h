@@ -20,6 +20,7 @@ class Progress : public train::Callback {
   /// epochs' lines appear.
   Progress(Intro intro, int epochs, bool quiet)
       : intro_(std::move(intro)), epochs_(epochs), quiet_(quiet) {}
+  void on_note(const std::string& note) override { notes_.push_back(note); }
   void on_network(const nn::AnyModule& net) override { parameters_ = net.parameter_count(); }
   void on_start(std::int64_t steps_done, std::int64_t total_steps) override;
   void on_step(const train::StepReport& report) override;
@@ -36,6 +37,7 @@ class Progress : public train::Callback {
 
   Intro intro_;
   std::int64_t parameters_ = 0;
+  std::vector<std::string> notes_;
   int epochs_;
   bool quiet_;
   double first_step_ = 0;

@@ -44,6 +44,15 @@ constexpr Shortcut kShortcuts[] = {
     {"--task", "task", "NAME",
      "classification, or regression: the targets are quantities, as a table's column of prices",
      "Data"},
+    {"--weights", "weights", "FILE",
+     "begin with these: what fits by name and shape is taken of a .safetensors file",
+     "Other people's weights"},
+    {"--freeze", "freeze", "NAME[,NAME]",
+     "parts that do not learn, as in features; what they give is computed once",
+     "Other people's weights"},
+    {"--head", "head", "LAYERS",
+     "layers in place of the last ones, as in 256,relu (of alexnet, vgg16, resnetN)",
+     "Other people's weights"},
     {"--epochs", "epochs", "N", "passes over the training data",
      "Training (by default as the model's recipe says)"},
     {"--batch", "batch", "N", "samples a step", "Training (by default as the model's recipe says)"},
@@ -279,7 +288,8 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
 void refuse_early(const train::Settings& settings) {
   set_precision(precision_from_name(settings.precision));
   const ShapesOnly at_once;  // no weights are drawn
-  const Step step = training_step({settings.model}, settings.batch);
+  const Step step = training_step(
+      {settings.model, 0, {0, settings.activation, nullptr, settings.head}}, settings.batch);
   (void)step.function.plan(step.inputs);
 }
 

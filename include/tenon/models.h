@@ -14,6 +14,10 @@ struct Options {
   std::int64_t classes = 0;        ///< outputs; 0: as many as the model was published with
   std::string activation{};        ///< "" : the model's own; taken by mlp
   Generator* generator = nullptr;  ///< of the initial values; nullptr: the context's
+  /// "256,relu": layers in place of the last ones, in front of one more that gives the classes;
+  /// numbers are linear layers, "dropout=0.5" and names of activations what they say. Taken by
+  /// alexnet, vgg16, vgg16_bn and resnetN. "" : the model's own.
+  std::string head{};
 };
 
 /// Settings that reach the model's published accuracy: the defaults of `tenon train`.
@@ -83,7 +87,7 @@ class TENON_API Translator : public nn::Module {
 };
 
 /// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10". Throws
-/// ValueError for another name, with near misses.
+/// ValueError for another name, with near misses, and for options that it does not take.
 TENON_API nn::AnyModule create(const std::string& name, const Options& options = {});
 /// What is known of a model before it is built; same names as create().
 TENON_API Info info(const std::string& name);

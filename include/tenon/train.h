@@ -60,6 +60,8 @@ enum class StopReason { Finished, EarlyStop, Interrupted };
 class TENON_API Callback {
  public:
   virtual ~Callback();
+  /// Of start_run() and resume_run(), before training: a sentence for people on what was decided.
+  virtual void on_note(const std::string& note);
   /// Before all else, with the network that fit() is going to train.
   virtual void on_network(const nn::AnyModule& net);
   virtual void on_start(std::int64_t first_step, std::int64_t total_steps);
@@ -166,6 +168,9 @@ TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& inpu
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {
   std::string model = "lenet5", activation;
+  std::string head;     ///< layers in place of the network's last: "256,relu"
+  std::string weights;  ///< a .safetensors file, of which what fits is taken; "": as drawn
+  std::string freeze;   ///< parts of the network that do not learn: "features,fc.0"
   std::string task = "classification";  ///< or "regression": targets are quantities
   std::string data = "digits";          ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
   int epochs = 5;

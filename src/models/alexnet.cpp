@@ -46,15 +46,18 @@ AnyModule alexnet(const std::string& sizes, const Options& o) {
   Generator* g = o.generator;
   const std::int64_t w = width_of("alexnet", sizes, 64), hidden = 64 * w;
   const nn::Conv2dOptions three{.padding = 1, .generator = g};
+  const auto features = [&] {
+    return Sequential(Conv2d(3, w, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+                      MaxPool2d(3, kOverlapping),  //
+                      Conv2d(w, 3 * w, 5, {.padding = 2, .generator = g}), ReLU(),
+                      MaxPool2d(3, kOverlapping),              //
+                      Conv2d(3 * w, 6 * w, 3, three), ReLU(),  //
+                      Conv2d(6 * w, 4 * w, 3, three), ReLU(),  //
+                      Conv2d(4 * w, 4 * w, 3, three), ReLU(), MaxPool2d(3, kOverlapping));
+  };
+  if (!o.head.empty()) return AlexNet("AlexNet", features(), head_of(4 * w * 6 * 6, o));
   return AlexNet(
-      "AlexNet",
-      Sequential(Conv2d(3, w, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
-                 MaxPool2d(3, kOverlapping),  //
-                 Conv2d(w, 3 * w, 5, {.padding = 2, .generator = g}), ReLU(),
-                 MaxPool2d(3, kOverlapping),              //
-                 Conv2d(3 * w, 6 * w, 3, three), ReLU(),  //
-                 Conv2d(6 * w, 4 * w, 3, three), ReLU(),  //
-                 Conv2d(4 * w, 4 * w, 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
+      "AlexNet", features(),
       Sequential(Dropout(0.5, g), Linear(4 * w * 6 * 6, hidden, {.generator = g}), ReLU(),  //
                  Dropout(0.5, g), Linear(hidden, hidden, {.generator = g}), ReLU(),         //
                  Linear(hidden, o.classes, {.generator = g})));
@@ -185,7 +188,9 @@ std::vector<Entry> alexnet_entries() {
             61'100'840,
             published("scenes:2000,500,size=224")},
            alexnet,
-           of_width<alexnet>},
+           of_width<alexnet>,
+           false,
+           true},
           {{"alexnet_2012",
             "AlexNet as published: groups, response normalisation, overlapping pooling, dropout",
             {3, 227, 227},

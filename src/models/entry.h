@@ -18,7 +18,7 @@ struct Entry {
   nn::AnyModule (*build)(const std::string& sizes, const Options& options);
   /// The facts of the network of these sizes; null: the name takes none.
   Info (*sized)(const Info& standard, const std::string& sizes) = nullptr;
-  bool takes_activation = false;
+  bool takes_activation = false, takes_head = false;
 };
 
 std::vector<Entry> lenet_entries();
@@ -49,6 +49,10 @@ Info of_width(const Info& standard, const std::string& sizes) {
   out.parameters = build(sizes, {.classes = standard.classes}).parameter_count();
   return out;
 }
+
+/// The layers that Options::head names behind `in` features, and a linear one for the classes.
+/// Throws ValueError for a text that names none.
+nn::Sequential head_of(std::int64_t in, const Options& options);
 
 /// A convolution's weight by He's rule for rectifiers, counted by what leaves it (He et al., 2015).
 nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include <tenon/error.h>
 
@@ -98,6 +99,40 @@ std::int64_t width_of(const std::string& model, const std::string& sizes, std::i
   return published;
 }
 
+nn::Sequential head_of(std::int64_t in, const Options& options) {
+  constexpr std::int64_t kMostUnits = 1 << 24;
+  constexpr std::string_view kDropout = "dropout=";
+  const std::string& text = options.head;
+  const auto number = [](std::string_view item, auto& value) {
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    return error == std::errc() && end == item.data() + item.size();
+  };
+  nn::Sequential out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    std::int64_t units = 0;
+    double share = 0;
+    if (number(item, units) && units >= 1 && units <= kMostUnits) {
+      out.append(nn::Linear(in, units, {.generator = options.generator}));
+      in = units;
+    } else if (item.starts_with(kDropout) &&
+               number(std::string_view(item).substr(kDropout.size()), share) && share >= 0 &&
+               share < 1) {
+      out.append(nn::Dropout(share, options.generator));
+    } else if (!item.empty() && item.find('=') == std::string::npos && units == 0) {
+      out.append(nn::activation(item));
+    } else {
+      throw ValueError(cat("head '", text, "': '", item,
+                           "' is no layer: write numbers of units, activations and dropout=P, as "
+                           "in 256,relu,dropout=0.5"));
+    }
+  }
+  out.append(nn::Linear(in, options.classes, {.generator = options.generator}));
+  return out;
+}
+
 nn::AnyModule create(const std::string& name, const Options& options) {
   const Choice choice = choose(name);
   if (options.classes < 0)
@@ -105,6 +140,9 @@ nn::AnyModule create(const std::string& name, const Options& options) {
         cat("model '", name, "': ", options.classes, " classes; at least 1 is needed"));
   if (!options.activation.empty() && !choice.entry->takes_activation)
     throw ValueError(cat("model '", name, "' has its own activations: leave 'activation' out"));
+  if (!options.head.empty() && !choice.entry->takes_head)
+    throw ValueError(cat("model '", name,
+                         "' takes no head of one's own; alexnet, vgg16, vgg16_bn and resnetN do"));
   Options whole = options;
   if (whole.classes == 0) whole.classes = choice.entry->info.classes;
   return choice.entry->build(choice.sizes, whole);

@@ -98,15 +98,21 @@ constexpr Depths kImageNet[] = {{18, false, {2, 2, 2, 2}, 11'689'512},
                                 {101, true, {3, 4, 23, 3}, 44'549'160},
                                 {152, true, {3, 8, 36, 3}, 60'192'808}};
 
+// What gives the classes: one linear layer unless a head is asked for.
+AnyModule classifier(std::int64_t in, const Options& o,
+                     const std::function<Tensor(const Shape&, Generator*)>& draw = {}) {
+  if (!o.head.empty()) return head_of(in, o);
+  return nn::Linear(in, o.classes, {.generator = o.generator, .weight_init = draw});
+}
+
 class ResNet : public nn::Module {
  public:
-  ResNet(const Depths& depths, std::int64_t width, std::int64_t classes, Generator* g)
+  ResNet(const Depths& depths, std::int64_t width, const Options& o, Generator* g)
       : conv1_(child("conv1", convolution(3, width, 7, 2, g))),
         bn1_(child("bn1", BatchNorm2d(width))),
         maxpool_(child("maxpool", nn::MaxPool2d(3, {.stride = 2, .padding = 1}))),
         stages_(stages(depths, width, g)),
-        fc_(child("fc",
-                  nn::Linear((depths.bottleneck ? 32 : 8) * width, classes, {.generator = g}))) {}
+        fc_(child("fc", classifier((depths.bottleneck ? 32 : 8) * width, o))) {}
 
   Tensor forward(const Tensor& x) const override {
     Tensor y = maxpool_(relu(bn1_(conv1_(x))));
@@ -131,18 +137,17 @@ class ResNet : public nn::Module {
   BatchNorm2d bn1_;
   nn::MaxPool2d maxpool_;
   std::vector<Sequential> stages_;
-  nn::Linear fc_;
+  AnyModule fc_;
 };
 
 // Three stages of 16, 32 and 64 channels, option A.
 class CifarResNet : public nn::Module {
  public:
-  CifarResNet(int blocks, std::int64_t width, std::int64_t classes, Generator* g)
+  CifarResNet(int blocks, std::int64_t width, const Options& o, Generator* g)
       : conv1_(child("conv1", convolution(3, width, 3, 1, g))),
         bn1_(child("bn1", BatchNorm2d(width))),
         stages_(stages(blocks, width, g)),
-        linear_(
-            child("linear", nn::Linear(4 * width, classes, {.generator = g, .weight_init = he}))) {}
+        linear_(child("linear", classifier(4 * width, o, he))) {}
 
   Tensor forward(const Tensor& x) const override {
     Tensor y = relu(bn1_(conv1_(x)));
@@ -168,19 +173,18 @@ class CifarResNet : public nn::Module {
   Conv2d conv1_;
   BatchNorm2d bn1_;
   std::vector<Sequential> stages_;
-  nn::Linear linear_;
+  AnyModule linear_;
 };
 
 template <int index>
 AnyModule image_net(const std::string& sizes, const Options& o) {
   const Depths& d = kImageNet[index];
-  return ResNet(d, width_of(cat("resnet", d.layers), sizes, 64), o.classes, o.generator);
+  return ResNet(d, width_of(cat("resnet", d.layers), sizes, 64), o, o.generator);
 }
 
 template <int layers>
 AnyModule cifar(const std::string& sizes, const Options& o) {
-  return CifarResNet((layers - 2) / 6, width_of(cat("resnet", layers), sizes, 16), o.classes,
-                     o.generator);
+  return CifarResNet((layers - 2) / 6, width_of(cat("resnet", layers), sizes, 16), o, o.generator);
 }
 
 template <int index>
@@ -201,7 +205,9 @@ Entry image_net_entry() {
             .input_mean = 0.45,
             .input_std = 0.25}},
           image_net<index>,
-          of_width<image_net<index>>};
+          of_width<image_net<index>>,
+          false,
+          true};
 }
 
 template <int layers>
@@ -222,7 +228,9 @@ Entry cifar_entry(std::int64_t parameters) {
             .input_std = 0.25,
             .augment = "crop=4,flip"}},
           cifar<layers>,
-          of_width<cifar<layers>>};
+          of_width<cifar<layers>>,
+          false,
+          true};
 }
 
 }  // namespace

@@ -52,12 +52,13 @@ nn::AnyModule build(std::int64_t width, bool batch_norm, const Options& o) {
     return nn::init::normal(weight, 0, 0.01, generator);
   };
   const nn::LinearOptions wide{.generator = g, .weight_init = draw};
-  const std::int64_t hidden = 64 * width;
-  Vgg net(features(width, batch_norm, g),
-          nn::Sequential(nn::Linear(8 * width * 7 * 7, hidden, wide), nn::ReLU(),
-                         nn::Dropout(0.5, g),                                                //
-                         nn::Linear(hidden, hidden, wide), nn::ReLU(), nn::Dropout(0.5, g),  //
-                         nn::Linear(hidden, o.classes, wide)));
+  const std::int64_t hidden = 64 * width, features_out = 8 * width * 7 * 7;
+  if (!o.head.empty()) return Vgg(features(width, batch_norm, g), head_of(features_out, o));
+  Vgg net(
+      features(width, batch_norm, g),
+      nn::Sequential(nn::Linear(features_out, hidden, wide), nn::ReLU(), nn::Dropout(0.5, g),  //
+                     nn::Linear(hidden, hidden, wide), nn::ReLU(), nn::Dropout(0.5, g),        //
+                     nn::Linear(hidden, o.classes, wide)));
   for (const auto& [name, value] : net.named_parameters())
     if (value.rank() == 1 && name.ends_with(".bias")) set_value(value, zeros(value.shape()));
   return net;
@@ -102,7 +103,9 @@ std::vector<Entry> vgg_entries() {
             138'357'544,
             published},
            vgg16,
-           of_width<vgg16>},
+           of_width<vgg16>,
+           false,
+           true},
           {{"vgg16_bn",
             "VGG16 with batch normalisation after every convolution",
             {3, 224, 224},
@@ -110,7 +113,9 @@ std::vector<Entry> vgg_entries() {
             138'365'992,
             published},
            vgg16_bn,
-           of_width<vgg16_bn>},
+           of_width<vgg16_bn>,
+           false,
+           true},
           {{"vgg16_head",
             "VGG16's convolutions, frozen, and a head of 256 units that learns",
             {3, 224, 224},

@@ -58,12 +58,17 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   const ContextScope scope(context_of(settings));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the card for themselves.
-  if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write)
+  if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
+      settings.freeze.empty())
     planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
                           std::cref(sets), resume ? load_engines(dir) : TuneTable());
-  Session session(settings, sets);
+  Session session(settings, sets, resume);
+  if (!settings.freeze.empty())
+    session.keep_frozen(resume ? load_latest_checkpoint(dir) : std::nullopt);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
+  for (const auto& callback : o.callbacks)
+    for (const std::string& note : session.notes) callback->on_note(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   return trainer.fit(*session.train, session.test.get());

@@ -10,8 +10,12 @@
 #include <tenon/functional.h>
 #include <tenon/text.h>
 
+#include <tenon/shapes_only.h>
+
 #include "base/str.h"
+#include "train/frozen.h"
 #include "train/model_file.h"
+#include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"
 
@@ -178,13 +182,15 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
-  nn::AnyModule net = models::create(settings.model, {classes, settings.activation, nullptr});
+  nn::AnyModule net =
+      models::create(settings.model, {classes, settings.activation, nullptr, settings.head});
   for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
     net.set_precision(precision, layer);
   return net;
 }
 
-Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn::Identity()) {
+Session::Session(const Settings& s, const DataSets& sets, bool resume)
+    : settings(s), net(nn::Identity()) {
   const bool quantities = settings.task == kRegression;
   if (settings.classes == 0)
     settings.classes = quantities ? sets.train->target_shape().numel() : sets.train->classes();
@@ -196,11 +202,25 @@ Session::Session(const Settings& s, const DataSets& sets) : settings(s), net(nn:
   if (settings.standardize && is_table(*sets.train))
     net = standardized(net, *sets.train, quantities);
   loss = loss_of(settings, net, settings.label_smoothing);
+  if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
+    notes.push_back(take_fitting_weights(net, settings.weights));
+  const std::vector<std::string> frozen = parse_parts(settings.freeze);
+  if (!frozen.empty()) net = with_frozen(net, frozen);
   optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
   data::LoaderOptions training = loader_options(settings);
   training.augment = augmentation(settings);
   train = std::make_unique<data::Loader>(sets.train, training);
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
+}
+
+void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint) {
+  if (checkpoint) net.load_state_dict(checkpoint->model_state());
+  KeptPart kept = keep_frozen_part(net, *train, test.get());
+  notes.push_back(kept.how);
+  if (kept.train == nullptr) return;
+  net = kept.net;
+  train = std::make_unique<data::Loader>(kept.train, train->options());
+  if (test != nullptr) test = test_loader(settings, kept.test, 0);
 }
 
 TrainOptions Session::options(const std::string& dir, bool resume) const {

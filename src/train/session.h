@@ -3,13 +3,17 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <tenon/data.h>
 #include <tenon/eval.h>
 #include <tenon/train.h>
 
 namespace tenon::train {
+
+struct Checkpoint;
 
 /// The current context with what the settings say: threads (when they give a number), precision,
 /// device (which is opened), tuning, and a generator of its own with the settings' seed.
@@ -29,8 +33,12 @@ nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing);
 
 struct Session {
-  /// In the context of the settings, from whose generator the weights are drawn.
-  Session(const Settings& settings, const DataSets& sets);
+  /// In the context of the settings, from whose generator the weights are drawn; of a run that is
+  /// resumed no file of weights is read.
+  Session(const Settings& settings, const DataSets& sets, bool resume = false);
+  /// What frozen parts give of the examples is computed, once, and takes the examples' place: with
+  /// the weights of the checkpoint that a run goes on from.
+  void keep_frozen(const std::optional<Checkpoint>& checkpoint);
   /// Options for a trainer of this run in this folder ("" : none).
   TrainOptions options(const std::string& dir, bool resume) const;
 
@@ -39,6 +47,7 @@ struct Session {
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, test;
+  std::vector<std::string> notes;  // for people, on what was done beside the settings
 
  private:
   void check_outputs(const data::Dataset& set) const;

@@ -33,6 +33,13 @@ const Field kFields[] = {
     {"model", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10", &Settings::model},
     {"task", "classification, or regression: targets are quantities", &Settings::task},
     {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
+    {"head",
+     "of alexnet, vgg16, vgg16_bn and resnetN: layers in place of the last ones, as 256,relu",
+     &Settings::head},
+    {"weights", "a .safetensors file, of which tensors that fit by name and shape are taken",
+     &Settings::weights},
+    {"freeze", "parts of the network that do not learn, by their names: features,classifier.0",
+     &Settings::freeze},
     {"data",
      "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], cifar100[:DIR], "
      "idx:DIR, csv:FILE, npy:X,Y, text:FILE, numbers[:TRAIN,TEST] or pairs:FILE",

@@ -94,6 +94,7 @@ class Speedometer {
 }  // namespace
 
 Callback::~Callback() = default;
+void Callback::on_note(const std::string&) {}
 void Callback::on_network(const nn::AnyModule&) {}
 void Callback::on_start(std::int64_t, std::int64_t) {}
 void Callback::on_step(const StepReport&) {}
