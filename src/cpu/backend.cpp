@@ -4,6 +4,7 @@
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "device/backend.h"
+#include "device/cpu_model.h"
 #include "plan/calls.h"
 #include "plan/loop_engine.h"
 
@@ -17,6 +18,7 @@ class HostBackend final : public Backend {
   DeviceTraits traits() const override {
     DeviceTraits traits;
     traits.keeps_bf16_matrices = true;
+    traits.remake = {.most_cost = kCpu.remade_cost, .store = 1};
     traits.attention = {.largest_size = std::int64_t{1} << 30, .size_step = 1, .wide = true};
     return traits;
   }

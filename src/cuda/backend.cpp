@@ -1,4 +1,6 @@
 // CUDA cards as a backend: every call goes to the room that does it.
+#include <limits>
+
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
@@ -31,7 +33,7 @@ class CardBackend final : public Backend {
     return {.is_queued = true,
             .overlaps_steps = true,
             .rounds_operands = true,
-            .remakes_values = true,
+            .remake = {.most_cost = std::numeric_limits<std::int64_t>::max()},
             .attention = {.largest_size = 128, .size_step = 8, .wide = false},
             .longest_row = 65536};
   }

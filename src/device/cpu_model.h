@@ -29,6 +29,10 @@ struct CpuModel {
   double chunk_multiply_adds = 5e5;
   std::int64_t many_chunks = 16;
 
+  // OpCost of an element's arithmetic that takes no longer than storing it for one other step and
+  // reading it there, both beyond a core's own caches.
+  std::int64_t remade_cost = 30;
+
   constexpr std::int64_t line_floats() const { return line_bytes / 4; }
   constexpr std::int64_t second_floats() const { return second_cache / 4; }
   constexpr std::int64_t last_floats() const { return last_cache / 4; }

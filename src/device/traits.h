@@ -13,6 +13,14 @@ struct AttentionTraits {
   bool wide = false;
 };
 
+/// Elements that are made again where they are read, instead of stored.
+struct RemakeTraits {
+  /// The most that the arithmetic of one may cost (OpCost); 0: none is made again.
+  std::int64_t most_cost = 0;
+  /// A lone reader may read so many times the value's bytes more, for what its store costs.
+  std::int64_t store = 0;
+};
+
 /// What planning must know of a kind of device; engines know the rest. Defaults are the host's.
 struct DeviceTraits {
   /// Work is queued and done in the order of the queue, after the call that gives it: the host
@@ -25,9 +33,7 @@ struct DeviceTraits {
   /// Products round to bfloat16 what they read; of large matrices that nobody assigns meanwhile,
   /// they read a copy that is kept rounded.
   bool keeps_bf16_matrices = false;
-  /// Arithmetic costs less than memory: an element is made again where it is read if that reads no
-  /// more.
-  bool remakes_values = false;
+  RemakeTraits remake = {};
   /// What attention an engine knows.
   AttentionTraits attention = {};
   /// Elements of the longest row that one sweep reduces and uses again.

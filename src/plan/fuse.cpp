@@ -532,7 +532,8 @@ Shape epilogue_space(const Item& contraction) {
 
 Fused fuse(const Lowered& graph, const PlanOptions& options) {
   Fused fused = Fuser(graph, options).run();
-  if (options.enabled(kFuse) && options.traits.remakes_values) remake(graph, fused);
+  if (options.enabled(kFuse) && options.traits.remake.most_cost > 0)
+    remake(graph, fused, options.traits.remake);
   return fused;
 }
 

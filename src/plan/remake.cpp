@@ -1,7 +1,7 @@
 // Element by element, from a group's last item back to its first: an item that other groups read is
 // dropped from memory when each of them can make it again without reading more bytes than it would
-// take itself. A normalised activation comes from what was normalised and a mean a row, the slope
-// of an activation function from its argument.
+// take itself, and cheaply enough for the device (RemakeTraits). A normalised activation comes from
+// what was normalised and a mean a row, the slope of an activation function from its argument.
 //
 // What is made again is the same arithmetic on the same operands. Variables are no source: they may
 // be assigned between.
@@ -39,7 +39,8 @@ struct Recipe {
 
 class Remaker {
  public:
-  Remaker(const Lowered& graph, Fused& fused) : g_(graph), f_(fused) {
+  Remaker(const Lowered& graph, Fused& fused, const RemakeTraits& traits)
+      : g_(graph), f_(fused), traits_(traits) {
     made_.resize(f_.groups.size());
     read_.resize(f_.groups.size());
     readers_.resize(g_.items.size());
@@ -107,12 +108,14 @@ class Remaker {
   void drop(int i, int a) {
     Recipe recipe;
     const std::set<int> readers = std::exchange(readers_[at(i)], {});
-    bool good = find(i, a, recipe);
+    bool good = find(i, a, recipe) && cost_of(recipe) <= traits_.most_cost;
     for (const int source : recipe.sources)
       good = good && (!readers_[at(source)].empty() || f_.group_of[at(source)] != a ||
                       is_small(source, i) ||
                       2 * bytes_of(g_.items[at(source)]) <= bytes_of(g_.items[at(i)]));
-    for (const int b : readers) good = good && can_make(b, i, recipe);
+    const std::int64_t most =
+        bytes_of(g_.items[at(i)]) * (readers.size() == 1 ? 1 + traits_.store : 1);
+    for (const int b : readers) good = good && can_make(b, i, recipe, most);
     if (!good) {
       readers_[at(i)] = readers;
       return;
@@ -124,7 +127,15 @@ class Remaker {
     }
   }
 
-  bool can_make(int b, int i, const Recipe& recipe) const {
+  /// Of one element, in the units of OpCost.
+  std::int64_t cost_of(const Recipe& recipe) const {
+    std::int64_t cost = 0;
+    for (const int step : recipe.steps) cost += op_row(g_.items[at(step)].op).cost.narrow;
+    return cost;
+  }
+
+  /// Whether group b can, reading `most` bytes more.
+  bool can_make(int b, int i, const Recipe& recipe, std::int64_t most) const {
     const Group& group = f_.groups[at(b)];
     if (group.kind == RegionKind::Opaque || group.row_axes > 1) return false;
     if (group.items.size() + made_[at(b)].size() + recipe.steps.size() > kMostItems) return false;
@@ -133,7 +144,7 @@ class Remaker {
     for (const int source : recipe.sources)
       if (read_[at(b)].count(source) == 0 && !is_small(source, i))
         more += bytes_of(g_.items[at(source)]);
-    if (more > bytes_of(g_.items[at(i)])) return false;
+    if (more > most) return false;
     // All steps over the group's own space.
     const bool epilogue = group.contraction >= 0;
     const Shape space = epilogue ? epilogue_space(g_.items[at(group.contraction)]) : group.space;
@@ -171,13 +182,16 @@ class Remaker {
 
   const Lowered& g_;
   Fused& f_;
+  const RemakeTraits traits_;
   std::vector<std::set<int>> made_, read_;  // by group: items made again there, items read
   std::vector<std::set<int>> readers_;      // by item: other groups
 };
 
 }  // namespace
 
-void remake(const Lowered& graph, Fused& fused) { Remaker(graph, fused).run(); }
+void remake(const Lowered& graph, Fused& fused, const RemakeTraits& traits) {
+  Remaker(graph, fused, traits).run();
+}
 
 std::vector<char> read_outside(const Lowered& graph, const Fused& fused) {
   std::vector<char> outside(graph.items.size(), 0);

@@ -2,12 +2,13 @@
 // from what is stored anyway.
 #pragma once
 
+#include "device/traits.h"
 #include "plan/fuse.h"
 
 namespace tenon {
 
 /// Fills Group::remade. Values that every reader makes again need no memory.
-void remake(const Lowered& graph, Fused& fused);
+void remake(const Lowered& graph, Fused& fused, const RemakeTraits& traits);
 
 /// By item: whether another group than its own reads it, or makes something again from it.
 std::vector<char> read_outside(const Lowered& graph, const Fused& fused);

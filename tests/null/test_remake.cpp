@@ -1,5 +1,5 @@
 // What is made again where it is read instead of being kept from the forward pass: decisions and
-// bytes on a card, and that the host keeps its values.
+// bytes on a card, and that the host makes again what costs little.
 #include <doctest/doctest.h>
 
 #include <tenon/functional.h>
@@ -47,8 +47,8 @@ TEST_CASE("remake: what layer norm makes is taken from what it was given and num
   const auto roots = gradients(sum(square(matmul(y, w))) + sum(square(stream)), {w, g, b});
   const auto card = planned(roots);
   const auto host = planned(roots, {Device::Kind::Cpu});
-  CHECK(values_of(*card, 48 * 160) < values_of(*host, 48 * 160));
-  CHECK(card->arena_bytes < host->arena_bytes);
+  CHECK(values_of(*card, 48 * 160) <= 6);
+  CHECK(values_of(*host, 48 * 160) <= 5);  // a lone reader may read two values for one
 }
 
 TEST_CASE("remake: a row of products for one matrix is one product, and so is its gradient") {
@@ -58,4 +58,14 @@ TEST_CASE("remake: a row of products for one matrix is one product, and so is it
     if (step.region.kind == RegionKind::Contraction)
       CHECK(step.region.contraction.out_shape.rank() == 2);
   CHECK(values_of(*card, 6 * 64 * 80) == 0);
+}
+
+TEST_CASE("remake: the host makes differences from a mean again") {
+  const Tensor x = leaf({64, 96}), w = leaf({96, 48});
+  const auto kept = [&](const Tensor& y) {
+    const Tensor centred = y - mean(y, {0}, true);
+    const Tensor scale = rsqrt(mean(square(centred), {0}, true) + 1e-5);
+    return values_of(*planned({relu(centred * scale)}, {Device::Kind::Cpu}), 64 * 48);
+  };
+  CHECK(kept(matmul(x, w)) == 1);
 }
