@@ -198,9 +198,10 @@ TEST_CASE("opaque: pooling") {
 
 TEST_CASE("opaque: sorting, in every dtype, of short and long rows, all or a few") {
   for (const DType dtype : kAll)
-    for (const auto& [length, count] :
+    for (const auto& sizes :
          {std::pair<std::int64_t, std::int64_t>{1, 1}, {37, 37}, {37, 3}, {3000, 3000}, {3000, 40}})
       for (const std::int64_t descending : {0, 1}) {
+        const std::int64_t length = sizes.first, count = sizes.second;
         CAPTURE(length);
         CAPTURE(count);
         RegionCheck t = opaque(Op::Sort, {{dtype, {5, length}}}, dtype, {5, count});
