@@ -23,3 +23,4 @@
 #include <tenon/text.h>
 #include <tenon/train.h>
 #include <tenon/transformer.h>
+#include <tenon/weights.h>

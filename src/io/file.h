@@ -28,6 +28,7 @@ class InputFile {
 
   const std::string& path() const noexcept { return path_; }
   std::uint64_t size() const noexcept { return size_; }
+  int fd() const noexcept { return fd_; }
   /// Reads exactly `bytes` at `offset`; FormatError when the file ends before.
   void read_at(std::uint64_t offset, void* out, std::uint64_t bytes) const;
   /// Everything from the start. FormatError beyond `limit`.
@@ -37,6 +38,22 @@ class InputFile {
   std::string path_;
   int fd_ = -1;
   std::uint64_t size_ = 0;
+};
+
+/// A regular file's bytes without reading them first: the system brings in the pages that are
+/// looked at. Whoever cuts the file short meanwhile ends the program, as with any mapped file.
+class MappedFile {
+ public:
+  /// Throws IoError as InputFile does.
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const noexcept { return bytes_; }
+
+ private:
+  std::string_view bytes_;
 };
 
 /// Writes the pieces one after another as one file, whole or not at all. Throws IoError; nothing
@@ -68,6 +85,10 @@ class GunzipStream {
 /// Unpacks a gzip file of one or more members. Throws FormatError for corrupt or truncated bytes,
 /// trailing ones, or more than `limit` bytes unpacked.
 std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_t limit = kMaxFile);
+
+/// Unpacks deflate's bytes without gzip's frame into all of `out`. Throws FormatError, beginning
+/// with `what`, for corrupt ones or when they give fewer or more.
+void inflate_raw(std::string_view packed, std::string& out, const std::string& what);
 
 /// True when something can be opened for reading there.
 bool file_exists(const std::string& path) noexcept;

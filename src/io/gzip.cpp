@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <new>
 
 #include <tenon/error.h>
@@ -92,6 +93,31 @@ std::size_t GunzipStream::read(void* out, std::size_t room) {
                           "): fetch the file again"));
   }
   return used;
+}
+
+void inflate_raw(std::string_view packed, std::string& out, const std::string& what) {
+  z_stream zlib{};
+  if (inflateInit2(&zlib, -15) != Z_OK) throw MemoryError(cat(what, ": zlib found no memory"));
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(
+      &zlib, [](z_stream* z) { return inflateEnd(z); });
+  std::size_t fed = 0, used = 0;
+  char beyond = 0;
+  int status = Z_OK;
+  while (status == Z_OK) {
+    const std::size_t in = std::min(packed.size() - fed, kPortion);
+    const std::size_t free = used < out.size() ? std::min(out.size() - used, kPortion) : 1;
+    zlib.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + fed));
+    zlib.avail_in = static_cast<uInt>(in);
+    zlib.next_out = reinterpret_cast<Bytef*>(used < out.size() ? out.data() + used : &beyond);
+    zlib.avail_out = static_cast<uInt>(free);
+    status = inflate(&zlib, Z_NO_FLUSH);
+    fed += in - zlib.avail_in;
+    used += free - zlib.avail_out;
+    if (used > out.size()) break;
+  }
+  if (status != Z_STREAM_END || used != out.size())
+    throw FormatError(cat(what, ": corrupt deflated data near its byte ", fed, ": it should give ",
+                          out.size(), " bytes; fetch the file again"));
 }
 
 bool is_gzip(std::string_view bytes) noexcept {

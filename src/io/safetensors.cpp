@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/weight_table.h"
 
 namespace tenon::io {
 namespace {
@@ -31,6 +32,14 @@ std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
 Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {
   if (e.dtype == DType::Bool) normalize_bools(bytes, static_cast<std::size_t>(e.end - e.begin));
   return Tensor::from_data(bytes, e.shape, e.dtype, Device{});
+}
+
+Tensor read_entry(std::string_view values, const SafeTensorsEntry& e) {
+  const std::string_view bytes =
+      values.substr(static_cast<std::size_t>(e.begin), static_cast<std::size_t>(e.end - e.begin));
+  if (e.dtype != DType::Bool) return Tensor::from_data(bytes.data(), e.shape, e.dtype, Device{});
+  std::string own(bytes);
+  return make_tensor(own.data(), e);
 }
 
 struct OpenedHeader {
@@ -56,13 +65,27 @@ SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
   SafeTensorsHeader header = parse_safetensors_header(
       bytes.substr(8, static_cast<std::size_t>(length)), values.size(), name);
   SafeTensors result;
-  for (const SafeTensorsEntry& e : header.entries) {
-    std::string own(values.substr(static_cast<std::size_t>(e.begin),
-                                  static_cast<std::size_t>(e.end - e.begin)));
-    result.tensors.emplace(e.name, make_tensor(own.data(), e));
-  }
+  for (const SafeTensorsEntry& e : header.entries)
+    result.tensors.emplace(e.name, read_entry(values, e));
   result.metadata = std::move(header.metadata);
   return result;
+}
+
+WeightTable table_of_safetensors(std::string_view bytes, const std::string& name) {
+  const std::uint64_t length = header_length(bytes.substr(0, 8), bytes.size(), name);
+  const std::string_view values = bytes.substr(8 + static_cast<std::size_t>(length));
+  SafeTensorsHeader header = parse_safetensors_header(
+      bytes.substr(8, static_cast<std::size_t>(length)), values.size(), name);
+  WeightTable table;
+  table.format = "safetensors";
+  table.metadata = std::move(header.metadata);
+  table.tensors.reserve(header.entries.size());
+  table.values.reserve(header.entries.size());
+  for (const SafeTensorsEntry& e : header.entries) {
+    table.tensors.push_back({e.name, e.dtype, e.shape, {}, table.values.size()});
+    table.values.emplace_back([values, e] { return read_entry(values, e); });
+  }
+  return table;
 }
 
 SafeTensors load_safetensors(const std::string& path) {

@@ -10,6 +10,7 @@ import pathlib
 import struct
 import sys
 import tarfile
+import zipfile
 import zlib
 
 # The luminance table of the standard, in zigzag order.
@@ -71,6 +72,29 @@ def tune_row(*fields):
     return line + b"%016x\n" % checksum
 
 
+def pt_pickle(*sizes):
+    """{"w": a view of four floats of the storage "0"}, both numbers of sizes and strides as given."""
+    def text(words):
+        return b"X" + struct.pack("<I", len(words)) + words
+    numbers = b"(" + b"".join(b"J" + struct.pack("<i", n) for n in sizes) + b"t"
+    return (b"\x80\x02}" + text(b"w") + b"ctorch._utils\n_rebuild_tensor_v2\n((" + text(b"storage") + b"ctorch\nFloatStorage\n" + text(b"0")
+            + text(b"cpu") + b"K\x04tQK\0" + numbers + numbers + b"\x89ccollections\nOrderedDict\n)RtRs.")
+
+
+def pt_legacy():
+    """The state dict of pt_pickle() behind the older form's three pickles, and its storage."""
+    return (b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03." + b"\x80\x02}X\x0d\0\0\0little_endian\x88s."
+            + pt_pickle(1) + b"\x80\x02]X\x01\0\0\x000a." + struct.pack("<q4f", 4, *range(4)))
+
+
+def pt_zip(pickle):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in (("a/data.pkl", pickle), ("a/byteorder", b"little"), ("a/data/0", struct.pack("<4f", *range(4)))):
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return out.getvalue()
+
+
 def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "corpus"
     pictures = idx(8, [2, 2, 3], bytes(range(12)))
@@ -109,6 +133,8 @@ def main():
                                                 "b": {"dtype": "U8", "shape": [2], "data_offsets": [1, 3]}}, bytes(3)), "scalar": safetensors({"s": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]}}, bytes(8)),
                         "bool": safetensors({"t": {"dtype": "BOOL", "shape": [0, 3], "data_offsets": [0, 0]}}, b""),
                         "gap": safetensors({"t": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2))},
+        "pt": {"zip": b"\0" + pt_zip(pt_pickle(2, 1)), "legacy": b"\0" + pt_legacy(), "pickle": b"\1" + pt_pickle(1, 2), "foreign": b"\1\x80\x02cos\nsystem\n)R.",
+               "protocol4": b"\1\x80\x04\x95\x0d\0\0\0\0\0\0\0}\x94(\x8c\1a\x94K\1\x8c\1b\x94N]\x94u.", "self": b"\1\x80\x02]q\1h\1a."},
         "csv": {"plain": b"\1" b"1,2,0\n3,4.5,1\n", "header": b"\1" b"a,label,b\r\n1,cat,2\r\n3,\"dog, big\",4\r\n", "quotes": b"\1" b"1,\"a \"\"b\"\"\"\n2,c\n",
                 "semicolon": b"\3" b"0;1;2\n1;3;4\n", "numbers": b"\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "picture": b"\7" b"3,0,255,17,4\n1,1,2,3,4\n",
                 "known": b"\x09" b"1,0\n2,cat\n", "comment": b"\1" b"# note\n\n1,2,3\n", "unclosed": b"\1" b'1,"2\n3,4\n',

@@ -1,0 +1,58 @@
+// Python pickles as plain data: what PyTorch's state dicts are made of, binary protocols up to 5.
+// Nothing is run and nothing imported: a pickle becomes a list of parts that refer to each other,
+// calls among them as their function's name and arguments, and a name that the reader does not
+// allow is refused where it stands. Work and memory are linear in the bytes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::io {
+
+struct PicklePart {
+  enum class Kind : std::uint8_t {
+    None,
+    Bool,        ///< integer
+    Integer,     ///< integer
+    Large,       ///< text: little-endian bytes of a number beyond 64 bits
+    Real,        ///< real
+    Text,        ///< text, UTF-8
+    Bytes,       ///< text
+    Tuple,       ///< items
+    List,        ///< items
+    Dict,        ///< items: key, value, key, value, …
+    Name,        ///< text: module.name
+    Call,        ///< items: function, tuple of arguments
+    Persistent,  ///< items: what stands for data outside of the pickle
+  };
+  Kind kind = Kind::None;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string_view text{};
+  std::vector<std::uint32_t> items{};  ///< places in Pickle::parts
+};
+
+struct Pickle {
+  std::vector<PicklePart> parts;
+  std::uint32_t root = 0;
+  std::size_t length = 0;         ///< bytes that it took
+  std::deque<std::string> names;  ///< texts of its Name parts
+
+  const PicklePart& at(std::uint32_t place) const { return parts[place]; }
+  /// Item `i` of a part.
+  const PicklePart& item(const PicklePart& part, std::size_t i) const {
+    return parts[part.items[i]];
+  }
+};
+
+/// Reads one pickle from the start of the bytes, which must outlive the result. `where` begins
+/// every message; `allowed` says which names may stand in it. collections.OrderedDict becomes a
+/// Dict. Throws FormatError for damaged bytes and for names that are not allowed, NotSupported for
+/// instructions that no state dict needs.
+Pickle parse_pickle(std::string_view bytes, const std::string& where,
+                    bool (*allowed)(std::string_view name));
+
+}  // namespace tenon::io

@@ -1,0 +1,60 @@
+// What a state dict's pickle means: tensors and the storages that they lie in.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "io/pickle.h"
+#include "io/pt_views.h"
+#include "io/weight_table.h"
+
+namespace tenon::io {
+
+/// The names that may stand in a state dict's pickle.
+bool allowed_in_state_dict(std::string_view name);
+
+/// Walks what a pickle built: dictionaries and lists become prefixes of names, tensors entries of a
+/// table, numbers and texts its metadata.
+class StateDictReader {
+ public:
+  /// `where` begins messages. The pickle must outlive the reader; storages of it are found at once.
+  StateDictReader(const Pickle& pickle, std::string where);
+
+  /// Every storage that the pickle names, whether or not a tensor uses it: to be told where its
+  /// bytes are before a tensor is read.
+  const TorchStorages& storages() const noexcept { return storages_; }
+  /// Adds tensors and metadata. Throws FormatError naming a tensor that is no view of its storage,
+  /// NotSupported for element types that Tenon lacks.
+  void read(WeightTable& table);
+
+ private:
+  /// A storage, or of files from before 0.4 a stretch of one.
+  struct Stretch {
+    std::shared_ptr<TorchStorage> storage;
+    std::uint64_t offset = 0, items = 0;
+  };
+  void walk(const std::string& prefix, std::uint32_t place, int depth);
+  void add(const std::string& name, std::uint32_t place, int depth);
+  void add_call(const std::string& name, const PicklePart& part);
+  TorchView tensor_of(const std::string& name, const PicklePart& part, int depth) const;
+  void read_extent(const std::string& name, const Stretch& stretch, const PicklePart& arguments,
+                   TorchView& view) const;
+  std::uint64_t whole(const std::string& name, const PicklePart& part) const;
+  const PicklePart& sizes_of(const PicklePart& part) const;
+  const TorchType* type_named(const std::string& what, const PicklePart& part) const;
+  Stretch storage_at(const PicklePart& part);
+  std::string key_text(const PicklePart& key) const;
+  [[noreturn]] void damaged(std::string_view what) const;
+  [[noreturn]] void refuse(const std::string& name, std::string_view what) const;
+
+  const Pickle& pickle_;
+  std::string where_;
+  TorchStorages storages_;
+  std::unordered_map<const PicklePart*, Stretch> stretches_;
+  WeightTable* table_ = nullptr;
+  std::uint64_t visited_ = 0, named_ = 0;
+  std::unordered_map<std::string, std::size_t> values_;  // by what tells views apart
+};
+
+}  // namespace tenon::io

@@ -1,0 +1,35 @@
+// What a file of weights holds, before values are read: every format's reader gives one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tenon/weights.h>
+
+namespace tenon::io {
+
+struct WeightTable {
+  std::string format;
+  std::vector<StoredTensor> tensors;            ///< in the order of the file
+  std::vector<std::function<Tensor()>> values;  ///< read one; StoredTensor::value is its place
+  Metadata metadata;
+};
+
+/// Refuses, with FormatError, two tensors of one name, and tensors that take absurdly more memory
+/// than the file has bytes.
+void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std::string& name);
+
+// The readers: tables of the bytes, which must outlive them. `name` is for messages.
+WeightTable read_pt(std::string_view bytes, const std::string& name);
+WeightTable table_of_safetensors(std::string_view bytes, const std::string& name);
+
+/// Writes PyTorch's zip format. The tensors are defined.
+void write_pt(const std::string& path, const TensorMap& tensors);
+
+/// True for what starts as a file of torch.save() of before 1.6 does.
+bool is_legacy_pt(std::string_view bytes) noexcept;
+
+}  // namespace tenon::io

@@ -1,0 +1,106 @@
+// Files of weights: which format one has, and what all of them share.
+#include <tenon/weights.h>
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "io/file.h"
+#include "io/safetensors.h"
+#include "io/weight_table.h"
+#include "io/zip.h"
+
+namespace tenon::io {
+namespace {
+
+// What tensors may take beside the file's bytes: views may repeat elements, packed ones grow.
+constexpr std::uint64_t kMostGrowth = 16, kMostBeside = std::uint64_t{16} << 20;
+
+WeightTable read_table(std::string_view bytes, const std::string& path) {
+  if (is_zip(bytes) || is_legacy_pt(bytes)) return read_pt(bytes, path);
+  if (bytes.size() >= 9 && bytes[8] == '{') return table_of_safetensors(bytes, path);
+  throw FormatError(cat(path,
+                        ": is no file of weights by its first bytes: .safetensors, .pt and .pth "
+                        "are read"));
+}
+
+bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return path.ends_with(ending); });
+}
+
+}  // namespace
+
+void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std::string& name) {
+  const std::uint64_t most = file_bytes * kMostGrowth + kMostBeside;
+  std::uint64_t total = 0;
+  std::vector<bool> counted(table.values.size());
+  std::unordered_set<std::string_view> names;
+  for (const StoredTensor& tensor : table.tensors) {
+    if (!names.insert(tensor.name).second)
+      throw FormatError(cat(name, ": two tensors are named '", tensor.name.substr(0, 120),
+                            "': give them others"));
+    if (counted[tensor.value]) continue;
+    counted[tensor.value] = true;
+    const auto items = static_cast<std::uint64_t>(tensor.shape.numel());
+    const std::uint64_t item = item_size(tensor.dtype);
+    if (items > (most - total) / item)
+      throw FormatError(cat(name, ": tensor '", tensor.name.substr(0, 120), "' of shape ",
+                            tensor.shape, " and those before it take more than ", most,
+                            " bytes, absurdly much for a file of ", file_bytes));
+    total += items * item;
+  }
+}
+
+struct WeightFile::Opened {
+  explicit Opened(const std::string& of)
+      : path(of), file(path), table(read_table(file.bytes(), path)) {}
+  std::string path;
+  MappedFile file;
+  WeightTable table;
+};
+
+WeightFile::WeightFile(const std::string& path) : opened_(std::make_shared<const Opened>(path)) {}
+
+const std::string& WeightFile::path() const noexcept { return opened_->path; }
+const std::string& WeightFile::format() const noexcept { return opened_->table.format; }
+const std::vector<StoredTensor>& WeightFile::tensors() const noexcept {
+  return opened_->table.tensors;
+}
+const Metadata& WeightFile::metadata() const noexcept { return opened_->table.metadata; }
+
+Tensor WeightFile::read(std::size_t index) const {
+  if (index >= tensors().size())
+    throw ValueError(cat("WeightFile::read: ", path(), " has ", tensors().size(),
+                         " tensors; there is none of number ", index));
+  return opened_->table.values[tensors()[index].value]();
+}
+
+TensorMap WeightFile::read_all() const {
+  std::vector<Tensor> values(opened_->table.values.size());
+  TensorMap out;
+  for (const StoredTensor& tensor : tensors()) {
+    Tensor& value = values[tensor.value];
+    if (!value.defined()) value = opened_->table.values[tensor.value]();
+    out.emplace(tensor.name, value);
+  }
+  return out;
+}
+
+TensorMap load_weights(const std::string& path) { return WeightFile(path).read_all(); }
+
+void save_weights(const std::string& path, const TensorMap& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (!tensor.defined())
+      throw ValueError(cat("save_weights: ", path, ": tensor '", name, "' is undefined"));
+  if (path.ends_with(".safetensors")) return save_safetensors(path, tensors);
+  if (ends_with_any(path, {".pt", ".pth", ".bin"})) return write_pt(path, tensors);
+  throw ValueError(cat("save_weights: ", path,
+                       ": the ending names no format: write .safetensors, .pt, .pth or .bin"));
+}
+
+}  // namespace tenon::io
