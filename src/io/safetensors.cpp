@@ -57,13 +57,22 @@ OpenedHeader open_header(const InputFile& file) {
   return {parse_safetensors_header(json, size - 8 - length, file.path()), 8 + length};
 }
 
+struct ParsedFile {
+  SafeTensorsHeader header;
+  std::string_view values;  // what stands behind the header
+};
+
+ParsedFile split_file(std::string_view bytes, const std::string& name) {
+  const auto length =
+      static_cast<std::size_t>(header_length(bytes.substr(0, 8), bytes.size(), name));
+  const std::string_view values = bytes.substr(8 + length);
+  return {parse_safetensors_header(bytes.substr(8, length), values.size(), name), values};
+}
+
 }  // namespace
 
 SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
-  const std::uint64_t length = header_length(bytes.substr(0, 8), bytes.size(), name);
-  const std::string_view values = bytes.substr(8 + static_cast<std::size_t>(length));
-  SafeTensorsHeader header = parse_safetensors_header(
-      bytes.substr(8, static_cast<std::size_t>(length)), values.size(), name);
+  auto [header, values] = split_file(bytes, name);
   SafeTensors result;
   for (const SafeTensorsEntry& e : header.entries)
     result.tensors.emplace(e.name, read_entry(values, e));
@@ -72,10 +81,7 @@ SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
 }
 
 WeightTable table_of_safetensors(std::string_view bytes, const std::string& name) {
-  const std::uint64_t length = header_length(bytes.substr(0, 8), bytes.size(), name);
-  const std::string_view values = bytes.substr(8 + static_cast<std::size_t>(length));
-  SafeTensorsHeader header = parse_safetensors_header(
-      bytes.substr(8, static_cast<std::size_t>(length)), values.size(), name);
+  auto [header, values] = split_file(bytes, name);
   WeightTable table;
   table.format = "safetensors";
   table.metadata = std::move(header.metadata);

@@ -16,12 +16,14 @@
 #include <utility>
 #include <vector>
 
+#include "../base/distance.h"
 #include "../cpu/region_builders.h"
 #include "cuda/engines/maps/map_engine.h"
 #include "device_check.h"
 
 using namespace tenon;
 using test::DeviceCheck;
+using test::distance;
 
 namespace {
 
@@ -334,15 +336,6 @@ Course fit(const Setting& s, const char* device, bool phases = true) {
   set_pass_enabled("phases", true);
   set_device("cpu");
   return course;
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double difference = 0, size = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    difference += (a[k] - b[k]) * (a[k] - b[k]);
-    size += a[k] * a[k];
-  }
-  return std::sqrt(difference / size);
 }
 
 }  // namespace

@@ -11,12 +11,14 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
+#include "../base/distance.h"
 #include "base/str.h"
 #include "card.h"
 #include "cuda/cuda.h"
 #include "graph/node.h"
 
 using namespace tenon;
+using test::distance;
 using test::has_card;
 
 namespace {
@@ -35,16 +37,6 @@ struct OnCard {
     set_device("cpu");
   }
 };
-
-double distance(const Tensor& a, const Tensor& b) {
-  const std::vector<float> x = a.to_vector<float>(), y = b.to_vector<float>();
-  double difference = 0, size = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    difference += (x[k] - y[k]) * (x[k] - y[k]);
-    size += x[k] * x[k];
-  }
-  return std::sqrt(difference / size);
-}
 
 std::vector<float> rounded_values(const Tensor& weight, DType dtype) {
   return cast(cast(weight, dtype), DType::Float32).eval().to_vector<float>();

@@ -51,6 +51,25 @@ DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& 
       keep_result);
 }
 
+void say_no_plan(const Arithmetic& how, const NotSupported& e) {
+  MESSAGE("no plan for compute ", std::string(name(how.compute)), ": ", std::string(e.what()));
+}
+
+/// A conversion of whole operands, run alone.
+template <class Conversion>
+class CopyKernel final : public Kernel {
+ public:
+  CopyKernel(const Conversion& conversion, ValueId from, ValueId to)
+      : conversion_(conversion), from_(from), to_(to) {}
+  void run(const Binding& binding) const override {
+    conversion_.run(binding.stream, binding.values[from_], binding.values[to_]);
+  }
+
+ private:
+  const Conversion& conversion_;
+  ValueId from_, to_;
+};
+
 constexpr Arithmetic kFp32{F, F, F, false, 2e-5};
 
 DeviceCheck product(std::int64_t m, std::int64_t n, std::int64_t k, const Arithmetic& how = kFp32,
@@ -284,16 +303,7 @@ TEST_CASE("vendor: operands converted before the call") {
     const cuda::RowCast cast(cuda::target_of(0), rows, from, to);
     const auto item = static_cast<std::int64_t>(item_size(to));
     const ValueId y = t.output(to, {static_cast<std::int64_t>(cast.bytes()) / item});
-    struct Run final : Kernel {
-      Run(const cuda::RowCast& c, ValueId from_id, ValueId to_id)
-          : cast(c), in(from_id), out(to_id) {}
-      void run(const Binding& binding) const override {
-        cast.run(binding.stream, binding.values[in], binding.values[out]);
-      }
-      const cuda::RowCast& cast;
-      ValueId in, out;
-    };
-    const auto bytes = t.run_on_card(Run(cast, x, y))[0];
+    const auto bytes = t.run_on_card(CopyKernel(cast, x, y))[0];
     int wrong = 0;
     const cuda::MatrixRows& to_rows = cast.result();
     for (std::int64_t z = 0; z < rows.batch; ++z)
@@ -363,16 +373,7 @@ TEST_CASE("vendor: images turned to channels last before the call, and back") {
       const cuda::PlaneTurn turn(cuda::target_of(0), planes, from, to);
       const auto item = static_cast<std::int64_t>(item_size(to));
       const ValueId y = t.output(to, {static_cast<std::int64_t>(turn.bytes()) / item});
-      struct Run final : Kernel {
-        Run(const cuda::PlaneTurn& c, ValueId from_id, ValueId to_id)
-            : turn(c), in(from_id), out(to_id) {}
-        void run(const Binding& binding) const override {
-          turn.run(binding.stream, binding.values[in], binding.values[out]);
-        }
-        const cuda::PlaneTurn& turn;
-        ValueId in, out;
-      };
-      const auto bytes = t.run_on_card(Run(turn, x, y))[0];
+      const auto bytes = t.run_on_card(CopyKernel(turn, x, y))[0];
       int wrong = 0;
       for (std::int64_t p = 0; p < planes[0]; ++p)
         for (std::int64_t r = 0; r < planes[1]; ++r)
@@ -507,7 +508,7 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
     try {
       engine.prepare(t.region, t.values, 1);
     } catch (const NotSupported& e) {
-      MESSAGE("no plan for compute " << name(how.compute) << ": " << e.what());
+      say_no_plan(how, e);
       return;
     }
     ++planned;
@@ -577,7 +578,7 @@ TEST_CASE("vendor: cuDNN with channels-last images turned around it") {
           try {
             engine.prepare(t.region, t.values, 1);
           } catch (const NotSupported& e) {
-            MESSAGE("no plan for compute " << name(how.compute) << ": " << e.what());
+            say_no_plan(how, e);
             continue;
           }
           ++planned;

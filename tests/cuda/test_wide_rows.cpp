@@ -13,11 +13,13 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 
+#include "../base/distance.h"
 #include "../null/planning.h"
 #include "base/index.h"
 #include "card.h"
 
 using namespace tenon;
+using test::distance;
 
 namespace {
 
@@ -66,16 +68,6 @@ std::vector<std::vector<double>> values(std::vector<Tensor> all) {
   out.reserve(all.size());
   for (const Tensor& t : all) out.push_back(t.to_vector<double>());
   return out;
-}
-
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0, size = 0;
-  REQUIRE(a.size() == b.size());
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    difference += (a[k] - b[k]) * (a[k] - b[k]);
-    size += b[k] * b[k];
-  }
-  return std::sqrt(difference / size);
 }
 
 std::vector<std::vector<double>> on_card(const Loss& s, Precision precision) {

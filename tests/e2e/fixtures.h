@@ -11,7 +11,11 @@
 #include <tenon/io.h>
 #include <tenon/ops.h>
 
+#include "../base/distance.h"
+
 namespace fixtures {
+
+using tenon::test::distance;
 
 using tenon::DType;
 using tenon::Tensor;
@@ -40,20 +44,6 @@ inline Tensors part(const Tensors& tensors, const std::string& prefix) {
 
 inline std::vector<double> numbers(const Tensor& t) {
   return tenon::cast(t, DType::Float64).to_vector<double>();
-}
-
-/// |a - b| / |b|; |a| where b is all zeros; infinite when shapes differ or one of them is not
-/// finite.
-inline double distance(const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape()) return INFINITY;
-  const std::vector<double> x = numbers(a), y = numbers(b);
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    difference += (x[i] - y[i]) * (x[i] - y[i]);
-    norm += y[i] * y[i];
-  }
-  const double result = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
-  return std::isnan(result) ? INFINITY : result;
 }
 
 /// Element by element: NaN meets NaN, infinities meet, numbers differ by a share of themselves at

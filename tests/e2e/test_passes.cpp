@@ -11,7 +11,10 @@
 #include <tenon/models.h>
 #include <tenon/optim.h>
 
+#include "../base/distance.h"
+
 using namespace tenon;
+using test::distance;
 
 namespace {
 
@@ -35,15 +38,6 @@ Outcome train() {
   for (int k = 0; k < 4; ++k) out.losses.push_back(adam.step(cross_entropy(net(x), y)));
   out.weight = net.named_parameters()[2].tensor.to_vector<float>();
   return out;
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    norm += std::pow(static_cast<double>(b[i]), 2);
-  }
-  return std::sqrt(difference / norm);
 }
 
 /// False for a pass without which nothing runs.

@@ -12,7 +12,11 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
+#include "../base/distance.h"
+
 namespace tenon::test::attention {
+
+using tenon::test::distance;
 
 using Tensors = std::vector<Tensor>;
 
@@ -59,15 +63,6 @@ inline Tensors results(const Operands& o, Masked masked, DType dtype) {
   all.insert(all.begin(), y);
   eval(all);
   return all;
-}
-
-inline double distance(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = cast(a, DType::Float64).to_vector<double>(),
-                            y = cast(b, DType::Float64).to_vector<double>();
-  double apart = 0, norm = 0;
-  for (std::size_t k = 0; k < x.size(); ++k)
-    apart += (x[k] - y[k]) * (x[k] - y[k]), norm += y[k] * y[k];
-  return std::sqrt(apart / norm);
 }
 
 inline Operands on(const Operands& o, Device device) {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "../base/distance.h"
+
 namespace tenon::test {
 
 using Tensors = std::vector<Tensor>;
@@ -43,21 +45,6 @@ inline Tensors all_of(const ScanResult& r) {
   Tensors all = r.carry;
   all.insert(all.end(), r.ys.begin(), r.ys.end());
   return all;
-}
-
-/// ‖a - b‖ / ‖b‖ in float64.
-inline double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  REQUIRE(a.dtype() == b.dtype());
-  const auto x = cast(a, DType::Float64).to_vector<double>(),
-             y = cast(b, DType::Float64).to_vector<double>();
-  double apart = 0, size = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    apart += (x[k] - y[k]) * (x[k] - y[k]);
-    size += y[k] * y[k];
-  }
-  REQUIRE(std::isfinite(apart));
-  return size == 0 ? std::sqrt(apart) : std::sqrt(apart / size);
 }
 
 /// A smooth number that weighs every element differently.
@@ -193,10 +180,12 @@ inline void check_loop(const LoopCase& c, Device device, double tolerance) {
   eval(a);
   for (std::size_t k = 0; k < a.size(); ++k) {
     CAPTURE(k);
+    REQUIRE(a[k].dtype() == b[k].dtype());
     CHECK(distance(a[k], b[k]) < tolerance);
   }
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     CAPTURE(k);
+    REQUIRE(ga[k].dtype() == gb[k].dtype());
     CHECK(distance(ga[k], gb[k]) < tolerance);
   }
 }

@@ -10,7 +10,10 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
+#include "../base/distance.h"
+
 using namespace tenon;
+using test::distance;
 
 namespace {
 
@@ -32,16 +35,6 @@ struct Result {
 bool same(const Result& a, const Result& b) {
   return a.losses == b.losses && a.pooled == b.pooled && a.kept == b.kept && a.filter == b.filter &&
          a.bias == b.bias;
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double difference = 0, size = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    difference += (a[k] - b[k]) * (a[k] - b[k]);
-    size += b[k] * b[k];
-  }
-  return std::sqrt(difference / size);
 }
 
 bool contains(const std::string& text, const std::string& part) {

@@ -1,0 +1,37 @@
+// How far results lie from what they should be: by norm, relative to what they should be, in
+// float64 whatever they are stored in.
+#pragma once
+
+#include <tenon/ops.h>
+#include <tenon/tensor.h>
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+namespace tenon::test {
+
+/// |a - b| / |b|; |a| where b is all zeros; infinite when sizes differ or a number of a is not
+/// finite.
+template <class T>
+double distance(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double apart = 0, norm = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const double x = a[k], y = b[k];
+    apart += (x - y) * (x - y);
+    norm += y * y;
+  }
+  const double result = norm > 0 ? std::sqrt(apart / norm) : std::sqrt(apart);
+  return std::isfinite(result) ? result : std::numeric_limits<double>::infinity();
+}
+
+/// The same of tensors; infinite when shapes differ.
+inline double distance(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
+  return distance(cast(a, DType::Float64).to_vector<double>(),
+                  cast(b, DType::Float64).to_vector<double>());
+}
+
+}  // namespace tenon::test
