@@ -61,11 +61,6 @@ Tensor log2(const Tensor& x) {
   require_defined("log2", x);
   return log(x) * std::numbers::log2e;
 }
-// exp(x ln 2) would lose as many bits of x ln 2 as it is large; pow() is exact for whole x.
-Tensor exp2(const Tensor& x) {
-  require_defined("exp2", x);
-  return pow(Scalar(2.0), to_floating(x));
-}
 Tensor log10(const Tensor& x) {
   require_defined("log10", x);
   return log(x) * std::numbers::log10e;

@@ -53,6 +53,7 @@ Tensor relu(const Tensor& x) { return build(Op::Relu, {x}); }
     return build(Op::op, {to_floating(x)}); \
   }
 TENON_FLOATING(exp, Exp)
+TENON_FLOATING(exp2, Exp2)
 TENON_FLOATING(expm1, Expm1)
 TENON_FLOATING(log, Log)
 TENON_FLOATING(log1p, Log1p)
@@ -123,6 +124,7 @@ Gradients vjp_zero(const Tensor&, const Tensor&) { return {Tensor{}}; }
 Gradients vjp_neg(const Tensor&, const Tensor& g) { return {-g}; }
 Gradients vjp_abs(const Tensor& out, const Tensor& g) { return {g * sign(input_of(out, 0))}; }
 Gradients vjp_exp(const Tensor& out, const Tensor& g) { return {g * out}; }
+Gradients vjp_exp2(const Tensor& out, const Tensor& g) { return {g * (out * std::numbers::ln2)}; }
 Gradients vjp_expm1(const Tensor& out, const Tensor& g) { return {g * (out + 1)}; }
 Gradients vjp_log(const Tensor& out, const Tensor& g) { return {g / input_of(out, 0)}; }
 Gradients vjp_log1p(const Tensor& out, const Tensor& g) { return {g / (input_of(out, 0) + 1)}; }

@@ -1,5 +1,5 @@
-// exp and what is built on it: expm1, tanh, sigmoid, sinh, cosh. Branch-free, but for sinh and cosh
-// of double, which are the C library's.
+// exp, exp2 and what is built on them: expm1, tanh, sigmoid, sinh, cosh. Branch-free, but for sinh
+// and cosh of double, which are the C library's.
 //
 // Reduction x = n ln 2 + r with |r| <= ln 2 / 2, then a minimax polynomial in r (fitted by the
 // Remez algorithm to the weighted relative error). Errors in units of the last place are measured
@@ -39,6 +39,21 @@ TENON_SCALAR float exp(float x) {
   // Two factors, so that denormal results and those just below overflow come out right.
   const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(e.n) >> 1);
   return p * power_of_two(half) * power_of_two(e.n - half);
+}
+
+/// Exact for whole x: the reduced argument is x less the nearest whole number, without rounding.
+TENON_SCALAR float exp2(float x) {
+  const float c = x < -151.0f ? -151.0f : (x > 129.0f ? 129.0f : x);
+  const float shifted = c + 12582912.0f;
+  const uint32_t n = bits_of(shifted) - 0x4b400000u;
+  const float r = (c - (shifted - 12582912.0f)) * 0.693147181f;
+  float p = fused(1.3814462982e-3f, r, 8.368780331e-3f);
+  p = fused(p, r, 4.1668394267e-2f);
+  p = fused(p, r, 1.6666520109e-1f);
+  p = fused(p, r, 4.9999993412e-1f);
+  p = fused(r * r, p, r) + 1.0f;
+  const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(n) >> 1);
+  return p * power_of_two(half) * power_of_two(n - half);
 }
 
 /// expm1, but for the sign of zero.
@@ -127,6 +142,15 @@ TENON_SCALAR double exp(double x) {
   const double p = expm1_reduced(e.r) + 1.0;
   const uint64_t half = ((e.n + 2048u) >> 1) - 1024u;  // a shift without a sign: vectors have it
   return p * power_of_two(half) * power_of_two(e.n - half);
+}
+
+TENON_SCALAR double exp2(double x) {
+  const double c = x < -1076.0 ? -1076.0 : (x > 1025.0 ? 1025.0 : x);
+  const double shifted = c + 6755399441055744.0;
+  const uint64_t n = bits_of(shifted) - 0x4338000000000000ull;
+  const double r = (c - (shifted - 6755399441055744.0)) * 0.6931471805599453;
+  const uint64_t half = ((n + 2048u) >> 1) - 1024u;
+  return (expm1_reduced(r) + 1.0) * power_of_two(half) * power_of_two(n - half);
 }
 
 TENON_SCALAR double expm1_unsigned_zero(double x) {

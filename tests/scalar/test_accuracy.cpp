@@ -95,6 +95,8 @@ TEST_CASE("scalar: errors over all floats") {
   check(
       Op::Exp, [](double x) { return std::exp(x); }, 1.5);
   check(
+      Op::Exp2, [](double x) { return std::exp2(x); }, 1.5);
+  check(
       Op::Expm1, [](double x) { return std::expm1(x); }, 2);
   check(
       Op::Log, [](double x) { return std::log(x); }, 1.5);
@@ -167,6 +169,8 @@ TEST_CASE("scalar: errors of double") {
   check_wide(
       Op::Exp, [](long double x) { return std::exp(x); }, 1);
   check_wide(
+      Op::Exp2, [](long double x) { return std::exp2(x); }, 1.5);
+  check_wide(
       Op::Expm1, [](long double x) { return std::expm1(x); }, 2);
   check_wide(
       Op::Tanh, [](long double x) { return std::tanh(x); }, 3);
@@ -179,7 +183,7 @@ TEST_CASE("scalar: errors of double") {
     return y;
   };
   constexpr double kEnd = std::numeric_limits<double>::infinity();
-  for (const Op op : {Op::Exp, Op::Expm1, Op::Tanh, Op::Sigmoid})
+  for (const Op op : {Op::Exp, Op::Exp2, Op::Expm1, Op::Tanh, Op::Sigmoid})
     CHECK(std::isnan(at(op, std::numeric_limits<double>::quiet_NaN())));
   CHECK(at(Op::Exp, kEnd) == kEnd);
   CHECK(at(Op::Exp, -kEnd) == 0);
@@ -195,10 +199,14 @@ TEST_CASE("scalar: errors of double") {
 
 TEST_CASE("scalar: edges") {
   for (const Op op :
-       {Op::Exp, Op::Expm1, Op::Log, Op::Log1p, Op::Tanh, Op::Sigmoid, Op::Erf, Op::Sin, Op::Cos,
-        Op::Sqrt, Op::Tan, Op::Asin, Op::Acos, Op::Atan, Op::Sinh, Op::Cosh})
+       {Op::Exp, Op::Exp2, Op::Expm1, Op::Log, Op::Log1p, Op::Tanh, Op::Sigmoid, Op::Erf, Op::Sin,
+        Op::Cos, Op::Sqrt, Op::Tan, Op::Asin, Op::Acos, Op::Atan, Op::Sinh, Op::Cosh})
     CHECK(std::isnan(one(op, kNan)));
   CHECK(one(Op::Exp, kInf) == kInf);
+  for (int n = -149; n < 128; ++n)
+    CHECK(one(Op::Exp2, static_cast<float>(n)) == std::ldexp(1.0f, n));
+  CHECK(one(Op::Exp2, 128.0f) == kInf);
+  CHECK(same(one(Op::Exp2, -kInf), 0.0f));
   CHECK(same(one(Op::Exp, -kInf), 0.0f));
   CHECK(one(Op::Exp, 0.0f) == 1.0f);
   CHECK(one(Op::Exp, 88.73f) == kInf);
