@@ -1,4 +1,4 @@
-// More of the language, composed from ops.h: activations, statistics, rearranging, scattering,
+// More of the language, composed from ops.h: activations, statistics, rearranging,
 // convolutions over one and three axes and transposed ones, interpolation, losses with weights.
 // Conventions, dtypes and errors are those of ops.h; all differentiate again.
 #pragma once
@@ -75,10 +75,6 @@ TENON_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 TENON_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// The value where the mask (bool, broadcasts) is true, else x.
 TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
-/// base with `updates`, or one value, in the places that gather would read; of equal indices the
-/// last wins.
-TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& updates);
-TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, Scalar value);
 /// base with alpha times row j of `updates` added to row index[j] along an axis.
 TENON_API Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
                            Scalar alpha = 1);

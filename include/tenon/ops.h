@@ -266,6 +266,10 @@ TENON_API Tensor pad(const Tensor& x, const Ints& padding, Scalar value = 0);
 /// PyTorch's gather: out[i][j] = x[index[i][j]][j] for axis 0. Indices are int64 or int32; one
 /// outside is a ValueError at run time.
 TENON_API Tensor gather(const Tensor& x, int axis, const Tensor& index);
+/// base with `updates`, or one value, in the places that gather would read; of equal indices the
+/// last wins, and gets the gradient.
+TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& updates);
+TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, Scalar value);
 /// base with `updates` added at the places that gather would read; equal indices add up in order.
 TENON_API Tensor scatter_add(const Tensor& base, int axis, const Tensor& index,
                              const Tensor& updates);

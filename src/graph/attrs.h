@@ -26,7 +26,8 @@ struct ConstantAttrs {
 
 /// Iota, Concat; Gather: out[.., j, ..] = x[.., index[.., j, ..], ..], out and index have one
 /// shape, other axes agree with x; ScatterAdd: inputs (base, index, updates), base with updates
-/// added where Gather would have read.
+/// added where Gather would have read; Scatter: with them in the base's place there, of equal
+/// places the last.
 struct AxisAttrs {
   std::int64_t axis = 0;
 };

@@ -133,7 +133,7 @@ class LabelGuard {
 };
 
 /// Whether a wrong index is refused only when it runs, by an error that has the node's label.
-constexpr bool is_refused_late(Op op) noexcept { return op == Op::Gather || op == Op::ScatterAdd; }
+constexpr bool is_refused_late(Op op) noexcept { return has_trait(op, kIndexed); }
 
 /// The device on which this thread makes tensors that are told no other: its context's.
 Device default_device() noexcept;

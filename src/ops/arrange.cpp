@@ -23,17 +23,6 @@ Tensor filled(const Tensor& mask, Scalar value, const Tensor& x) {
   return where(mask, scalar_operand("masked_fill", value, {}, x.dtype()), x);
 }
 
-// Which of the indices along an axis is the last of its equals.
-Tensor is_last(const Tensor& index, int axis) {
-  const std::int64_t count = index.size(axis);
-  const auto [sorted, places] = sort(index, axis);
-  const Tensor ends = ne(slice(sorted, axis, 0, count - 1), slice(sorted, axis, 1, count));
-  Shape one = index.shape();
-  one[axis] = 1;
-  const Tensor last = cast(concat({ends, ones(one, DType::Bool)}, axis), DType::Int64);
-  return ne(scatter_add(zeros_like(last), axis, places, last), 0);
-}
-
 }  // namespace
 
 Tensor tril(const Tensor& x, std::int64_t diagonal) {
@@ -115,44 +104,6 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, bool columns_fi
     grids.push_back(columns_first && vectors.size() > 1 ? transpose(grid, 0, 1) : grid);
   }
   return grids;
-}
-
-// Of equal indices the last wins, on every device: a sort says which that is.
-Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
-  const Called called("scatter");
-  const std::string at = where("scatter");
-  const int a = normalize_axis(axis, base.rank(), at.c_str());
-  if (updates.dtype() != base.dtype())
-    throw DTypeError(cat(at, ": updates of ", updates.dtype(), " to a base of ", base.dtype(),
-                         "; cast one of them"));
-  if (index.rank() != base.rank() || updates.rank() != base.rank())
-    throw ShapeError(cat(at, ": base ", base.shape(), ", index ", index.shape(), ", updates ",
-                         updates.shape(), "; they have the same axes"));
-  if (index.numel() == 0) return base;
-  if (is_bool(base.dtype()))
-    return cast(scatter(cast(base, DType::UInt8), a, index, cast(updates, DType::UInt8)),
-                DType::Bool);
-  Tensor values = updates;
-  for (int d = 0; d < base.rank(); ++d) {
-    if (index.size(d) > updates.size(d))
-      throw ShapeError(
-          cat(at, ": index ", index.shape(), " reaches outside updates ", updates.shape()));
-    values = slice(values, d, 0, index.size(d));
-  }
-  const Tensor winner = where(is_last(index, a), values, zeros({}, base.dtype()));
-  const Tensor counts =
-      scatter_add(zeros(base.shape(), DType::Int32), a, index, ones(index.shape(), DType::Int32));
-  return where(ne(counts, 0), scatter_add(zeros_like(base), a, index, winner), base);
-}
-
-Tensor scatter(const Tensor& base, int axis, const Tensor& index, Scalar value) {
-  const Called called("scatter");
-  if (is_bool(base.dtype()))
-    return cast(scatter(cast(base, DType::UInt8), axis, index, value.is_zero() ? 0 : 1),
-                DType::Bool);
-  const Tensor counts = scatter_add(zeros(base.shape(), DType::Int32), axis, index,
-                                    ones(index.shape(), DType::Int32));
-  return where(ne(counts, 0), scalar_operand("scatter", value, {}, base.dtype()), base);
 }
 
 Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,

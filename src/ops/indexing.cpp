@@ -337,42 +337,12 @@ Tensor put_ranges(const Tensor& x, const std::vector<Index>& indices, const Tens
   return put_along(x, 0, ranges, placed);
 }
 
-// Places in order, and which of them is the last of its equals.
-struct Ordered {
-  Tensor order, at, last;
-};
-
-Ordered ordered(const Tensor& places) {
-  const std::int64_t count = places.numel();
-  const Tensor order = argsort(places, 0, false, true), at = index_select(places, 0, order);
-  return {
-      order, at,
-      concat({slice(at, 0, 1, count) != slice(at, 0, 0, count - 1), full({1}, true, DType::Bool)})};
-}
-
-// One value at all places, in whatever order they are given.
-Tensor put_one(const Tensor& x, const Tensor& places, const Tensor& value) {
-  const Tensor hit = scatter_add(zeros({x.numel()}, DType::Int32), 0, places,
-                                 ones({places.numel()}, DType::Int32)) > 0;
-  return tenon::where(reshape(hit, to_ints(x.shape())), reshape(value, {}), x);
-}
-
-// Of equal places the last one keeps its value; the others' are replaced by zeros.
+// Values at places of x laid out in a row; of equal places the last.
 Tensor put_places(const Tensor& x, const Tensor& places, const Tensor& values) {
-  if (places.numel() == 0) return x;
-  const auto [order, at, last] = ordered(places);
-  const bool bools = x.dtype() == DType::Bool;
-  const Tensor flat = reshape(bools ? cast(x, DType::UInt8) : x, {-1}),
-               given = cast(index_select(values, 0, order), flat.dtype());
-  const Tensor placed =
-      scatter_add(zeros_like(flat), 0, at, tenon::where(last, given, zeros_like(given)));
-  const Tensor hit =
-      scatter_add(zeros({x.numel()}, DType::Int32), 0, at, cast(last, DType::Int32)) > 0;
-  const Tensor out = reshape(tenon::where(hit, placed, flat), to_ints(x.shape()));
-  return bools ? cast(out, DType::Bool) : out;
+  return reshape(scatter(reshape(x, {-1}), 0, places, values), to_ints(x.shape()));
 }
 
-// Integer tensors beside whole axes: they name slabs of x, of which there is a value or none.
+// Integer tensors next to each other, and whole axes besides: they name slabs of x, or elements.
 std::vector<Pick> slabs_of(const Tensor& x, const std::vector<Index>& indices) {
   std::vector<Pick> picks;
   int axis = 0;
@@ -384,26 +354,18 @@ std::vector<Pick> slabs_of(const Tensor& x, const std::vector<Index>& indices) {
     if (tensor) picks.push_back({axis, index.tensor()});
     ++axis;
   }
-  const bool slabs = are_together(picks) && static_cast<int>(picks.size()) < x.rank();
-  return slabs ? picks : std::vector<Pick>{};
+  return are_together(picks) ? picks : std::vector<Pick>{};
 }
 
-// Each slab reads the last value that names it, or stays.
+// Values at places of one axis, the one that the axes picked along make.
 Tensor put_slabs(const Tensor& x, const std::vector<Pick>& picks, const Tensor& value) {
   const int axis = picks[0].axis;
   const Places p = merge("index_put", x, picks);
-  const Tensor given = broadcast_to(value, to_shape(p.part));
-  if (given.numel() == 0) return x;
-  const auto [order, at, last] = ordered(p.place);
-  const std::int64_t total = p.merged[static_cast<std::size_t>(axis)];
-  const Tensor number = scatter_add(zeros({total}, DType::Int64), 0, at,
-                                    tenon::where(last, order + 1, 0));  // of its value, from 1
-  Ints sizes = p.merged, column(p.merged.size() - static_cast<std::size_t>(axis), 1);
-  sizes[static_cast<std::size_t>(axis)] = p.place.numel();
-  column[0] = total;
-  const Tensor named = index_select(reshape(given, sizes), axis, tenon::maximum(number - 1, 0));
-  const Tensor out = tenon::where(reshape(number > 0, column), named, reshape(x, p.merged));
-  return reshape(out, to_ints(x.shape()));
+  Ints sizes = p.merged, column(p.merged.size(), 1);
+  sizes[static_cast<std::size_t>(axis)] = column[static_cast<std::size_t>(axis)] = p.place.numel();
+  const Tensor given = reshape(broadcast_to(value, to_shape(p.part)), sizes),
+               at = broadcast_to(reshape(p.place, column), given.shape());
+  return reshape(scatter(reshape(x, p.merged), axis, at, given), to_ints(x.shape()));
 }
 
 // A mask and no other index, with a value that does not depend on how many ones it has.
@@ -443,7 +405,6 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
   const Tensor places =
       part("index_put", tenon::reshape(arange(0, x.numel()), to_ints(x.shape())), indices);
   const Tensor at = tenon::reshape(places, {-1});
-  if (!accumulate && v.numel() == 1) return put_one(x, at, v);
   const Tensor values = tenon::reshape(broadcast_to(v, places.shape()), {-1});
   if (!accumulate) return put_places(x, at, values);
   return tenon::reshape(tenon::scatter_add(tenon::reshape(x, {-1}), 0, at, values),

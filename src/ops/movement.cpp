@@ -1,7 +1,7 @@
-// Movement: elements copied to other places. Concat, Pad, and the pair Gather and ScatterAdd, each
-// the other's gradient.
+// Movement: elements copied to other places. Concat, Pad, the pair Gather and ScatterAdd, each
+// the gradient of the other, and Scatter, which writes.
 //
-// Gather and ScatterAdd nodes want equal sizes on all axes but their own; PyTorch lets the index be
+// Gather and scatter nodes want equal sizes on all axes but their own; PyTorch lets the index be
 // smaller, so builders slice.
 #include <algorithm>
 
@@ -151,6 +151,36 @@ Tensor scatter_add(const Tensor& base, int axis, const Tensor& index, const Tens
          pad(build(Op::ScatterAdd, {zeros_like(target), index, values}, AxisAttrs{a}), margin);
 }
 
+Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
+  require_defined("scatter", base, index, updates);
+  const int a = axis_of("scatter", axis, base.rank());
+  if (index.rank() != base.rank() || updates.rank() != base.rank())
+    throw ShapeError(cat(where("scatter"), ": base ", base.shape(), ", index ", index.shape(),
+                         ", updates ", updates.shape(), "; they have the same axes"));
+  if (base.rank() == 0)
+    return reshape(
+        scatter(at_least_vector(base), a, at_least_vector(index), at_least_vector(updates)), {});
+  for (int d = 0; d < base.rank(); ++d)
+    if (index.shape()[d] > updates.shape()[d])
+      throw ShapeError(cat(where("scatter"), ": index ", index.shape(), " reaches outside updates ",
+                           updates.shape()));
+  const Tensor values =
+      slice(reachable("scatter", updates, a, index.shape()), a, 0, index.shape()[a]);
+  const Tensor target = reachable("scatter", base, a, index.shape());
+  const Tensor written = build(Op::Scatter, {target, index, values}, AxisAttrs{a});
+  if (target.shape() == base.shape()) return written;
+  std::vector<Index> corner;
+  corner.reserve(static_cast<std::size_t>(base.rank()));
+  for (int d = 0; d < base.rank(); ++d) corner.emplace_back(Slice(0, target.shape()[d]));
+  return base.index_put(corner, written);
+}
+
+Tensor scatter(const Tensor& base, int axis, const Tensor& index, Scalar value) {
+  const Called called("scatter");
+  const Tensor number = scalar_operand("scatter", value, {}, base.dtype());
+  return scatter(base, axis, index, broadcast_to(number, index.shape()));
+}
+
 Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
   const Called called("index_select");
   const int a = axis_of("index_select", axis, x.rank());
@@ -214,7 +244,7 @@ Inferred infer_gather(const Node& node) {
   return {node.input(0)->dtype, node.input(1)->shape};
 }
 
-Inferred infer_scatter_add(const Node& node) {
+Inferred infer_scatter(const Node& node) {
   const Node &base = *node.input(0), &index = *node.input(1), &updates = *node.input(2);
   require_index(node, index);
   require_index_fits(node, base.shape, index.shape);
@@ -224,9 +254,14 @@ Inferred infer_scatter_add(const Node& node) {
   if (updates.dtype != base.dtype)
     throw DTypeError(cat(where(node), ": updates of ", updates.dtype, " to a base of ", base.dtype,
                          "; cast one of them"));
-  if (is_bool(base.dtype))
-    throw DTypeError(cat(where(node), ": does not take bool: cast to a number"));
   return {base.dtype, base.shape};
+}
+
+Inferred infer_scatter_add(const Node& node) {
+  const Inferred out = infer_scatter(node);
+  if (is_bool(out.dtype))
+    throw DTypeError(cat(where(node), ": does not take bool: cast to a number"));
+  return out;
 }
 
 // ---- Gradients --------------------------------------------------------------------------------
@@ -254,6 +289,24 @@ Gradients vjp_pad(const Tensor& out, const Tensor& g) {
 Gradients vjp_gather(const Tensor& out, const Tensor& g) {
   const Tensor base = zeros_like(input_of(out, 0));
   return {build(Op::ScatterAdd, {base, input_of(out, 1), g}, out.node()->attrs), Tensor{}};
+}
+
+// Only the last of the updates of a place was written: the others get nothing.
+Gradients vjp_scatter(const Tensor& out, const Tensor& g) {
+  const Tensor& index = input_of(out, 1);
+  const int axis = static_cast<int>(out.node()->attrs.as<AxisAttrs>().axis);
+  Ints column(static_cast<std::size_t>(index.rank()), 1);
+  column[static_cast<std::size_t>(axis)] = index.size(axis);
+  const Tensor number = broadcast_to(reshape(arange(0, index.size(axis)), column), index.shape());
+  const auto written = [&](const Tensor& base, const Tensor& updates) {
+    return build(Op::Scatter, {base, index, updates}, out.node()->attrs);
+  };
+  const auto read = [&](const Tensor& x) {
+    return build(Op::Gather, {x, index}, out.node()->attrs);
+  };
+  const Tensor last = read(written(zeros(g.shape(), DType::Int64), number));
+  return {written(g, zeros(index.shape(), g.dtype())), Tensor{},
+          where(eq(last, number), read(g), zeros({}, g.dtype()))};
 }
 
 Gradients vjp_scatter_add(const Tensor& out, const Tensor& g) {

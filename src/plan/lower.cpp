@@ -290,7 +290,7 @@ class Lowering {
     const bool needs_whole = has_trait(node.op, kReadsWhole);
     if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
     if (kind == OpKind::Attention) fit_attention(node, args);
-    if (node.op == Op::ScatterAdd) narrow_base(args[0]);
+    if (node.op == Op::ScatterAdd || node.op == Op::Scatter) narrow_base(args[0]);
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;

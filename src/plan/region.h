@@ -136,9 +136,9 @@ struct Opaque {
   std::vector<ValueId> inputs;  // contiguous; of attention as the views say
   std::vector<View> views;      // of attention: how it reads each input; else empty
   std::vector<Shape> shapes;    // of the inputs as the op sees them (a reshape may be folded away);
-                                // the index of Gather and ScatterAdd has rank 1 when it is the same
-                                // along all other axes, ScatterAdd's base rank 0 when it is one
-                                // number everywhere
+                                // the index of Gather and of scatters has rank 1 when it is the
+                                // same along all other axes, a scatter's base rank 0 when it is
+                                // one number everywhere
   std::vector<ValueId> outs;    // one each result; kNoValue where nobody reads one of several
   std::vector<std::shared_ptr<const Program>> bodies;  // of loops and branches
   ValueId out() const { return outs[0]; }

@@ -94,6 +94,12 @@ void add_arrangements(Cases& cases) {
       [](const Tensors& x) { return scatter(x[0], 1, x[2], x[1]) * x[0]; });
   add(cases, "scatter on the first axis", {{{7, 3}}, {{8, 3}}, whole({6, 2}, 0, 7)},
       [](const Tensors& x) { return exp(scatter(x[0], 0, x[2], x[1])); });
+  add(cases, "scatter to one number, over the same places", {{{4, 5}}, whole({4, 5}, 0, 3)},
+      [](const Tensors& x) {
+        return scatter(full({4, 3}, 0.25, x[0].dtype()), 1, x[1], x[0]);
+      });
+  add(cases, "scatter of nothing", {{{4, 3}}, {{0, 3}}, whole({0, 3}, 0, 4)},
+      [](const Tensors& x) { return scatter(x[0], 0, x[2], x[1]) * 3; });
   add(cases, "scatter one value", {{{4, 9}}, whole({4, 5}, 0, 9)},
       [](const Tensors& x) { return exp(scatter(x[0], 1, x[1], 0.5)); });
   add(cases, "index_add", {{{4, 6}}, {{4, 3}}, whole({3}, 0, 6)},

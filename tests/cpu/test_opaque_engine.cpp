@@ -79,7 +79,7 @@ TEST_CASE("opaque: pad and crop") {
   check(empty);
 }
 
-TEST_CASE("opaque: gather and scatter-add") {
+TEST_CASE("opaque: gather and scatters") {
   for (const DType dtype : kAll)
     for (const DType index : {DType::Int32, DType::Int64})
       for (int axis = 0; axis < 3; ++axis) {
@@ -89,11 +89,13 @@ TEST_CASE("opaque: gather and scatter-add") {
                                static_cast<double>(x[axis]));
         t.region.opaque.attrs = AxisAttrs{axis};
         check(t);
-        if (dtype == DType::Bool) continue;
-        RegionCheck s = opaque(Op::ScatterAdd, {{dtype, x}, {index, picked}, {dtype, picked}},
-                               dtype, x, static_cast<double>(x[axis]));
-        s.region.opaque.attrs = AxisAttrs{axis};
-        check(s);
+        for (const Op op : {Op::ScatterAdd, Op::Scatter}) {
+          if (op == Op::ScatterAdd && dtype == DType::Bool) continue;
+          RegionCheck s = opaque(op, {{dtype, x}, {index, picked}, {dtype, picked}}, dtype, x,
+                                 static_cast<double>(x[axis]));
+          s.region.opaque.attrs = AxisAttrs{axis};
+          check(s);
+        }
       }
 }
 
@@ -101,14 +103,14 @@ TEST_CASE("opaque: rows of a table, by one index a row") {
   std::vector<double> indices;
   for (int row = 0; row < 500; ++row)
     for (int j = 0; j < 256; ++j) indices.push_back(row * 7 % 100);
-  for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+  for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter}) {
     RegionCheck t;
     t.region.kind = RegionKind::Opaque;
     Opaque& o = t.region.opaque;
     o.op = op;
     o.attrs = AxisAttrs{0};
     o.inputs = {t.leaf(DType::Float32, {100, 256}), t.leaf_of(DType::Int64, {500, 256}, indices)};
-    if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {500, 256}));
+    if (op != Op::Gather) o.inputs.push_back(t.leaf(DType::Float32, {500, 256}));
     for (const ValueId id : o.inputs)
       o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
     o.outs = {t.output(DType::Float32, op == Op::Gather ? Shape{500, 256} : Shape{100, 256})};
@@ -123,7 +125,7 @@ TEST_CASE("opaque: an index an element, over several chunks") {
     indices.push_back(static_cast<double>(i * 7919 % kColumns));
   for (const DType type : {DType::Int32, DType::Int64})
     for (const DType dtype : {DType::UInt8, DType::BFloat16, DType::Float32, DType::Float64})
-      for (const Op op : {Op::Gather, Op::ScatterAdd})
+      for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter})
         for (const int axis : {0, 1}) {
           CAPTURE(static_cast<int>(dtype));
           CAPTURE(static_cast<int>(op));
@@ -135,7 +137,7 @@ TEST_CASE("opaque: an index an element, over several chunks") {
           o.op = op;
           o.attrs = AxisAttrs{axis};
           o.inputs = {t.leaf(dtype, shape), t.leaf_of(type, shape, indices)};
-          if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(dtype, shape));
+          if (op != Op::Gather) o.inputs.push_back(t.leaf(dtype, shape));
           o.shapes.assign(o.inputs.size(), shape);
           o.outs = {t.output(dtype, shape)};
           check(t);
@@ -143,12 +145,12 @@ TEST_CASE("opaque: an index an element, over several chunks") {
 }
 
 TEST_CASE("opaque: an index of rank 1 is the same along all other axes") {
-  for (const Op op : {Op::Gather, Op::ScatterAdd})
+  for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter})
     for (int axis = 0; axis < 3; ++axis) {
       Shape x{3, 4, 70}, picked = x;
       picked[axis] = 6;
       std::vector<std::pair<DType, Shape>> inputs = {{DType::Float32, x}, {DType::Int64, {6}}};
-      if (op == Op::ScatterAdd) inputs.push_back({DType::Float32, picked});
+      if (op != Op::Gather) inputs.push_back({DType::Float32, picked});
       RegionCheck t = opaque(op, inputs, DType::Float32, op == Op::Gather ? picked : x,
                              static_cast<double>(x[axis]));
       t.region.opaque.attrs = AxisAttrs{axis};
@@ -158,14 +160,14 @@ TEST_CASE("opaque: an index of rank 1 is the same along all other axes") {
 
 TEST_CASE("opaque: an index out of range is refused by name") {
   for (const double bad : {-1.0, 4.0})
-    for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+    for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter}) {
       RegionCheck t;
       t.region.kind = RegionKind::Opaque;
       Opaque& o = t.region.opaque;
       o.op = op;
       o.attrs = AxisAttrs{0};
       o.inputs = {t.leaf(DType::Float32, {4, 2}), t.leaf_of(DType::Int64, {2, 2}, {0, 1, bad, 3})};
-      if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf(DType::Float32, {2, 2}));
+      if (op != Op::Gather) o.inputs.push_back(t.leaf(DType::Float32, {2, 2}));
       for (const ValueId id : o.inputs)
         o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
       o.outs = {t.output(DType::Float32, op == Op::Gather ? Shape{2, 2} : Shape{4, 2})};

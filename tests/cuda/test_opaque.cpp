@@ -102,8 +102,9 @@ TEST_CASE("cuda opaque: padding of any axes, merged or not") {
   check(empty);
 }
 
-TEST_CASE("cuda opaque: gather and scatter-add by an index an element") {
-  for (const DType dtype : {DType::UInt8, DType::BFloat16, DType::Float32, DType::Int64})
+TEST_CASE("cuda opaque: gather and scatters by an index an element") {
+  for (const DType dtype :
+       {DType::Bool, DType::UInt8, DType::BFloat16, DType::Float32, DType::Int64})
     for (const DType index : {DType::Int32, DType::Int64})
       for (int axis = 0; axis < 3; ++axis) {
         Shape x{3, 4, 7}, picked = x;
@@ -112,10 +113,13 @@ TEST_CASE("cuda opaque: gather and scatter-add by an index an element") {
                                static_cast<double>(x[axis]));
         t.region.opaque.attrs = AxisAttrs{axis};
         check(t);
-        DeviceCheck s = opaque(Op::ScatterAdd, {{dtype, x}, {index, picked}, {dtype, picked}},
-                               dtype, x, static_cast<double>(x[axis]));
-        s.region.opaque.attrs = AxisAttrs{axis};
-        check(s);
+        for (const Op op : {Op::ScatterAdd, Op::Scatter}) {
+          if (op == Op::ScatterAdd && dtype == DType::Bool) continue;
+          DeviceCheck s = opaque(op, {{dtype, x}, {index, picked}, {dtype, picked}}, dtype, x,
+                                 static_cast<double>(x[axis]));
+          s.region.opaque.attrs = AxisAttrs{axis};
+          check(s);
+        }
       }
 }
 
@@ -129,11 +133,11 @@ TEST_CASE("cuda opaque: rows by a vector of indices") {
                          {{2, 3, 4}, 2, 5},        {{5000}, 0, 2500},   {{4, 3}, 0, 0}};
   for (const DType dtype : {DType::UInt8, DType::Float16, DType::Float32})
     for (const Sizes& s : sizes)
-      for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+      for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter}) {
         Shape picked = s.x;
         picked[s.axis] = s.count;
         Inputs inputs = {{dtype, s.x}, {DType::Int64, {s.count}}};
-        if (op == Op::ScatterAdd) inputs.push_back({dtype, picked});
+        if (op != Op::Gather) inputs.push_back({dtype, picked});
         DeviceCheck t = opaque(op, inputs, dtype, op == Op::Gather ? picked : s.x,
                                static_cast<double>(s.x[s.axis]));
         t.region.opaque.attrs = AxisAttrs{s.axis};
@@ -143,14 +147,14 @@ TEST_CASE("cuda opaque: rows by a vector of indices") {
 
 TEST_CASE("cuda opaque: an index outside is an error when a value is read, and only then") {
   if (!DeviceCheck::can_run()) return;
-  for (const Op op : {Op::Gather, Op::ScatterAdd}) {
+  for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter}) {
     DeviceCheck t;
     t.region.kind = RegionKind::Opaque;
     Opaque& o = t.region.opaque;
     o.op = op;
     o.attrs = AxisAttrs{0};
     o.inputs = {t.leaf_of(DType::Float32, {2}, {1, 2}), t.leaf_of(DType::Int64, {3}, {1, -1, 2})};
-    if (op == Op::ScatterAdd) o.inputs.push_back(t.leaf_of(DType::Float32, {3}, {10, 20, 40}));
+    if (op != Op::Gather) o.inputs.push_back(t.leaf_of(DType::Float32, {3}, {10, 20, 40}));
     for (const ValueId id : o.inputs)
       o.shapes.push_back(t.values[static_cast<std::size_t>(id)].shape);
     o.outs = {t.output(DType::Float32, op == Op::Gather ? Shape{3} : Shape{2})};
@@ -162,7 +166,10 @@ TEST_CASE("cuda opaque: an index outside is an error when a value is read, and o
       text = error.what();
     }
     CAPTURE(text);
-    CHECK(text.find(op == Op::Gather ? "gather: index " : "scatter_add: index ") == 0);
+    const std::string name = op == Op::Gather       ? "gather"
+                             : op == Op::ScatterAdd ? "scatter_add"
+                                                    : "scatter";
+    CHECK(text.find(name + ": index ") == 0);
     const bool first =
         text.find("index -1 is out of range for axis 0 of size 2, at element 1 of") !=
         std::string::npos;

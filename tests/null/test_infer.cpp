@@ -215,6 +215,8 @@ TEST_CASE("infer: movement") {
   check(gather(x, 1, input({1, 5}, I32)), {1, 5});
   check(scatter_add(x, 0, input({5, 3}, I64), input({5, 3})), {2, 3});
   check(scatter_add(x, 0, input({5, 2}, I64), input({6, 3})), {2, 3});
+  check(scatter(x, 0, input({5, 2}, I64), input({6, 3})), {2, 3});
+  check(scatter(input({2, 3}, U8), 1, input({2, 0}, I32), input({2, 3}, U8)), {2, 3}, U8);
   check(index_select(input({4, 3, 2}, I8), 1, input({5}, I64)), {4, 5, 2}, I8);
   check(one_hot(input({2, 2}, I32), 5), {2, 2, 5}, I64);
 }

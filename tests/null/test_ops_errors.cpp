@@ -102,6 +102,9 @@ TEST_CASE("errors: movement") {
   REFUSES(gather(input({2, 3}), 0, input({2, 4}, I64)), ShapeError, "larger");
   REFUSES(scatter_add(input({2}), 0, input({2}, I64), input({2}, F64)), DTypeError,
           "updates of float64");
+  REFUSES(scatter(input({2}), 0, input({2}, I64), input({2}, F64)), DTypeError,
+          "updates of float64");
+  REFUSES(scatter(input({2}), 0, input({3}, I64), input({2})), ShapeError, "outside updates");
   REFUSES(index_select(input({2}), 0, input({1, 2}, I64)), ShapeError, "the index is a vector");
   REFUSES(one_hot(input({2}), 3), DTypeError, "one_hot: the index is float32");
 }

@@ -156,11 +156,13 @@ void start_from(const MovedArray& base, std::byte* out, std::int64_t begin, std:
 
 /// Columns are independent of one another, so chunks of them (and the outer axes) run in parallel,
 /// each in order. A chunk that owns its results starts them itself, while they are in the cache.
-template <class T>
-void add_updates(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
-                 int axis, std::byte* out, const Shape& shape) {
+/// `combine(element, update)` is what an element becomes.
+template <class T, class Combine>
+void apply_updates(const char* op, const MovedArray& base, const MovedArray& index,
+                   const MovedArray& updates, int axis, std::byte* out, const Shape& shape,
+                   Combine&& combine) {
   const std::int64_t outer = outer_count(shape, axis), inner = inner_count(shape, axis);
-  const Indices indices(index, "scatter_add", axis, shape);
+  const Indices indices(index, op, axis, shape);
   const std::int64_t size = shape[axis], count = indices.count();
   const T* u = reinterpret_cast<const T*>(updates.data);
   T* y = reinterpret_cast<T*>(out);
@@ -170,27 +172,27 @@ void add_updates(const MovedArray& base, const MovedArray& index, const MovedArr
   if (apart)
     in_blocks(shape.numel(), item_of(base.dtype),
               [&](std::int64_t b, std::int64_t e) { start_from(base, out, b, e - b); });
-  const auto add = [&](std::int64_t o, std::int64_t from, std::int64_t begin, std::int64_t n,
-                       std::int64_t step) {
+  const auto apply = [&](std::int64_t o, std::int64_t from, std::int64_t begin, std::int64_t n,
+                         std::int64_t step) {
     T* target = y + o * size * inner + begin;
     indices.each(indices.place(from), n, [&](std::int64_t i, std::int64_t at) {
       T& element = target[at * inner + i * step];
-      element = sum(element, u[from + i]);
+      element = combine(element, u[from + i]);
     });
   };
   const auto chunk = [&](std::int64_t c) {
     const std::int64_t o = c / blocks, begin = c % blocks * columns,
                        n = std::min(columns, inner - begin);
     if (!apart) start_from(base, out, o * size * inner, size * inner);
-    if (inner == 1 && count > 0) return add(o, o * count, 0, count, 0);
+    if (inner == 1 && count > 0) return apply(o, o * count, 0, count, 0);
     for (std::int64_t j = 0; j < count; ++j) {
       const std::int64_t from = (o * count + j) * inner + begin;
       if (!indices.same(from, n)) {
-        add(o, from, begin, n, 1);
+        apply(o, from, begin, n, 1);
         continue;
       }
       T* target = y + (o * size + indices.at(indices.place(from))) * inner + begin;
-      for (std::int64_t i = 0; i < n; ++i) target[i] = sum(target[i], u[from + i]);
+      for (std::int64_t i = 0; i < n; ++i) target[i] = combine(target[i], u[from + i]);
     }
   };
   const std::int64_t bytes = (size + count) * std::min(columns, inner) * item_of(base.dtype);
@@ -337,22 +339,36 @@ void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* o
 
 void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
                  int axis, std::byte* out, const Shape& out_shape) {
+  const auto add = [&](auto zero) {
+    using T = decltype(zero);
+    apply_updates<T>("scatter_add", base, index, updates, axis, out, out_shape,
+                     [](T a, T b) { return sum(a, b); });
+  };
   switch (base.dtype) {
     case DType::UInt8:
-      return add_updates<std::uint8_t>(base, index, updates, axis, out, out_shape);
+      return add(std::uint8_t{});
     case DType::Int8:
-      return add_updates<std::int8_t>(base, index, updates, axis, out, out_shape);
+      return add(std::int8_t{});
     case DType::Int32:
-      return add_updates<std::int32_t>(base, index, updates, axis, out, out_shape);
+      return add(std::int32_t{});
     case DType::Int64:
-      return add_updates<std::int64_t>(base, index, updates, axis, out, out_shape);
+      return add(std::int64_t{});
     case DType::Float32:
-      return add_updates<float>(base, index, updates, axis, out, out_shape);
+      return add(0.0f);
     case DType::Float64:
-      return add_updates<double>(base, index, updates, axis, out, out_shape);
+      return add(0.0);
     default:
       throw InternalError(cat("scatter_add has no loop for ", base.dtype));
   }
+}
+
+void scatter(const MovedArray& base, const MovedArray& index, const MovedArray& updates, int axis,
+             std::byte* out, const Shape& out_shape) {
+  with_item(item_of(base.dtype), [&](auto unit) {
+    using T = decltype(unit);
+    apply_updates<T>("scatter", base, index, updates, axis, out, out_shape,
+                     [](T, T update) { return update; });
+  });
 }
 
 }  // namespace tenon::cpu

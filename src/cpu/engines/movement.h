@@ -1,4 +1,4 @@
-// Movement of elements between contiguous arrays: concat, pad, gather, scatter-add. Any dtype, by
+// Movement of elements between contiguous arrays: concat, pad, gather, scatters. Any dtype, by
 // bytes of an element.
 //
 // Work is cut by sizes. Indices are checked as they are read: one outside [0, size) is a
@@ -27,5 +27,8 @@ void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* o
 /// out = base with the updates added, in order of the updates. Not for 16-bit floating dtypes.
 void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
                  int axis, std::byte* out, const Shape& out_shape);
+/// out = base with the updates in its place; of equal places the last.
+void scatter(const MovedArray& base, const MovedArray& index, const MovedArray& updates, int axis,
+             std::byte* out, const Shape& out_shape);
 
 }  // namespace tenon::cpu

@@ -112,6 +112,8 @@ class OpaqueKernel final : public Kernel {
         return gather(in[0], in[1], axis, out);
       case Op::ScatterAdd:
         return scatter_add(in[0], in[1], in[2], axis, out, out_shape_);
+      case Op::Scatter:
+        return scatter(in[0], in[1], in[2], axis, out, out_shape_);
       default:
         return dtype == DType::Float64 ? pool<double>(o_.op, pool_, in, out)
                                        : pool<float>(o_.op, pool_, in, out);

@@ -107,6 +107,20 @@ Array scatter_add(const Call& call) {
   return sums;
 }
 
+Array scatter(const Call& call) {
+  const int axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
+  Array out(call.out_dtype, call.out_shape.numel());
+  const bool uniform = call.shapes[0].rank() == 0;  // the base is one number everywhere
+  for (std::int64_t i = 0; i < out.size(); ++i)
+    copy_element(out, i, call.inputs[0], uniform ? 0 : i);
+  for (std::int64_t i = 0; i < call.inputs[2].size(); ++i)
+    copy_element(out,
+                 indexed("scatter", call.inputs[1], call.shapes[1], i, call.shapes[2][axis],
+                         call.out_shape, axis),
+                 call.inputs[2], i);
+  return out;
+}
+
 /// Over the last axis, in double up to the end.
 Array softmax(const Call& call, bool log) {
   Array out(call.out_dtype, call.out_shape.numel());
@@ -132,6 +146,8 @@ Array compute_opaque(const Opaque& o, const Call& call) {
       return gather(call);
     case Op::ScatterAdd:
       return scatter_add(call);
+    case Op::Scatter:
+      return scatter(call);
     case Op::Softmax:
       return softmax(call, false);
     case Op::LogSoftmax:

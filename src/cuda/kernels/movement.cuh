@@ -84,17 +84,18 @@ constexpr int kScatterThreads = 256;
 constexpr int kScatterTile = 4096;  // elements of out that a block owns
 constexpr int kScatterBatch = 4;    // indices that a thread looks at in one round
 
-/// The part of out that a block owns, summed up in shared memory. Thread t owns column t % columns
-/// of a range of rows, so that each element's updates arrive in one thread, in order.
+/// The part of out that a block owns, in shared memory until all updates are in. Thread t owns
+/// column t % columns of a range of rows, so that each element's updates arrive in one thread, in
+/// order.
 template <class E>
 struct ScatterTile {
-  typename E::Value* sums;
+  typename E::Value* held;
   long long outer, row0, column0;
   int rows, columns;               // inside out
   int column, row_begin, row_end;  // of this thread
 
   __device__ __forceinline__ ScatterTile(const ScatterArgs& a, typename E::Value* memory)
-      : sums(memory) {
+      : held(memory) {
     unsigned n = blockIdx.x;  // below 2^31
     const unsigned rest = split<false>(n, a.column_tiles);
     column0 = static_cast<long long>(n) * a.columns;
@@ -108,7 +109,7 @@ struct ScatterTile {
     row_begin = group * static_cast<int>(a.rows_per_thread);
     row_end = column < columns ? min(row_begin + static_cast<int>(a.rows_per_thread), rows) : 0;
     for (int r = row_begin; r < row_end; ++r)
-      sums[r * columns + column] = E::load(a.in[0], at(a, r) * a.base_step);
+      held[r * columns + column] = E::load(a.in[0], at(a, r) * a.base_step);
   }
 
   __device__ __forceinline__ long long at(const ScatterArgs& a, int row) const {
@@ -117,11 +118,13 @@ struct ScatterTile {
   __device__ __forceinline__ bool owns(long long row) const {
     return row >= row_begin && row < row_end;
   }
-  __device__ __forceinline__ void add(int row, typename E::Value v) {
-    sums[row * columns + column] += v;
+  template <bool Adds>
+  __device__ __forceinline__ void apply(int row, typename E::Value v) {
+    typename E::Value& element = held[row * columns + column];
+    element = Adds ? element + v : v;
   }
   __device__ __forceinline__ void store(const ScatterArgs& a) const {
-    for (int r = row_begin; r < row_end; ++r) E::store(a.out, at(a, r), sums[r * columns + column]);
+    for (int r = row_begin; r < row_end; ++r) E::store(a.out, at(a, r), held[r * columns + column]);
   }
 };
 
@@ -148,8 +151,8 @@ __device__ __forceinline__ int count_before(int count, int& total) {
 }
 
 /// One index a row of updates. A round lists the updates of this tile among 1024 indices, in order;
-/// then every thread adds those that fall on its elements.
-template <class E, class Index>
+/// then every thread applies those that fall on its elements.
+template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
   __shared__ typename E::Value memory[kScatterTile];
   __shared__ int found[kScatterThreads * kScatterBatch];
@@ -189,7 +192,7 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
       }
 #pragma unroll
       for (int l = 0; l < kScatterBatch; ++l)
-        if (row[l] >= 0) tile.add(row[l], value[l]);
+        if (row[l] >= 0) tile.template apply<Adds>(row[l], value[l]);
     }
     __syncthreads();
   }
@@ -197,7 +200,7 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
 }
 
 /// An index for every update.
-template <class E, class Index>
+template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
   __shared__ typename E::Value memory[kScatterTile];
   ScatterTile<E> tile(a, memory);
@@ -209,7 +212,8 @@ __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
   for (long long j = 0; j < a.indices; ++j) {
     const long long at = index[start + j * a.inner], row = at - tile.row0;
     if (first && (at < 0 || at >= a.size)) leave(a.outside, a.site, at, start + j * a.inner);
-    if (tile.owns(row)) tile.add(static_cast<int>(row), E::load(a.in[2], start + j * a.inner));
+    if (tile.owns(row))
+      tile.template apply<Adds>(static_cast<int>(row), E::load(a.in[2], start + j * a.inner));
   }
   tile.store(a);
 }

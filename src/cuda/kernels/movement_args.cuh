@@ -48,7 +48,7 @@ struct GatherArgs {
   long long site = 0;
 };
 
-/// out = base with updates added; a block owns `rows` by `columns` of out.
+/// out = base with updates added or written; a block owns `rows` by `columns` of out.
 struct ScatterArgs {
   const void* in[3] = {};  // base, index, updates
   void* out = nullptr;

@@ -143,7 +143,8 @@ std::unique_ptr<Kernel> gather(const OpaqueCall& call) {
 
 std::int64_t blocks_of(std::int64_t size, std::int64_t tile) { return (size + tile - 1) / tile; }
 
-std::unique_ptr<Kernel> scatter_add(const OpaqueCall& call) {
+std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
+  const bool adds = call.op.op == Op::ScatterAdd;
   constexpr std::int64_t kTile = 4096, kBlocks = 256;
   const int axis = static_cast<int>(call.op.attrs.as<AxisAttrs>().axis);
   const Shape &out = call.out().shape, &updates = call.op.shapes[2];
@@ -168,9 +169,10 @@ std::unique_ptr<Kernel> scatter_add(const OpaqueCall& call) {
   auto kernel = std::make_unique<OpaqueKernel<ScatterArgs>>(call, args, grid);
   if (out.numel() > 0)
     kernel->compile_body(
-        call.target, "tenon_scatter_add", "movement.cuh", "ScatterArgs",
-        cat(rows ? "scatter_rows<" : "scatter_elements<", element_name(call.out().dtype), ", ",
-            index_name(call.dtype(1)), ">(a)"));
+        call.target, adds ? "tenon_scatter_add" : "tenon_scatter", "movement.cuh", "ScatterArgs",
+        cat(rows ? "scatter_rows<" : "scatter_elements<",
+            element_name(is_bool(call.out().dtype) ? DType::UInt8 : call.out().dtype), ", ",
+            index_name(call.dtype(1)), ", ", truth(adds), ">(a)"));
   return kernel;
 }
 
@@ -185,7 +187,7 @@ std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call) {
     case Op::Gather:
       return gather(call);
     default:
-      return scatter_add(call);
+      return scatter(call);
   }
 }
 
