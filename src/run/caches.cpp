@@ -61,13 +61,26 @@ void make_room() {
   Ledger& l = ledger();
   const std::int64_t limit = l.limit.load(std::memory_order_relaxed);
   if (l.bytes.load(std::memory_order_relaxed) <= limit) return;
-  Entries entries = living();
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a->used() < b->used(); });
-  for (std::shared_ptr<CacheEntry>& entry : entries) {
+  // Entries are used by other threads meanwhile: each is asked once, or there would be no order.
+  struct LastUse {
+    std::uint64_t at;
+    std::shared_ptr<CacheEntry> entry;
+  };
+  std::vector<LastUse> uses;
+  {
+    Entries entries = living();
+    uses.reserve(entries.size());
+    for (std::shared_ptr<CacheEntry>& entry : entries) {
+      const std::uint64_t at = entry->used();
+      uses.push_back({at, std::move(entry)});
+    }
+  }
+  std::sort(uses.begin(), uses.end(),
+            [](const LastUse& a, const LastUse& b) { return a.at < b.at; });
+  for (LastUse& use : uses) {
     if (l.bytes.load(std::memory_order_relaxed) <= limit / 8 * 7) break;
-    entry->leave(false);
-    entry.reset();  // the last share, as a rule
+    use.entry->leave(false);
+    use.entry.reset();  // the last share, as a rule
   }
 }
 

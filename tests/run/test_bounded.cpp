@@ -7,12 +7,15 @@
 #include <tenon/ops.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "graph/node.h"
+#include "run/caches.h"
 
 using namespace tenon;
 
@@ -226,4 +229,30 @@ TEST_CASE("bounded: the body of a loop counts as what holds it does") {
   };
   const std::int64_t few = bytes_of(2);
   CHECK(bytes_of(42) > few + std::int64_t{40} * 4096);
+}
+
+TEST_CASE("bounded: room is made while other threads use what is kept") {
+  struct Kept final : CacheEntry {
+    Kept() : CacheEntry(Kind::Program) { charge(64); }
+    void leave(bool) override {}  // its owner holds it: the next search meets it again
+  };
+  const Limit limit(kMiB);
+  std::vector<std::shared_ptr<Kept>> kept;
+  for (int k = 0; k < 3000; ++k) enter(kept.emplace_back(std::make_shared<Kept>()));
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> users;
+  for (int t = 0; t < 3; ++t)
+    users.emplace_back([&, t] {
+      Sequence random{static_cast<std::uint64_t>(t + 1)};
+      while (!stop)
+        for (int k = 0; k < 64; ++k) kept[static_cast<std::size_t>(random.below(3000))]->touch();
+    });
+  for (int k = 0; k < 300; ++k) {
+    enter(std::make_shared<Kept>());  // the time goes on
+    set_cache_limit(0);
+    set_cache_limit(kMiB);
+  }
+  stop = true;
+  for (std::thread& user : users) user.join();
+  CHECK(std::all_of(kept.begin(), kept.end(), [](const auto& k) { return k->used() != 0; }));
 }
