@@ -1,4 +1,4 @@
-// Weights of others: files of PyTorch, NumPy and Hugging Face as names and tensors.
+// Weights of others: files of PyTorch, NumPy, Hugging Face and llama.cpp as names and tensors.
 //
 // A file is mapped into memory and its table read; values are read when they are asked for. Nothing
 // in a file is run: of a .pt file's pickle, only what tensors and their names are made of is taken,
@@ -24,8 +24,10 @@ struct StoredTensor {
   std::size_t value = 0;  ///< tensors of one value (tied ones) have one number
 };
 
-/// An open file of weights: .safetensors, or .pt and .pth of torch.save() (zip or the older form),
-/// told by its content. Copies are handles of one open file.
+/// An open file of weights: .safetensors, or the index (.json) of several that lie beside it; .pt
+/// and .pth of torch.save() (zip or the older form); NumPy's .npz and .npy; .gguf, whose blocks
+/// q8_0 and q4_0 are read as float32. All are told by their content. Copies are handles of one open
+/// file.
 class TENON_API WeightFile {
  public:
   /// Maps the file and reads its table, no values. Throws IoError; FormatError for what is damaged,
@@ -33,11 +35,12 @@ class TENON_API WeightFile {
   explicit WeightFile(const std::string& path);
 
   const std::string& path() const noexcept;
-  /// "safetensors", "pt" or "pt (legacy)".
+  /// "safetensors", "safetensors in parts", "pt", "pt (legacy)", "npz", "npy" or "gguf".
   const std::string& format() const noexcept;
-  /// In the order of the file. Names of nested dictionaries are joined by dots.
+  /// In the order of the file. Names of nested dictionaries are joined by dots; the one of a .npy
+  /// file is "array".
   const std::vector<StoredTensor>& tensors() const noexcept;
-  /// safetensors: as written; .pt: the numbers and texts that stand among the tensors.
+  /// safetensors: as written; .pt and .gguf: the numbers and texts that stand beside the tensors.
   const Metadata& metadata() const noexcept;
   /// The value of tensors()[index], on the CPU. Throws FormatError when its bytes are damaged.
   Tensor read(std::size_t index) const;
@@ -52,10 +55,35 @@ class TENON_API WeightFile {
 /// WeightFile(path).read_all().
 TENON_API TensorMap load_weights(const std::string& path);
 
-/// Writes tensors atomically, in the format that the path's ending names: .safetensors; .pt, .pth
-/// and .bin, which torch.load(path, weights_only=True) gives back as a dictionary of tensors. One
-/// Tensor under several names is written once into a .pt file. Throws ValueError for another ending
-/// or an undefined tensor. Evaluates pending tensors.
-TENON_API void save_weights(const std::string& path, const TensorMap& tensors);
+/// Writes tensors atomically, in the format that the path's ending names: .safetensors, which alone
+/// holds metadata; .pt, .pth and .bin, which torch.load(path, weights_only=True) gives back as a
+/// dictionary of tensors; .npz. One Tensor under several names is written once into a .pt file.
+/// Throws ValueError for another ending or an undefined tensor, DTypeError for bfloat16 in .npz.
+/// Evaluates pending tensors.
+TENON_API void save_weights(const std::string& path, const TensorMap& tensors,
+                            const Metadata& metadata = {});
+
+/// What of a file a network takes.
+struct TENON_API WeightFit {
+  std::string family;             ///< whose names the file has: "Hugging Face GPT-2"; "": nobody's
+  std::vector<std::string> done;  ///< in words: "148 renamed, as 'wte.weight' to 'transformer…'"
+  TensorMap tensors;              ///< by the network's names, in its shapes
+  /// Names of the network and of the file, and sentences with both shapes. Counters of batches,
+  /// which older files lack, are not missing.
+  std::vector<std::string> missing, foreign, misshapen;
+
+  /// "missing: 'fc.bias'; of another shape: …"; "" when there are none.
+  std::string differences() const;
+};
+
+/// Finds the tensors of a network, given by name, in a file. What frameworks put in front of all
+/// names ("module.", "state_dict.") is taken off, and the names of a family that is known become
+/// the network's: torchvision's and Hugging Face's networks, and GPT-2 with nn.Linear, whose
+/// matrices are transposed. Throws ValueError for two tensors of one place, and for tied tensors
+/// that differ.
+TENON_API WeightFit fit_weights(const WeightFile& file, const TensorMap& wanted);
+
+/// The family alone; "" when the names are nobody's that is known.
+TENON_API std::string weight_family(const WeightFile& file);
 
 }  // namespace tenon::io

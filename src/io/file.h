@@ -90,6 +90,9 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_
 /// with `what`, for corrupt ones or when they give fewer or more.
 void inflate_raw(std::string_view packed, std::string& out, const std::string& what);
 
+/// The first bytes of what deflate packed, `most` at the most; what is corrupt ends them.
+std::string inflate_start(std::string_view packed, std::size_t most);
+
 /// True when something can be opened for reading there.
 bool file_exists(const std::string& path) noexcept;
 

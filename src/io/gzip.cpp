@@ -120,6 +120,21 @@ void inflate_raw(std::string_view packed, std::string& out, const std::string& w
                           out.size(), " bytes; fetch the file again"));
 }
 
+std::string inflate_start(std::string_view packed, std::size_t most) {
+  z_stream zlib{};
+  if (inflateInit2(&zlib, -15) != Z_OK) throw MemoryError("zlib found no memory");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(
+      &zlib, [](z_stream* z) { return inflateEnd(z); });
+  std::string out(most, '\0');
+  zlib.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  zlib.avail_in = static_cast<uInt>(std::min(packed.size(), kPortion));
+  zlib.next_out = reinterpret_cast<Bytef*>(out.data());
+  zlib.avail_out = static_cast<uInt>(most);
+  inflate(&zlib, Z_SYNC_FLUSH);
+  out.resize(most - zlib.avail_out);
+  return out;
+}
+
 bool is_gzip(std::string_view bytes) noexcept {
   return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
 }

@@ -179,7 +179,7 @@ const char* descr_of_dtype(DType dtype) {
       break;
   }
   throw DTypeError(
-      "save_npy: NumPy has no bfloat16: convert the tensor to float32 first, or save it as "
+      "NumPy has no bfloat16: convert the tensor to float32 first, or save it as "
       "safetensors");
 }
 
@@ -226,7 +226,7 @@ std::string_view header_text(std::string_view bytes, const std::string& name) {
   return bytes.substr(prefix, length);
 }
 
-Shape checked_shape(const NpyHeader& header, std::size_t item, std::size_t available,
+Shape checked_shape(const NpyHeader& header, std::size_t item, std::uint64_t available,
                     const std::string& name) {
   std::uint64_t count = 0;
   const std::span<const std::int64_t> sizes(header.sizes, static_cast<std::size_t>(header.rank));
@@ -240,9 +240,9 @@ Shape checked_shape(const NpyHeader& header, std::size_t item, std::size_t avail
 
 }  // namespace
 
-Tensor parse_npy(std::string_view bytes, const std::string& name) {
-  const std::string_view text = header_text(bytes, name);
-  const auto offset = static_cast<std::size_t>(text.data() - bytes.data());
+NpyArray read_npy_header(std::string_view start, std::uint64_t size, const std::string& name) {
+  const std::string_view text = header_text(start, name);
+  const auto offset = static_cast<std::size_t>(text.data() - start.data());
   const NpyHeader header = HeaderParser(text, offset, name).parse();
   std::string_view code = header.descr;
   bool big = false;
@@ -250,18 +250,30 @@ Tensor parse_npy(std::string_view bytes, const std::string& name) {
     big = code.front() == '>';
     code.remove_prefix(1);
   }
-  const DType dtype = dtype_of_descr(code, name);
-  const std::size_t item = item_size(dtype);
-  const std::string_view values = bytes.substr(offset + text.size());
-  const Shape shape = checked_shape(header, item, values.size(), name);
-  const bool swap = big == (std::endian::native == std::endian::little) && item > 1;
-  const bool reorder = header.fortran && shape.rank() > 1;
-  if (!swap && !reorder && dtype != DType::Bool)
-    return Tensor::from_data(values.data(), shape, dtype, Device{});
-  std::string own = reorder ? transpose_order(values.data(), shape, item) : std::string(values);
-  if (swap) swap_bytes(own.data(), item, static_cast<std::size_t>(shape.numel()));
-  if (dtype == DType::Bool) normalize_bools(own.data(), own.size());
-  return Tensor::from_data(own.data(), shape, dtype, Device{});
+  NpyArray array;
+  array.dtype = dtype_of_descr(code, name);
+  array.values = offset + text.size();
+  const std::size_t item = item_size(array.dtype);
+  array.shape = checked_shape(header, item, size - array.values, name);
+  array.swapped = big == (std::endian::native == std::endian::little) && item > 1;
+  array.by_columns = header.fortran && array.shape.rank() > 1;
+  return array;
+}
+
+Tensor npy_values(const NpyArray& array, std::string_view bytes) {
+  const std::string_view values = bytes.substr(array.values);
+  const std::size_t item = item_size(array.dtype);
+  if (!array.swapped && !array.by_columns && array.dtype != DType::Bool)
+    return Tensor::from_data(values.data(), array.shape, array.dtype, Device{});
+  std::string own =
+      array.by_columns ? transpose_order(values.data(), array.shape, item) : std::string(values);
+  if (array.swapped) swap_bytes(own.data(), item, static_cast<std::size_t>(array.shape.numel()));
+  if (array.dtype == DType::Bool) normalize_bools(own.data(), own.size());
+  return Tensor::from_data(own.data(), array.shape, array.dtype, Device{});
+}
+
+Tensor parse_npy(std::string_view bytes, const std::string& name) {
+  return npy_values(read_npy_header(bytes, bytes.size(), name), bytes);
 }
 
 std::string npy_header(const Shape& shape, DType dtype) {

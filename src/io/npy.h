@@ -1,6 +1,7 @@
 // NumPy's array files: a magic string, a version, a Python dictionary as text, then the values.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,7 +9,21 @@
 
 namespace tenon::io {
 
-/// Parses the bytes of a .npy file. `name` is for messages.
+/// What an array's header says; checked against the bytes that follow it.
+struct NpyArray {
+  DType dtype = DType::Float32;
+  Shape shape;
+  std::size_t values = 0;  ///< where they begin
+  bool swapped = false, by_columns = false;
+};
+constexpr std::size_t kMostNpyHeader = 65'536 + 12;
+
+/// Reads the header of an array of `size` bytes, of which `start` is all, or kMostNpyHeader. `name`
+/// is for messages.
+NpyArray read_npy_header(std::string_view start, std::uint64_t size, const std::string& name);
+/// The array, from all its bytes.
+Tensor npy_values(const NpyArray& array, std::string_view bytes);
+/// Both.
 Tensor parse_npy(std::string_view bytes, const std::string& name);
 
 /// The bytes before the values of an array in C order (version 1.0, padded to 64).

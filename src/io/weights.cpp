@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/byte_order.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "io/weight_table.h"
@@ -20,12 +21,26 @@ namespace {
 // What tensors may take beside the file's bytes: views may repeat elements, packed ones grow.
 constexpr std::uint64_t kMostGrowth = 16, kMostBeside = std::uint64_t{16} << 20;
 
-WeightTable read_table(std::string_view bytes, const std::string& path) {
+// Of one file; an index names others.
+WeightTable read_single(std::string_view bytes, const std::string& path) {
+  if (is_npz(bytes, path)) return read_npz(bytes, path);
   if (is_zip(bytes) || is_legacy_pt(bytes)) return read_pt(bytes, path);
+  if (is_gguf(bytes)) return read_gguf(bytes, path);
+  if (is_npy(bytes)) return read_npy(bytes, path);
   if (bytes.size() >= 9 && bytes[8] == '{') return table_of_safetensors(bytes, path);
   throw FormatError(cat(path,
-                        ": is no file of weights by its first bytes: .safetensors, .pt and .pth "
-                        "are read"));
+                        ": is no file of weights by its first bytes: .safetensors and its index, "
+                        ".pt, .pth, .npz, .npy and .gguf are read"));
+}
+
+// The length of a safetensors header may begin with the byte of a brace too.
+bool is_index(std::string_view bytes) {
+  if (!bytes.starts_with('{')) return false;
+  return bytes.size() < 9 || read_little<std::uint64_t>(bytes.data()) > kMaxSafeTensorsHeader;
+}
+
+WeightTable read_table(std::string_view bytes, const std::string& path) {
+  return is_index(bytes) ? read_weight_parts(bytes, path, read_single) : read_single(bytes, path);
 }
 
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> endings) {
@@ -93,14 +108,16 @@ TensorMap WeightFile::read_all() const {
 
 TensorMap load_weights(const std::string& path) { return WeightFile(path).read_all(); }
 
-void save_weights(const std::string& path, const TensorMap& tensors) {
+void save_weights(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
   for (const auto& [name, tensor] : tensors)
     if (!tensor.defined())
       throw ValueError(cat("save_weights: ", path, ": tensor '", name, "' is undefined"));
-  if (path.ends_with(".safetensors")) return save_safetensors(path, tensors);
+  if (path.ends_with(".safetensors")) return save_safetensors(path, tensors, metadata);
   if (ends_with_any(path, {".pt", ".pth", ".bin"})) return write_pt(path, tensors);
-  throw ValueError(cat("save_weights: ", path,
-                       ": the ending names no format: write .safetensors, .pt, .pth or .bin"));
+  if (path.ends_with(".npz")) return write_npz(path, tensors);
+  throw ValueError(
+      cat("save_weights: ", path,
+          ": the ending names no format: write .safetensors, .pt, .pth, .bin or .npz"));
 }
 
 }  // namespace tenon::io

@@ -222,4 +222,11 @@ std::string ZipReader::unpacked(const ZipEntry& entry) const {
   return out;
 }
 
+std::string_view ZipReader::start(const ZipEntry& entry, std::size_t most,
+                                  std::string& room) const {
+  if (!entry.deflated) return entry.packed.substr(0, most);
+  room = inflate_start(entry.packed, most);
+  return room;
+}
+
 }  // namespace tenon::io

@@ -36,6 +36,9 @@ class ZipReader {
   std::string_view stored(const ZipEntry& entry) const;
   /// The bytes of any entry, unpacked. Throws FormatError for damaged ones.
   std::string unpacked(const ZipEntry& entry) const;
+  /// The first bytes of any entry, `most` at the most, unchecked; those of a stored one lie in the
+  /// archive, others in `room`.
+  std::string_view start(const ZipEntry& entry, std::size_t most, std::string& room) const;
 
  private:
   void read_table(std::uint64_t at, std::uint64_t size, std::uint64_t count);

@@ -95,6 +95,26 @@ def pt_zip(pickle):
     return out.getvalue()
 
 
+def gguf(*tensors, values=b"", count=0, version=3):
+    """Tensors as (name, sizes, type, bytes), laid out at multiples of 32."""
+    def text(words):
+        return struct.pack("<Q", len(words)) + words
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), count) + values
+    data = b""
+    for name, sizes, kind, content in tensors:
+        head += text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, len(data))
+        data += content + b"\0" * (-len(content) % 32)
+    return head + b"\0" * (-len(head) % 32) + data
+
+
+def npz(method, **arrays):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, content in arrays.items():
+            archive.writestr(zipfile.ZipInfo(name + ".npy"), content, method)
+    return out.getvalue()
+
+
 def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "corpus"
     pictures = idx(8, [2, 2, 3], bytes(range(12)))
@@ -135,6 +155,12 @@ def main():
                         "gap": safetensors({"t": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2))},
         "pt": {"zip": b"\0" + pt_zip(pt_pickle(2, 1)), "legacy": b"\0" + pt_legacy(), "pickle": b"\1" + pt_pickle(1, 2), "foreign": b"\1\x80\x02cos\nsystem\n)R.",
                "protocol4": b"\1\x80\x04\x95\x0d\0\0\0\0\0\0\0}\x94(\x8c\1a\x94K\1\x8c\1b\x94N]\x94u.", "self": b"\1\x80\x02]q\1h\1a."},
+        "weights": {"gguf": b"\0" + gguf((b"a", [2, 3], 0, f32), (b"q", [32], 8, bytes(34)), (b"r", [32, 1], 2, bytes(18))),
+                    "gguf_values": b"\0" + gguf(count=3, values=struct.pack("<Q1sIf", 1, b"a", 6, 0.5) + struct.pack("<Q1sIQ2s", 1, b"b", 8, 2, b"hi")
+                                                + struct.pack("<Q1sIIQ2i", 1, b"c", 9, 5, 2, 1, 2)),
+                    "stored": b"\1" + npz(zipfile.ZIP_STORED, a=npy(plain % "False", f32), b=npy(plain % "True", f32)),
+                    "deflated": b"\1" + npz(zipfile.ZIP_DEFLATED, a=npy(plain % "False", f32)), "array": b"\2" + npy(plain % "False", f32),
+                    "index": b"\3" + b'{"metadata": {"total_size": 4}, "weight_map": {"a": "b.safetensors"}}'},
         "csv": {"plain": b"\1" b"1,2,0\n3,4.5,1\n", "header": b"\1" b"a,label,b\r\n1,cat,2\r\n3,\"dog, big\",4\r\n", "quotes": b"\1" b"1,\"a \"\"b\"\"\"\n2,c\n",
                 "semicolon": b"\3" b"0;1;2\n1;3;4\n", "numbers": b"\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "picture": b"\7" b"3,0,255,17,4\n1,1,2,3,4\n",
                 "known": b"\x09" b"1,0\n2,cat\n", "comment": b"\1" b"# note\n\n1,2,3\n", "unclosed": b"\1" b'1,"2\n3,4\n',

@@ -1,0 +1,144 @@
+// The table of families, and how a rule is applied.
+#include "io/weight_families.h"
+
+#include <charconv>
+#include <map>
+
+#include "base/str.h"
+
+namespace tenon::io {
+namespace {
+
+using Change = WeightChange;
+using Sign = WeightFamily::SignShape;
+
+constexpr RenameRule kGpt2[] = {
+    {"lm_head.weight", "transformer.wte.weight", Change::SameAs},
+    {"transformer.h.{a}.attn.bias", "masks", Change::LeftOut},
+    {"transformer.h.{a}.attn.masked_bias", "masks", Change::LeftOut},
+    {"h.{a}.attn.bias", "masks", Change::LeftOut},
+    {"h.{a}.attn.masked_bias", "masks", Change::LeftOut},
+    {"h.*", "transformer.h.*"},
+    {"wte.*", "transformer.wte.*"},
+    {"wpe.*", "transformer.wpe.*"},
+    {"ln_f.*", "transformer.ln_f.*"},
+};
+
+// nn.Linear keeps [out, in] where Hugging Face's Conv1D, and we, keep [in, out].
+constexpr RenameRule kGpt2Linear[] = {
+    {"lm_head.weight", "transformer.wte.weight", Change::SameAs},
+    {"transformer.h.{a}.attn.bias", "masks", Change::LeftOut},
+    {"transformer.h.{a}.attn.c_attn.weight", "transformer.h.{a}.attn.c_attn.weight",
+     Change::Transposed},
+    {"transformer.h.{a}.attn.c_proj.weight", "transformer.h.{a}.attn.c_proj.weight",
+     Change::Transposed},
+    {"transformer.h.{a}.mlp.c_fc.weight", "transformer.h.{a}.mlp.c_fc.weight", Change::Transposed},
+    {"transformer.h.{a}.mlp.c_proj.weight", "transformer.h.{a}.mlp.c_proj.weight",
+     Change::Transposed},
+};
+
+constexpr RenameRule kGpt2OfLlamaCpp[] = {
+    {"token_embd.*", "transformer.wte.*"},
+    {"position_embd.*", "transformer.wpe.*"},
+    {"output_norm.*", "transformer.ln_f.*"},
+    {"output.weight", "transformer.wte.weight", Change::SameAs},
+    {"blk.{a}.attn_norm.*", "transformer.h.{a}.ln_1.*"},
+    {"blk.{a}.ffn_norm.*", "transformer.h.{a}.ln_2.*"},
+    {"blk.{a}.attn_qkv.weight", "transformer.h.{a}.attn.c_attn.weight", Change::Transposed},
+    {"blk.{a}.attn_qkv.bias", "transformer.h.{a}.attn.c_attn.bias"},
+    {"blk.{a}.attn_output.weight", "transformer.h.{a}.attn.c_proj.weight", Change::Transposed},
+    {"blk.{a}.attn_output.bias", "transformer.h.{a}.attn.c_proj.bias"},
+    {"blk.{a}.ffn_up.weight", "transformer.h.{a}.mlp.c_fc.weight", Change::Transposed},
+    {"blk.{a}.ffn_up.bias", "transformer.h.{a}.mlp.c_fc.bias"},
+    {"blk.{a}.ffn_down.weight", "transformer.h.{a}.mlp.c_proj.weight", Change::Transposed},
+    {"blk.{a}.ffn_down.bias", "transformer.h.{a}.mlp.c_proj.bias"},
+};
+
+constexpr RenameRule kResNetOfHuggingFace[] = {
+    {"resnet.embedder.embedder.convolution.*", "conv1.*"},
+    {"resnet.embedder.embedder.normalization.*", "bn1.*"},
+    {"resnet.encoder.stages.{a}.layers.{b}.shortcut.convolution.*",
+     "layer{a+1}.{b}.downsample.0.*"},
+    {"resnet.encoder.stages.{a}.layers.{b}.shortcut.normalization.*",
+     "layer{a+1}.{b}.downsample.1.*"},
+    {"resnet.encoder.stages.{a}.layers.{b}.layer.{c}.convolution.*", "layer{a+1}.{b}.conv{c+1}.*"},
+    {"resnet.encoder.stages.{a}.layers.{b}.layer.{c}.normalization.*", "layer{a+1}.{b}.bn{c+1}.*"},
+    {"classifier.1.*", "fc.*"},
+};
+
+constexpr WeightFamily kFamilies[] = {
+    {"GPT-2 with linear layers", "transformer.h.0.attn.c_attn.weight", Sign::Tall, kGpt2Linear},
+    {"Hugging Face GPT-2", "transformer.h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
+    {"Hugging Face GPT-2", "h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
+    {"llama.cpp GPT-2", "position_embd.weight", Sign::Any, kGpt2OfLlamaCpp},
+    {"Hugging Face ResNet", "resnet.embedder.embedder.convolution.weight", Sign::Any,
+     kResNetOfHuggingFace},
+    {"torchvision ResNet", "layer1.0.conv1.weight", Sign::Any, {}},
+    {"torchvision AlexNet or VGG", "features.0.weight", Sign::Any, {}},
+};
+
+constexpr std::string_view kWrappers[] = {
+    "state_dict.", "model_state_dict.", "module.", "_orig_mod.", "model.", "net."};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+struct Captures {
+  std::map<char, std::string_view> numbers;
+  std::string_view rest;
+};
+
+bool match(std::string_view pattern, std::string_view name, Captures& found) {
+  while (!pattern.empty()) {
+    if (pattern == "*") {
+      found.rest = name;
+      return true;
+    }
+    if (pattern[0] == '{') {
+      std::size_t digits = 0;
+      while (digits < name.size() && is_digit(name[digits])) ++digits;
+      if (digits == 0) return false;
+      found.numbers[pattern[1]] = name.substr(0, digits);
+      pattern.remove_prefix(3);
+      name.remove_prefix(digits);
+    } else {
+      if (name.empty() || pattern[0] != name[0]) return false;
+      pattern.remove_prefix(1);
+      name.remove_prefix(1);
+    }
+  }
+  return name.empty();
+}
+
+}  // namespace
+
+std::span<const WeightFamily> weight_families() { return kFamilies; }
+std::span<const std::string_view> weight_wrappers() { return kWrappers; }
+
+std::optional<std::string> renamed(const RenameRule& rule, std::string_view name) {
+  Captures found;
+  if (!match(rule.from, name, found)) return std::nullopt;
+  std::string out;
+  for (std::string_view to = rule.to; !to.empty();) {
+    if (to == "*") {
+      out += found.rest;
+      break;
+    }
+    if (to[0] != '{') {
+      out += to[0];
+      to.remove_prefix(1);
+      continue;
+    }
+    const std::string_view digits = found.numbers[to[1]];
+    const bool next = to[2] == '+';
+    std::uint64_t number = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (next)
+      out += cat(number + 1);
+    else
+      out += digits;
+    to.remove_prefix(to.find('}') + 1);
+  }
+  return out;
+}
+
+}  // namespace tenon::io

@@ -1,0 +1,45 @@
+// Families of weights: how the names of one library's networks become ours, as a table.
+//
+// A family is told by one tensor that its files have, and its rules are tried in order: the first
+// that matches a name says what becomes of it. A name that none matches stays.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tenon::io {
+
+enum class WeightChange {
+  None,
+  Transposed,  ///< a matrix kept the other way round
+  LeftOut,     ///< no weight; `to` says what it is
+  SameAs,      ///< tied: `to` is the tensor of the network that it must be equal to
+};
+
+/// {a} in `from` is a number, an asterisk at its end any rest; {a}, {a+1} and the asterisk in `to`
+/// stand for them.
+struct RenameRule {
+  std::string_view from, to;
+  WeightChange change = WeightChange::None;
+};
+
+struct WeightFamily {
+  std::string_view name;
+  std::string_view sign;                                ///< a name that its files have
+  enum class SignShape { Any, Tall, Wide } sign_shape;  ///< and how that tensor lies, of a matrix
+  std::span<const RenameRule> rules;
+};
+
+/// The first that fits is the file's.
+std::span<const WeightFamily> weight_families();
+
+/// What frameworks put in front of all names of a network when they wrap it or save it among other
+/// things: "module.", "state_dict.".
+std::span<const std::string_view> weight_wrappers();
+
+/// What the rule makes of a name; nothing when it is not for that name.
+std::optional<std::string> renamed(const RenameRule& rule, std::string_view name);
+
+}  // namespace tenon::io

@@ -1,0 +1,259 @@
+// Which tensors of a file are which of a network: wrappers off, the family told, its rules applied,
+// and what was done said. Values are read of what fits only.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <tenon/error.h>
+#include <tenon/weights.h>
+
+#include "base/str.h"
+#include "io/weight_families.h"
+
+namespace tenon::io {
+namespace {
+
+constexpr std::string_view kCounter = ".num_batches_tracked";  // older files lack it
+
+// A tensor of the file under way to its place in the network.
+struct Candidate {
+  std::string name;       // by now
+  std::size_t index = 0;  // in the file
+  bool transposed = false;
+};
+
+// What one rule did: how often, and to what first.
+struct Deed {
+  std::size_t count = 0;
+  std::string from, to;
+  void add(const std::string& was, const std::string& is) {
+    if (count++ == 0) from = was, to = is;
+  }
+};
+
+std::string few(const std::vector<std::string>& items) {
+  constexpr std::size_t kShown = 4;
+  std::string out;
+  for (std::size_t k = 0; k < std::min(items.size(), kShown); ++k)
+    out += cat(k == 0 ? "" : ", ", items[k]);
+  return items.size() > kShown ? cat(out, " and ", items.size() - kShown, " more") : out;
+}
+
+Shape transposed_shape(const Shape& shape) { return {shape[1], shape[0]}; }
+
+Tensor transposed_values(const Tensor& matrix) {
+  const auto rows = static_cast<std::size_t>(matrix.size(0)),
+             columns = static_cast<std::size_t>(matrix.size(1)), item = item_size(matrix.dtype());
+  const auto* from = static_cast<const char*>(matrix.data());
+  std::string out(rows * columns * item, '\0');
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c)
+      std::memcpy(out.data() + (c * rows + r) * item, from + (r * columns + c) * item, item);
+  return Tensor::from_data(out.data(), transposed_shape(matrix.shape()), matrix.dtype(), Device{});
+}
+
+bool same_values(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(a.data(), b.data(),
+                     static_cast<std::size_t>(a.numel()) * item_size(a.dtype())) == 0;
+}
+
+bool any_begins(const TensorMap& wanted, std::string_view prefix) {
+  const auto it = wanted.lower_bound(std::string(prefix));
+  return it != wanted.end() && it->first.starts_with(prefix);
+}
+
+class Fitting {
+ public:
+  Fitting(const WeightFile& file, const TensorMap& wanted) : file_(file), wanted_(wanted) {
+    all_.reserve(file.tensors().size());
+    for (std::size_t i = 0; i < file.tensors().size(); ++i)
+      all_.push_back({file.tensors()[i].name, i, false});
+  }
+
+  const WeightFamily* unwrap_and_tell() {
+    while (unwrap_once()) continue;
+    std::map<std::string_view, std::size_t> index_of;
+    for (const Candidate& candidate : all_) index_of.emplace(candidate.name, candidate.index);
+    for (const WeightFamily& family : weight_families()) {
+      const auto sign = index_of.find(family.sign);
+      if (sign == index_of.end()) continue;
+      const Shape& shape = file_.tensors()[sign->second].shape;
+      const bool tall = shape.rank() == 2 && shape[0] > shape[1];
+      if (family.sign_shape == WeightFamily::SignShape::Any ||
+          tall == (family.sign_shape == WeightFamily::SignShape::Tall))
+        return &family;
+    }
+    return nullptr;
+  }
+
+  WeightFit run() {
+    if (const WeightFamily* family = unwrap_and_tell()) {
+      fit_.family = family->name;
+      apply(*family);
+    }
+    place();
+    for (const auto& [name, place] : tied_) check_tied(name, place);
+    std::size_t counters = 0;
+    for (const auto& [name, tensor] : wanted_) {
+      if (placed_.contains(name)) continue;
+      if (name.ends_with(kCounter))
+        ++counters;
+      else
+        fit_.missing.push_back(name);
+    }
+    if (counters > 0 && !placed_.empty())
+      fit_.done.push_back(cat(counters, " counters of batches, which it lacks, left as they were"));
+    return std::move(fit_);
+  }
+
+ private:
+  // Takes one wrapper's prefix off the names that have it; others are no weights then.
+  bool unwrap_once() {
+    for (const std::string_view wrapper : weight_wrappers()) {
+      if (any_begins(wanted_, wrapper)) continue;
+      std::vector<Candidate> inside;
+      std::vector<std::string> beside;
+      for (const Candidate& candidate : all_)
+        if (candidate.name.starts_with(wrapper))
+          inside.push_back(
+              {candidate.name.substr(wrapper.size()), candidate.index, candidate.transposed});
+        else
+          beside.push_back(cat("'", candidate.name, "'"));
+      if (inside.empty()) continue;
+      fit_.done.push_back(cat("'", wrapper, "' taken off ", inside.size(), " names"));
+      if (!beside.empty()) fit_.done.push_back(cat("left out beside them: ", few(beside)));
+      all_ = std::move(inside);
+      return true;
+    }
+    return false;
+  }
+
+  void apply(const WeightFamily& family) {
+    Deed renames, turns;
+    std::map<std::string_view, Deed> outs;
+    std::vector<Candidate> kept;
+    kept.reserve(all_.size());
+    for (Candidate& candidate : all_) {
+      const RenameRule* rule = nullptr;
+      std::optional<std::string> to;
+      for (const RenameRule& each : family.rules)
+        if ((to = renamed(each, candidate.name))) {
+          rule = &each;
+          break;
+        }
+      if (rule == nullptr) {
+        kept.push_back(std::move(candidate));
+      } else if (rule->change == WeightChange::LeftOut) {
+        outs[rule->to].add(candidate.name, "");
+      } else if (rule->change == WeightChange::SameAs) {
+        tied_.emplace_back(candidate, *to);
+      } else {
+        candidate.transposed = rule->change == WeightChange::Transposed &&
+                               file_.tensors()[candidate.index].shape.rank() == 2;
+        if (candidate.transposed) turns.add(candidate.name, *to);
+        if (*to != candidate.name) renames.add(candidate.name, *to);
+        candidate.name = std::move(*to);
+        kept.push_back(std::move(candidate));
+      }
+    }
+    all_ = std::move(kept);
+    if (renames.count > 0)
+      fit_.done.push_back(
+          cat(renames.count, " renamed, as '", renames.from, "' to '", renames.to, "'"));
+    if (turns.count > 0)
+      fit_.done.push_back(cat(turns.count, " transposed, as '", turns.from, "'"));
+    for (const auto& [what, deed] : outs)
+      fit_.done.push_back(cat(deed.count, " left out, as '", deed.from, "': ", what));
+  }
+
+  void place() {
+    std::map<std::size_t, Tensor> values;  // tied tensors are one
+    for (const Candidate& candidate : all_) {
+      const StoredTensor& stored = file_.tensors()[candidate.index];
+      const auto want = wanted_.find(candidate.name);
+      if (want == wanted_.end()) {
+        fit_.foreign.push_back(stored.name);
+        continue;
+      }
+      if (!placed_.insert(candidate.name).second)
+        throw ValueError(cat(file_.path(), ": two tensors are for '", candidate.name,
+                             "' of the network, the second of them '", stored.name, "'"));
+      const Shape shape = candidate.transposed ? transposed_shape(stored.shape) : stored.shape;
+      if (shape != want->second.shape()) {
+        fit_.misshapen.push_back(cat("'", candidate.name, "' is ", shape, " in the file and ",
+                                     want->second.shape(), " in the network"));
+        continue;
+      }
+      if (candidate.transposed) {
+        fit_.tensors.emplace(candidate.name, transposed_values(file_.read(candidate.index)));
+        continue;
+      }
+      Tensor& value = values[stored.value];
+      if (!value.defined()) value = file_.read(candidate.index);
+      fit_.tensors.emplace(candidate.name, value);
+    }
+  }
+
+  // A tensor that the network has under another name already must be that one.
+  void check_tied(const Candidate& candidate, const std::string& place) {
+    const auto given = fit_.tensors.find(place);
+    if (given == fit_.tensors.end()) {
+      const auto want = wanted_.find(place);
+      const StoredTensor& stored = file_.tensors()[candidate.index];
+      if (want == wanted_.end() || placed_.contains(place) ||
+          stored.shape != want->second.shape()) {
+        fit_.foreign.push_back(stored.name);
+        return;
+      }
+      placed_.insert(place);
+      fit_.tensors.emplace(place, file_.read(candidate.index));
+      fit_.done.push_back(cat("'", candidate.name, "' taken for '", place, "'"));
+      return;
+    }
+    if (!same_values(given->second, file_.read(candidate.index)))
+      throw ValueError(cat(file_.path(), ": '", candidate.name, "' is not equal to '", place,
+                           "', and the network has one tensor for both: it would compute something "
+                           "else"));
+    fit_.done.push_back(cat("'", candidate.name, "' is '", place, "'"));
+  }
+
+  const WeightFile& file_;
+  const TensorMap& wanted_;
+  std::vector<Candidate> all_;
+  std::vector<std::pair<Candidate, std::string>> tied_;
+  std::set<std::string> placed_;
+  WeightFit fit_;
+};
+
+}  // namespace
+
+std::string WeightFit::differences() const {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, const std::vector<std::string>& names, bool quoted) {
+    std::vector<std::string> shown = names;
+    if (quoted)
+      for (std::string& name : shown) name = cat("'", name, "'");
+    if (!names.empty()) parts.push_back(cat(what, few(shown)));
+  };
+  add("missing: ", missing, true);
+  add("of another shape: ", misshapen, false);
+  add("not in the network: ", foreign, true);
+  std::string out;
+  for (const std::string& part : parts) out += cat(out.empty() ? "" : "; ", part);
+  return out;
+}
+
+WeightFit fit_weights(const WeightFile& file, const TensorMap& wanted) {
+  return Fitting(file, wanted).run();
+}
+
+std::string weight_family(const WeightFile& file) {
+  const TensorMap none;
+  const WeightFamily* family = Fitting(file, none).unwrap_and_tell();
+  return family == nullptr ? std::string() : std::string(family->name);
+}
+
+}  // namespace tenon::io
