@@ -15,13 +15,15 @@
 #include "json.h"
 #include "progress.h"
 #include "terminal.h"
+#include "trained.h"
 #include "tuning.h"
 
 namespace tenon::cli {
 namespace {
 
 struct Options {
-  std::string run, data, precision;
+  TrainedOptions trained;
+  std::string data, precision;
   int threads = 0;
   std::string device = "cpu", tune = "read";
   std::int64_t batch = 0;
@@ -194,7 +196,7 @@ int run(const Options& options) {
   set_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
-  train::TrainedModel model = train::TrainedModel::open(options.run);
+  train::TrainedModel model = open_trained(options.trained);
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   const auto progress = [](std::int64_t batch, std::int64_t batches) {
     if (batch % 16 != 0) return;
@@ -241,9 +243,10 @@ Command eval_command() {
   command.examples = {
       {"tenon eval runs/lenet5", "On the test part of the data it was trained on."},
       {"tenon eval runs/lenet5 --data mnist", "On other data of the same shape."},
-      {"tenon eval runs/lenet5/model.safetensors --json", "A single file, and JSON for programs."}};
-  command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
-      Completes::Folders;
+      {"tenon eval runs/lenet5/model.safetensors --json", "A single file, and JSON for programs."},
+      {"tenon eval resnet18 --weights resnet18.pth --data npy:x.npy,y.npy",
+       "Weights of torchvision."}};
+  add_trained(command, options->trained);
   command.option(options->data, "--data", "SPEC", kDataSpecHelp, "the run's own");
   command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")

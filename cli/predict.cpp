@@ -20,13 +20,15 @@
 #include "picture.h"
 #include "progress.h"
 #include "terminal.h"
+#include "trained.h"
 #include "tuning.h"
 
 namespace tenon::cli {
 namespace {
 
 struct Options {
-  std::string run, data;
+  TrainedOptions trained;
+  std::string data;
   std::vector<std::string> files;
   std::int64_t count = 5, start = 0;
   int top = 3, threads = 0;
@@ -318,7 +320,7 @@ int run(const Options& options) {
   set_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
-  const train::TrainedModel model = train::TrainedModel::open(options.run);
+  const train::TrainedModel model = open_trained(options.trained);
   set_precision(precision_from_name(model.settings().precision));
   Json json = Json::array();
   std::int64_t labelled = 0, right = 0;
@@ -387,8 +389,7 @@ Command predict_command() {
       {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, without the label's column."},
       {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
-  command.positional(options->run, "RUN", "run folder, or a model.safetensors").completes =
-      Completes::Folders;
+  add_trained(command, options->trained);
   command
       .positional(options->files, "FILE",
                   "PNG, JPEG, PGM, PPM, IDX, or CSV of rows without a label", false)

@@ -45,7 +45,8 @@ constexpr Shortcut kShortcuts[] = {
      "classification, or regression: the targets are quantities, as a table's column of prices",
      "Data"},
     {"--weights", "weights", "FILE",
-     "begin with these: what fits by name and shape is taken of a .safetensors file",
+     "begin with what fits of a .safetensors, .pt or .pth file, as torchvision's and Hugging "
+     "Face's",
      "Other people's weights"},
     {"--freeze", "freeze", "NAME[,NAME]",
      "parts that do not learn, as in features; what they give is computed once",

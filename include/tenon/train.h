@@ -169,7 +169,7 @@ TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& inpu
 struct TENON_API Settings {
   std::string model = "lenet5", activation;
   std::string head;     ///< layers in place of the network's last: "256,relu"
-  std::string weights;  ///< a .safetensors file, of which what fits is taken; "": as drawn
+  std::string weights;  ///< a file of weights, of which what fits is taken; "": as drawn
   std::string freeze;   ///< parts of the network that do not learn: "features,fc.0"
   std::string task = "classification";  ///< or "regression": targets are quantities
   std::string data = "digits";          ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
@@ -265,6 +265,12 @@ class TENON_API TrainedModel {
   /// NotSupported.
   /// Throws IoError, and as load_state_dict() for a module that the weights do not fit.
   static TrainedModel open(const std::string& run_or_file, const nn::AnyModule& net);
+  /// The network of these settings, with as many outputs as it was published with unless they say
+  /// how many, and all its weights from a file of others (<tenon/weights.h>). Throws ValueError
+  /// that says which are missing, foreign or of another shape.
+  static TrainedModel with_weights(const Settings& settings, const std::string& file);
+  /// What with_weights() did to them, in words.
+  const std::string& weights_note() const { return weights_note_; }
   const Settings& settings() const { return settings_; }
   /// Computes in another precision than the run did.
   void set_precision(Precision precision) {
@@ -304,10 +310,13 @@ class TENON_API TrainedModel {
 
  private:
   TrainedModel() : net_(nn::Identity()) {}
+  void compute_here();
+  void name_classes(std::int64_t classes);
   Settings settings_;
   Context context_;
   nn::AnyModule net_;
   std::string file_, run_;  // run_: "" when it was opened from a file
+  std::string weights_note_;
   bool given_net_ = false;  // which settings_ say nothing of
   std::vector<std::string> class_names_;
   std::string text_unit_;  // of tokens, or ""

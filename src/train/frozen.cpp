@@ -10,8 +10,8 @@
 #include <tenon/context.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
-#include <tenon/io.h>
 #include <tenon/ops.h>
+#include <tenon/weights.h>
 
 #include "base/str.h"
 #include "data/tensor_dataset.h"
@@ -154,27 +154,34 @@ std::shared_ptr<const data::Dataset> kept_set(CompiledFunction& part, const data
   return data::make_tensor_dataset(std::move(parts));
 }
 
+// " (Hugging Face GPT-2: 148 renamed, …)"
+std::string in_words(const io::WeightFit& fit) {
+  std::string out;
+  for (const std::string& deed : fit.done) out += cat(out.empty() ? "" : ", ", deed);
+  if (fit.family.empty()) return out.empty() ? out : cat(" (", out, ")");
+  return cat(" (", fit.family, out.empty() ? "" : ": ", out, ")");
+}
+
 }  // namespace
 
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file) {
   const StateDict own = net.state_dict();
-  StateDict fitting;
-  std::string left;
-  const io::TensorMap given = io::load_safetensors(file).tensors;
-  for (const auto& [name, tensor] : own) {
-    const auto it = given.find(name);
-    if (it != given.end() && it->second.shape() == tensor.shape())
-      fitting.emplace(name, it->second);
-    else if (left.empty())
-      left = name;
-  }
-  if (fitting.empty())
-    throw ValueError(cat(file, ": nothing in it fits the network, whose tensors are called '",
-                         own.empty() ? "" : own.begin()->first, "' and so on, not '",
-                         given.empty() ? "" : given.begin()->first, "'"));
-  net.load_state_dict(fitting, false);
-  return cat("weights: ", fitting.size(), " of ", own.size(), " tensors are from ", file,
-             left.empty() ? "" : cat("; '", left, "' and others begin as drawn"));
+  const io::WeightFit fit = io::fit_weights(io::WeightFile(file), own);
+  if (fit.tensors.empty())
+    throw ValueError(cat(file, ": nothing in it fits the network: ", fit.differences()));
+  net.load_state_dict(fit.tensors, false);
+  const std::string left = fit.differences();
+  return cat("weights: ", fit.tensors.size(), " of ", own.size(), " tensors are from ", file,
+             in_words(fit), left.empty() ? "" : cat("; ", left));
+}
+
+std::string take_all_weights(const nn::AnyModule& net, const std::string& file) {
+  const io::WeightFit fit = io::fit_weights(io::WeightFile(file), net.state_dict());
+  if (const std::string left = fit.differences(); !left.empty())
+    throw ValueError(cat(file, fit.family.empty() ? "" : cat(" (", fit.family, ")"),
+                         " does not fit ", net.describe(), ": ", left));
+  net.load_state_dict(fit.tensors, false);
+  return cat("weights: all ", fit.tensors.size(), " tensors are from ", file, in_words(fit));
 }
 
 std::vector<std::string> parse_parts(const std::string& text) {

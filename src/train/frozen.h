@@ -15,10 +15,12 @@
 
 namespace tenon::train {
 
-/// Takes the tensors of a .safetensors file that the network has by the same names and shapes.
-/// Returns a sentence on what was taken. Throws what reading throws, and ValueError when nothing
-/// fits.
+/// Takes the tensors of a file (<tenon/weights.h>) that fit the network, renamed where its family
+/// is known. Returns a sentence on what was taken, what was done to it and what does not fit.
+/// Throws what reading throws, and ValueError when nothing fits.
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file);
+/// The same where everything must fit; otherwise ValueError says what does not.
+std::string take_all_weights(const nn::AnyModule& net, const std::string& file);
 
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);

@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "run/tune.h"
 #include "train/evaluate.h"
+#include "train/frozen.h"
 #include "train/model_file.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
@@ -168,10 +169,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     out.table_ = std::move(model.table);
     weights = {run_or_file, std::move(file.tensors), {}};
   }
-  out.settings_.device = current_device().str();  // wherever it was trained
-  out.settings_.tune = name(tune());
-  out.settings_.threads = threads();
-  out.context_ = context_of(out.settings_);
+  out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
   out.net_ = make_net(out.settings_, classes);
@@ -185,13 +183,38 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.net_.eval();
   out.file_ = weights.file;
   out.class_names_ = std::move(names);
-  if (out.is_regression()) {
-    out.class_names_.clear();
-  } else if (static_cast<std::int64_t>(out.class_names_.size()) != classes) {
-    out.class_names_.clear();
-    for (std::int64_t i = 0; i < classes; ++i) out.class_names_.push_back(std::to_string(i));
-  }
+  out.name_classes(classes);
   return out;
+}
+
+TrainedModel TrainedModel::with_weights(const Settings& settings, const std::string& file) {
+  TrainedModel out;
+  out.settings_ = settings;
+  if (out.settings_.classes == 0) out.settings_.classes = models::info(settings.model).classes;
+  out.compute_here();
+  const ContextScope scope(out.context_);
+  out.net_ = make_net(out.settings_, out.settings_.classes);
+  out.weights_note_ = take_all_weights(out.net_, file);
+  out.net_.eval();
+  out.file_ = file;
+  out.name_classes(out.settings_.classes);
+  return out;
+}
+
+// Wherever it was trained.
+void TrainedModel::compute_here() {
+  settings_.device = current_device().str();
+  settings_.tune = name(tune());
+  settings_.threads = threads();
+  context_ = context_of(settings_);
+}
+
+// With numbers, where the names of others are not known.
+void TrainedModel::name_classes(std::int64_t classes) {
+  if (static_cast<std::int64_t>(class_names_.size()) == classes && !is_regression()) return;
+  class_names_.clear();
+  if (is_regression()) return;
+  for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(std::to_string(i));
 }
 
 TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyModule& net) {

@@ -36,7 +36,7 @@ const Field kFields[] = {
     {"head",
      "of alexnet, vgg16, vgg16_bn and resnetN: layers in place of the last ones, as 256,relu",
      &Settings::head},
-    {"weights", "a .safetensors file, of which tensors that fit by name and shape are taken",
+    {"weights", "a file of weights (.safetensors, .pt), of which tensors that fit are taken",
      &Settings::weights},
     {"freeze", "parts of the network that do not learn, by their names: features,classifier.0",
      &Settings::freeze},

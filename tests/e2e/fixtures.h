@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -60,6 +61,34 @@ inline bool alike(const Tensor& a, const Tensor& b, double tolerance) {
     return false;
   }
   return true;
+}
+
+/// A shape that is kept as a tensor of sizes.
+inline tenon::Shape shape_of(const Tensor& sizes) {
+  const auto all = sizes.to_vector<std::int64_t>();
+  return {all.data(), static_cast<int>(all.size())};
+}
+
+/// values() of make_published_fixtures.py.
+inline Tensor values(const std::string& name, const tenon::Shape& shape) {
+  std::uint64_t seed = 0xcbf29ce484222325;
+  for (const char byte : name) seed = (seed ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  const auto count = static_cast<std::size_t>(shape.numel());
+  const double rows = shape.rank() > 1 ? static_cast<double>(shape[0]) : 1;
+  const double scale = std::sqrt(6 * rows / static_cast<double>(count));
+  const bool of_norm = name.ends_with("weight");
+  const double share = name.ends_with("bn3.weight") ? 0.125 : 1;
+  std::vector<float> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t z = seed ^ i;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    const double u = (static_cast<double>(z >> 40) - 8388608) / 8388608;
+    out[i] = static_cast<float>(name.ends_with("running_var") ? 1 + u / 2
+                                : shape.rank() == 1           ? (u / 8 + (of_norm ? 1 : 0)) * share
+                                                              : u * scale);
+  }
+  return Tensor::from(out, shape);
 }
 
 }  // namespace fixtures

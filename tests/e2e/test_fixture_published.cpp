@@ -17,41 +17,16 @@
 using namespace tenon;
 using fixtures::distance;
 using fixtures::part;
+using fixtures::shape_of;
 using fixtures::Tensors;
+using fixtures::values;
 
 namespace {
-
-/// values() of make_published_fixtures.py.
-Tensor values(const std::string& name, const Shape& shape) {
-  std::uint64_t seed = 0xcbf29ce484222325;
-  for (const char byte : name) seed = (seed ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  const auto count = static_cast<std::size_t>(shape.numel());
-  const double rows = shape.rank() > 1 ? static_cast<double>(shape[0]) : 1;
-  const double scale = std::sqrt(6 * rows / static_cast<double>(count));
-  const bool of_norm = name.ends_with("weight");
-  const double share = name.ends_with("bn3.weight") ? 0.125 : 1;
-  std::vector<float> out(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t z = seed ^ i;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    const double u = (static_cast<double>(z >> 40) - 8388608) / 8388608;
-    out[i] = static_cast<float>(name.ends_with("running_var") ? 1 + u / 2
-                                : shape.rank() == 1           ? (u / 8 + (of_norm ? 1 : 0)) * share
-                                                              : u * scale);
-  }
-  return Tensor::from(out, shape);
-}
 
 // Where the script's --full has left networks; nullptr: the narrow ones are compared.
 const char* full_networks() { return std::getenv("TENON_PUBLISHED"); }
 
 std::string folder() { return full_networks() != nullptr ? full_networks() : "tests/e2e/fixtures"; }
-
-Shape shape_of(const Tensor& sizes) {
-  const auto all = sizes.to_vector<std::int64_t>();
-  return {all.data(), static_cast<int>(all.size())};
-}
 
 Tensors weights_of(const std::string& name, const Tensors& stored) {
   if (full_networks() != nullptr)

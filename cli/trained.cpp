@@ -1,0 +1,43 @@
+// Opening what eval and predict are given.
+#include "trained.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "commands.h"
+#include "errors.h"
+
+namespace tenon::cli {
+
+void add_trained(Command& command, TrainedOptions& options) {
+  Positional& run = command.positional(
+      options.run, "RUN",
+      "run folder, or a model.safetensors; with --weights a network's name, as vgg16");
+  run.completes = Completes::Folders;
+  run.suggestions = model_names();
+  command
+      .option(options.weights, "--weights", "FILE",
+              "of the network that RUN names: .safetensors, .pt or .pth, by torchvision's or "
+              "Hugging Face's names too")
+      .completes = Completes::Files;
+  command.option(options.classes, "--classes", "N", "outputs of a network with --weights",
+                 "as published");
+}
+
+train::TrainedModel open_trained(const TrainedOptions& options) {
+  if (options.classes < 0)
+    throw UsageError(fmt::format("--classes: {} is negative", options.classes));
+  if (options.weights.empty()) {
+    if (options.classes > 0)
+      throw UsageError("--classes is for --weights", "a run knows how many classes it has");
+    return train::TrainedModel::open(options.run);
+  }
+  train::Settings settings = train::Settings::resolve(options.run, "", {});
+  settings.classes = options.classes;
+  train::TrainedModel model = train::TrainedModel::with_weights(settings, options.weights);
+  fmt::print(stderr, "{}\n", model.weights_note());
+  return model;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,24 @@
+// Trained models as eval and predict take them: a run, or a network with other people's weights.
+#pragma once
+
+#include <tenon/train.h>
+
+#include <cstdint>
+#include <string>
+
+#include "args.h"
+
+namespace tenon::cli {
+
+struct TrainedOptions {
+  std::string run;      ///< a run folder, model.safetensors, or with `weights` a network's name
+  std::string weights;  ///< a file of weights, or ""
+  std::int64_t classes = 0;
+};
+
+/// Adds RUN, --weights and --classes.
+void add_trained(Command& command, TrainedOptions& options);
+/// Opens it; what was done to other people's weights is said on stderr.
+train::TrainedModel open_trained(const TrainedOptions& options);
+
+}  // namespace tenon::cli

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Writes tests/e2e/fixtures/families.safetensors and weights/names.txt: what other libraries call the tensors of their networks.
+
+    pip install torch torchvision transformers safetensors      (2.11, 0.26 and 5.23 made the committed files)
+    tests/e2e/make_family_fixtures.py
+
+families.safetensors: narrow networks whose weights are a formula of their name there (values() of make_published_fixtures.py).
+NETWORK is what Tenon's models::create() takes, CASE says where the names are from.
+
+CASE@NETWORK/shape/KEY  shapes of what the file of weights holds, by its names
+CASE@NETWORK/input      shape of a batch of pictures (a formula too), or tokens
+CASE@NETWORK/logits     in evaluation mode, computed in float64
+
+names.txt: the networks as published, "CASE@NETWORK" and a line "KEY SIZES" for each tensor, as 64,3,7,7.
+"""
+import pathlib
+
+import torch
+import torchvision.models
+from safetensors.torch import save_file
+from transformers import GPT2Config, GPT2LMHeadModel, ResNetConfig, ResNetForImageClassification
+
+from make_published_fixtures import gpt2, inputs, pictures, values
+
+SMALL_GPT2 = "gpt2:layers=2,heads=2,width=16,context=16"
+
+
+def hf_resnet(layers, bottleneck, width, classes):
+    widths = [width * 2**k * (4 if bottleneck else 1) for k in range(4)]
+    return ResNetForImageClassification(ResNetConfig(embedding_size=width, hidden_sizes=widths, depths=layers, num_labels=classes,
+                                                     layer_type="bottleneck" if bottleneck else "basic"))
+
+
+def small_gpt2():
+    return gpt2(2, 16, vocabulary=61, n_layer=2, n_head=2, n_embd=16, n_positions=16)[0]
+
+
+def with_masks(state, layers=2, context=16):
+    """The files of 2019 hold each layer's causal mask, and no 'transformer.' in front."""
+    out = {key.removeprefix("transformer."): value for key, value in state.items() if key != "lm_head.weight"}
+    for layer in range(layers):
+        out[f"h.{layer}.attn.bias"] = torch.ones(1, 1, context, context).tril()
+        out[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    return out
+
+
+MATRICES = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
+
+
+def linear(state):
+    """Trainers with nn.Linear in place of Conv1D, in a compiled module in a checkpoint; the head is tied."""
+    return {"model._orig_mod." + key: value.T if key.endswith(MATRICES) else value for key, value in state.items()}
+
+
+OF_LLAMA_CPP = (("transformer.wte.", "token_embd."), ("transformer.wpe.", "position_embd."), ("transformer.ln_f.", "output_norm."),
+                ("lm_head.", "output."), ("transformer.h.", "blk."), (".ln_1.", ".attn_norm."), (".ln_2.", ".ffn_norm."),
+                ("attn.c_attn.", "attn_qkv."), ("attn.c_proj.", "attn_output."), ("mlp.c_fc.", "ffn_up."), ("mlp.c_proj.", "ffn_down."))
+
+
+def llama_cpp(state):
+    """What convert_hf_to_gguf.py calls them, and how it turns them."""
+    out = {}
+    for key, value in state.items():
+        name = key
+        for theirs, ours in OF_LLAMA_CPP:
+            name = name.replace(theirs, ours)
+        out[name] = value.T if key.endswith(MATRICES) else value
+    return out
+
+
+def old_torchvision(state):
+    """Files of before 0.4.1 count no batches; DataParallel puts 'module.' in front."""
+    return {"state_dict.module." + key: value for key, value in state.items() if not key.endswith("num_batches_tracked")}
+
+
+# CASE: network of Tenon, network, what a file has of a state dict, and back
+NARROW = {
+    "hf": [("resnet18:width=4", lambda: hf_resnet([2, 2, 2, 2], False, 4, 10), dict),
+           ("resnet50:width=4", lambda: hf_resnet([3, 4, 6, 3], True, 4, 10), dict)],
+    "hf_base": [(SMALL_GPT2, small_gpt2, with_masks)],
+    "linear": [(SMALL_GPT2, small_gpt2, linear)],
+    "llama_cpp": [(SMALL_GPT2, small_gpt2, llama_cpp)],
+    "wrapped": [("resnet18:width=4", lambda: pictures("resnet18", 64, 8, width=4)[0], old_torchvision)],
+}
+
+
+def published():
+    for name in ("alexnet", "vgg16", "vgg16_bn", "resnet18", "resnet50"):
+        yield f"torchvision@{name}", getattr(torchvision.models, name)().state_dict()
+    yield "hf@resnet18", hf_resnet([2, 2, 2, 2], False, 64, 1000).state_dict()
+    yield "hf@resnet50", hf_resnet([3, 4, 6, 3], True, 64, 1000).state_dict()
+    small = GPT2LMHeadModel(GPT2Config()).state_dict()
+    yield "hf@gpt2", small
+    yield "hf_base@gpt2", with_masks(small, 12, 1024)
+    yield "linear@gpt2", linear(small)
+
+
+def fill(net, change):
+    """Gives the network the values that the test makes of a file's names; returns the file's shapes."""
+    with torch.no_grad():
+        state = net.state_dict()
+        file = change(state)
+        for key, value in file.items():
+            if key.endswith("lm_head.weight") or key == "output.weight":
+                continue  # tied: the test gives it the embedding's values
+            if value.is_floating_point() and not key.endswith((".attn.bias", ".masked_bias")):
+                value.copy_(values(key, tuple(value.shape)))
+    return {key: torch.tensor(value.shape, dtype=torch.int64) for key, value in file.items()}
+
+
+def main():
+    torch.set_num_threads(1)
+    folder = pathlib.Path(__file__).resolve().parent / "fixtures"
+    tensors = {}
+    for case, rows in NARROW.items():
+        for name, build, change in rows:
+            torch.manual_seed(5)
+            net = build().eval()
+            shapes = fill(net, change)
+            tokens = name.startswith("gpt2")
+            x, _ = inputs((2, 16) if tokens else (4, 3, 64, 64), 61 if tokens else 10)
+            with torch.no_grad():
+                net = net.double()
+                out = net(x if tokens else x.double())
+            logits = out if isinstance(out, torch.Tensor) else out.logits
+            own = {f"shape/{key}": value for key, value in shapes.items()}
+            own |= {"input": x if tokens else torch.tensor(x.shape, dtype=torch.int64), "logits": logits.float()}
+            tensors |= {f"{case}@{name}/{key}": value.contiguous().clone() for key, value in own.items()}
+            print(case, name, len(shapes), "tensors, logits", [round(v, 4) for v in logits.flatten()[:3].tolist()])
+    save_file(tensors, folder / "families.safetensors", metadata={"made_by": "tests/e2e/make_family_fixtures.py"})
+    lines = []
+    with torch.device("meta"):
+        for title, state in published():
+            lines.append(title)
+            lines += [f"{key} {','.join(map(str, value.shape))}" for key, value in state.items()]
+    (folder / "weights" / "names.txt").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
