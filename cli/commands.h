@@ -30,6 +30,7 @@ Command inspect_command();
 Command verify_command();
 Command bench_command();
 Command data_command();
+Command weights_command();
 Command new_command();
 Command data_fetch_command();
 Command doctor_command();

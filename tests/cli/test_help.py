@@ -5,8 +5,9 @@ import unittest
 
 from command import CommandTest
 
-COMMANDS = ["train", "eval", "predict", "summary", "inspect", "verify", "bench", "data", "new", "doctor", "completion"]
-LEAVES = [[name] for name in COMMANDS if name != "data"] + [["data", "fetch"], ["data", "sheet"], ["data", "info"]]
+COMMANDS = ["train", "eval", "predict", "summary", "inspect", "verify", "bench", "data", "weights", "new", "doctor", "completion"]
+LEAVES = [[name] for name in COMMANDS if name not in ("data", "weights")] + [
+    ["data", "fetch"], ["data", "sheet"], ["data", "info"], ["weights", "show"], ["weights", "convert"], ["weights", "diff"]]
 
 
 class Help(CommandTest):

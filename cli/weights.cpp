@@ -1,0 +1,422 @@
+// tenon weights: what files of weights hold, from one format to another, and what differs between
+// two. Formats are told by content when they are read, by the ending when they are written.
+#include <fmt/core.h>
+#include <tenon/eval.h>
+#include <tenon/models.h>
+#include <tenon/ops.h>
+#include <tenon/shapes_only.h>
+#include <tenon/weights.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+// ---- Values as doubles
+
+// Calls use(value) for every element of a tensor.
+template <class Use>
+void each_value(const Tensor& t, const Use& use) {
+  const Tensor wide =
+      cast(t,
+           t.dtype() == DType::Float64 || !is_floating(t.dtype()) ? DType::Float64 : DType::Float32)
+          .eval();
+  const auto count = static_cast<std::size_t>(wide.numel());
+  if (wide.dtype() == DType::Float32) {
+    const auto* at = static_cast<const float*>(wide.data());
+    for (std::size_t i = 0; i < count; ++i) use(static_cast<double>(at[i]));
+  } else {
+    const auto* at = static_cast<const double*>(wide.data());
+    for (std::size_t i = 0; i < count; ++i) use(at[i]);
+  }
+}
+
+std::vector<double> values_of(const Tensor& t) {
+  std::vector<double> out;
+  out.reserve(static_cast<std::size_t>(t.numel()));
+  each_value(t, [&](double value) { out.push_back(value); });
+  return out;
+}
+
+struct Statistics {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  double mean = 0, deviation = 0;  // of the finite ones
+  std::int64_t zeros = 0, infinite = 0, nan = 0;
+};
+
+Statistics statistics_of(const Tensor& t) {
+  Statistics s;
+  double squares = 0;  // Welford's: a mean far from zero takes no digits
+  std::int64_t finite = 0;
+  each_value(t, [&](double value) {
+    if (std::isnan(value)) {
+      ++s.nan;
+      return;
+    }
+    s.least = std::min(s.least, value);
+    s.most = std::max(s.most, value);
+    s.zeros += value == 0 ? 1 : 0;
+    if (std::isinf(value)) {
+      ++s.infinite;
+      return;
+    }
+    const double apart = value - s.mean;
+    s.mean += apart / static_cast<double>(++finite);
+    squares += apart * (value - s.mean);
+  });
+  if (finite == 0) s.mean = std::nan("");
+  if (t.numel() == s.nan) s.least = s.most = std::nan("");
+  s.deviation = finite == 0 ? std::nan("") : std::sqrt(squares / static_cast<double>(finite));
+  return s;
+}
+
+// ---- Tables
+
+// Rows of words under a heading; the first `left` columns begin at the left.
+void print_rows(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+  std::vector<int> width(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t k = 0; k < row.size(); ++k) width[k] = std::max(width[k], columns(row[k]));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (std::size_t k = 0; k < rows[r].size(); ++k) {
+      const std::string cell =
+          k < left ? pad_right(rows[r][k], width[k]) : pad_left(rows[r][k], width[k]);
+      line += (k == 0 ? "" : "  ") + cell;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", r == 0 ? stdout_terminal().paint(TextStyle::Bold, line) : line);
+  }
+}
+
+std::string short_number(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.4g}", value);
+}
+
+std::string type_text(const io::StoredTensor& tensor) {
+  return tensor.stored.empty() ? name(tensor.dtype) : tensor.stored;
+}
+
+Json sizes_of(const Shape& shape) { return std::vector<std::int64_t>(shape.begin(), shape.end()); }
+
+// ---- show
+
+struct ShowOptions {
+  std::string file;
+  bool json = false, quick = false;
+};
+
+struct Extent {
+  std::int64_t tensors = 0, elements = 0, bytes = 0;  // tied ones once
+};
+
+Extent extent_of(const io::WeightFile& file) {
+  Extent out;
+  std::map<std::size_t, bool> seen;
+  for (const io::StoredTensor& tensor : file.tensors()) {
+    ++out.tensors;
+    if (!seen.emplace(tensor.value, true).second) continue;
+    out.elements += tensor.shape.numel();
+    out.bytes += tensor.shape.numel() * static_cast<std::int64_t>(item_size(tensor.dtype));
+  }
+  return out;
+}
+
+int show_json(const ShowOptions& options, const io::WeightFile& file) {
+  Json tensors = Json::array();
+  for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+    const io::StoredTensor& tensor = file.tensors()[i];
+    Json row{{"name", tensor.name},
+             {"shape", sizes_of(tensor.shape)},
+             {"dtype", name(tensor.dtype)},
+             {"stored", type_text(tensor)}};
+    if (!options.quick) {
+      const Statistics s = statistics_of(file.read(i));
+      row.update({{"min", s.least},
+                  {"max", s.most},
+                  {"mean", s.mean},
+                  {"std", s.deviation},
+                  {"zeros", s.zeros},
+                  {"infinite", s.infinite},
+                  {"nan", s.nan}});
+    }
+    tensors.push_back(std::move(row));
+  }
+  const Extent extent = extent_of(file);
+  print(Json{{"file", file.path()},
+             {"format", file.format()},
+             {"family", io::weight_family(file)},
+             {"elements", extent.elements},
+             {"bytes", extent.bytes},
+             {"metadata", file.metadata()},
+             {"tensors", std::move(tensors)}},
+        2);
+  return kOk;
+}
+
+// "9" or, where there are some, a warning.
+std::string count_text(std::int64_t count) { return count == 0 ? "." : thousands(count); }
+
+int show(const ShowOptions& options) {
+  const io::WeightFile file(options.file);
+  if (options.json) return show_json(options, file);
+  std::vector<std::vector<std::string>> rows{{"name", "dtype", "shape"}};
+  if (!options.quick)
+    rows[0].insert(rows[0].end(), {"min", "max", "mean", "std", "zeros", "inf", "nan"});
+  std::map<std::size_t, std::string> first;
+  for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+    const io::StoredTensor& tensor = file.tensors()[i];
+    rows.push_back({tensor.name, type_text(tensor), tensor.shape.str()});
+    const auto [of_value, is_first] = first.emplace(tensor.value, tensor.name);
+    if (!is_first) {
+      rows.back()[2] += fmt::format(" is {}", of_value->second);
+    } else if (!options.quick) {
+      const Statistics s = statistics_of(file.read(i));
+      rows.back().insert(rows.back().end(),
+                         {short_number(s.least), short_number(s.most), short_number(s.mean),
+                          short_number(s.deviation), count_text(s.zeros), count_text(s.infinite),
+                          count_text(s.nan)});
+    }
+  }
+  print_rows(rows, 3);
+  const Extent extent = extent_of(file);
+  const std::string family = io::weight_family(file);
+  fmt::print("{}: {}{}, {} tensors, {} elements, {}\n", options.file, file.format(),
+             family.empty() ? "" : fmt::format(" by the names of {}", family),
+             thousands(extent.tensors), thousands(extent.elements), bytes_text(extent.bytes));
+  return kOk;
+}
+
+// ---- convert
+
+struct ConvertOptions {
+  std::string from, to, dtype, model;
+};
+
+// Floating tensors as another type; tied ones stay one.
+io::TensorMap converted(const io::TensorMap& tensors, DType dtype) {
+  std::map<const Node*, Tensor> made;
+  io::TensorMap out;
+  for (const auto& [name, tensor] : tensors) {
+    Tensor& is = made[tensor.node()];
+    if (!is.defined())
+      is = is_floating(tensor.dtype()) && tensor.dtype() != dtype ? cast(tensor, dtype).eval()
+                                                                  : tensor;
+    out.emplace(name, is);
+  }
+  return out;
+}
+
+io::TensorMap as_network(const io::WeightFile& file, const std::string& model) {
+  StateDict own;
+  {
+    const ShapesOnly shapes_only;
+    own = models::create(model).state_dict();
+  }
+  const io::WeightFit fit = io::fit_weights(file, own);
+  if (fit.tensors.empty())
+    throw ValueError(
+        fmt::format("{}: nothing in it fits {}: {}", file.path(), model, fit.differences()));
+  const auto tell = [](const std::string& words) { fmt::print(stderr, "note: {}\n", words); };
+  if (!fit.family.empty()) tell(fmt::format("by the names of {}", fit.family));
+  for (const std::string& deed : fit.done) tell(deed);
+  if (const std::string left = fit.differences(); !left.empty()) tell(left);
+  return fit.tensors;
+}
+
+int convert(const ConvertOptions& options) {
+  const io::WeightFile file(options.from);
+  io::TensorMap tensors = options.model.empty() ? file.read_all() : as_network(file, options.model);
+  if (!options.dtype.empty()) {
+    const DType dtype = dtype_from_name(options.dtype.c_str());
+    if (!is_floating(dtype))
+      throw UsageError(fmt::format("--dtype: {} is no floating type", options.dtype));
+    tensors = converted(tensors, dtype);
+  }
+  io::save_weights(options.to, tensors, file.metadata());
+  fmt::print("{}: {} tensors from {}\n", options.to, thousands(std::ssize(tensors)), options.from);
+  return kOk;
+}
+
+// ---- diff
+
+struct DiffOptions {
+  std::string a, b;
+  double tolerance = 0;
+  bool json = false;
+};
+
+struct Difference {
+  std::string name, what;
+  double largest = std::nan(""), relative = std::nan("");  // of values: |a - b| / |b|
+};
+
+// Of the values of two tensors of one shape. NaN is equal to NaN.
+Difference difference_of(const std::string& name, const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = values_of(a), y = values_of(b);
+  double largest = 0, squares = 0, norm = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) {
+      norm += std::isfinite(y[i]) ? y[i] * y[i] : 0;
+      continue;
+    }
+    double apart = std::fabs(x[i] - y[i]);
+    if (std::isnan(apart)) apart = std::numeric_limits<double>::infinity();
+    largest = std::max(largest, apart);
+    squares += apart * apart;
+    norm += y[i] * y[i];
+  }
+  const double relative = squares == 0 ? 0
+                          : norm > 0 && std::isfinite(squares)
+                              ? std::sqrt(squares / norm)
+                              : std::numeric_limits<double>::infinity();
+  return {name, "values", largest, relative};
+}
+
+std::vector<Difference> differences(const DiffOptions& options) {
+  const io::WeightFile a(options.a), b(options.b);
+  std::map<std::string_view, std::size_t> in_b;
+  for (std::size_t i = 0; i < b.tensors().size(); ++i) in_b.emplace(b.tensors()[i].name, i);
+  std::vector<Difference> out;
+  for (std::size_t i = 0; i < a.tensors().size(); ++i) {
+    const io::StoredTensor& x = a.tensors()[i];
+    const auto found = in_b.find(x.name);
+    if (found == in_b.end()) {
+      out.push_back({x.name, fmt::format("only in {}", options.a)});
+      continue;
+    }
+    const std::size_t j = found->second;
+    in_b.erase(found);
+    const io::StoredTensor& y = b.tensors()[j];
+    if (x.shape != y.shape) {
+      out.push_back({x.name, fmt::format("{} and {}", x.shape.str(), y.shape.str())});
+      continue;
+    }
+    Difference d = difference_of(x.name, a.read(i), b.read(j));
+    const bool types = x.dtype != y.dtype;
+    if (types) d.what = fmt::format("{} and {}", name(x.dtype), name(y.dtype));
+    if (d.relative > options.tolerance || (types && options.tolerance == 0)) out.push_back(d);
+  }
+  for (const io::StoredTensor& y : b.tensors())
+    if (in_b.contains(y.name)) out.push_back({y.name, fmt::format("only in {}", options.b)});
+  return out;
+}
+
+int diff(const DiffOptions& options) {
+  if (options.tolerance < 0) throw UsageError("--tolerance: give 0 or more");
+  const std::vector<Difference> found = differences(options);
+  const int code = found.empty() ? kOk : kFailed;
+  if (options.json) {
+    Json rows = Json::array();
+    for (const Difference& d : found)
+      rows.push_back(
+          {{"name", d.name}, {"what", d.what}, {"largest", d.largest}, {"relative", d.relative}});
+    print(Json{{"equal", found.empty()}, {"differences", std::move(rows)}}, 2);
+    return code;
+  }
+  if (found.empty()) return code;
+  std::vector<std::vector<std::string>> rows{{"name", "differs in", "largest", "relative"}};
+  for (const Difference& d : found) {
+    const bool of_values = !std::isnan(d.largest);
+    rows.push_back({d.name, d.what, of_values ? short_number(d.largest) : "",
+                    of_values ? short_number(d.relative) : ""});
+  }
+  print_rows(rows, 2);
+  return code;
+}
+
+// ---- tables
+
+constexpr char kFormats[] = ".safetensors, .pt, .pth, .npz, .npy, .gguf or an index of parts";
+
+Command show_command() {
+  auto options = std::make_shared<ShowOptions>();
+  Command command;
+  command.name = "show";
+  command.summary = "tensors with shapes, types and statistics";
+  command.about =
+      "Lists the tensors of a file: name, element type, shape, and of its values least, largest, "
+      "mean, standard deviation (of the finite ones), and how many are zero, infinite or no "
+      "number. Tied tensors say whose values theirs are. Nothing in a file is run.";
+  command.examples = {{"tenon weights show resnet18.pth", "What torchvision gives away."},
+                      {"tenon weights show model.safetensors.index.json --quick",
+                       "Names and shapes of a file in parts, without reading values."}};
+  command.positional(options->file, "FILE", kFormats).completes = Completes::Files;
+  command.flag(options->quick, "--quick", "no statistics: values are not read");
+  command.flag(options->json, "--json", "print JSON, with the metadata");
+  command.run = [options] { return show(*options); };
+  return command;
+}
+
+Command convert_command() {
+  auto options = std::make_shared<ConvertOptions>();
+  Command command;
+  command.name = "convert";
+  command.summary = "to another format or element type";
+  command.about =
+      "Writes the tensors of a file in the format that the second name's ending says, whole or not "
+      "at all. Metadata goes along into .safetensors, ties into .pt.";
+  command.examples = {
+      {"tenon weights convert resnet18.pth resnet18.safetensors", "To Hugging Face's format."},
+      {"tenon weights convert model.safetensors half.pt --dtype bf16", "For torch.load()."},
+      {"tenon weights convert pytorch_model.bin gpt2.safetensors --as gpt2",
+       "By the names that Tenon's network has."}};
+  command.positional(options->from, "FROM", kFormats).completes = Completes::Files;
+  command.positional(options->to, "TO", "file to write: .safetensors, .pt, .pth, .bin or .npz")
+      .completes = Completes::Files;
+  command.option(options->dtype, "--dtype", "NAME", "of floating tensors", "as they are")
+      .choices = {"fp16", "bf16", "fp32", "fp64"};
+  command
+      .option(options->model, "--as", "MODEL",
+              "rename for this network, and keep what it takes ('tenon models' lists them)")
+      .suggestions = model_names();
+  command.run = [options] { return convert(*options); };
+  return command;
+}
+
+Command diff_command() {
+  auto options = std::make_shared<DiffOptions>();
+  Command command;
+  command.name = "diff";
+  command.summary = "what differs between two files";
+  command.about =
+      "Lists the tensors that only one of two files has, those of other shapes or types, and those "
+      "of other values with the largest difference and |a - b| / |b|. Ends with code 1 when there "
+      "are any, with 0 and no output when there are none, whatever the formats.";
+  command.examples = {
+      {"tenon weights diff before.safetensors after.safetensors", "What a training changed."},
+      {"tenon weights diff model.safetensors half.pt --tolerance 0.01",
+       "Whether rounding was all, types included."}};
+  command.positional(options->a, "A", kFormats).completes = Completes::Files;
+  command.positional(options->b, "B", "the other").completes = Completes::Files;
+  command.option(options->tolerance, "--tolerance", "X",
+                 "values are equal up to this |a - b| / |b|; above 0 types may differ", "0");
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return diff(*options); };
+  return command;
+}
+
+}  // namespace
+
+Command weights_command() {
+  Command command;
+  command.name = "weights";
+  command.summary = "look into files of weights, convert and compare them";
+  command.about =
+      "Reads .safetensors (whole, or in parts by their index), PyTorch's .pt and .pth without "
+      "running anything of them, NumPy's .npz and .npy, and .gguf. Formats are told by content.";
+  command.children = {show_command(), convert_command(), diff_command()};
+  return command;
+}
+
+}  // namespace tenon::cli
