@@ -1,0 +1,64 @@
+// Scalar functions that a card computes in its own way, real or emulated: errors in units of the
+// last place over all floats.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <tenon/eval.h>
+#include <tenon/ops.h>
+
+#include "card.h"
+
+using namespace tenon;
+
+namespace {
+
+std::vector<float> sweep() {
+  std::vector<float> x;
+  for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 90001)
+    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  for (int i = -20000; i <= 20000; ++i) x.push_back(static_cast<float>(i) * 1e-3f);
+  for (int i = -20000; i <= 20000; ++i) x.push_back(static_cast<float>(i) * 0.0055f);
+  return x;
+}
+
+/// In units of the last place of the exact result, the smallest denormal at least.
+double ulps(float got, double exact) {
+  const auto rounded = static_cast<float>(exact);
+  if (std::isnan(exact) || std::isinf(rounded))
+    return std::isnan(got) == std::isnan(exact) && (std::isnan(got) || got == rounded) ? 0 : 1e30;
+  int exponent = 0;
+  std::frexp(exact, &exponent);
+  return std::fabs(static_cast<double>(got) - exact) /
+         std::ldexp(1.0, std::max(exponent - 24, -149));
+}
+
+void check(Tensor (*function)(const Tensor&), double (*exact)(double), double bound) {
+  const std::vector<float> x = sweep();
+  set_device("cuda");
+  const std::vector<float> y =
+      function(Tensor::from(x, {static_cast<std::int64_t>(x.size())})).eval().to_vector<float>();
+  set_device("cpu");
+  double worst = 0;
+  float where = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double error = ulps(y[i], exact(static_cast<double>(x[i])));
+    if (!(error <= worst)) worst = error, where = x[i];
+  }
+  CHECK_MESSAGE(worst <= bound, worst << " ulp at " << where);
+}
+
+}  // namespace
+
+TEST_CASE("cuda functions: errors of exp, tanh and sigmoid") {
+  if (!test::has_card()) return;
+  check([](const Tensor& x) { return exp(x); }, [](double x) { return std::exp(x); }, 2);
+  check([](const Tensor& x) { return tanh(x); }, [](double x) { return std::tanh(x); }, 3);
+  check([](const Tensor& x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); },
+        3);
+}
