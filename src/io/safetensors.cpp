@@ -81,7 +81,9 @@ SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
 }
 
 WeightTable table_of_safetensors(std::string_view bytes, const std::string& name) {
-  auto [header, values] = split_file(bytes, name);
+  ParsedFile file = split_file(bytes, name);
+  SafeTensorsHeader& header = file.header;
+  const std::string_view values = file.values;
   WeightTable table;
   table.format = "safetensors";
   table.metadata = std::move(header.metadata);

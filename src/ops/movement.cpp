@@ -167,7 +167,7 @@ Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& 
   const Tensor values =
       slice(reachable("scatter", updates, a, index.shape()), a, 0, index.shape()[a]);
   const Tensor target = reachable("scatter", base, a, index.shape());
-  const Tensor written = build(Op::Scatter, {target, index, values}, AxisAttrs{a});
+  Tensor written = build(Op::Scatter, {target, index, values}, AxisAttrs{a});
   if (target.shape() == base.shape()) return written;
   std::vector<Index> corner;
   corner.reserve(static_cast<std::size_t>(base.rank()));
