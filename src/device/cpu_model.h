@@ -21,6 +21,7 @@ struct CpuModel {
   // Of one core with all others busy.
   double multiply_adds = 16;  // a cycle, float32
   double memory = 4;          // bytes a cycle, from or to memory
+  double cache = 32;          // from or to its own second cache
   double packing = 1;         // bytes a cycle of filters or matrices packed into panels
 
   // What is worth a thread's while, against some microsecond to hand it out: so many microseconds,
@@ -28,6 +29,11 @@ struct CpuModel {
   double chunk_us = 15;
   double chunk_multiply_adds = 5e5;
   std::int64_t many_chunks = 16;
+
+  // Multiply-adds for each byte that is met in cache and not in memory, beyond which cutting steps
+  // into slices gains nothing: products of slices lose as much as the bytes take. Convolutions of
+  // 16 to 16 channels of 3x3 with the maps around them (24 and 36 a byte) took as long as without.
+  std::int64_t most_work_of_byte = 16;
 
   // OpCost of an element's arithmetic that takes no longer than storing it for one other step and
   // reading it there, both beyond a core's own caches.

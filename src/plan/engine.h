@@ -57,6 +57,9 @@ struct Capabilities {
   const char* no_slices = "runs whole regions";
   std::uint32_t sliced_inputs = 0;
   bool sums_slices = false;  // a contraction's result is the sum of what slices give
+  /// Runs the region for some rows of an image alone, where that pads above other than below: of a
+  /// map for any part of an axis, of others for rows of their first operand in one piece.
+  const char* no_bands = "runs whole images";
   /// Runs chains of regions that others claim, slice by slice.
   bool runs_chains = false;
 

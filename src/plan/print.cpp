@@ -35,6 +35,8 @@ const char* kind_text(const Region& r) {
 
 std::string space_text(const Region& r) {
   if (r.kind == RegionKind::Contraction) return r.contraction.out_shape.str();
+  if (r.kind == RegionKind::Chain && r.band > 0)
+    return cat(r.samples, " entries, ", r.band, " rows at a time");
   if (r.kind == RegionKind::Chain) return cat(r.samples, " entries, ", r.slice, " at a time");
   return r.kind == RegionKind::Map ? r.map.space.str() : "";
 }

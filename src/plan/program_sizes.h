@@ -43,12 +43,12 @@ class ProgramSizes {
 
   template <class R>
   void region(R& r) {
-    fixed(r.kind, r.phase, r.label, r.axis, r.parts.size());
+    fixed(r.kind, r.phase, r.label, r.axis, r.rows_axis, r.parts.size());
     ids(r.local);
     ids(r.reads);
     ids(r.writes);
     v_.size(r.samples);
-    fixed(r.slice);
+    fixed(r.slice, r.band);
     if (r.kind == RegionKind::Map || r.contraction.has_epilogue) map(r.map);
     if (r.kind == RegionKind::Contraction) {
       contraction(r.contraction);

@@ -158,8 +158,11 @@ struct Region {
   std::vector<Region> parts;  // Joined: maps, by phase; Chain: by phase, one each
   int phase = 0;  // of a part: parts wait for all of the phases before, and for none of their own
   int axis = 0;   // of a chain's part: which axis of its map's space slices are cut along
+  int rows_axis = 0;           // of a part of a chain in bands: which axis of that space rows are
   std::int64_t samples = 0;    // Chain: entries of that axis
   std::int64_t slice = 0;      // Chain: how many of them at a time; the last slice may be smaller
+  std::int64_t band = 0;       // Chain: rows of the last part's result at a time, of one entry; the
+                               // last band may be smaller; 0: whole entries
   std::vector<ValueId> local;  // Chain: values of which it keeps a slice only
   std::vector<ValueId> reads, writes;  // each once; filled by the lowering
   std::uint32_t label = 0;

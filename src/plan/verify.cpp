@@ -12,7 +12,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "plan/fuse.h"
-#include "plan/merge/slices.h"
+#include "plan/merge/bands.h"
 
 namespace tenon {
 namespace {
@@ -96,6 +96,38 @@ class RegionCheck {
               cat("cuts ", part.title, " along axis ", part.axis, ", which it has not"));
       const char* why = list_accesses(part, sweeps, p_.values, region_.samples, met);
       require(why == nullptr, cat("cuts ", part.title, ", which ", why == nullptr ? "" : why));
+    }
+    if (region_.band != 0) check_bands();
+  }
+
+  /// Bands share out the last part's rows, and what a part reads of another in a band is what that
+  /// one makes in it.
+  void check_bands() const {
+    std::vector<PartRows> parts;
+    for (const Region& part : region_.parts) {
+      const char* why = list_rows(part, p_.values, parts.emplace_back());
+      require(why == nullptr,
+              cat("cuts rows of ", part.title, ", which ", why == nullptr ? "" : why));
+      const bool is_last = &part == &region_.parts.back();
+      for (ValueId id : part.writes)
+        require(has(region_.local, id) != is_last,
+                cat("writes value ", id, is_last ? " and drops it" : " in rows that overlap"));
+    }
+    const std::int64_t rows = parts.back().rows;
+    require(region_.slice == 1 && region_.band > 0 && region_.band <= rows,
+            cat("takes ", region_.band, " of ", rows, " rows at a time"));
+    std::vector<PartBand> bands;
+    for (std::int64_t first = 0; first < rows; first += region_.band) {
+      const Rows made{first, std::min(region_.band, rows - first)};
+      require(list_bands(region_, parts, made, true, bands), "does not hand rows on");
+      for (std::size_t k = 0; k < bands.size(); ++k) {
+        const Rows &out = bands[k].made, &in = bands[k].read;
+        require(out.first >= 0 && out.count > 0 && out.first + out.count <= parts[k].rows,
+                cat("makes rows of ", region_.parts[k].title, " which it has not"));
+        require(parts[k].operand == kNoValue ||
+                    (in.first >= 0 && in.count > 0 && in.first + in.count <= parts[k].operand_rows),
+                cat("has bands in which ", region_.parts[k].title, " reads nothing"));
+      }
     }
   }
 

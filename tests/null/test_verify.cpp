@@ -112,6 +112,44 @@ TEST_CASE("verify: slices along an axis that is none of a part's") {
                 "its engine does not run it");
 }
 
+TEST_CASE("verify: bands that are not handed on") {
+  const Tensor x = leaf({2, 3, 300, 301}), filter = leaf({8, 3, 3, 3});
+  const auto banded = planned({max_pool2d(relu(conv2d(x, filter)), {.kernel = {3, 3}}) * 2.0f},
+                              {.kind = Device::Kind::Cpu});
+  const auto check_refused = [&](const std::function<void(Program&, Region&)>& broken,
+                                 const std::string& what) {
+    Program p = unprepared(*banded);
+    Region& chain = p.steps[0].region;
+    REQUIRE(chain.band > 0);
+    REQUIRE(chain.parts.size() == 3);
+    CHECK_NOTHROW(verify_program(p));
+    broken(p, chain);
+    std::string text;
+    try {
+      verify_program(p);
+    } catch (const InternalError& e) {
+      text = e.what();
+    }
+    CAPTURE(text);
+    CHECK(contains(text, what));
+  };
+  check_refused([](Program&, Region& chain) { chain.band = 1000; }, "takes 1000 of 99 rows");
+  check_refused([](Program&, Region& chain) { chain.slice = 2; }, "rows at a time");
+  check_refused([](Program&, Region& chain) { chain.parts[2].rows_axis = kMaxRank; },
+                "has no such axis");
+  check_refused([](Program&, Region& chain) { chain.parts[2].rows_axis = chain.parts[2].axis; },
+                "takes 8 of 2 rows");
+  check_refused([](Program&, Region& chain) { chain.parts[1].opaque.op = Op::MaxPool2dGrad; },
+                "no pooling forwards");
+  check_refused([](Program&, Region& chain) { chain.parts[0].contraction.attrs.conv.pad_h = 3; },
+                "nothing but padding");
+  check_refused(
+      [](Program& p, Region& chain) {
+        p.values[static_cast<std::size_t>(chain.local[1])].shape = Shape{2, 4, 198, 99};
+      },
+      "does not hand rows on");
+}
+
 TEST_CASE("verify: regions that are not whole") {
   check_seen([](Program& p) { product(p).reads.pop_back(); }, "lists other values");
   check_seen([](Program& p) { product(p).writes.push_back(0); }, "lists other values");

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
+#include "cpu/engines/chain_bands.h"
 #include "cpu/engines/workspace.h"
 #include "plan/fuse.h"
 #include "plan/merge/slices.h"
@@ -202,6 +203,12 @@ class ChainEngine final : public Engine {
               std::string* why) const override {
     *why = "it is no chain";
     if (region.kind != RegionKind::Chain) return false;
+    if (region.band > 0) {
+      const Region* part = nullptr;
+      const char* reason = band_refusal(region, values, engines_, &part);
+      if (reason != nullptr) *why = cat(part->title, " ", reason);
+      return reason == nullptr;
+    }
     std::vector<ChainAccess> accesses;
     for (const Region& part : region.parts) {
       const char* reason =
@@ -215,6 +222,7 @@ class ChainEngine final : public Engine {
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int threads) const override {
+    if (region.band > 0) return prepare_bands(region, values, threads, engines_);
     return std::make_unique<ChainKernel>(region, values, threads, engines_);
   }
 

@@ -372,6 +372,7 @@ class ContractionEngine final : public Engine {
     if (region.kind != RegionKind::Contraction || region.contraction.op == Op::Matmul) return can;
     can.no_slices = nullptr;  // a sample at a time; filters are packed for each slice
     can.sums_slices = region.contraction.op == Op::Conv2dWeightGrad;
+    if (region.contraction.op == Op::Conv2d) can.no_bands = nullptr;
     can.sliced_inputs = can.sums_slices ? 0b11 : 0b01;
     return can;
   }

@@ -28,7 +28,7 @@ class MapEngine final : public Engine {
   }
   Capabilities capabilities(const Region&, std::span<const Value>) const override {
     Capabilities can;
-    can.no_slices = nullptr;
+    can.no_slices = can.no_bands = nullptr;
     return can;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

@@ -191,6 +191,8 @@ class OpaqueEngine final : public Engine {
     if (region.kind != RegionKind::Opaque || !is_pool(region.opaque.op)) return can;
     can.no_slices = nullptr;
     can.sliced_inputs = ~0u;  // a sample at a time
+    if (region.opaque.op == Op::MaxPool2d || region.opaque.op == Op::AvgPool2d)
+      can.no_bands = nullptr;  // windows are clipped to what is there
     return can;
   }
 

@@ -5,9 +5,11 @@
 // A chain grows from a large value that several steps meet, along each axis of it in turn: in the
 // order of the steps, by what waits for its members and by who else reads what they read, as far
 // as engines and index maps (plan/merge/slices.h) allow it and no step outside stands between. The
-// search looks at a fixed number of steps. Whether a chain is worth while is a question of bytes:
-// what need not cross memory again against what each slice does again. A value that costs less to
-// make than to keep is made anew (rematerialisation; Griewank and Walther, "Algorithm 799", 2000).
+// search looks at a fixed number of steps. Where an entry, an image, is too large for that, or
+// entries are too few, its rows are cut too, into bands (plan/merge/band_path.h). Whether a chain
+// is worth while is a question of bytes: what need not cross memory again against what each slice
+// does again. A value that costs less to make than to keep is made anew (rematerialisation;
+// Griewank and Walther, "Algorithm 799", 2000).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -17,6 +19,7 @@
 
 #include "base/str.h"
 #include "device/cpu_model.h"
+#include "plan/merge/band_path.h"
 #include "plan/merge/merge.h"
 #include "plan/merge/slices.h"
 #include "plan/tune.h"
@@ -31,10 +34,7 @@ constexpr std::int64_t kSliceBytes = kCpu.second_cache;
 // Slices, so that threads have work to share. Their number depends on shapes alone, and so do the
 // bits.
 constexpr std::int64_t kLeastSlices = kCpu.many_chunks;
-// Multiply-adds for each byte that is met in cache, beyond which slices gain nothing: products of
-// slices then lose as much as the bytes take. Convolutions of 16 to 16 channels of 3x3 with the
-// maps around them (24 and 36 a byte) took as long as without.
-constexpr std::int64_t kMostWorkOfByte = 16;
+constexpr std::int64_t kMostWorkOfByte = kCpu.most_work_of_byte;
 // Multiply-adds of an element that cost less than writing and reading it.
 constexpr auto kMostWork = static_cast<double>(kCpu.multiply_adds_instead_of(4));
 // Steps that one search looks at.
@@ -51,8 +51,10 @@ struct Chain {
   std::vector<int> steps;     // in order
   std::vector<Region> parts;  // one more than steps where the first is made again
   std::vector<ChainAccess> accesses;
-  int again = -1;              // the step that is made again
-  std::int64_t entries = 0;    // of the axis
+  int again = -1;            // the step that is made again
+  std::int64_t entries = 0;  // of the axis
+  std::int64_t band = 0;     // rows of an entry at a time, of `rows`; 0: whole entries
+  std::int64_t rows = 0;
   std::int64_t handed = 0;     // bytes of an entry that are met again in cache
   std::int64_t whole = 0;      // bytes that each slice packs
   std::int64_t work = 0;       // multiply-adds
@@ -72,7 +74,8 @@ class Chainer {
     find_large();
     for (std::size_t v = 0; v < is_large_.size(); ++v)
       if (is_large_[v] != 0) grow_from(static_cast<ValueId>(v));
-    for (Chain& chain : chains_) find_local(chain);
+    for (Chain& chain : chains_)
+      if (chain.band == 0) find_local(chain);
     rewrite();
   }
 
@@ -135,11 +138,26 @@ class Chainer {
       if (why.empty()) why = refusal;
       if (refusal.empty() && is_better(chain, best)) best = std::move(chain);
     }
+    if (best.steps.empty()) best = in_bands(id, why);
     if (best.steps.empty()) {
       if (!why.empty()) note(region(steps.rbegin()->second), cat("no chain: ", why));
       return;
     }
     take(std::move(best));
+  }
+
+  Chain in_bands(ValueId id, std::string& why) {
+    BandPath path = find_bands(m_, engine_, id, [&](int step) { return chain_of_[at(step)] < 0; });
+    Chain chain;
+    chain.steps = std::move(path.steps);
+    chain.parts = std::move(path.parts);
+    chain.local = std::move(path.local);
+    chain.entries = path.entries;
+    chain.band = path.band;
+    chain.rows = path.rows;
+    chain.handed = path.handed;
+    if (!path.why.empty()) why += cat(why.empty() ? "" : "; ", "in bands of rows: ", path.why);
+    return chain;
   }
 
   bool is_better(const Chain& chain, const Chain& than) {
@@ -336,7 +354,7 @@ class Chainer {
   }
 
   void take(Chain chain) {
-    make_again(chain);
+    if (chain.band == 0) make_again(chain);
     for (std::size_t k = 1; k < chain.steps.size(); ++k)
       if (!graph_.merge(graph_.node(chain.steps[0]), graph_.node(chain.steps[k])))
         throw InternalError("a chain whose steps others stand between");
@@ -428,7 +446,8 @@ class Chainer {
     Region all;
     all.kind = RegionKind::Chain;
     all.samples = chain.entries;
-    all.slice = slice_of(chain);
+    all.slice = chain.band > 0 ? 1 : slice_of(chain);
+    all.band = chain.band;
     all.parts = chain.parts;
     all.local = chain.local;
     all.label = chain.parts.back().label;
@@ -446,9 +465,11 @@ class Chainer {
     Step step;
     step.region = chained(chain);
     step.region.why =
-        cat("run one after another for ", step.region.slice, " of ", chain.entries,
-            " entries at a time: ", size_text(chain.handed * chain.entries),
-            " in between stay in cache", chain.local.empty() ? "" : ", and are never whole tensors",
+        cat("run one after another for ", chain.band > 0 ? chain.band : step.region.slice, " of ",
+            chain.band > 0 ? chain.rows : chain.entries,
+            chain.band > 0 ? " rows of an image at a time: " : " entries at a time: ",
+            size_text(chain.handed * chain.entries), " in between stay in cache",
+            chain.local.empty() ? "" : ", and are never whole tensors",
             chain.again < 0 ? "" : cat("; ", region(chain.again).title, " is computed again"));
     return step;
   }

@@ -36,16 +36,6 @@ std::int64_t step_along(const View& view, const Shape& space, int axis, std::int
   return inside < step ? step : -1;
 }
 
-// A local value's view, once it holds `count` entries of `entries`.
-void compact(View& view, int axis, int rank, std::int64_t entries, std::int64_t count) {
-  const std::int64_t step = view.stride[axis], period = step * entries;
-  if (step == 0) return;
-  for (int d = 0; d < rank; ++d)
-    if (d != axis && view.stride[d] % period == 0)
-      view.stride[d] = view.stride[d] / entries * count;
-  view.offset = view.offset / period * (step * count) + view.offset % period;
-}
-
 // Axis d becomes three: `outer`, `entries` and `inner`, of which those of one element are left out.
 struct Split {
   int axis = 0;
@@ -92,6 +82,7 @@ class Accesses {
       : values_(values), entries_(entries), out_(out) {}
 
   const char* add(ValueId id, std::int64_t step) {
+    if (entries_ == 1) step = 0;  // the whole of it
     if (const ChainAccess* known = find(out_, id))
       return known->step == step ? nullptr : "reads a value in two ways";
     const std::int64_t places = step == 0 ? 1 : size(id) * bytes_of(value(id)) / (step * entries_);
@@ -115,14 +106,16 @@ class Accesses {
 
   const char* map(const MapProgram& map, int axis) {
     if (map.space[axis] != entries_) return "runs over other entries";
+    const bool cut = entries_ > 1;
     for (const MapInstr& instr : map.instrs) {
       if (instr.code == MapCode::Random) return "counts elements";
-      if (instr.code == MapCode::Affine && instr.view.stride[axis] != 0) return "counts elements";
+      if (cut && instr.code == MapCode::Affine && instr.view.stride[axis] != 0)
+        return "counts elements";
       if (instr.code != MapCode::Load) continue;
       if (const char* why = view(instr.view, map.space, axis, instr.per_row)) return why;
     }
     for (const MapStore& store : map.stores) {
-      if (store.view.stride[axis] == 0) return "writes what slices share";
+      if (cut && store.view.stride[axis] == 0) return "writes what slices share";
       const bool per_row = map.instrs[at(store.source)].per_row;
       if (const char* why = view(store.view, map.space, axis, per_row)) return why;
     }
@@ -136,7 +129,8 @@ class Accesses {
   std::int64_t size(ValueId id) const { return value(id).shape.numel(); }
 
   const char* view(const View& view, const Shape& space, int axis, bool per_row) {
-    const std::int64_t step = step_along(view, space, axis, size(view.value), per_row);
+    const std::int64_t step =
+        entries_ == 1 ? 0 : step_along(view, space, axis, size(view.value), per_row);
     if (step < 0) return "reads entries in another order";
     return add(view.value, step * bytes_of(value(view.value)));
   }
@@ -218,14 +212,18 @@ const char* find_axis(Region& part, const Capabilities& can, std::span<const Val
   if (part.kind == RegionKind::Contraction)
     part.axis = part.contraction.out_shape.rank() == 2 ? 1 : 0;
   if (part.kind != RegionKind::Map) return nullptr;
-  MapProgram& map = part.map;
+  return find_axis(part.map, values, entries, known, part.axis);
+}
+
+const char* find_axis(MapProgram& map, std::span<const Value> values, std::int64_t entries,
+                      std::span<const ChainAccess> known, int& axis) {
   Split split;
   if (map.space.numel() == 0) return "is empty";
   if (!find_split(map, values, entries, known, split)) return "has no such axis";
   if (map.has_rows && split.axis == map.space.rank() - 1) return "goes along rows";
   if (map.space.rank() + split.parts() - 1 > kMaxRank) return "has too many axes";
   if (split.parts() > 1) split.apply(map);
-  part.axis = split.place();
+  axis = split.place();
   return nullptr;
 }
 
@@ -246,6 +244,20 @@ const char* list_accesses(const Region& part, const Capabilities& can,
   }
 }
 
+const char* list_accesses(const MapProgram& map, int axis, std::span<const Value> values,
+                          std::int64_t entries, std::vector<ChainAccess>& out) {
+  return Accesses(values, entries, out).map(map, axis);
+}
+
+void keep_slice(View& view, int axis, int rank, std::int64_t entries, std::int64_t count) {
+  const std::int64_t step = view.stride[axis], period = step * entries;
+  if (step == 0) return;
+  for (int d = 0; d < rank; ++d)
+    if (d != axis && view.stride[d] % period == 0)
+      view.stride[d] = view.stride[d] / entries * count;
+  view.offset = view.offset / period * (step * count) + view.offset % period;
+}
+
 Region narrowed(const Region& part, const Capabilities& can, const Region& chain,
                 std::int64_t count, std::span<Value> values) {
   Region narrow = part;
@@ -260,9 +272,9 @@ Region narrowed(const Region& part, const Capabilities& can, const Region& chain
     map.space[part.axis] = count;
     for (MapInstr& instr : map.instrs)
       if (instr.code == MapCode::Load && is_local(instr.view.value))
-        compact(instr.view, part.axis, rank, chain.samples, count);
+        keep_slice(instr.view, part.axis, rank, chain.samples, count);
     for (MapStore& store : map.stores)
-      if (is_local(store.view.value)) compact(store.view, part.axis, rank, chain.samples, count);
+      if (is_local(store.view.value)) keep_slice(store.view, part.axis, rank, chain.samples, count);
   }
   if (part.kind == RegionKind::Contraction) {
     Contraction& c = narrow.contraction;

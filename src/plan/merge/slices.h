@@ -29,12 +29,24 @@ struct ChainAccess {
 const char* find_axis(Region& part, const Capabilities& can, std::span<const Value> values,
                       std::int64_t entries, std::span<const ChainAccess> known);
 
+/// The same of a map: the axis of its space.
+const char* find_axis(MapProgram& map, std::span<const Value> values, std::int64_t entries,
+                      std::span<const ChainAccess> known, int& axis);
+
 /// Adds what the part reads and writes while slices of its axis of `entries` run. Null, or why it
 /// cannot run so, or not beside what is listed already; the list may then have more in it. The
 /// epilogue of a part that sums over slices is left out: it runs after all of them, on their sum.
 const char* list_accesses(const Region& part, const Capabilities& can,
                           std::span<const Value> values, std::int64_t entries,
                           std::vector<ChainAccess>& out);
+
+/// The same of a map, along an axis of its space.
+const char* list_accesses(const MapProgram& map, int axis, std::span<const Value> values,
+                          std::int64_t entries, std::vector<ChainAccess>& out);
+
+/// Makes a view of a whole value, whose `entries` it crosses by an axis of its space, one of a
+/// value that holds `count` of them.
+void keep_slice(View& view, int axis, int rank, std::int64_t entries, std::int64_t count);
 
 /// The part for `count` entries of its chain's. Local values then hold a slice and nothing else.
 /// `values` takes the shapes that go with it.
