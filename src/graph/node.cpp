@@ -193,9 +193,12 @@ std::uint64_t advance_assignment_clock() noexcept {
   return g_assignments.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-void mark_assigned(Node& variable) noexcept {
+void mark_assigned(Node& variable, std::uint64_t at) noexcept {
   note_assigned(*variable.value);
-  variable.leaf->assigned_at.store(advance_assignment_clock(), std::memory_order_relaxed);
+  std::atomic<std::uint64_t>& last = variable.leaf->assigned_at;
+  std::uint64_t seen = last.load(std::memory_order_relaxed);
+  while (seen < at && !last.compare_exchange_weak(seen, at, std::memory_order_relaxed)) {
+  }
 }
 
 void refuse_two_assigners(const Node& variable) {

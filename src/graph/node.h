@@ -102,9 +102,10 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
 void retain(Node* node) noexcept;
 void release(Node* node) noexcept;
 
-/// Marks a variable as assigned now, by this thread: pending tensors that it built from the old
-/// value are refused afterwards.
-void mark_assigned(Node& variable) noexcept;
+/// Marks a variable as assigned by this thread: pending tensors that it built from the old value
+/// are refused afterwards. Called once the new value is there; `at` is advance_assignment_clock()
+/// while nobody else could assign it, so that of two assignments the later one's stays.
+void mark_assigned(Node& variable, std::uint64_t at) noexcept;
 /// Throws the ValueError for a variable that two threads assign at once.
 [[noreturn]] void refuse_two_assigners(const Node& variable);
 

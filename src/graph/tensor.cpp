@@ -98,17 +98,18 @@ namespace {
 template <class Write>
 void assign_whole(Node& variable, Write&& write) {
   Buffer& value = *variable.value;
-  if (value.bytes() != 0) {
-    if (value.device().kind == Device::Kind::Cpu) {
-      WholeWrite use;
-      if (!use.begin(value)) refuse_two_assigners(variable);
-      write(use.target());
-      use.end();
-    } else {
-      write(value);
-    }
+  std::uint64_t now = 0;
+  if (value.bytes() != 0 && value.device().kind == Device::Kind::Cpu) {
+    WholeWrite use;
+    if (!use.begin(value)) refuse_two_assigners(variable);
+    write(use.target());
+    now = advance_assignment_clock();
+    use.end();
+  } else {
+    if (value.bytes() != 0) write(value);
+    now = advance_assignment_clock();
   }
-  mark_assigned(variable);
+  mark_assigned(variable, now);
 }
 
 }  // namespace

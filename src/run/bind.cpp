@@ -117,11 +117,12 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
 }
 
 void after_run(Trace& t, Bound& b) {
+  const std::uint64_t now = advance_assignment_clock();
   b.variables.end();
   b.given_use.end();
   for (ValueId id : t.program->assigned)
-    mark_assigned(*t.leaves[at(t.program->values[at(id)].slot)].node());
-  mark_fresh(t.kept);
+    mark_assigned(*t.leaves[at(t.program->values[at(id)].slot)].node(), now);
+  mark_fresh(t.kept, now);
 }
 
 }  // namespace tenon

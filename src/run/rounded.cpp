@@ -29,16 +29,25 @@ bool fresh(const Node& copy, const Node& weight) {
   return copy.leaf->rounded_at == weight.assigned_at();
 }
 
-void set_fresh(Node& copy, const Node& weight) { copy.leaf->rounded_at = weight.assigned_at(); }
+// Makes the copy by `make`. The weight may be assigned meanwhile: the copy then counts as that of
+// the older assignment, and is made once more.
+template <class Make>
+void make_fresh(const Node& weight, Make&& make) {
+  const std::uint64_t at = weight.assigned_at();
+  const Tensor& copy = make();
+  copy.node()->leaf->rounded_at = at;
+}
 
 // The weight's node holds one; programs of another precision hold theirs.
 Tensor copy_of(Node& weight, DType dtype) {
   const std::lock_guard lock(refreshing());
   Tensor& rounded = weight.leaf->rounded;
   if (!rounded.defined() || rounded.dtype() != dtype) {
-    rounded = variable(cast_to(Tensor(&weight), dtype),
-                       cat(label_text(weight.label), " in ", name(dtype)));
-    set_fresh(*rounded.node(), weight);
+    make_fresh(weight, [&]() -> const Tensor& {
+      rounded = variable(cast_to(Tensor(&weight), dtype),
+                         cat(label_text(weight.label), " in ", name(dtype)));
+      return rounded;
+    });
   }
   return rounded;
 }
@@ -70,16 +79,18 @@ void refresh(const std::vector<KeptWeight>& weights) {
   const std::lock_guard lock(refreshing());
   for (const KeptWeight& kept : weights) {
     if (fresh(*kept.copy.node(), *kept.weight.node())) continue;
-    set_value(kept.copy, cast_to(kept.weight, kept.copy.dtype()));
-    set_fresh(*kept.copy.node(), *kept.weight.node());
+    make_fresh(*kept.weight.node(), [&]() -> const Tensor& {
+      set_value(kept.copy, cast_to(kept.weight, kept.copy.dtype()));
+      return kept.copy;
+    });
   }
 }
 
-void mark_fresh(const std::vector<KeptWeight>& weights) {
+void mark_fresh(const std::vector<KeptWeight>& weights, std::uint64_t at) {
   if (weights.empty()) return;
   const std::lock_guard lock(refreshing());
   for (const KeptWeight& kept : weights)
-    if (kept.assigned) set_fresh(*kept.copy.node(), *kept.weight.node());
+    if (kept.assigned) kept.copy.node()->leaf->rounded_at = at;
 }
 
 }  // namespace tenon

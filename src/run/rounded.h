@@ -3,6 +3,7 @@
 // is made anew before the next program that reads it.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "graph/node.h"
@@ -26,7 +27,8 @@ KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options)
 
 /// Before a run: copies whose weights were assigned elsewhere are made anew.
 void refresh(const std::vector<KeptWeight>& weights);
-/// After a run and mark_assigned(): copies are as their weights are.
-void mark_fresh(const std::vector<KeptWeight>& weights);
+/// After a run that assigned both, and mark_assigned(): copies hold what their weights had `at`
+/// then.
+void mark_fresh(const std::vector<KeptWeight>& weights, std::uint64_t at);
 
 }  // namespace tenon

@@ -243,6 +243,7 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
     use.begin(values);
     run_steps(program, values.data(), base);
   }
+  const std::uint64_t now = advance_assignment_clock();
   use.end();
   // Shares in the variables: a root that is realised lets go of its inputs, and may have been the
   // last to hold one.
@@ -260,7 +261,8 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
       set_realised(node, outputs.at(slot.value));
     }
   }
-  for (ValueId id : program.assigned) mark_assigned(*assigned[static_cast<std::size_t>(id)].node());
+  for (ValueId id : program.assigned)
+    mark_assigned(*assigned[static_cast<std::size_t>(id)].node(), now);
 }
 
 }  // namespace

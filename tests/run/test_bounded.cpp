@@ -241,13 +241,14 @@ TEST_CASE("bounded: room is made while other threads use what is kept") {
   for (int k = 0; k < 3000; ++k) enter(kept.emplace_back(std::make_shared<Kept>()));
   std::atomic<bool> stop{false};
   std::vector<std::thread> users;
+  users.reserve(3);
   for (int t = 0; t < 3; ++t)
     users.emplace_back([&, t] {
       Sequence random{static_cast<std::uint64_t>(t + 1)};
       while (!stop)
         for (int k = 0; k < 64; ++k) kept[static_cast<std::size_t>(random.below(3000))]->touch();
     });
-  for (int k = 0; k < 300; ++k) {
+  for (int k = 0; k < 1500; ++k) {
     enter(std::make_shared<Kept>());  // the time goes on
     set_cache_limit(0);
     set_cache_limit(kMiB);

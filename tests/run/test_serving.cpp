@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "graph/node.h"
+
 using namespace tenon;
 using Floats = std::vector<float>;
 
@@ -124,4 +126,36 @@ TEST_CASE("serving: two threads that step one optimizer at once are told so") {
   CHECK(told);
   CHECK(other == 0);
   CHECK(std::isfinite(sgd.step(mean(square(net(x))))));  // fit for use afterwards
+}
+
+TEST_CASE("serving: a weight that is assigned while its copy in 16 bits is made is rounded again") {
+  const Precision before = precision();
+  set_precision(Precision::Bf16);
+  constexpr std::int64_t kSide = 1024;
+  const Tensor weight = variable(zeros({kSide, kSide}), "weight");
+  const Tensor x = ones({64, kSide}).eval();
+  const CompiledFunction serve = compile(
+      [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{matmul(in[0], weight)}; });
+  int stale = 0;
+  for (int k = 1; k <= 200; ++k) {
+    std::atomic<bool> done{false};
+    std::thread training([&] {
+      for (const int number : {100 + k, 200 + k, k})
+        set_value(weight, full(weight.shape(), number));
+      done = true;
+    });
+    while (!done) serve({x});
+    training.join();
+    stale += serve({x})[0].to_vector<float>()[0] != static_cast<float>(kSide * k);
+  }
+  CHECK(stale == 0);
+  set_precision(before);
+}
+
+TEST_CASE("serving: of two assignments the later one's mark stays, whichever thread comes last") {
+  const Tensor weight = variable(zeros({4}), "weight");
+  const std::uint64_t earlier = advance_assignment_clock(), later = advance_assignment_clock();
+  mark_assigned(*weight.node(), later);
+  mark_assigned(*weight.node(), earlier);
+  CHECK(weight.node()->assigned_at() == later);
 }
