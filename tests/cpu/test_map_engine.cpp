@@ -108,6 +108,20 @@ TEST_CASE("map: strided, flipped and transposed loads and stores") {
   }
 }
 
+TEST_CASE("map: rows read backwards, in every dtype") {
+  for (const DType dtype : {DType::Bool, DType::UInt8, DType::Int8, DType::Int32, DType::Int64,
+                            DType::Float16, DType::BFloat16, F, DType::Float64})
+    for (const std::int64_t length : {1, 2, 15, 33, 1500}) {
+      RegionCheck t = with_space({3, length});
+      View backwards;
+      backwards.offset = length - 1;
+      backwards.stride[0] = length;
+      backwards.stride[1] = -1;
+      t.store(t.load(t.leaf(dtype, {3, length}), &backwards));
+      check_map(t);
+    }
+}
+
 TEST_CASE("map: in-place updates") {
   for (const std::int64_t n : {1, 10, 1030, 40000}) {
     RegionCheck t = with_space({n});

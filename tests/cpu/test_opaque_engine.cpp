@@ -200,8 +200,13 @@ TEST_CASE("opaque: pooling") {
 
 TEST_CASE("opaque: sorting, in every dtype, of short and long rows, all or a few") {
   for (const DType dtype : kAll)
-    for (const auto& sizes :
-         {std::pair<std::int64_t, std::int64_t>{1, 1}, {37, 37}, {37, 3}, {3000, 3000}, {3000, 40}})
+    for (const auto& sizes : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                              {37, 37},
+                              {37, 3},
+                              {3000, 3000},
+                              {3000, 40},
+                              {3000, 65},
+                              {3000, 740}})
       for (const std::int64_t descending : {0, 1}) {
         const std::int64_t length = sizes.first, count = sizes.second;
         CAPTURE(length);
@@ -211,6 +216,27 @@ TEST_CASE("opaque: sorting, in every dtype, of short and long rows, all or a few
         t.region.opaque.attrs = SortAttrs{count, descending};
         check(t);
       }
+}
+
+TEST_CASE("opaque: a few hundred of many, of rows in order and of equal elements") {
+  constexpr std::int64_t kLength = 2011, kCount = 300;
+  std::vector<double> rising, falling, equal(kLength, 3.0), nothing(kLength, std::nan(""));
+  for (std::int64_t i = 0; i < kLength; ++i) {
+    rising.push_back(static_cast<double>(i));
+    falling.push_back(static_cast<double>(kLength - i));
+  }
+  for (const std::vector<double>& row : {rising, falling, equal, nothing})
+    for (const std::int64_t descending : {0, 1}) {
+      RegionCheck t;
+      t.region.kind = RegionKind::Opaque;
+      Opaque& o = t.region.opaque;
+      o.op = Op::Sort;
+      o.attrs = SortAttrs{kCount, descending};
+      o.inputs = {t.leaf_of(DType::Float32, {kLength}, row)};
+      o.shapes = {{kLength}};
+      o.outs = {t.output(DType::Float32, {kCount}), t.output(DType::Int64, {kCount})};
+      check(t);
+    }
 }
 
 TEST_CASE("opaque: a sort is stable, zeros are equal, and a NaN is larger than all else") {

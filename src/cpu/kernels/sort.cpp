@@ -1,10 +1,9 @@
 // Rows are sorted as unsigned keys with their places: keys and places are all different, so that
 // any sort of them is stable.
 //
-// A few of many are kept in a heap as the row passes by; more are selected before they are sorted;
-// long rows go through a radix sort, which takes
-// time in proportion to their length (digits in which all keys agree are skipped); short ones
-// through the library's sort.
+// A few of many are kept in a heap as the row passes by, more in a list that is cut back when it
+// has doubled; whole long rows go through a radix sort, which takes time in proportion to their
+// length (digits in which all keys agree are skipped); short ones through the library's sort.
 #include "cpu/kernels/sort.h"
 
 #include <algorithm>
@@ -81,29 +80,65 @@ std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector
   return *source;
 }
 
+/// Calls f(key, place) for the keys from `first` on that are smaller than bound(), which may sink
+/// as they pass by: most blocks of a long row have none.
+template <class Key, class KeyAt, class Bound, class F>
+void each_below(std::int64_t first, std::int64_t length, KeyAt&& key_at, Bound&& bound, F&& f) {
+  constexpr std::int64_t kBlock = 32;
+  for (std::int64_t i = first; i < length; i += kBlock) {
+    const std::int64_t n = std::min(kBlock, length - i);
+    Key keys[kBlock], least = ~Key{0};
+    for (std::int64_t j = 0; j < n; ++j) least = std::min(least, keys[j] = key_at(i + j));
+    if (least >= bound()) continue;
+    for (std::int64_t j = 0; j < n; ++j)
+      if (keys[j] < bound()) f(keys[j], static_cast<std::uint32_t>(i + j));
+  }
+}
+
+template <class Key, class KeyAt>
+void take(std::int64_t count, KeyAt&& key_at, std::vector<Placed<Key>>& items) {
+  items.resize(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    items[static_cast<std::size_t>(i)] = {key_at(i), static_cast<std::uint32_t>(i)};
+}
+
 /// The first `count` of the row's order: a key that comes later and is no smaller than the largest
 /// kept stays out.
 template <class Key, class KeyAt>
 void keep_few(std::int64_t length, std::int64_t count, KeyAt&& key_at,
               std::vector<Placed<Key>>& kept) {
-  kept.resize(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i)
-    kept[static_cast<std::size_t>(i)] = {key_at(i), static_cast<std::uint32_t>(i)};
+  take(count, key_at, kept);
   std::make_heap(kept.begin(), kept.end());
-  constexpr std::int64_t kBlock = 32;  // looked at together: most blocks of a long row have nothing
-  for (std::int64_t i = count; i < length; i += kBlock) {
-    const std::int64_t n = std::min(kBlock, length - i);
-    Key keys[kBlock], least = ~Key{0};
-    for (std::int64_t j = 0; j < n; ++j) least = std::min(least, keys[j] = key_at(i + j));
-    if (least >= kept.front().key) continue;
-    for (std::int64_t j = 0; j < n; ++j) {
-      if (keys[j] >= kept.front().key) continue;
-      std::pop_heap(kept.begin(), kept.end());
-      kept.back() = {keys[j], static_cast<std::uint32_t>(i + j)};
-      std::push_heap(kept.begin(), kept.end());
-    }
-  }
+  each_below<Key>(
+      count, length, key_at, [&] { return kept.front().key; },
+      [&](Key key, std::uint32_t place) {
+        std::pop_heap(kept.begin(), kept.end());
+        kept.back() = {key, place};
+        std::push_heap(kept.begin(), kept.end());
+      });
   std::sort_heap(kept.begin(), kept.end());
+}
+
+/// The same for more than a heap is good for; 2 count <= length.
+template <class Key, class KeyAt>
+void keep_many(std::int64_t length, std::int64_t count, KeyAt&& key_at,
+               std::vector<Placed<Key>>& kept) {
+  Key bound = 0;
+  const auto cut_back = [&] {
+    std::nth_element(kept.begin(), kept.begin() + (count - 1), kept.end());
+    kept.resize(static_cast<std::size_t>(count));
+    bound = kept.back().key;
+  };
+  take(2 * count, key_at, kept);
+  cut_back();
+  each_below<Key>(
+      2 * count, length, key_at, [&] { return bound; },
+      [&](Key key, std::uint32_t place) {
+        kept.push_back({key, place});
+        if (static_cast<std::int64_t>(kept.size()) == 2 * count) cut_back();
+      });
+  cut_back();
+  std::sort(kept.begin(), kept.end());
 }
 
 /// The row's items in order, as far as shape.count of them.
@@ -115,17 +150,13 @@ const Placed<Key>* sorted_items(const SortShape& shape, KeyAt&& key_at) {
     keep_few(shape.length, shape.count, key_at, items);
     return items.data();
   }
-  items.resize(static_cast<std::size_t>(shape.length));
-  for (std::int64_t i = 0; i < shape.length; ++i)
-    items[static_cast<std::size_t>(i)] = {key_at(i), static_cast<std::uint32_t>(i)};
   if (shape.count < shape.length / 4) {
-    std::nth_element(items.begin(), items.begin() + shape.count, items.end());
-    std::sort(items.begin(), items.begin() + shape.count);
-  } else if (shape.length < kRadixLength) {
-    std::sort(items.begin(), items.end());
-  } else {
-    return radix_sort(items, spare).data();
+    keep_many(shape.length, shape.count, key_at, items);
+    return items.data();
   }
+  take(shape.length, key_at, items);
+  if (shape.length >= kRadixLength) return radix_sort(items, spare).data();
+  std::sort(items.begin(), items.end());
   return items.data();
 }
 
