@@ -2,6 +2,7 @@
 Tenon's op, its operands (tensors and numbers) and its other arguments as JSON, or raises Skip with the reason."""
 import math
 
+import numpy as np
 import torch
 
 
@@ -164,6 +165,11 @@ def cast(dtype):
 for _name, _dtype in {"bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "char": "int8", "double": "float64", "float": "float32",
                       "half": "float16", "int": "int32", "long": "int64"}.items():
     OPINFO[_name, ""] = cast(_dtype)
+
+
+@adapter("isclose")
+def _isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return "isclose", [a, b], {"rtol": number(float(rtol)), "atol": number(float(atol)), "equal_nan": int(equal_nan)}
 
 
 # ---- Reductions
@@ -338,6 +344,22 @@ def _split(x, size, dim=0):
     return "split", [x], {"size": size, "axis": dim}
 
 
+@adapter("chunk")
+def _chunk(x, count, dim=0):
+    return "chunk", [x], {"count": count, "axis": dim}
+
+
+@adapter("unbind")
+def _unbind(x, dim=0):
+    return "unbind", [x], {"axis": dim}
+
+
+@adapter("meshgrid", variant="list_of_tensors")
+def _meshgrid(tensors, indexing="ij"):
+    need(all(t.dim() == 1 for t in tensors), "numbers as vectors")
+    return "meshgrid", list(tensors), {"columns_first": int(indexing == "xy")}
+
+
 @adapter("nn.functional.pad", variant="constant")
 def _pad(x, pad, mode="constant", value=None):
     need(x.dtype != torch.bool or value in (None, 0, 1), "a fill that is no bool")
@@ -356,6 +378,58 @@ def _gather(x, dim, index, sparse_grad=False):
 def _scatter_add(x, dim, index, source):
     need(x.dim() == 0 or index.shape == source.shape, "scatter_add of a part of the updates")
     return "scatter_add", [x, index, source], {"axis": dim}
+
+
+@adapter("scatter")
+def _scatter(x, dim, index, source, reduce=None):
+    need(reduce is None, "a scatter that reduces: scatter_add says that")
+    need(index.dim() == x.dim(), "an empty index of another rank")
+    if x.dim():
+        ordered = torch.sort(index, dim).values
+        need(not bool((ordered.diff(dim=dim) == 0).any()), "places named twice: PyTorch leaves open which counts")
+    return "scatter", [x, index, source], {"axis": dim}
+
+
+def indices(key, operands):
+    """The parts of x[key] as JSON; tensors go to the operands."""
+    parts = []
+    for part in key if isinstance(key, tuple) else (key,):
+        if isinstance(part, (list, np.ndarray)):
+            part = torch.tensor(part)
+        if isinstance(part, torch.Tensor):
+            parts.append(["tensor", len(operands)])
+            operands.append(part)
+        elif isinstance(part, slice):
+            parts.append(["slice", part.start, part.stop, 1 if part.step is None else part.step])
+        elif isinstance(part, int) and not isinstance(part, bool):
+            parts.append(["number", part])
+        else:
+            need(part is None or part is Ellipsis, "a bool as an index")
+            parts.append(["new axis" if part is None else "rest"])
+    return parts
+
+
+@adapter("__getitem__")
+def _index(x, key):
+    operands = [x]
+    parts = indices(key, operands)
+    need(all(t.dtype in (torch.int32, torch.int64) for t in operands[1:]), "a mask, which is read as the call is made")
+    return "index", operands, {"parts": parts}
+
+
+@adapter("index_put")
+def _index_put(x, key, values, accumulate=False):
+    operands = [x, values]
+    parts = indices(tuple(key), operands)
+    need(not accumulate or all(t.dtype != torch.bool for t in operands[2:]), "a mask, which is read as the call is made")
+    return "index_put", operands, {"parts": parts, "accumulate": int(accumulate)}
+
+
+@adapter("nn.functional.embedding")
+def _embedding(weight, index, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    need(max_norm is None and not scale_grad_by_freq, "rows that are scaled")
+    padding = {} if padding_idx is None else {"padding": padding_idx % weight.shape[0]}
+    return "embedding", [weight, index], padding
 
 
 @adapter("index_select")

@@ -187,6 +187,59 @@ void add_shapes(Functions& f) {
   };
 }
 
+/// What stands in the brackets of x[…]; its tensors are operands.
+std::vector<Index> indices(const In& in, const json& parts) {
+  const auto end = [](const json& place) {
+    return place.is_null() ? std::optional<std::int64_t>() : place.get<std::int64_t>();
+  };
+  std::vector<Index> all;
+  for (const json& part : parts) {
+    const auto kind = part.at(0).get<std::string>();
+    if (kind == "tensor") all.emplace_back(tensor(in[part.at(1).get<std::size_t>()]));
+    if (kind == "number") all.emplace_back(part.at(1).get<std::int64_t>());
+    if (kind == "slice")
+      all.emplace_back(Slice(end(part.at(1)), end(part.at(2)), part.at(3).get<std::int64_t>()));
+    if (kind == "new axis") all.emplace_back(new_axis);
+    if (kind == "rest") all.emplace_back(ellipsis);
+  }
+  return all;
+}
+
+void add_indexing(Functions& f) {
+  f["index"] = [](const In& in, const json& a) -> Out {
+    return {tensor(in[0]).index(indices(in, a.at("parts")))};
+  };
+  f["index_put"] = [](const In& in, const json& a) -> Out {
+    return {
+        tensor(in[0]).index_put(indices(in, a.at("parts")), tensor(in[1]), flag(a, "accumulate"))};
+  };
+  f["scatter"] = [](const In& in, const json& a) -> Out {
+    const auto axis = a.at("axis").get<int>();
+    if (is_tensor(in[2])) return {scatter(tensor(in[0]), axis, tensor(in[1]), tensor(in[2]))};
+    return {scatter(tensor(in[0]), axis, tensor(in[1]), scalar_of(in[2]))};
+  };
+  f["embedding"] = [](const In& in, const json& a) -> Out {
+    std::optional<std::int64_t> padding;
+    if (a.contains("padding")) padding = a.at("padding").get<std::int64_t>();
+    return {embedding(tensor(in[1]), tensor(in[0]), padding)};
+  };
+  f["chunk"] = [](const In& in, const json& a) -> Out {
+    return chunk(tensor(in[0]), a.at("count"), a.at("axis"));
+  };
+  f["unbind"] = [](const In& in, const json& a) -> Out {
+    return unbind(tensor(in[0]), a.at("axis"));
+  };
+  f["isclose"] = [](const In& in, const json& a) -> Out {
+    return {isclose(tensor(in[0]), tensor(in[1]), real(a, "rtol", 1e-5), real(a, "atol", 1e-8),
+                    flag(a, "equal_nan"))};
+  };
+  f["meshgrid"] = [](const In& in, const json& a) -> Out {
+    Out vectors;
+    for (const Operand& operand : in) vectors.push_back(tensor(operand));
+    return meshgrid(vectors, flag(a, "columns_first"));
+  };
+}
+
 void add_contractions(Functions& f) {
   f["matmul"] = [](const In& in, const json&) -> Out {
     return {matmul(tensor(in[0]), tensor(in[1]))};
@@ -379,6 +432,7 @@ Functions all_functions() {
   add_binary(f);
   add_reductions(f);
   add_shapes(f);
+  add_indexing(f);
   add_contractions(f);
   add_losses(f);
   return f;
