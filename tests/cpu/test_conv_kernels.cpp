@@ -68,6 +68,15 @@ std::vector<ConvShape> shapes() {
       make(2, 34, 9, 14, 6, 2, 3, 1, 1, 1, 0, 2, 1, 1),
       make(1, 72, 30, 7, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2),
       make(2, 40, 4, 3, 5, 3, 3, 1, 1, 0, 0, 1, 1, 1),
+      // Strides with enough channels for the rows of a window, and rows of more than one stretch.
+      make(3, 16, 14, 14, 20, 3, 3, 2, 2, 1, 1, 1, 1, 1),
+      make(2, 11, 20, 21, 20, 3, 2, 3, 2, 0, 1, 2, 3, 1),
+      make(2, 22, 9, 9, 40, 3, 3, 2, 2, 1, 1, 1, 1, 2),
+      make(2, 19, 8, 9, 33, 1, 1, 2, 2, 1, 1, 1, 1, 1),
+      make(1, 9, 2, 1030, 17, 2, 3, 1, 3, 0, 1, 1, 1, 1),
+      // Filters of one tap whose pixels divide into whole vectors.
+      make(2, 17, 12, 8, 35, 1, 1, 1, 1, 0, 0, 1, 1, 1),
+      make(3, 34, 4, 4, 10, 1, 1, 1, 1, 0, 0, 1, 1, 2),
   };
 }
 

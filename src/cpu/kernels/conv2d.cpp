@@ -18,6 +18,19 @@ bool is_product(const ConvShape& s) {
          s.pad_w == 0;
 }
 
+// A filter of one tap knows nothing of rows: pixels are cut into rows of a whole vector, where they
+// divide, so that tiles of them have neither ends of rows nor anything to sort.
+ConvShape in_even_rows(const ConvShape& s) {
+  constexpr std::int64_t kVector = 16;
+  const bool pointwise = s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+                         s.pad_h == 0 && s.pad_w == 0 && s.h * s.w % kVector == 0;
+  if (!pointwise) return s;
+  ConvShape even = s;
+  even.h = even.p = s.h * s.w / kVector;
+  even.w = even.q = kVector;
+  return even;
+}
+
 bool is_empty(const ConvShape& s) {
   return s.n <= 0 || s.k <= 0 || s.c <= 0 || s.h <= 0 || s.w <= 0;
 }
@@ -93,7 +106,7 @@ void conv2d_forward(const ConvShape& shape, ConvOperand x, ConvOperand w, float*
     return product(shape, ConvPass::Forward, matrix(x, inputs, false), matrix(w, inputs, true), y,
                    math, epilogue, 1, workspace);
   }
-  correlate(correlation_of(shape, false), x, w, y, math, epilogue, workspace);
+  correlate(correlation_of(in_even_rows(shape), false), x, w, y, math, epilogue, workspace);
 }
 
 void conv2d_input_grad(const ConvShape& shape, ConvOperand dy, ConvOperand w, float* dx, Math math,
@@ -104,7 +117,7 @@ void conv2d_input_grad(const ConvShape& shape, ConvOperand dy, ConvOperand w, fl
                    matrix(w, shape.c * shape.r * shape.s, false), dx, math, epilogue,
                    shape.h * shape.w, workspace);
   }
-  correlate(correlation_of(shape, true), dy, w, dx, math, epilogue, workspace);
+  correlate(correlation_of(in_even_rows(shape), true), dy, w, dx, math, epilogue, workspace);
 }
 
 void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, float* dw, Math math,
@@ -114,14 +127,15 @@ void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, f
     return product(shape, ConvPass::WeightGrad, matrix(dy, shape.k, true),
                    matrix(x, shape.c * shape.r * shape.s, false), dw, math, epilogue, 1, workspace);
   }
-  correlate_weights(shape, x, dy, dw, math, epilogue, workspace);
+  correlate_weights(in_even_rows(shape), x, dy, dw, math, epilogue, workspace);
 }
 
 std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, int threads) {
   if (is_empty(shape) || (pass != ConvPass::InputGrad && (shape.p <= 0 || shape.q <= 0))) return 0;
   if (is_product(shape)) return gemm_workspace(product_shape(shape, pass), math, threads, false);
-  if (pass == ConvPass::WeightGrad) return correlate_weights_workspace(shape, math, threads);
-  return correlate_workspace(correlation_of(shape, pass == ConvPass::InputGrad), math, threads);
+  const ConvShape even = in_even_rows(shape);
+  if (pass == ConvPass::WeightGrad) return correlate_weights_workspace(even, math, threads);
+  return correlate_workspace(correlation_of(even, pass == ConvPass::InputGrad), math, threads);
 }
 
 }  // namespace tenon::cpu

@@ -13,24 +13,26 @@ std::int64_t div_down(std::int64_t a, std::int64_t b) {
   return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 
-// One source row into every column phase of one plane row.
-void split_row(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
-               std::int64_t row, Math math, float* dst) {
+// `rows` source rows from `row` on, those of one row phase, into every column phase of as many
+// plane rows.
+void split_rows(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
+                std::int64_t row, std::int64_t rows, Math math, float* dst) {
   constexpr std::int64_t kStretch = 512;
   const std::int64_t first = std::max<std::int64_t>(0, p.col_origin);
   const std::int64_t end = std::min(p.in_w, p.col_origin + p.width * p.col_phases);
+  const std::int64_t pitch = p.row_phases * p.in_w;
   float words[kStretch];
   for (std::int64_t col = first; col < end; col += kStretch) {
-    const std::int64_t count = std::min(kStretch, end - col), at_source = row * p.in_w + col;
-    kernels.convert(source.at(source.lo, at_source), source.at(source.hi, at_source), source.dtype,
-                    count, math, words);
-    std::int64_t phase = (col - p.col_origin) % p.col_phases,
-                 at = (col - p.col_origin) / p.col_phases;
-    for (std::int64_t i = 0; i < count; ++i) {
-      dst[phase * p.phase_size() + at] = words[i];
-      if (++phase == p.col_phases) {
-        phase = 0;
-        ++at;
+    const std::int64_t count = std::min(kStretch, end - col), at_once = kStretch / count;
+    for (std::int64_t i = 0; i < rows; i += at_once) {
+      const std::int64_t n = std::min(at_once, rows - i), at = row * p.in_w + i * pitch + col;
+      kernels.convert_rows(source.at(source.lo, at), source.at(source.hi, at), source.dtype, n,
+                           pitch, count, math, words, count);
+      for (std::int64_t j = 0; j < std::min(count, p.col_phases); ++j) {
+        const std::int64_t x = col + j - p.col_origin, phase = x % p.col_phases;
+        if (phase >= p.kept_cols) continue;
+        kernels.take_rows(words + j, n, count, p.col_phases, divide_up(count - j, p.col_phases),
+                          dst + phase * p.phase_size() + i * p.width + x / p.col_phases, p.width);
       }
     }
   }
@@ -98,7 +100,7 @@ Axis PassAxis::axis(int phase) const {
 
 std::int64_t Planes::offset(std::int64_t row, std::int64_t col) const {
   const std::int64_t y = row - row_origin, x = col - col_origin;
-  return (y % row_phases * col_phases + x % col_phases) * phase_size() + y / row_phases * width +
+  return (y % row_phases * kept_cols + x % col_phases) * phase_size() + y / row_phases * width +
          x / col_phases;
 }
 
@@ -124,6 +126,8 @@ Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_r
   p.in_w = cols.in;
   p.rows = extent(rows, out_rows, p.row_origin, p.row_phases);
   p.width = extent(cols, cols.longest(), p.col_origin, p.col_phases);
+  p.kept_rows = rows.filter == 1 ? 1 : p.row_phases;
+  p.kept_cols = cols.filter == 1 ? 1 : p.col_phases;
   return p;
 }
 
@@ -141,15 +145,13 @@ void copy_plane(const KernelSet& kernels, const Planes& p, const PlaneSource& so
   std::fill_n(dst, p.size(), 0.0f);
   const std::int64_t first_col = std::max<std::int64_t>(0, p.col_origin);
   const std::int64_t cols = std::min(p.in_w, p.col_origin + p.width) - first_col;
-  for (std::int64_t phase = 0; phase < p.row_phases; ++phase) {
-    float* const planes = dst + phase * p.col_phases * p.phase_size();
+  for (std::int64_t phase = 0; phase < p.kept_rows; ++phase) {
+    float* const planes = dst + phase * p.kept_cols * p.phase_size();
     const RowRange range = rows_inside(p, out_row0, phase);
     const std::int64_t row = p.row_origin + (out_row0 + range.first) * p.row_phases + phase;
     if (p.col_phases > 1) {
-      for (std::int64_t i = range.first; i < range.last; ++i) {
-        split_row(kernels, p, source, row + (i - range.first) * p.row_phases, math,
-                  planes + i * p.width);
-      }
+      split_rows(kernels, p, source, row, range.last - range.first, math,
+                 planes + range.first * p.width);
     } else if (range.last > range.first && cols > 0) {
       const std::int64_t at = row * p.in_w + first_col;
       kernels.convert_rows(source.at(source.lo, at), source.at(source.hi, at), source.dtype,

@@ -47,10 +47,12 @@ struct Planes {
   std::int64_t in_h = 0, in_w = 0;
   std::int64_t row_origin = 0, col_origin = 0;  // input coordinate of plane row and column 0
   std::int64_t row_phases = 1, col_phases = 1;
+  std::int64_t kept_rows = 1,
+               kept_cols = 1;        // phases that are copied: a single tap reads the first
   std::int64_t rows = 0, width = 0;  // of one phase
 
   std::int64_t phase_size() const { return rows * width; }
-  std::int64_t size() const { return row_phases * col_phases * rows * width; }
+  std::int64_t size() const { return kept_rows * kept_cols * rows * width; }
   /// Offset of an input position relative to the word of the output at the same phase position.
   std::int64_t offset(std::int64_t row, std::int64_t col) const;
   /// The planes are the input itself: nothing padded, nothing split, every row.

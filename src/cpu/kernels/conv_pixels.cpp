@@ -34,6 +34,7 @@ void spread_row(const Planes& p, std::int64_t words, const float* from, float* t
   }
   for (std::int64_t x = first; x < last; ++x) {
     const std::int64_t at = x - p.col_origin;
+    if (at % p.col_phases >= p.kept_cols) continue;
     std::copy_n(from + x * words, words,
                 to + (at % p.col_phases * p.phase_size() + at / p.col_phases) * words);
   }
@@ -67,7 +68,8 @@ void copy_pixels(const KernelSet& kernels, const Planes& planes, const PixelSour
   std::fill_n(dst, planes.size() * words, 0.0f);
   for (std::int64_t y = rows.first; y < rows.last; ++y) {
     const std::int64_t at = y - planes.row_origin - out_row0 * planes.row_phases;
-    const std::int64_t row = at % planes.row_phases * planes.col_phases * planes.phase_size() +
+    if (at % planes.row_phases >= planes.kept_rows) continue;
+    const std::int64_t row = at % planes.row_phases * planes.kept_cols * planes.phase_size() +
                              at / planes.row_phases * planes.width;
     spread_row(planes, words, flat + (y - rows.first) * planes.in_w * words, dst + row * words);
   }

@@ -39,11 +39,18 @@ double channel_lanes_cost(const Correlation& pass, std::int64_t steps, int lanes
          (static_cast<double>(steps) + 14);
 }
 
+// Rows of whole vectors, whose outputs are neighbours, have nothing to drop and nothing to sort.
+bool in_whole_vectors(const Correlation& pass, int lanes) {
+  return pass.out_w % lanes == 0 && (!pass.cols.backward || pass.cols.stride == 1);
+}
+
 double pixel_lanes_cost(const Correlation& pass, std::int64_t steps, const Planes& planes,
                         int lanes) {
+  const double pixels = static_cast<double>(pass.out_h * pass.out_w);
+  const double channels = static_cast<double>(pass.out_channels);
+  if (in_whole_vectors(pass, lanes)) return pixels / lanes * channels * static_cast<double>(steps);
   const double scale = static_cast<double>(planes.width) / static_cast<double>(pass.cols.longest());
-  const double vectors = static_cast<double>(pass.out_h * pass.out_w) * scale / lanes + 1;
-  return vectors * static_cast<double>(pass.out_channels) * (1.1 * static_cast<double>(steps) + 6);
+  return (pixels * scale / lanes + 1) * channels * (1.1 * static_cast<double>(steps) + 6);
 }
 
 // Vectors of output channels of a spread tile, 0 where there is none for the pass: the input

@@ -24,6 +24,17 @@ constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 2;
 constexpr std::int64_t kPixels = 256;  // of one stretch, at least, where images are small
 constexpr std::int64_t kSumRows = 48;  // rows added and transposed at a time
 
+// How a tile reaches its rows of x in the planes.
+enum class XRows { Taps, Channels, Packed };
+
+// Taps of a row are neighbours in the planes where there is no stride and no dilation. A filter of
+// one tap has none, and elsewhere there are enough channels more often than not.
+XRows reach_of(const ConvShape& s, bool pixel_lanes) {
+  const bool neighbours = s.stride_h == 1 && s.stride_w == 1 && s.dil_w == 1;
+  if (neighbours && (pixel_lanes || s.r * s.s > 1)) return XRows::Taps;
+  return neighbours || s.c / s.groups >= kMaxWindowRows ? XRows::Channels : XRows::Packed;
+}
+
 class VectorWeights final : public WeightBody {
  public:
   VectorWeights(const ConvShape& shape, const KernelSet& kernels, Math math)
@@ -31,7 +42,7 @@ class VectorWeights final : public WeightBody {
         math_(math),
         pairs_(kernels.pairs && math == Math::Bf16),
         pixel_lanes_(2 * cut_.outputs <= kernels.lanes),
-        windows_(shape.stride_h == 1 && shape.stride_w == 1 && shape.dil_w == 1),
+        reach_(reach_of(shape, pixel_lanes_)),
         nv_(cut_.outputs > kernels.lanes ? 2 : 1),
         width_(pixel_lanes_
                    ? static_cast<int>(std::min<std::int64_t>(cut_.outputs, kernels.max_dot_rows))
@@ -60,14 +71,14 @@ class VectorWeights final : public WeightBody {
   }
 
   std::int64_t worker_floats() const override {
-    return packed_at() + (windows_ ? 0 : round_up(stretch_steps() * kMaxMr, 16));
+    return packed_at() + (reach_ == XRows::Packed ? round_up(stretch_steps() * kMaxMr, 16) : 0);
   }
 
   // Planes that would be copied word for word are read where they are; not by vectors of pixels,
   // which may reach beyond the last one.
   const float* copy_x(ConvOperand x, const Stretch& stretch, float* copied) const override {
-    if (windows_ && !pixel_lanes_ && cut_.planes.whole() && stretch.row == 0 && s_.groups == 1 &&
-        math_ == Math::F32 && x.dtype == DType::Float32)
+    if (reach_ != XRows::Packed && !pixel_lanes_ && cut_.planes.whole() && stretch.row == 0 &&
+        s_.groups == 1 && math_ == Math::F32 && x.dtype == DType::Float32)
       return static_cast<const float*>(x.data) + stretch.word * cut_.image_floats();
     for (std::int64_t i = 0; i < stretch.words; ++i)
       copy_image(x, stretch.word + i, stretch, copied + i * cut_.image_floats());
@@ -228,24 +239,25 @@ class VectorWeights final : public WeightBody {
     args.ldc = width_;
     args.cols = nv * kernels_.lanes;
     args.ld_sums = width_;
-    if (windows_) {
-      multiply_windows(args, nv, planes, sums, accumulate);
-    } else {
-      multiply_packed(args, nv, stretch.words * stretch.rows, scratch, sums, accumulate);
+    switch (reach_) {
+      case XRows::Taps:
+        return multiply_taps(args, nv, planes, sums, accumulate);
+      case XRows::Channels:
+        return multiply_channels(args, nv, planes, sums, accumulate);
+      case XRows::Packed:
+        return multiply_packed(args, nv, stretch.words * stretch.rows, scratch, sums, accumulate);
     }
   }
 
-  void multiply_windows(TileArgs args, int nv, const float* planes, float* sums,
-                        bool accumulate) const {
+  // A window's rows are neighbouring taps of one channel.
+  void multiply_taps(TileArgs args, int nv, const float* planes, float* sums,
+                     bool accumulate) const {
     const auto& tiles = kernels_.window[pairs_][nv];
-    // A 1 x 1 filter has no neighbouring taps: there, the window's rows are channels.
-    const bool pointwise = taps_ == 1;
-    const std::int64_t height = pointwise ? cut_.channels : s_.r;
-    const Window window = choose_window(kernels_, nv, height, s_.s);
-    args.a_row = pointwise ? cut_.planes.size() : s_.dil_h * cut_.planes.width;
-    for (std::int64_t c = 0; c < (pointwise ? 1 : cut_.channels); ++c) {
-      for (std::int64_t r = 0; r < height;) {
-        const int rp = height - r >= window.rp ? window.rp : 1;
+    const Window window = choose_window(kernels_, nv, s_.r, s_.s);
+    args.a_row = s_.dil_h * cut_.planes.width;
+    for (std::int64_t c = 0; c < cut_.channels; ++c) {
+      for (std::int64_t r = 0; r < s_.r;) {
+        const int rp = s_.r - r >= window.rp ? window.rp : 1;
         for (std::int64_t t = 0; t < s_.s; t += window.rq) {
           const int rq = static_cast<int>(std::min<std::int64_t>(window.rq, s_.s - t));
           args.a = planes + c * cut_.planes.size() + r * args.a_row + t;
@@ -258,7 +270,28 @@ class VectorWeights final : public WeightBody {
     }
   }
 
-  // Strides and dilations: the taps of a tile are gathered into a packed panel first.
+  // A window's rows are channels, of one tap: whatever the stride, each tap reads neighbouring
+  // words of one phase of the planes.
+  void multiply_channels(TileArgs args, int nv, const float* planes, float* sums,
+                         bool accumulate) const {
+    const auto& tiles = kernels_.window[pairs_][nv];
+    args.a_row = cut_.planes.size();
+    args.ldc = args.ld_sums = taps_ * width_;
+    for (std::int64_t tap = 0; tap < taps_; ++tap) {
+      const float* const first = planes + tap_offset(tap);
+      for (std::int64_t c = 0; c < cut_.channels;) {
+        const int rows = choose_window(kernels_, nv, cut_.channels - c, 1).rp;
+        args.a = first + c * args.a_row;
+        args.c = sums + (c * taps_ + tap) * width_;
+        args.sums = accumulate ? args.c : nullptr;
+        tiles[rows][1](args);
+        c += rows;
+      }
+    }
+  }
+
+  // Few channels at a stride or dilation: the taps of a tile are gathered into a packed panel
+  // first.
   void multiply_packed(TileArgs args, int nv, std::int64_t lines_of_dy, float* scratch, float* sums,
                        bool accumulate) const {
     const int most = kernels_.max_mr[nv];
@@ -290,7 +323,7 @@ class VectorWeights final : public WeightBody {
   const Math math_;
   const bool pairs_;
   const bool pixel_lanes_;
-  const bool windows_;  // filter taps of a row are neighbours in the planes
+  const XRows reach_;
   const int nv_, width_;
   const std::int64_t taps_, rows_;  // rows of the product: channels * taps
 };

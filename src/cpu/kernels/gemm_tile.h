@@ -14,7 +14,7 @@
 namespace tenon::cpu {
 
 constexpr int kMaxMr = 14;  // rows of a tile
-constexpr int kMaxWindowRows = 7;
+constexpr int kMaxWindowRows = 8;
 constexpr int kMaxNr = 64;  // floats of a tile's row
 constexpr int kSpreadTaps = 3;
 
@@ -166,6 +166,9 @@ struct KernelSet {
   void (*convert_rows)(const void* lo, const void* hi, DType dtype, std::int64_t rows,
                        std::int64_t src_pitch, std::int64_t count, Math math, float* dst,
                        std::int64_t dst_pitch) = nullptr;
+  /// dst[row * dst_pitch + i] = src[row * src_pitch + i * step] for i < count.
+  void (*take_rows)(const float* src, std::int64_t rows, std::int64_t src_pitch, std::int64_t step,
+                    std::int64_t count, float* dst, std::int64_t dst_pitch) = nullptr;
   /// dst[j * dst_stride + i] = tile[i * ld + j] for i < rows, j < cols.
   void (*store_transposed)(const float* tile, std::int64_t ld, int rows, int cols, float* dst,
                            std::int64_t dst_stride) = nullptr;

@@ -307,6 +307,7 @@ template <class V, bool Pairs, int NV>
 void fill_windows(KernelSet& set) {
   fill_window<V, Pairs, NV, 3, 1>(set);
   fill_window<V, Pairs, NV, 7, 1>(set);
+  fill_window<V, Pairs, NV, 8, 1>(set);
   fill_window<V, Pairs, NV, 2, 2>(set);
   fill_window<V, Pairs, NV, 2, 3>(set);
   fill_window<V, Pairs, NV, 3, 3>(set);
@@ -359,7 +360,9 @@ template <class V, bool Pairs, DType D>
 void pack_transposed_as(const RowSource& source, std::int64_t k, bool round, float* dst,
                         int width) {
   constexpr int L = V::lanes;
+  constexpr std::int64_t kItem = D == DType::Float32 ? 4 : 2;
   const auto words = [&](int row, std::int64_t s0, int n) {
+    fetch_near(static_cast<const char*>(source.rows[row]) + s0 * (Pairs ? 2 : 1) * kItem);
     if constexpr (Pairs) {
       const std::int64_t left = k - 2 * s0;
       return V::template pack_pairs<D>(source.rows[row], 2 * s0,
@@ -374,7 +377,10 @@ void pack_transposed_as(const RowSource& source, std::int64_t k, bool round, flo
 template <class V, DType D>
 void zip_transposed_as(const RowSource& lo, const void* const* hi, std::int64_t k, float* dst,
                        int width) {
+  constexpr std::int64_t kItem = D == DType::Float32 ? 4 : 2;
   transpose_rows<V>(lo.count, k, dst, width, [&](int row, std::int64_t s0, int n) {
+    fetch_near(static_cast<const char*>(lo.rows[row]) + s0 * kItem);
+    if (hi != nullptr) fetch_near(static_cast<const char*>(hi[row]) + s0 * kItem);
     if (hi != nullptr) return V::template zip_rows<D>(lo.rows[row], hi[row], s0, n);
     return V::zip_pairs(V::template load_as<D>(lo.rows[row], s0, n), V::zero());
   });
@@ -517,6 +523,32 @@ void pair_row(const void* src, DType dtype, int count, float* dst) {
   V::store(dst, words);
 }
 
+// Of the two vectors that hold `count` elements and those between them, the first and every other
+// one.
+template <class V>
+[[gnu::always_inline]] inline void take_half(const float* src, int count, float* dst) {
+  const int read = 2 * count - 1;
+  typename V::reg even = V::load_part(src, read < V::lanes ? read : V::lanes);
+  typename V::reg odd = read > V::lanes ? V::load_part(src + V::lanes, read - V::lanes) : V::zero();
+  V::split(even, odd);
+  V::store_part(dst, even, count);
+}
+
+template <class V>
+void take_rows(const float* src, std::int64_t rows, std::int64_t src_pitch, std::int64_t step,
+               std::int64_t count, float* dst, std::int64_t dst_pitch) {
+  for (std::int64_t row = 0; row < rows; ++row, src += src_pitch, dst += dst_pitch) {
+    if (step != 2) {
+      for (std::int64_t i = 0; i < count; ++i) dst[i] = src[i * step];
+      continue;
+    }
+    for (std::int64_t i = 0; i < count; i += V::lanes) {
+      const std::int64_t left = count - i;
+      take_half<V>(src + 2 * i, left < V::lanes ? static_cast<int>(left) : V::lanes, dst + i);
+    }
+  }
+}
+
 template <class V>
 void store_transposed(const float* tile_data, std::int64_t ld, int rows, int cols, float* dst,
                       std::int64_t dst_stride) {
@@ -618,6 +650,7 @@ KernelSet make_kernels() {
   if constexpr (V::has_pairs) set.zip_transposed = zip_transposed<V>;
   set.convert = convert<V>;
   set.convert_rows = convert_rows<V>;
+  set.take_rows = take_rows<V>;
   set.store_transposed = store_transposed<V>;
   set.store_segments = store_segments<V>;
   set.add = add<V>;

@@ -23,5 +23,11 @@ inline void fetch_ahead(const void* read) {
   __builtin_prefetch(static_cast<const char*>(read) + 2048);
 }
 
+// The same of many rows that are read side by side: less of each, so that all stay in the first
+// cache until they are read.
+inline void fetch_near(const void* read) {
+  __builtin_prefetch(static_cast<const char*>(read) + 1024, 0, 2);
+}
+
 }  // namespace
 }  // namespace tenon::cpu
