@@ -191,8 +191,7 @@ class OpaqueEngine final : public Engine {
     if (region.kind != RegionKind::Opaque || !is_pool(region.opaque.op)) return can;
     can.no_slices = nullptr;
     can.sliced_inputs = ~0u;  // a sample at a time
-    if (region.opaque.op == Op::MaxPool2d || region.opaque.op == Op::AvgPool2d)
-      can.no_bands = nullptr;  // windows are clipped to what is there
+    can.no_bands = rows_refusal(region.opaque);
     return can;
   }
 
@@ -203,6 +202,14 @@ class OpaqueEngine final : public Engine {
   }
 
  private:
+  // Windows are clipped to the rows that are there.
+  static const char* rows_refusal(const Opaque& o) {
+    if (o.op == Op::MaxPool2d) return nullptr;
+    if (o.op != Op::AvgPool2d) return "is no pooling forwards";
+    const auto& pool = o.attrs.as<PoolAttrs>();
+    const bool counts = pool.pad_h > 0 && pool.count_include_pad != 0;
+    return counts ? "counts its padding, which differs from band to band" : nullptr;
+  }
   static const char* refusal(const Region& region, std::span<const Value> values) {
     if (region.kind != RegionKind::Opaque) return "it is no opaque region";
     const Opaque& o = region.opaque;

@@ -25,8 +25,10 @@ ChainAccess rows_of(ValueId id, const Shape& image, const Value& value) {
 }
 
 // Windows that lie in the padding alone have no row to read.
-const char* window_refusal(const RowWindow& window) {
-  return window.pad < window.reach ? nullptr : "has windows of nothing but padding";
+const char* window_refusal(const PartRows& part) {
+  const bool first = part.window.pad < part.window.reach;
+  const bool last = part.window.of({part.rows - 1, 1}).first < part.operand_rows;
+  return first && last ? nullptr : "has windows of nothing but padding";
 }
 
 const char* list_map(const MapProgram& map, int axis, std::int64_t rows, std::int64_t columns,
@@ -63,12 +65,10 @@ const char* list_convolution(const Region& part, std::span<const Value> values, 
 }
 
 const char* list_pooling(const Opaque& o, std::span<const Value> values, PartRows& out) {
-  if (o.op != Op::MaxPool2d && o.op != Op::AvgPool2d) return "is no pooling forwards";
+  if (kind_of(o.op) != OpKind::Pooling || o.inputs.size() != 1) return "is no pooling of images";
   const Value& result = values[at(o.out())];
   if (result.shape.rank() != 4) return "makes no images";
   const auto& pool = o.attrs.as<PoolAttrs>();
-  if (o.op == Op::AvgPool2d && pool.pad_h > 0 && pool.count_include_pad != 0)
-    return "counts its padding, which differs from band to band";
   out.window = {pool.stride_h, pool.pad_h, (pool.kernel_h - 1) * pool.dil_h + 1};
   out.operand = o.inputs[0];
   out.result = o.out();
@@ -178,7 +178,7 @@ const char* list_rows(const Region& part, std::span<const Value> values, PartRow
   }
   if (part.kind == RegionKind::Contraction) why = list_convolution(part, values, out);
   if (part.kind == RegionKind::Opaque) why = list_pooling(part.opaque, values, out);
-  return why == nullptr ? window_refusal(out.window) : why;
+  return why == nullptr ? window_refusal(out) : why;
 }
 
 bool list_bands(const Region& chain, std::span<const PartRows> parts, Rows result, bool clipped,
