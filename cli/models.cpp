@@ -18,6 +18,8 @@ struct Options {
   bool json = false;
 };
 
+constexpr int kLeastBeside = 24;
+
 void print_table(const std::vector<models::Info>& all) {
   int name = 4, input = 5, count = 10;
   for (const models::Info& model : all) {
@@ -25,13 +27,25 @@ void print_table(const std::vector<models::Info>& all) {
     input = std::max(input, columns(model.input.str()));
     count = std::max(count, columns(thousands(model.parameters)));
   }
-  fmt::print("{}\n", stdout_terminal().paint(
-                         TextStyle::Bold,
-                         fmt::format("{}  {}  {}  about", pad_right("name", name),
-                                     pad_right("input", input), pad_left("parameters", count))));
-  for (const models::Info& model : all)
-    fmt::print("{}  {}  {}  {}\n", pad_right(model.name, name), pad_right(model.input.str(), input),
-               pad_left(thousands(model.parameters), count), model.about);
+  const auto row = [&](const std::string& a, const std::string& b, const std::string& c) {
+    return fmt::format("{}  {}  {}", pad_right(a, name), pad_right(b, input), pad_left(c, count));
+  };
+  // In a terminal words are not broken; on a narrow one they stand below.
+  const Terminal& terminal = stdout_terminal();
+  const int left = name + input + count + 6;
+  const bool beside = !terminal.interactive || left + kLeastBeside <= terminal.width;
+  fmt::print("{}\n", terminal.paint(TextStyle::Bold, row("name", "input", "parameters") +
+                                                         (beside ? "  about" : "")));
+  for (const models::Info& model : all) {
+    const std::string first = row(model.name, model.input.str(), thousands(model.parameters));
+    if (!terminal.interactive) {
+      fmt::print("{}  {}\n", first, model.about);
+      continue;
+    }
+    const std::string about = wrap(model.about, terminal.width, beside ? left : 4);
+    fmt::print("{}{}", first,
+               beside ? about.substr(static_cast<std::size_t>(left) - 2) : "\n" + about);
+  }
 }
 
 int run(const Options& options) {

@@ -55,6 +55,15 @@ class Looking(CommandTest):
         for line in lines[1:]:
             self.assertTrue(line[place - 1].isdigit() and line[place:place + 2] == "  ", line)
 
+    def test_models_in_a_narrow_terminal(self):
+        for columns in (40, 70):
+            code, out = self.in_terminal("models", columns=columns, NO_COLOR="1")
+            self.assertEqual(code, 0)
+            for line in out.splitlines():
+                words = line.split("  ")[-1].strip()
+                self.assertTrue(len(line) <= columns or " " not in words, line)
+            self.assertIn("convolutions", out)
+
     def test_inspect_views(self):
         for view, word in (("graph", "conv2d"), ("plan", "->"), ("arena", "offset"), ("engines", "steps"),
                            ("fusion", "conv2d"), ("passes", "fuse"), ("profile", "median ms")):
