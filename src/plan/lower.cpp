@@ -1,13 +1,17 @@
 // Lowering of nodes to items; the arithmetic of views.
 #include "plan/lower.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "ops/table.h"
+#include "plan/layout.h"
 
 namespace tenon {
 
@@ -96,6 +100,7 @@ class Lowering {
   Lowering(std::span<Node* const> leaves, const PlanOptions& options)
       : fold_views_(options.enabled(kLayout)),
         makes_again_(options.traits.is_queued && options.enabled(kFuse)),
+        channels_last_(options.traits.is_queued && options.enabled(kLayout)),
         results_apart_(options.results_apart),
         attention_step_(options.traits.attention.size_step) {
     for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
@@ -262,6 +267,100 @@ class Lowering {
       if (k != 4 && !begins_on_step(args[k])) args[k] = whole(copy(args[k], node.label));
   }
 
+  // Whether an argument of an element-wise op has an element for each of the op's own.
+  bool spans_images(const Ref& arg) const {
+    const Op base = out_.items[arg.item].op;
+    if (base == Op::Constant || base == Op::Iota) return false;
+    for (int d = 0; d < 4; ++d)
+      if (arg.shape[d] != 1 && arg.stride[d] == 0) return false;
+    return true;
+  }
+
+  bool is_channels_last(const Ref& arg) const {
+    return last_.count(arg.item) != 0 && has_channels_inside(arg);
+  }
+
+  // Whether an image that the op reads element by element lies with the channels last, because this
+  // pass has laid it so: then its result does too.
+  bool reads_channels_last(const Node& node, const std::vector<Ref>& args) const {
+    if (last_.empty() || node.shape.rank() != 4 || !sweeps_any_order(node)) return false;
+    return std::any_of(args.begin(), args.end(), [this](const Ref& arg) {
+      return is_channels_last(arg) && spans_images(arg);
+    });
+  }
+
+  // An argument of such an op. Images in their own order are turned, once for all that read them.
+  Ref turned_last(const Ref& arg, std::uint32_t label) {
+    if (is_channels_last(arg) || !spans_images(arg) || arg.shape[1] == 1) return channels_last(arg);
+    const int item = copy(channels_last(arg), label);
+    last_.insert(item);
+    return whole(item);
+  }
+
+  // How users read an item that holds images [N, H, W, C].
+  Ref images_of(int item, const Shape& shape) {
+    last_.insert(item);
+    Ref images = whole(item);
+    images.shape = shape;
+    contiguous_strides(shape, images.stride);
+    return channels_first(images);
+  }
+
+  // Images as a matrix of pixels by channels, turned where they lie in another order.
+  Ref pixels(const Ref& images, std::uint32_t label) {
+    const Ref turned = channels_last(images);
+    const Shape& s = turned.shape;
+    Ref out = turned;
+    out.shape = {s[0] * s[1] * s[2], s[3]};
+    const bool laid = out_.items[images.item].op != Op::Constant && has_channels_inside(images);
+    if (laid && reshape_strides(s, turned.stride, out.shape, out.stride)) return out;
+    const int item = copy(turned, label);
+    last_.insert(item);
+    const Shape matrix = out.shape;
+    out = whole(item);
+    out.shape = matrix;
+    contiguous_strides(matrix, out.stride);
+    return out;
+  }
+
+  static Ref matrix(const Ref& filters) {
+    Ref out = filters;
+    out.shape = {filters.shape[0], filters.shape[1]};
+    return out;
+  }
+  static Ref transposed(const Ref& matrix) {
+    Ref out = matrix;
+    std::swap(out.shape[0], out.shape[1]);
+    std::swap(out.stride[0], out.stride[1]);
+    return out;
+  }
+
+  void add_pixel_product(const Node& node, const std::vector<Ref>& args) {
+    const Ref image = pixels(args[0], node.label);
+    std::vector<Ref> factors;
+    if (node.op == Op::Conv2dWeightGrad) {
+      factors = {transposed(pixels(args[1], node.label)), image};
+    } else {
+      const bool no_memory = out_.items[args[1].item].op == Op::Constant;
+      const Ref w = matrix(no_memory ? contiguous(args[1], node.label) : args[1]);
+      factors = {image, node.op == Op::Conv2d ? transposed(w) : w};
+    }
+    const int number = push(Op::Matmul, node);
+    Item& item = out_.items[number];
+    ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
+    attrs.conv = {};
+    item.attrs = attrs;
+    item.shape = {factors[0].shape[0], factors[1].shape[1]};
+    item.args = std::move(factors);
+    if (node.op == Op::Conv2dWeightGrad) {
+      Ref& ref = refs_[&node] = whole(number);
+      ref.shape = node.shape;
+      contiguous_strides(node.shape, ref.stride);
+    } else {
+      refs_[&node] = images_of(number, channels_last(node.shape));
+    }
+  }
+
   void add(Node& node) {
     const OpKind kind = op_info(node.op).kind;
     if (node.realised()) {
@@ -287,6 +386,13 @@ class Lowering {
                              "between devices outside of it"));
     std::vector<Ref> args;
     for (Node* in : node.in()) args.push_back(ref_of(in));
+    if (channels_last_ && is_pixel_product(node)) {
+      add_pixel_product(node, args);
+      return;
+    }
+    const bool turned = reads_channels_last(node, args);
+    if (turned)
+      for (Ref& arg : args) arg = turned_last(arg, node.label);
     const bool needs_whole = has_trait(node.op, kReadsWhole);
     if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
     if (kind == OpKind::Attention) fit_attention(node, args);
@@ -301,7 +407,7 @@ class Lowering {
       add_assign(node, args);
       return;
     }
-    if (is_made_again(node, args)) {
+    if (!turned && is_made_again(node, args)) {
       again_.emplace(&node, std::move(args));
       return;
     }
@@ -309,6 +415,12 @@ class Lowering {
     out_.items[item].args = std::move(args);
     if (has_trait(node.op, kSeveralResults))
       out_.items[item].results = op_info(node.op).result_count(node);
+    if (turned) {
+      out_.items[item].shape = channels_last(node.shape);
+      out_.items[item].attrs = channels_last_attrs(node);
+      refs_[&node] = images_of(item, out_.items[item].shape);
+      return;
+    }
     Ref ref = whole(item);
     if (node.op == Op::Iota) {
       std::memset(ref.stride, 0, sizeof ref.stride);
@@ -359,7 +471,7 @@ class Lowering {
           out_.items[it->second].after.push_back(k);
   }
 
-  bool fold_views_, makes_again_, results_apart_;
+  bool fold_views_, makes_again_, channels_last_, results_apart_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, Ref> refs_;
@@ -367,6 +479,7 @@ class Lowering {
   std::unordered_map<const Node*, int> assigns_;
   std::unordered_map<int, int> assigned_;  // variable item to Assign item
   std::unordered_map<std::string, int> copies_;
+  std::unordered_set<int> last_;  // items that hold images [N, H, W, C]
   Lowered out_;
 };
 

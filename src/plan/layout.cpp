@@ -1,0 +1,78 @@
+// Orders of axes, attributes in another order, and which convolutions pay.
+#include "plan/layout.h"
+
+#include <algorithm>
+
+#include "ops/table.h"
+
+namespace tenon {
+namespace {
+
+constexpr int kPlaceInLast[4] = {0, 2, 3, 1};  // axis of [N, C, H, W] at each place of [N, H, W, C]
+constexpr std::int64_t kPixelChannels = 16, kPixelChannelStep = 8;
+
+}  // namespace
+
+Shape channels_last(const Shape& images) { return {images[0], images[2], images[3], images[1]}; }
+
+Ref channels_last(const Ref& images) {
+  Ref out = images;
+  out.shape = channels_last(images.shape);
+  for (int d = 0; d < 4; ++d) out.stride[d] = images.stride[kPlaceInLast[d]];
+  return out;
+}
+
+Ref channels_first(const Ref& images) {
+  Ref out = images;
+  for (int d = 0; d < 4; ++d) {
+    out.shape[kPlaceInLast[d]] = images.shape[d];
+    out.stride[kPlaceInLast[d]] = images.stride[d];
+  }
+  return out;
+}
+
+bool has_channels_inside(const Ref& images) {
+  const auto is_outside = [&images](int d) {
+    return images.shape[d] == 1 || images.stride[d] > images.stride[1];
+  };
+  return images.shape.rank() == 4 && images.stride[1] == 1 && is_outside(0) && is_outside(2) &&
+         is_outside(3);
+}
+
+bool sweeps_any_order(const Node& node) {
+  const OpKind kind = op_info(node.op).kind;
+  return node.op == Op::Pad || kind == OpKind::Elementwise || kind == OpKind::Reduction;
+}
+
+Attrs channels_last_attrs(const Node& node) {
+  if (node.op == Op::Pad) {
+    const auto& pad = node.attrs.as<PadAttrs>();
+    PadAttrs turned = pad;
+    for (int d = 0; d < 4; ++d)
+      turned.before[d] = pad.before[kPlaceInLast[d]], turned.after[d] = pad.after[kPlaceInLast[d]];
+    return turned;
+  }
+  if (op_info(node.op).kind != OpKind::Reduction) return node.attrs;
+  const std::int64_t axes = node.attrs.as<ReduceAttrs>().axes;
+  ReduceAttrs turned;
+  for (int d = 0; d < 4; ++d) turned.axes |= (axes >> kPlaceInLast[d] & 1) << d;
+  return turned;
+}
+
+bool is_pixel_product(const Node& node) {
+  const bool by_filter = node.op == Op::Conv2dWeightGrad;
+  if (node.op != Op::Conv2d && node.op != Op::Conv2dInputGrad && !by_filter) return false;
+  const auto& attrs = node.attrs.as<ContractionAttrs>();
+  const ConvAttrs& v = attrs.conv;
+  const Shape& w = by_filter ? node.shape : node.input(1)->shape;
+  const bool plain = v.stride_h == 1 && v.stride_w == 1 && v.pad_h == 0 && v.pad_w == 0;
+  const DType dtype = node.input(0)->dtype;
+  const bool rounds =
+      dtype == DType::Float32 ? attrs.precision != Precision::Fp32 : dtype != DType::Float64;
+  return plain && rounds && v.groups == 1 && w[2] == 1 && w[3] == 1 &&
+         std::min(w[0], w[1]) >= kPixelChannels && w[0] % kPixelChannelStep == 0 &&
+         w[1] % kPixelChannelStep == 0 && node.shape.numel() > 0 &&
+         node.input(0)->shape.numel() > 0;
+}
+
+}  // namespace tenon

@@ -1,0 +1,31 @@
+// Layout: which images a card keeps with the channels last, [N, H, W, C]. Convolutions by filters
+// of one pixel are matrix products of pixels by channels then, and so are both of their gradients;
+// element-wise ops, reductions and padding behind one sweep images as they lie. What reads such an
+// image sees [N, C, H, W] by strides; nothing is turned but where another convolution or pooling
+// takes images in their own order.
+//
+// Part of lowering, which asks here node by node. Decisions go by channels, never by the batch.
+#pragma once
+
+#include "plan/lower.h"
+
+namespace tenon {
+
+/// [N, C, H, W] as [N, H, W, C].
+Shape channels_last(const Shape& images);
+Ref channels_last(const Ref& images);
+/// [N, H, W, C] as [N, C, H, W].
+Ref channels_first(const Ref& images);
+/// Whether channels are the innermost axis of images [N, C, H, W] in memory.
+bool has_channels_inside(const Ref& images);
+/// Whether the op can as well sweep images [N, H, W, C]: element-wise ones, reductions, padding.
+bool sweeps_any_order(const Node& node);
+/// What such an op's attributes are over [N, H, W, C].
+Attrs channels_last_attrs(const Node& node);
+
+/// Whether a convolution or one of its gradients is a product of pixels by channels that is worth
+/// more than images in their own order: filters of one pixel, of stride 1, in one group, unpadded,
+/// multiplied in 16 bits or tf32, rows of whole 16 bytes.
+bool is_pixel_product(const Node& node);
+
+}  // namespace tenon
