@@ -13,6 +13,7 @@
 #include "graph/node.h"
 #include "ops/infer.h"
 #include "ops/table.h"
+#include "plan/layout.h"
 
 namespace tenon {
 namespace {
@@ -40,6 +41,8 @@ bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool
   constexpr std::int64_t kReads = 256;             // of each element
   constexpr std::int64_t kInner = 64, kThin = 16;  // what kernels for 16-bit operands are made for
   const auto [rows, columns, inner] = product_sizes(node, a, b);
+  // Whoever makes the images writes them for these, channels last.
+  if (is_pixel_product(node)) return true;
   if (node.op != Op::Matmul) return std::min({rows, columns, inner}) >= kReads;
   return (kept_a || columns >= kReads) && (kept_b || rows >= kReads) && inner >= kInner &&
          std::min(rows, columns) >= kThin;

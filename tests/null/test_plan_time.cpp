@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/eval.h>
+
 #include "big_graphs.h"
 #include "planning.h"
 #include "thread_time.h"
@@ -81,4 +83,11 @@ TEST_CASE("plan memory: in proportion to the graph") {
   CAPTURE(one);
   CHECK(two < 1.1 * one);
   CHECK(two < 4096);
+}
+
+TEST_CASE("plan time: the step of 104 convolutions of which two in three are products on a card") {
+  set_precision(Precision::Bf16);
+  const std::vector<Tensor> one = deep_resnet(17, 16), two = deep_resnet(34, 16);
+  set_precision(Precision::Fp32);
+  check_linear("resnet in bf16", one, two, 0.3);
 }
