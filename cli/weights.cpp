@@ -48,14 +48,14 @@ std::vector<double> values_of(const Tensor& t) {
   return out;
 }
 
-struct Statistics {
+struct TensorStatistics {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   double mean = 0, deviation = 0;  // of the finite ones
   std::int64_t zeros = 0, infinite = 0, nan = 0;
 };
 
-Statistics statistics_of(const Tensor& t) {
-  Statistics s;
+TensorStatistics statistics_of(const Tensor& t) {
+  TensorStatistics s;
   double squares = 0;  // Welford's: a mean far from zero takes no digits
   std::int64_t finite = 0;
   each_value(t, [&](double value) {
@@ -141,7 +141,7 @@ int show_json(const ShowOptions& options, const io::WeightFile& file) {
              {"dtype", name(tensor.dtype)},
              {"stored", type_text(tensor)}};
     if (!options.quick) {
-      const Statistics s = statistics_of(file.read(i));
+      const TensorStatistics s = statistics_of(file.read(i));
       row.update({{"min", s.least},
                   {"max", s.most},
                   {"mean", s.mean},
@@ -181,7 +181,7 @@ int show(const ShowOptions& options) {
     if (!is_first) {
       rows.back()[2] += fmt::format(" is {}", of_value->second);
     } else if (!options.quick) {
-      const Statistics s = statistics_of(file.read(i));
+      const TensorStatistics s = statistics_of(file.read(i));
       rows.back().insert(rows.back().end(),
                          {short_number(s.least), short_number(s.most), short_number(s.mean),
                           short_number(s.deviation), count_text(s.zeros), count_text(s.infinite),

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little,
               "GGUF holds little-endian values; add swaps for this machine");
 
 constexpr std::string_view kGgufMagic = "GGUF";
-constexpr int kBlock = 32;        // weights that share a scale
+constexpr int kGgufBlock = 32;    // weights that share a scale
 constexpr int kDeepestArray = 4;  // arrays inside each other
 constexpr std::uint64_t kMostAlignment = 1 << 16;
 constexpr std::size_t kScale = sizeof(std::uint16_t);
@@ -35,8 +35,8 @@ struct GgufType {
 constexpr GgufType kGgufTypes[] = {
     {0, "f32", DType::Float32, 4},
     {1, "f16", DType::Float16, 2},
-    {2, "q4_0", DType::Float32, kScale + kBlock / 2, true},
-    {8, "q8_0", DType::Float32, kScale + kBlock, true},
+    {2, "q4_0", DType::Float32, kScale + kGgufBlock / 2, true},
+    {8, "q8_0", DType::Float32, kScale + kGgufBlock, true},
     {24, "i8", DType::Int8, 1},
     {26, "i32", DType::Int32, 4},
     {27, "i64", DType::Int64, 8},
@@ -58,15 +58,15 @@ float scale_at(const char* at) {
 
 Tensor unpack_blocks(std::string_view bytes, const Shape& shape, const GgufType& type) {
   std::vector<float> out(static_cast<std::size_t>(shape.numel()));
-  const bool nibbles = type.bytes == kScale + kBlock / 2;
+  const bool nibbles = type.bytes == kScale + kGgufBlock / 2;
   const char* at = bytes.data();
-  for (std::size_t first = 0; first < out.size(); first += kBlock, at += type.bytes) {
+  for (std::size_t first = 0; first < out.size(); first += kGgufBlock, at += type.bytes) {
     const float scale = scale_at(at);
     const auto* packed = reinterpret_cast<const unsigned char*>(at + kScale);
-    for (std::size_t k = 0; k < kBlock; ++k) {
-      const int level = !nibbles         ? static_cast<std::int8_t>(packed[k])
-                        : k < kBlock / 2 ? (packed[k] & 15) - 8
-                                         : (packed[k - kBlock / 2] >> 4) - 8;
+    for (std::size_t k = 0; k < kGgufBlock; ++k) {
+      const int level = !nibbles             ? static_cast<std::int8_t>(packed[k])
+                        : k < kGgufBlock / 2 ? (packed[k] & 15) - 8
+                                             : (packed[k - kGgufBlock / 2] >> 4) - 8;
       out[first + k] = scale * static_cast<float>(level);
     }
   }
@@ -78,6 +78,7 @@ class GgufReader {
   GgufReader(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
 
   WeightTable read() {
+    if (!is_gguf(bytes_)) throw FormatError(cat(name_, ": is no GGUF file by its first bytes"));
     at_ = kGgufMagic.size();
     const auto version = number<std::uint32_t>("its version");
     if (version < 2 || version > 3)
@@ -200,7 +201,7 @@ class GgufReader {
     std::uint64_t count = 0;
     if (!count_elements(std::span<const std::uint64_t>(sizes, rank), count))
       refuse(tensor, "has an absurd shape");
-    if (type.in_blocks && (rank == 0 || sizes[rank - 1] % kBlock != 0))
+    if (type.in_blocks && (rank == 0 || sizes[rank - 1] % kGgufBlock != 0))
       refuse(tensor, cat("is of ", type.name, " without rows of whole blocks"));
     std::int64_t out[kMaxRank] = {};
     for (std::uint32_t i = 0; i < rank; ++i) out[i] = static_cast<std::int64_t>(sizes[i]);
@@ -209,7 +210,7 @@ class GgufReader {
     if (type.in_blocks) tensor.stored = type.name;
     tensor.value = table_.tensors.size();
     table_.tensors.push_back(std::move(tensor));
-    pending_.push_back({&type, offset, count / (type.in_blocks ? kBlock : 1) * type.bytes});
+    pending_.push_back({&type, offset, count / (type.in_blocks ? kGgufBlock : 1) * type.bytes});
   }
 
   const GgufType& type_of(const StoredTensor& tensor, std::uint32_t number) const {

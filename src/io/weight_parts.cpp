@@ -17,7 +17,7 @@ namespace tenon::io {
 namespace {
 
 constexpr std::size_t kMostIndex = std::size_t{64} << 20;
-constexpr std::size_t kMostParts = 4096;
+constexpr std::size_t kMostPartFiles = 4096;
 
 std::string_view shown_name_of_part(const std::string& text) {
   return std::string_view(text).substr(0, 120);
@@ -51,7 +51,7 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
                             shown_name_of_part(file), "', which is no file beside the index"));
     parts[file].push_back(tensor);
   }
-  if (parts.size() > kMostParts) throw damaged(cat("names ", parts.size(), " files"));
+  if (parts.size() > kMostPartFiles) throw damaged(cat("names ", parts.size(), " files"));
   return parts;
 }
 
