@@ -31,6 +31,7 @@ Command verify_command();
 Command bench_command();
 Command data_command();
 Command weights_command();
+Command tokenizer_command();
 Command new_command();
 Command data_fetch_command();
 Command doctor_command();

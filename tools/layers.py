@@ -53,7 +53,7 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base",
     "loops": "ops", "functional": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "transformer": "nn",
-    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "weights": "io",
+    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "weights": "io", "tokenizer": "data",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
 
@@ -68,7 +68,8 @@ CLIENTS = ["cli", "examples", "python"]
 HEAVY = {
     "CLI/": ["cli"],
     "fmt/": ["cli"],
-    "nlohmann/": ["cli", "src/io", "src/train", "src/report", "src/run", "src/plan"],
+    "nlohmann/": ["cli", "src/io", "src/data", "src/train", "src/report", "src/run", "src/plan"],
+    "utf8proc": ["src/data"],
     "toml++/": ["cli", "src/train", "src/io"],
     "curl/": ["cli", "src/data", "src/io"],
     # Vendors' headers: the library loads what they declare by name, so that it builds and runs without a CUDA toolkit.

@@ -21,6 +21,7 @@
 #include <tenon/system.h>
 #include <tenon/tensor.h>
 #include <tenon/text.h>
+#include <tenon/tokenizer.h>
 #include <tenon/train.h>
 #include <tenon/transformer.h>
 #include <tenon/weights.h>

@@ -5,9 +5,10 @@ import unittest
 
 from command import CommandTest
 
-COMMANDS = ["train", "eval", "predict", "summary", "inspect", "verify", "bench", "data", "weights", "new", "doctor", "completion"]
-LEAVES = [[name] for name in COMMANDS if name not in ("data", "weights")] + [
-    ["data", "fetch"], ["data", "sheet"], ["data", "info"], ["weights", "show"], ["weights", "convert"], ["weights", "diff"]]
+COMMANDS = ["train", "eval", "predict", "summary", "inspect", "verify", "bench", "data", "weights", "tokenizer", "new", "doctor", "completion"]
+LEAVES = [[name] for name in COMMANDS if name not in ("data", "weights", "tokenizer")] + [
+    ["data", "fetch"], ["data", "sheet"], ["data", "info"], ["weights", "show"], ["weights", "convert"], ["weights", "diff"],
+    ["tokenizer", "train"], ["tokenizer", "encode"]]
 
 
 class Help(CommandTest):

@@ -161,6 +161,12 @@ def main():
                     "stored": b"\1" + npz(zipfile.ZIP_STORED, a=npy(plain % "False", f32), b=npy(plain % "True", f32)),
                     "deflated": b"\1" + npz(zipfile.ZIP_DEFLATED, a=npy(plain % "False", f32)), "array": b"\2" + npy(plain % "False", f32),
                     "index": b"\3" + b'{"metadata": {"total_size": 4}, "weight_map": {"a": "b.safetensors"}}'},
+        "tokenizer": {"bpe": b"\0" + json.dumps({"added_tokens": [{"id": 3, "content": "<s>", "special": True}], "normalizer": {"type": "NFC"}, "pre_tokenizer": {
+                      "type": "ByteLevel", "add_prefix_space": True}, "post_processor": None, "decoder": {"type": "ByteLevel"},
+                      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}).encode(),
+                      "wordpiece": b"\0" + json.dumps({"normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": {
+                          "type": "BertProcessing", "sep": ["b", 1], "cls": ["a", 0]}, "model": {"type": "WordPiece", "unk_token": "a", "vocab": {"a": 0, "##b": 1}}}).encode(),
+                      "vocab": b"\1[UNK]\n[CLS]\n[SEP]\na\n##b\n", "merges": b"\2#version: 0.2\na b\n", "text": b"\3caf\xc3\xa9 it's  \n\t\xe6\xbc\xa2\xf0\x9f\x98\x80\xcc\x81 \xc4\xb0"},
         "csv": {"plain": b"\1" b"1,2,0\n3,4.5,1\n", "header": b"\1" b"a,label,b\r\n1,cat,2\r\n3,\"dog, big\",4\r\n", "quotes": b"\1" b"1,\"a \"\"b\"\"\"\n2,c\n",
                 "semicolon": b"\3" b"0;1;2\n1;3;4\n", "numbers": b"\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "picture": b"\7" b"3,0,255,17,4\n1,1,2,3,4\n",
                 "known": b"\x09" b"1,0\n2,cat\n", "comment": b"\1" b"# note\n\n1,2,3\n", "unclosed": b"\1" b'1,"2\n3,4\n',

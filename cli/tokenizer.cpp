@@ -1,0 +1,127 @@
+// tenon tokenizer: learns one from text, and shows what one makes of a text.
+#include <fmt/core.h>
+#include <tenon/io.h>
+#include <tenon/tokenizer.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "errors.h"
+#include "json.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+// ---- train
+
+struct TrainOptions {
+  std::vector<std::string> files;
+  std::string out = "tokenizer.json", kind = "bpe";
+  std::int64_t tokens = 30'000, least = 2;
+  bool cased = false;
+};
+
+int train(const TrainOptions& options) {
+  if (options.tokens < 1) throw UsageError("--tokens: give 1 or more");
+  data::TokenizerTraining how;
+  how.kind = data::tokenizer_kind(options.kind);
+  how.tokens = options.tokens;
+  how.least = options.least;
+  how.lower = !options.cased;
+  std::string text;
+  for (const std::string& file : options.files) text += io::read_file(file);
+  const data::Tokenizer tokenizer = data::Tokenizer::train(text, how);
+  tokenizer.save(options.out);
+  const auto pieces = static_cast<std::int64_t>(tokenizer.encode(text, false).size());
+  fmt::print("{}: {} tokens; {} of text are {} of them\n", options.out, thousands(tokenizer.size()),
+             bytes_text(std::ssize(text)), thousands(pieces));
+  return kOk;
+}
+
+Command tokenizer_train_command() {
+  auto options = std::make_shared<TrainOptions>();
+  Command command;
+  command.name = "train";
+  command.summary = "learn a vocabulary from text";
+  command.about =
+      "Learns which signs stand together often and writes them as tokenizer.json, which Hugging "
+      "Face's tokenizers read too: byte-pair encoding of bytes, as GPT-2's, which knows every "
+      "text, or WordPiece, as BERT's. The same text gives the same file.";
+  command.examples = {
+      {"tenon tokenizer train book.txt --tokens 8000", "GPT-2's way, 8,000 tokens."},
+      {"tenon tokenizer train a.txt b.txt --kind wordpiece --out bert.json",
+       "BERT's, of two files."}};
+  command.positional(options->files, "FILE", "texts, UTF-8").completes = Completes::Files;
+  command.option(options->kind, "--kind", "NAME", "bpe or wordpiece", "bpe").choices = {
+      "bpe", "wordpiece"};
+  command.option(options->tokens, "--tokens", "N", "of the vocabulary, at the most", "30000");
+  command.option(options->least, "--least", "N", "times that neighbours stand together to be one",
+                 "2");
+  command.flag(options->cased, "--cased", "wordpiece: capitals and accents count");
+  command.option(options->out, "--out", "FILE", "to write", "tokenizer.json").completes =
+      Completes::Files;
+  command.run = [options] { return train(*options); };
+  return command;
+}
+
+// ---- encode
+
+struct EncodeOptions {
+  std::string tokenizer, text, file;
+  bool json = false;
+};
+
+int encode(const EncodeOptions& options) {
+  if (options.text.empty() == options.file.empty())
+    throw UsageError("give a text, or --file with one");
+  const data::Tokenizer tokenizer = data::Tokenizer::open(options.tokenizer);
+  const std::string text = options.file.empty() ? options.text : io::read_file(options.file);
+  const std::vector<std::int64_t> numbers = tokenizer.encode(text);
+  if (options.json) {
+    Json tokens = Json::array();
+    for (const std::int64_t number : numbers) tokens.push_back(tokenizer.token(number));
+    print(Json{{"numbers", numbers}, {"tokens", std::move(tokens)}});
+    return kOk;
+  }
+  for (const std::int64_t number : numbers)
+    fmt::print("{} {}\n", pad_left(std::to_string(number), 7), printable(tokenizer.token(number)));
+  return kOk;
+}
+
+Command tokenizer_encode_command() {
+  auto options = std::make_shared<EncodeOptions>();
+  Command command;
+  command.name = "encode";
+  command.summary = "show the tokens of a text";
+  command.about =
+      "Prints the number and the piece of each token, those included that a model expects around a "
+      "text. TOKENIZER is tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt beside "
+      "it, or the folder of one.";
+  command.examples = {
+      {"tenon tokenizer encode tokenizer.json 'To be, or not to be'", "A sentence."},
+      {"tenon tokenizer encode bert/ --file page.txt --json", "For programs."}};
+  command.positional(options->tokenizer, "TOKENIZER", "file or folder").completes =
+      Completes::Files;
+  command.positional(options->text, "TEXT", "what to take apart", false);
+  command.option(options->file, "--file", "FILE", "a text instead").completes = Completes::Files;
+  command.flag(options->json, "--json", "print JSON");
+  command.run = [options] { return encode(*options); };
+  return command;
+}
+
+}  // namespace
+
+Command tokenizer_command() {
+  Command command;
+  command.name = "tokenizer";
+  command.summary = "learn a vocabulary, see the tokens of a text";
+  command.about =
+      "Tokenizers turn text into the numbers that models of language take. Hugging Face's files "
+      "are read, byte-pair encoding and WordPiece, and give the same numbers as there.";
+  command.children = {tokenizer_train_command(), tokenizer_encode_command()};
+  return command;
+}
+
+}  // namespace tenon::cli

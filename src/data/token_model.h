@@ -1,0 +1,68 @@
+// The vocabularies of tokenizers: how a word becomes numbers, and how one is learnt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace tenon::data {
+
+/// Finds std::string keys by views.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>()(text);
+  }
+};
+using TokenNumbers = std::unordered_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
+
+/// What of two neighbours is joined, first ones first.
+struct TokenMerge {
+  std::int64_t left, right, joined;
+};
+
+/// Byte-pair encoding: signs, then of all neighbours those whose merge is the earliest.
+class PairMerger {
+ public:
+  explicit PairMerger(const std::vector<TokenMerge>& merges);
+  /// Joins in place, in n log n for n signs.
+  void join(std::vector<std::int64_t>& tokens) const;
+
+ private:
+  struct Merge {
+    std::int64_t rank, joined;
+  };
+  const Merge* find(std::int64_t left, std::int64_t right) const;
+  std::unordered_map<std::uint64_t, Merge> merges_;
+};
+
+struct TokenModel {
+  enum class Kind { Bpe, WordPiece } kind = Kind::Bpe;
+  TokenNumbers numbers;
+  std::vector<TokenMerge> merges;
+  std::optional<std::int64_t> unknown;
+  bool join_unknown = false;  // of Bpe: neighbours that are unknown are one
+  bool whole_words = false;   // of Bpe: a word of the vocabulary is not taken apart
+  std::string prefix = "##";  // of WordPiece: of parts behind a word's first
+  std::size_t longest = 100;  // of WordPiece: signs of a word that is looked at
+};
+
+/// Appends the numbers of a word. `merger` is of the model's merges.
+void append_word(const TokenModel& model, const PairMerger& merger, std::string_view word,
+                 std::vector<std::int64_t>& out);
+
+/// Words of a text and how often each stands there, in the order of their first.
+using WordCounts = std::vector<std::pair<std::u32string, std::int64_t>>;
+/// Learns up to `most` tokens: `first` ones that stand for no text, signs of the words and of
+/// `alphabet` in ascending order, then joined neighbours that stand together `least` times or more,
+/// the commonest first, of equally common ones that of lower numbers. Throws ValueError where
+/// `most` do not hold the signs.
+TokenModel learn_tokens(const WordCounts& words, TokenModel::Kind kind, std::int64_t most,
+                        std::int64_t least, const std::u32string& alphabet,
+                        const std::vector<std::string>& first);
+
+}  // namespace tenon::data

@@ -1,0 +1,307 @@
+// Tokenizers: added tokens are found, the rest is made uniform, falls into words, and words into
+// numbers; and back.
+#include <tenon/tokenizer.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "data/tokenizer_impl.h"
+
+namespace tenon::data {
+namespace {
+
+constexpr std::uint64_t kMostTokenizerBytes = std::uint64_t{256} << 20;
+
+// Finds added tokens in a text: of those that begin at a place the longest.
+class AddedFinder {
+ public:
+  AddedFinder(const TokenizerParts& parts, bool normalized) {
+    for (const AddedToken& token : parts.added) {
+      if (token.normalized != normalized || token.text.empty()) continue;
+      std::u32string text = code_points(token.text);
+      if (normalized) text = made_uniform(std::move(text), parts.normal);
+      if (!text.empty()) by_first_[text[0]].emplace_back(std::move(text), &token);
+    }
+    for (auto& entry : by_first_)
+      std::stable_sort(entry.second.begin(), entry.second.end(), [](const auto& a, const auto& b) {
+        return a.first.size() > b.first.size();
+      });
+  }
+
+  // Calls text(part) for what lies between them and token(t) for each.
+  template <class Text, class Token>
+  void split(const std::u32string& all, const Text& text, const Token& token) const {
+    std::size_t from = 0;
+    for (std::size_t at = 0; at < all.size();) {
+      const Found found = find(all, at);
+      if (found.token == nullptr) {
+        ++at;
+        continue;
+      }
+      std::size_t first = at, last = at + found.size;
+      if (found.token->takes_left)
+        while (first > from && is_white_space(all[first - 1])) --first;
+      if (found.token->takes_right)
+        while (last < all.size() && is_white_space(all[last])) ++last;
+      if (first > from) text(all.substr(from, first - from));
+      token(*found.token);
+      from = at = last;
+    }
+    if (from < all.size()) text(from == 0 ? all : all.substr(from));
+  }
+
+ private:
+  struct Found {
+    const AddedToken* token = nullptr;
+    std::size_t size = 0;
+  };
+  static bool in_word(char32_t c) { return is_letter(c) || is_number(c) || c == '_'; }
+
+  Found find(const std::u32string& all, std::size_t at) const {
+    const auto candidates = by_first_.find(all[at]);
+    if (candidates == by_first_.end()) return {};
+    for (const auto& [text, token] : candidates->second) {
+      if (all.compare(at, text.size(), text) != 0) continue;
+      const std::size_t end = at + text.size();
+      if (token->alone &&
+          ((at > 0 && in_word(all[at - 1])) || (end < all.size() && in_word(all[end]))))
+        continue;
+      return {token, text.size()};
+    }
+    return {};
+  }
+
+  std::map<char32_t, std::vector<std::pair<std::u32string, const AddedToken*>>> by_first_;
+};
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+bool is_there(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::is_regular_file(path, failed);
+}
+
+std::string bytes_of(const std::string& path) { return io::read_file(path, kMostTokenizerBytes); }
+
+bool any_capital(const std::string& vocabulary) {
+  for (std::size_t line = 0; line < vocabulary.size();) {
+    const std::size_t end = std::min(vocabulary.find('\n', line), vocabulary.size());
+    if (vocabulary[line] >= 'A' && vocabulary[line] <= 'Z') return true;  // not of "[CLS]"
+    line = end + 1;
+  }
+  return false;
+}
+
+TokenizerParts open_parts(const std::string& path) {
+  if (path.ends_with(".txt")) {
+    const std::string vocabulary = bytes_of(path);
+    const std::string config = folder_of(path) + "tokenizer_config.json";
+    const bool lower = config_lowers(is_there(config) ? bytes_of(config) : std::string(),
+                                     !any_capital(vocabulary));
+    return parse_vocab_txt(vocabulary, path, lower);
+  }
+  const std::string merges = folder_of(path) + "merges.txt";
+  if (path.ends_with("vocab.json")) return parse_vocab_json(bytes_of(path), bytes_of(merges), path);
+  return parse_tokenizer_json(bytes_of(path), path);
+}
+
+// Replaces, as BERT's decoder does, what stands before a sign of a sentence.
+void tidy_up(std::string& piece) {
+  static constexpr std::pair<std::string_view, std::string_view> changes[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : changes)
+    for (std::size_t at = 0; (at = piece.find(from, at)) != std::string::npos; at += to.size())
+      piece.replace(at, from.size(), to);
+}
+
+// Bytes as text: what is no UTF-8 becomes U+FFFD, one for each longest part of a sign.
+std::string shown_bytes(const std::string& bytes) {
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto lead = static_cast<unsigned char>(bytes[at]);
+    const std::size_t wanted = lead < 0x80                   ? 1
+                               : lead >= 0xc2 && lead < 0xe0 ? 2
+                               : lead >= 0xe0 && lead < 0xf0 ? 3
+                               : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                             : 0;
+    std::size_t count = 1;
+    for (; count < wanted && at + count < bytes.size(); ++count) {
+      const auto byte = static_cast<unsigned char>(bytes[at + count]);
+      const unsigned least = count > 1 ? 0x80 : lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+      const unsigned most = count > 1 ? 0xbf : lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+      if (byte < least || byte > most) break;
+    }
+    if (count == wanted)
+      out += bytes.substr(at, count);
+    else
+      out += "\xef\xbf\xbd";
+    at += count;
+  }
+  return out;
+}
+
+}  // namespace
+
+struct Tokenizer::Impl {
+  explicit Impl(TokenizerParts given)
+      : parts(std::move(given)),
+        merger(parts.model.merges),
+        raw(parts, false),
+        uniform(parts, true) {
+    texts.resize(at(largest_number(parts) + 1));
+    for (const auto& [text, number] : parts.model.numbers) texts[at(number)] = text;
+    for (const AddedToken& token : parts.added) {
+      texts[at(token.number)] = token.text;
+      added.emplace(token.number, &token);
+    }
+  }
+
+  void encode_words(const std::u32string& text, std::vector<std::int64_t>& out) const {
+    for (const std::string& word : split_into_words(text, parts.splits))
+      append_word(parts.model, merger, word, out);
+  }
+
+  TokenizerParts parts;
+  PairMerger merger;
+  AddedFinder raw, uniform;
+  std::vector<std::string> texts;
+  std::map<std::int64_t, const AddedToken*> added;
+};
+
+TokenizerKind tokenizer_kind(const std::string& name) {
+  static const std::string names[] = {"bpe", "wordpiece"};
+  for (int k = 0; k < 2; ++k)
+    if (name == names[k]) return static_cast<TokenizerKind>(k);
+  const std::string near = nearest(name, names, 2);
+  throw ValueError(cat("'", name, "' is no kind of tokenizer: bpe or wordpiece",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+}
+
+Tokenizer Tokenizer::open(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(path, failed))
+    return Tokenizer(std::make_shared<const Impl>(open_parts(path)));
+  for (const char* name : {"tokenizer.json", "vocab.txt", "vocab.json"})
+    if (const std::string file = cat(path, "/", name); is_there(file)) return open(file);
+  throw IoError(cat(path, ": holds none of tokenizer.json, vocab.txt and vocab.json"));
+}
+
+Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& options) {
+  const bool bytes = options.kind == TokenizerKind::Bpe;
+  TokenizerParts parts = bytes ? parts_as_gpt2() : parts_as_bert(options.lower);
+  const std::vector<std::string> first =
+      bytes ? std::vector<std::string>{"<|endoftext|>"}
+            : std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  std::u32string alphabet;
+  for (int byte = 0; bytes && byte < 256; ++byte)
+    alphabet.push_back(sign_of_byte(static_cast<unsigned char>(byte)));
+  std::unordered_map<std::string, std::size_t> places;
+  WordCounts words;
+  for (std::size_t line = 0; line < text.size();) {
+    const std::size_t end = std::min(text.find('\n', line), text.size() - 1) + 1;
+    const std::u32string uniform =
+        made_uniform(code_points(text.substr(line, end - line)), parts.normal);
+    for (const std::string& word : split_into_words(uniform, parts.splits)) {
+      const auto [place, is_new] = places.try_emplace(word, words.size());
+      if (is_new) words.emplace_back(code_points(word), 0);
+      ++words[place->second].second;
+    }
+    line = end;
+  }
+  const auto kind = bytes ? TokenModel::Kind::Bpe : TokenModel::Kind::WordPiece;
+  parts.model = learn_tokens(words, kind, options.tokens, options.least, alphabet, first);
+  if (!bytes) {
+    parts.model.merges.clear();  // the longest match needs none
+    parts.model.unknown = parts.model.numbers.at("[UNK]");
+    parts.before = {parts.model.numbers.at("[CLS]")};
+    parts.behind = {parts.model.numbers.at("[SEP]")};
+  }
+  for (const std::string& token : first)
+    parts.added.push_back({token, parts.model.numbers.at(token)});
+  return Tokenizer(std::make_shared<const Impl>(std::move(parts)));
+}
+
+std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special) const {
+  const Impl& is = *impl_;
+  std::vector<std::int64_t> out;
+  if (special) out = is.parts.before;
+  const auto take = [&](const AddedToken& token) { out.push_back(token.number); };
+  is.raw.split(
+      code_points(text),
+      [&](const std::u32string& part) {
+        is.uniform.split(
+            made_uniform(part, is.parts.normal),
+            [&](const std::u32string& rest) { is.encode_words(rest, out); }, take);
+      },
+      take);
+  if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
+  return out;
+}
+
+std::string Tokenizer::decode(std::span<const std::int64_t> tokens, bool special) const {
+  const Impl& is = *impl_;
+  std::vector<std::string> pieces;
+  for (const std::int64_t number : tokens) {
+    if (number < 0 || number >= size())
+      throw ValueError(cat("token ", number, " is outside the vocabulary of ", size()));
+    const auto added = is.added.find(number);
+    if (added != is.added.end() && added->second->special && !special) continue;
+    pieces.push_back(is.texts[at(number)]);
+  }
+  std::string out;
+  for (std::size_t k = 0; k < pieces.size(); ++k) {
+    std::string& piece = pieces[k];
+    const std::string& prefix = is.parts.model.prefix;
+    if (is.parts.decoding == TokenDecoding::WordPiece) {
+      if (k > 0 && piece.starts_with(prefix))
+        piece.erase(0, prefix.size());
+      else if (k > 0)
+        piece.insert(0, 1, ' ');
+      tidy_up(piece);
+    } else if (is.parts.decoding == TokenDecoding::Spaces && k > 0) {
+      piece.insert(0, 1, ' ');
+    }
+    if (is.parts.decoding != TokenDecoding::Bytes) {
+      out += piece;
+      continue;
+    }
+    const std::u32string signs = code_points(piece);
+    const bool all = std::all_of(signs.begin(), signs.end(),
+                                 [](char32_t sign) { return byte_of_sign(sign) >= 0; });
+    if (!all) out += piece;  // an added token that is text as it is
+    for (const char32_t sign : all ? signs : std::u32string())
+      out.push_back(static_cast<char>(byte_of_sign(sign)));
+  }
+  return is.parts.decoding == TokenDecoding::Bytes ? shown_bytes(out) : out;
+}
+
+std::int64_t Tokenizer::size() const { return std::ssize(impl_->texts); }
+
+std::string Tokenizer::token(std::int64_t number) const {
+  return number >= 0 && number < size() ? impl_->texts[at(number)] : std::string();
+}
+
+std::int64_t Tokenizer::number(std::string_view token) const {
+  for (const AddedToken& added : impl_->parts.added)
+    if (added.text == token) return added.number;
+  const auto found = impl_->parts.model.numbers.find(token);
+  return found == impl_->parts.model.numbers.end() ? -1 : found->second;
+}
+
+void Tokenizer::save(const std::string& path) const {
+  io::write_file(path, tokenizer_json(impl_->parts));
+}
+
+}  // namespace tenon::data

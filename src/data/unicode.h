@@ -1,0 +1,27 @@
+// What tokenizers ask of Unicode: code points, their categories, and normal forms, by utf8proc.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tenon::data {
+
+/// Code points of UTF-8. Throws FormatError, naming the byte, for what is none.
+std::u32string code_points(std::string_view text);
+void append_utf8(std::string& out, char32_t c);
+std::string utf8(std::u32string_view text);
+
+bool is_letter(char32_t c);           ///< category L
+bool is_number(char32_t c);           ///< category N
+bool is_white_space(char32_t c);      ///< the property White_Space
+bool is_punctuation(char32_t c);      ///< category P, and all signs of ASCII
+bool is_control_sign(char32_t c);     ///< Cc, Cf, Co and Cs, but for tab and line ends
+bool is_nonspacing_mark(char32_t c);  ///< category Mn
+bool is_mark(char32_t c);             ///< category M
+bool is_chinese(char32_t c);          ///< an ideograph, which BERT sets apart
+void append_lower(std::u32string& out, char32_t c);
+
+enum class NormalForm { C, D, KC, KD };
+std::u32string normal_form(std::u32string_view text, NormalForm form);
+
+}  // namespace tenon::data

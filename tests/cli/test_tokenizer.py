@@ -1,0 +1,46 @@
+"""tenon tokenizer: learning a vocabulary and taking texts apart."""
+import json
+import pathlib
+import unittest
+
+from command import CommandTest
+
+FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "e2e" / "fixtures" / "tokenizers"
+
+
+class Tokenizers(CommandTest):
+    def test_train_and_encode(self):
+        corpus = str(FIXTURES / "corpus.txt")
+        self.assertIn("513 tokens", self.ok("tokenizer", "train", corpus, "--tokens", "600").out)
+        told = self.json("tokenizer", "encode", "tokenizer.json", "The quick brown fox 😀", "--json")
+        self.assertEqual(len(told["numbers"]), len(told["tokens"]))
+        self.assertEqual("".join(told["tokens"])[:6], "TheĠqu")
+        self.ok("tokenizer", "train", corpus, corpus, "--kind", "wordpiece", "--tokens", "1000", "--out", "bert.json")
+        lines = self.ok("tokenizer", "encode", "bert.json", "The dog").out.split()
+        self.assertEqual((lines[1], lines[-1]), ("[CLS]", "[SEP]"))
+        first = (self.folder / "bert.json").read_bytes()
+        self.ok("tokenizer", "train", corpus, corpus, "--kind", "wordpiece", "--tokens", "1000", "--out", "bert.json")
+        self.assertEqual(first, (self.folder / "bert.json").read_bytes())
+
+    def test_others_files(self):
+        line = "Straße, GROẞ naïve 漢字 it's"
+        expected = json.loads((FIXTURES / "expected.json").read_text())
+        (self.folder / "line.txt").write_text(expected["lines"][1])
+        for name, path in (("bert", "bert"), ("gpt2", "gpt2/vocab.json"), ("gpt2", "gpt2.json")):
+            told = self.json("tokenizer", "encode", str(FIXTURES / path), "--file", "line.txt", "--json")
+            self.assertEqual(told["numbers"], expected[name][1][0])
+        self.assertIn("[CLS]", self.ok("tokenizer", "encode", str(FIXTURES / "bert"), line).out)
+
+    def test_refusals(self):
+        (self.folder / "bad.json").write_text('{"model": {"type": "Unigram", "vocab": {}}}')
+        self.fails(7, "tokenizer", "encode", "bad.json", "a", says="Unigram")
+        self.fails(4, "tokenizer", "encode", "gone", "a", says="gone")
+        self.fails(2, "tokenizer", "encode", "bad.json", says="--file")
+        self.fails(2, "tokenizer", "train", "bad.json", "--kind", "wordpeice", says="wordpiece")
+        self.fails(2, "tokenizer", "train", "bad.json", "--tokens", "10", says="signs")
+        (self.folder / "latin").write_bytes(b"caf\xe9\n")
+        self.fails(3, "tokenizer", "train", "latin", says="UTF-8")
+
+
+if __name__ == "__main__":
+    unittest.main()
