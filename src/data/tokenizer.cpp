@@ -15,9 +15,6 @@
 #include "data/tokenizer_impl.h"
 
 namespace tenon::data {
-namespace {
-
-constexpr std::uint64_t kMostTokenizerBytes = std::uint64_t{256} << 20;
 
 // Finds added tokens in a text: of those that begin at a place the longest.
 class AddedFinder {
@@ -80,6 +77,10 @@ class AddedFinder {
 
   std::map<char32_t, std::vector<std::pair<std::u32string, const AddedToken*>>> by_first_;
 };
+
+namespace {
+
+constexpr std::uint64_t kMostTokenizerBytes = std::uint64_t{256} << 20;
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
