@@ -124,6 +124,18 @@ TEST_CASE("bands: several convolutions, maps between them, values read beside") 
   check([&](const Tensor& in) { return max_pool2d(active(pad(in, {0, 0, 1, 2}), {})); }, x);
 }
 
+TEST_CASE("bands: the last convolution writes rows of the whole result") {
+  const Tensor x = random({2, 2, 401, 400}, 5), beside = random({2, 4, 401, 400}, 3);
+  const Tensor first = random({4, 2, 3, 3}, 1), second = random({4, 4, 3, 3}, 2);
+  const Conv2dOptions same{.padding = {1, 1}};
+  const auto twice = [&](const Tensor& in, std::int64_t stride) {
+    const Conv2dOptions last{.stride = {stride, stride}, .padding = {1, 1}};
+    return conv2d(relu(conv2d(in, first, {}, same)), second, {}, last);
+  };
+  check([&](const Tensor& in) { return relu(twice(in, 1) * 0.5f + beside); }, x);
+  check([&](const Tensor& in) { return twice(in, 2); }, x);
+}
+
 TEST_CASE("bands: bfloat16 products, bfloat16 images and grouped filters") {
   const Tensor x = random({2, 4, 300, 301}, 5);
   set_precision(Precision::Bf16);
