@@ -16,6 +16,7 @@
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
 #include "plan/strided.h"
+#include "plan/sum_rules.h"
 #include "plan/wide_rows.h"
 
 namespace tenon {
@@ -312,6 +313,10 @@ Roots share(Roots roots, const PlanOptions&) {
     auto [it, fresh] = known.try_emplace(NodeKey{candidate.node()}, candidate);
     return it->second;
   });
+}
+
+Roots factors(Roots roots, const PlanOptions& options) {
+  return options.traits.is_queued ? roots : rewrite(roots, factor_out_of_sum);
 }
 
 Roots before_pooling(Roots roots, const PlanOptions&) { return rewrite(roots, before_pool_grad); }

@@ -31,6 +31,8 @@ Roots fold_constants(Roots roots, const PlanOptions& options);
 /// nothing go away; chains of reshapes and of permutes become one; a transposed product is computed
 /// transposed in the first place.
 Roots drop_noops(Roots roots, const PlanOptions& options);
+/// On the host, what is constant along the axes of a sum over samples is taken out of it.
+Roots factors(Roots roots, const PlanOptions& options);
 /// Equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);
 /// Masks and sums behind max pooling's gradient are taken in front of it.

@@ -34,6 +34,9 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"fold_constants", true, "before share: folded numbers become equal nodes"},
     {"drop_noops", true,
      "before share, and again after decompose: views of views hide equal nodes"},
+    {"factors", true,
+     "before share: sums that differ in factors alone become equal nodes; after drop_noops, which "
+     "brings views of the factors to one"},
     {"share", true, "after the clean-up, so that equal means equal; again after decompose"},
     {"before_pooling", true,
      "after share, so that a mask and the pooling's gradient read one node; the pooling that it "
@@ -131,6 +134,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
                               {Op::Result, Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad});
   roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
   roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
+  roots = pipeline.graph_pass(kFactors, std::move(roots), factors, {Op::Sum});
   roots = pipeline.graph_pass(kShare, std::move(roots), share);
   roots =
       pipeline.graph_pass(kBeforePooling, std::move(roots), before_pooling, {Op::MaxPool2dGrad});

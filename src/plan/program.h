@@ -94,6 +94,7 @@ enum PassId : std::uint32_t {
   kLegalize,
   kFoldConstants,
   kDropNoops,
+  kFactors,
   kShare,
   kBeforePooling,
   kAutocast,
