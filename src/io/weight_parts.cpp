@@ -34,8 +34,8 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
                                                             const std::string& name) {
   if (bytes.size() > kMostIndex)
     throw FormatError(cat(name, ": an index of ", bytes.size(), " bytes, absurdly many"));
-  const nlohmann::json index =
-      nlohmann::json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
+  const auto index = nlohmann::ordered_json::parse(bytes.begin(), bytes.end(), nullptr,
+                                                   /*allow_exceptions=*/false);
   const auto damaged = [&](std::string_view what) {
     return FormatError(cat(name, ": ", what, ": it is no index of weights"));
   };
