@@ -1,6 +1,7 @@
 // tenon generate: text from a trained model of language, shown as it is written.
 #include <fmt/core.h>
 #include <tenon/device.h>
+#include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
 #include <cstdio>
@@ -9,12 +10,14 @@
 #include "commands.h"
 #include "errors.h"
 #include "interrupt.h"
+#include "trained.h"
 
 namespace tenon::cli {
 namespace {
 
 struct Options {
-  std::string run, prompt, device = "cpu", precision;
+  TrainedOptions trained;
+  std::string prompt, tokenizer, device = "cpu", precision;
   std::int64_t tokens = 200, top_k = 0;
   std::uint64_t seed = 0;
   double temperature = 1, top_p = 1;
@@ -24,7 +27,7 @@ struct Options {
 int run(const Options& options) {
   catch_interrupts();
   set_device(options.device);
-  train::TrainedModel model = train::TrainedModel::open(options.run);
+  train::TrainedModel model = open_trained(options.trained);
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   if (model.is_translator()) {
     if (options.prompt.empty())
@@ -38,6 +41,9 @@ int run(const Options& options) {
   how.top_k = options.top_k;
   how.top_p = options.top_p;
   how.seed = options.seed;
+  if (!options.tokenizer.empty())
+    how.tokenizer =
+        std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
   how.on_text = [](const std::string& piece) {
     fmt::print("{}", piece);
     std::fflush(stdout);
@@ -66,9 +72,14 @@ Command generate_command() {
   command.examples = {
       {"tenon generate runs/gpt2 --prompt 'ROMEO:'", "200 tokens."},
       {"tenon generate runs/gpt2 --tokens 500 --temperature 0.8 --top-k 40", "Fewer surprises."},
+      {"tenon generate gpt2 --weights gpt2.safetensors --tokenizer gpt2/ --prompt 'The sea'",
+       "Hugging Face's."},
       {"tenon generate runs/transformer --prompt 'German: twenty-one'", "A translation."}};
-  command.positional(options->run, "RUN", "run folder or model.safetensors").completes =
-      Completes::Files;
+  add_trained(command, options->trained);
+  command
+      .option(options->tokenizer, "--tokenizer", "FILE",
+              "of weights from elsewhere: tokenizer.json, vocab.json, or the folder of one")
+      .completes = Completes::Files;
   command.option(options->prompt, "--prompt", "TEXT", "what the text begins with", "none");
   command.option(options->tokens, "--tokens", "N", "tokens to write", "200");
   command.option(options->temperature, "--temperature", "T",

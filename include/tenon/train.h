@@ -27,6 +27,10 @@ class Loader;
 struct TableColumns;
 }  // namespace tenon::data
 
+namespace tenon::data {
+class Tokenizer;
+}
+
 namespace tenon::train {
 
 // ---- What happens during training
@@ -244,6 +248,8 @@ struct GenerateOptions {
   std::int64_t top_k = 0;  ///< draw among the likeliest only; 0: among all
   double top_p = 1;        ///< draw among the likeliest that together reach this probability
   std::uint64_t seed = 0;  ///< of the draws
+  /// In place of the tokens that the model's training data had: of weights from elsewhere.
+  std::shared_ptr<const data::Tokenizer> tokenizer{};
   /// Gets each piece of text as it is written; writing ends when it says false.
   std::function<bool(const std::string& piece)> on_text{};
 };

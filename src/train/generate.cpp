@@ -2,12 +2,14 @@
 // before, scores read back, and a draw on the host.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/text.h>
+#include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
 #include "base/index.h"
@@ -118,36 +120,92 @@ class Speaker {
   std::int64_t place_ = 0;
 };
 
+// The tokens that a model knows: of its training data, or of a tokenizer.
+class Speech {
+ public:
+  virtual ~Speech() = default;
+  virtual std::vector<std::int64_t> begin(const std::string& prompt) = 0;
+  virtual std::string piece(std::int64_t token) = 0;  // "" while a sign is not whole
+};
+
+class TrainedSpeech : public Speech {
+ public:
+  TrainedSpeech(data::TextUnit unit, const std::vector<std::string>& tokens)
+      : vocabulary_(unit == data::TextUnit::Bytes ? data::Vocabulary::of("", unit)
+                                                  : data::Vocabulary(unit, tokens)) {}
+  // Without a prompt a line begins; where there are no lines, the first token there is.
+  std::vector<std::int64_t> begin(const std::string& prompt) override {
+    text_ = prompt;
+    std::vector<std::int64_t> tokens = vocabulary_.encode(prompt);
+    if (!tokens.empty()) return tokens;
+    const auto& all = vocabulary_.tokens();
+    const auto line = std::find(all.begin(), all.end(), "\n");
+    return {line == all.end() ? 0 : line - all.begin()};
+  }
+  std::string piece(std::int64_t token) override {
+    std::string out = vocabulary_.piece(token, text_);
+    text_ += out;
+    return out;
+  }
+
+ private:
+  data::Vocabulary vocabulary_;
+  std::string text_;
+};
+
+class TokenizerSpeech : public Speech {
+ public:
+  explicit TokenizerSpeech(const data::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  std::vector<std::int64_t> begin(const std::string& prompt) override {
+    std::vector<std::int64_t> tokens = tokenizer_.encode(prompt, false);
+    if (!tokens.empty()) return tokens;
+    return {std::max<std::int64_t>(0, tokenizer_.number("<|endoftext|>"))};
+  }
+  std::string piece(std::int64_t token) override {
+    constexpr std::size_t longest_sign = 4;     // bytes
+    if (token >= tokenizer_.size()) return "";  // of no text: the network has more than it needs
+    open_.push_back(token);
+    std::string out = tokenizer_.decode(open_);
+    if (out.ends_with("\xef\xbf\xbd") && open_.size() < longest_sign) return "";
+    open_.clear();
+    return out;
+  }
+
+ private:
+  const data::Tokenizer& tokenizer_;
+  std::vector<std::int64_t> open_;  // tokens whose bytes are no whole sign yet
+};
+
 }  // namespace
 
 std::string TrainedModel::generate(const std::string& prompt,
                                    const GenerateOptions& options) const {
   check(options);
   const auto* net = net_.as<models::Decoder>();
-  if (net == nullptr || text_unit_.empty())
+  const data::Tokenizer* tokenizer = options.tokenizer.get();
+  if (net == nullptr || (text_unit_.empty() && tokenizer == nullptr))
     throw ValueError(cat(file_, ": model '", settings_.model,
-                         net == nullptr ? "' is no model of language: it cannot write text"
-                                        : "' does not say which tokens it knows"));
+                         net == nullptr
+                             ? "' is no model of language: it cannot write text"
+                             : "' does not say which tokens it knows: name a tokenizer"));
+  if (tokenizer != nullptr && tokenizer->size() > settings_.classes)
+    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, model '",
+                         settings_.model, "' ", settings_.classes,
+                         ": they are not of one network"));
   const ContextScope scope(context_);
-  const data::TextUnit unit = data::text_unit(text_unit_);
-  const data::Vocabulary vocabulary = unit == data::TextUnit::Bytes
-                                          ? data::Vocabulary::of("", unit)
-                                          : data::Vocabulary(unit, class_names_);
-  // Without a prompt a line begins; where there are no lines, the first token there is.
-  std::vector<std::int64_t> tokens = vocabulary.encode(prompt);
-  if (tokens.empty()) {
-    const auto line = std::find(vocabulary.tokens().begin(), vocabulary.tokens().end(), "\n");
-    tokens.push_back(line == vocabulary.tokens().end() ? 0 : line - vocabulary.tokens().begin());
-  }
+  std::unique_ptr<Speech> speech;
+  if (tokenizer != nullptr)
+    speech = std::make_unique<TokenizerSpeech>(*tokenizer);
+  else
+    speech = std::make_unique<TrainedSpeech>(data::text_unit(text_unit_), class_names_);
   Speaker speaker(*net);
-  for (const std::int64_t token : tokens) speaker.take(token);
-  std::string text = prompt, added;
+  for (const std::int64_t token : speech->begin(prompt)) speaker.take(token);
+  std::string added;
   for (std::int64_t k = 0; k < options.tokens; ++k) {
     const Philox4 words = philox(options.seed, static_cast<std::uint64_t>(k), 0);
     const std::int64_t token =
         Candidates(speaker.scores(), options).draw(static_cast<double>(uniform01(words.v[0])));
-    const std::string piece = vocabulary.piece(token, text);
-    text += piece;
+    const std::string piece = speech->piece(token);
     added += piece;
     if (options.on_text && !options.on_text(piece)) break;
     if (k + 1 < options.tokens) speaker.take(token);

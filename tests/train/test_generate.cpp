@@ -1,12 +1,15 @@
 // Writing text: decoding token by token is the whole forward pass, draws obey their options, and
 // what cannot write says so.
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/models.h>
+#include <tenon/tokenizer.h>
 #include <tenon/train.h>
+#include <tenon/weights.h>
 
 #include "io/folder.h"
 
@@ -97,4 +100,33 @@ TEST_CASE("generate: a classifier cannot write") {
   s.epochs = 1;
   train::start_run(s, folder / "run");
   CHECK_THROWS_AS(train::TrainedModel::open(folder / "run").generate("a"), ValueError);
+}
+
+TEST_CASE("generate: weights from elsewhere write with their tokenizer") {
+  const TestFolder folder;
+  const auto tokenizer = std::make_shared<const data::Tokenizer>(
+      data::Tokenizer::open("tests/e2e/fixtures/tokenizers/gpt2"));
+  manual_seed(5);
+  const nn::AnyModule net = models::create(kModel, {.classes = tokenizer->size()});
+  io::save_weights(folder / "w.pt", net.state_dict());
+  train::Settings settings = train::Settings::resolve(kModel, "", {});
+  settings.classes = tokenizer->size();
+  const train::TrainedModel model = train::TrainedModel::with_weights(settings, folder / "w.pt");
+  std::string told;
+  const train::GenerateOptions options{
+      .tokens = 40, .seed = 2, .tokenizer = tokenizer, .on_text = [&](const std::string& piece) {
+        told += piece;
+        return true;
+      }};
+  const std::string text = model.generate("The quick", options);
+  CHECK(text == told);
+  CHECK(!text.empty());
+  CHECK(model.generate("The quick", options) == text);
+  // The same weights without the tokenizer do not know what their tokens are.
+  CHECK_THROWS_WITH_AS(model.generate("The", {}), doctest::Contains("tokenizer"), ValueError);
+  settings.classes = 7;
+  io::save_weights(folder / "few.pt", models::create(kModel, {.classes = 7}).state_dict());
+  const train::TrainedModel few = train::TrainedModel::with_weights(settings, folder / "few.pt");
+  CHECK_THROWS_WITH_AS(few.generate("The", options), doctest::Contains("not of one network"),
+                       ValueError);
 }
