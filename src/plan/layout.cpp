@@ -41,15 +41,17 @@ bool has_channels_inside(const Ref& images) {
 
 bool sweeps_any_order(const Node& node) {
   const OpKind kind = op_info(node.op).kind;
-  return node.op == Op::Pad || kind == OpKind::Elementwise || kind == OpKind::Reduction;
+  return node.attrs.get_if<PadAttrs>() != nullptr || kind == OpKind::Elementwise ||
+         kind == OpKind::Reduction;
 }
 
 Attrs channels_last_attrs(const Node& node) {
-  if (node.op == Op::Pad) {
-    const auto& pad = node.attrs.as<PadAttrs>();
-    PadAttrs turned = pad;
-    for (int d = 0; d < 4; ++d)
-      turned.before[d] = pad.before[kPlaceInLast[d]], turned.after[d] = pad.after[kPlaceInLast[d]];
+  if (const auto* pad = node.attrs.get_if<PadAttrs>(); pad != nullptr) {
+    PadAttrs turned = *pad;
+    for (int d = 0; d < 4; ++d) {
+      turned.before[d] = pad->before[kPlaceInLast[d]];
+      turned.after[d] = pad->after[kPlaceInLast[d]];
+    }
     return turned;
   }
   if (op_info(node.op).kind != OpKind::Reduction) return node.attrs;
