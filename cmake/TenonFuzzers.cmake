@@ -3,7 +3,7 @@ if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "The fuzzers need clang: configure with -DCMAKE_CXX_COMPILER=clang++")
 endif()
 set(TENON_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
-foreach(objects tenon_hot_objects tenon_cold_objects)
+foreach(objects tenon_hot_objects tenon_cold_objects tenon_small_objects)
   target_compile_options(${objects} PRIVATE ${TENON_FUZZ_FLAGS} -fsanitize=fuzzer-no-link)
 endforeach()
 # Readers run no kernel, and instrumented kernels take minutes to compile.

@@ -53,11 +53,8 @@ std::int64_t free_memory(int index) {
 std::vector<std::string_view> measured_choices() {
   std::vector<std::string_view> tables;
   if (!nvrtc().problem.empty() && usable_store().empty()) return tables;
-  for (std::size_t i = 0; i < embedded_file_count; ++i) {
-    const EmbeddedFile& file = embedded_files[i];
-    if (std::string_view(file.name).starts_with("cuda/tuned/"))
-      tables.emplace_back(reinterpret_cast<const char*>(file.bytes), file.size);
-  }
+  for (const EmbeddedFile& file : embedded_files())
+    if (file.name.starts_with("cuda/tuned/")) tables.push_back(file.text);
   return tables;
 }
 

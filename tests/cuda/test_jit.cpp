@@ -207,9 +207,12 @@ TEST_CASE("embedded headers: the files of the tree, and which of them a text nee
   CHECK(std::find(names.begin(), names.end(), "scalar/exp.h") != names.end());
   CHECK(std::find(names.begin(), names.end(), "scalar/config.h") != names.end());
   CHECK(std::find(names.begin(), names.end(), "scalar/log.h") == names.end());
-  for (std::size_t i = 0; i < embedded_file_count; ++i)
-    for (const auto& [name, text] : headers_of(*embedded_header(embedded_files[i].name)))
+  for (const EmbeddedFile& embedded : embedded_files()) {
+    std::ifstream original(cat("src/", embedded.name), std::ios::binary);
+    CHECK(embedded.text == std::string(std::istreambuf_iterator<char>(original), {}));
+    for (const auto& [name, text] : headers_of(*embedded_header(std::string(embedded.name))))
       CHECK(!text->empty());
+  }
 }
 
 TEST_CASE("built-in kernels: found by text and architecture, where the driver can load them") {
@@ -267,8 +270,8 @@ TEST_CASE("nvrtc: every device header compiles alone for sm_80 and sm_90a") {
   CHECK(compiler.choose_arch(90).option == "--gpu-architecture=sm_90a");
   CHECK(compiler.choose_arch(80).cubin);
   CHECK(!compiler.choose_arch(999).cubin);
-  for (std::size_t i = 0; i < embedded_file_count; ++i) {
-    const std::string name = embedded_files[i].name;
+  for (const EmbeddedFile& embedded : embedded_files()) {
+    const std::string name(embedded.name);
     if (name.ends_with(".tune")) continue;
     const std::string text =
         cat("#include \"", name, "\"\nextern \"C\" __global__ void k(int* x) { *x = 1; }\n");

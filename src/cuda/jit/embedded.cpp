@@ -1,21 +1,48 @@
-// Looking up embedded headers and following includes.
+// Unpacking embedded headers, looking them up and following includes.
 #include "cuda/jit/embedded.h"
+
+#include <zlib.h>
 
 #include <algorithm>
 #include <map>
 #include <string_view>
+
+#include <tenon/error.h>
 
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {
 namespace {
 
-const std::map<std::string, std::string, std::less<>>& all_headers() {
+// The build made the stream, so a fault in it is one of the library's own.
+std::string unpack(const PackedFiles& packed) {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < packed.count; ++i) size += packed.files[i].size;
+  std::string text(size, '\0');
+  z_stream zlib{};
+  zlib.next_in = const_cast<unsigned char*>(packed.bytes);  // zlib reads only
+  zlib.avail_in = static_cast<uInt>(packed.size);
+  zlib.next_out = reinterpret_cast<unsigned char*>(text.data());
+  zlib.avail_out = static_cast<uInt>(size);
+  constexpr int kGzip = 15 + 16;  // the largest window, and a gzip header
+  const bool whole = inflateInit2(&zlib, kGzip) == Z_OK &&
+                     inflate(&zlib, Z_FINISH) == Z_STREAM_END && zlib.avail_out == 0;
+  inflateEnd(&zlib);
+  if (!whole) throw InternalError("the device headers inside the library cannot be unpacked");
+  return text;
+}
+
+using Headers = std::map<std::string, std::string, std::less<>>;
+
+const Headers& all_headers() {
   static const auto* const instance = [] {
-    auto* made = new std::map<std::string, std::string, std::less<>>;
-    for (std::size_t i = 0; i < embedded_file_count; ++i) {
-      const EmbeddedFile& file = embedded_files[i];
-      made->emplace(file.name, std::string(reinterpret_cast<const char*>(file.bytes), file.size));
+    const std::string text = unpack(packed_files);
+    auto* made = new Headers;
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < packed_files.count; ++i) {
+      const PackedFile& file = packed_files.files[i];
+      made->emplace(file.name, text.substr(start, file.size));
+      start += file.size;
     }
     return made;
   }();
@@ -53,6 +80,12 @@ void follow(std::string_view text, Found& found) {
 }
 
 }  // namespace
+
+const std::vector<EmbeddedFile>& embedded_files() {
+  static const auto* const instance =
+      new std::vector<EmbeddedFile>(all_headers().begin(), all_headers().end());
+  return *instance;
+}
 
 const std::string* embedded_header(const std::string& name) {
   const auto it = all_headers().find(name);
