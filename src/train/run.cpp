@@ -120,10 +120,19 @@ Weights weights_of_run(const std::string& dir) {
   return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
+// Windows of a text are as long as the network sees, unless the data's name says otherwise.
+std::string as_long_as_seen(const std::string& data, const models::Info& model) {
+  const bool open =
+      model.tokens && data.starts_with("text:") && data.find(",length=") == std::string::npos;
+  return open ? cat(data, ",length=", model.input[0]) : data;
+}
+
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
-  return fit(settings, dir, false, options);
+  Settings known = settings;
+  known.data = as_long_as_seen(settings.data, models::info(settings.model));
+  return fit(known, dir, false, options);
 }
 
 TrainResult resume_run(const std::string& dir, const RunOptions& options,

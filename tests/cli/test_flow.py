@@ -84,7 +84,7 @@ class Flow(CommandTest):
 
     def test_language(self):
         (self.folder / "verse.txt").write_text("tick tock says the clock, and the clock says tick tock. " * 40)
-        out = self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt,length=16", "--epochs", "1",
+        out = self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", "--epochs", "1",
                       "--out", "verse").out
         for word in ("best test loss", "tenon generate verse", "held-out text"):
             self.assertIn(word, out)

@@ -25,7 +25,7 @@ std::string trained(const TestFolder& folder, const std::string& by) {
   std::ofstream(folder / "text.txt") << text;
   train::Settings s =
       train::Settings::resolve(kModel, "",
-                               {{"data", "text:" + (folder / "text.txt") + ",length=8,by=" + by},
+                               {{"data", "text:" + (folder / "text.txt") + ",by=" + by},
                                 {"max_steps", "150"},
                                 {"batch", "16"},
                                 {"lr", "0.01"}});
