@@ -86,7 +86,27 @@ class TENON_API Translator : public nn::Module {
                                const std::vector<Tensor>& state) const = 0;
 };
 
-/// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10". Throws
+/// A network that a TOML text describes (docs/model_toml.md).
+struct NetworkFile {
+  std::string path;  ///< where the text is from, for messages
+  std::string text;
+};
+/// Whether a model's name is the path of such a file: it ends in ".toml".
+TENON_API bool is_network_file(const std::string& name);
+/// Reads one. Throws IoError.
+TENON_API NetworkFile read_network(const std::string& path);
+/// Builds the network, with as many classes as the options say or else the file. Throws FormatError
+/// naming file, line and layer for what is wrong with it, and ValueError for options that it does
+/// not take.
+TENON_API nn::AnyModule create(const NetworkFile& file, const Options& options = {});
+TENON_API Info info(const NetworkFile& file);
+/// The text that describes a network of list() as such a file: the same parameters, the same
+/// initial values, the same bits. Throws NotSupported, which says why, for one that layers cannot
+/// describe.
+TENON_API std::string toml(const std::string& name, const Options& options = {});
+
+/// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10", or of
+/// the file that the name is. Throws
 /// ValueError for another name, with near misses, and for options that it does not take.
 TENON_API nn::AnyModule create(const std::string& name, const Options& options = {});
 /// What is known of a model before it is built; same names as create().

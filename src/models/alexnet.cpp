@@ -5,6 +5,7 @@
 // networks", 2012. Parameters are named as torchvision's: features.N and classifier.N.
 #include <algorithm>
 
+#include "base/str.h"
 #include "models/entry.h"
 
 namespace tenon::models {
@@ -47,20 +48,26 @@ AnyModule alexnet(const std::string& sizes, const Options& o) {
   const std::int64_t w = width_of("alexnet", sizes, 64), hidden = 64 * w;
   const nn::Conv2dOptions three{.padding = 1, .generator = g};
   const auto features = [&] {
-    return Sequential(Conv2d(3, w, 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+    return Sequential{Conv2d(3, w, 11, {.stride = 4, .padding = 2, .generator = g}),
+                      ReLU(),
                       MaxPool2d(3, kOverlapping),  //
-                      Conv2d(w, 3 * w, 5, {.padding = 2, .generator = g}), ReLU(),
-                      MaxPool2d(3, kOverlapping),              //
-                      Conv2d(3 * w, 6 * w, 3, three), ReLU(),  //
-                      Conv2d(6 * w, 4 * w, 3, three), ReLU(),  //
-                      Conv2d(4 * w, 4 * w, 3, three), ReLU(), MaxPool2d(3, kOverlapping));
+                      Conv2d(w, 3 * w, 5, {.padding = 2, .generator = g}),
+                      ReLU(),
+                      MaxPool2d(3, kOverlapping),  //
+                      Conv2d(3 * w, 6 * w, 3, three),
+                      ReLU(),  //
+                      Conv2d(6 * w, 4 * w, 3, three),
+                      ReLU(),  //
+                      Conv2d(4 * w, 4 * w, 3, three),
+                      ReLU(),
+                      MaxPool2d(3, kOverlapping)};
   };
-  if (!o.head.empty()) return AlexNet("AlexNet", features(), head_of(4 * w * 6 * 6, o));
-  return AlexNet(
+  if (!o.head.empty()) return AlexNet{"AlexNet", features(), head_of(4 * w * 6 * 6, o)};
+  return AlexNet{
       "AlexNet", features(),
-      Sequential(Dropout(0.5, g), Linear(4 * w * 6 * 6, hidden, {.generator = g}), ReLU(),  //
+      Sequential{Dropout(0.5, g), Linear(4 * w * 6 * 6, hidden, {.generator = g}), ReLU(),  //
                  Dropout(0.5, g), Linear(hidden, hidden, {.generator = g}), ReLU(),         //
-                 Linear(hidden, o.classes, {.generator = g})));
+                 Linear(hidden, o.classes, {.generator = g})}};
 }
 
 // Of a network whose first layer has `width` maps instead of 96: the others in proportion, even,
@@ -81,18 +88,18 @@ AnyModule alexnet_s(const std::string& sizes, const Options& o) {
   Generator* g = o.generator;
   const Maps maps(width_of("alexnet_s", sizes, 96));
   const nn::Conv2dOptions three{.padding = 1, .generator = g};
-  return AlexNet(
+  return AlexNet{
       "AlexNet-S",
-      Sequential(Conv2d(3, maps(96), 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+      Sequential{Conv2d(3, maps(96), 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
                  MaxPool2d(3, kOverlapping),  //
                  Conv2d(maps(96), maps(256), 5, {.padding = 2, .generator = g}), ReLU(),
                  MaxPool2d(3, kOverlapping),                      //
                  Conv2d(maps(256), maps(384), 3, three), ReLU(),  //
                  Conv2d(maps(384), maps(384), 3, three), ReLU(),  //
-                 Conv2d(maps(384), maps(256), 3, three), ReLU(), MaxPool2d(3, kOverlapping)),
-      Sequential(Linear(maps(256) * 6 * 6, maps(4096), {.generator = g}), ReLU(),
+                 Conv2d(maps(384), maps(256), 3, three), ReLU(), MaxPool2d(3, kOverlapping)},
+      Sequential{Linear(maps(256) * 6 * 6, maps(4096), {.generator = g}), ReLU(),
                  Linear(maps(4096), maps(4096), {.generator = g}), ReLU(),
-                 Linear(maps(4096), o.classes, {.generator = g})));
+                 Linear(maps(4096), o.classes, {.generator = g})}};
 }
 
 // The paper's network. Groups of 2 stand where each of its two cards read only its own maps; its
@@ -118,17 +125,17 @@ AnyModule alexnet_2012(const std::string& sizes, const Options& o) {
     return Linear(in, out, {.generator = g, .weight_init = draw});
   };
   const nn::LocalResponseNorm norm(5, {.alpha = 5e-4, .beta = 0.75, .k = 2});
-  AlexNet net(
+  AlexNet net{
       "AlexNet (2012)",
-      Sequential(conv(3, maps(96), 11, 1, 4, 0), ReLU(), norm, MaxPool2d(3, kOverlapping),  //
+      Sequential{conv(3, maps(96), 11, 1, 4, 0), ReLU(), norm, MaxPool2d(3, kOverlapping),  //
                  conv(maps(96), maps(256), 5, 2, 1, 2), ReLU(), norm,
                  MaxPool2d(3, kOverlapping),                      //
                  conv(maps(256), maps(384), 3, 1, 1, 1), ReLU(),  //
                  conv(maps(384), maps(384), 3, 2, 1, 1), ReLU(),  //
-                 conv(maps(384), maps(256), 3, 2, 1, 1), ReLU(), MaxPool2d(3, kOverlapping)),
-      Sequential(linear(maps(256) * 6 * 6, maps(4096)), ReLU(), Dropout(0.5, g),  //
+                 conv(maps(384), maps(256), 3, 2, 1, 1), ReLU(), MaxPool2d(3, kOverlapping)},
+      Sequential{linear(maps(256) * 6 * 6, maps(4096)), ReLU(), Dropout(0.5, g),  //
                  linear(maps(4096), maps(4096)), ReLU(), Dropout(0.5, g),         //
-                 linear(maps(4096), o.classes)));
+                 linear(maps(4096), o.classes)}};
   for (const auto& [name, value] : net.named_parameters()) {
     if (value.rank() != 1) continue;
     const bool one = name == "features.4.bias" || name == "features.10.bias" ||
@@ -143,10 +150,91 @@ AnyModule alexnet_2012(const std::string& sizes, const Options& o) {
 AnyModule alexnet_r(const std::string&, const Options& o) {
   Generator* g = o.generator;
   const nn::Conv2dOptions same{.padding = 2, .generator = g};
-  return Sequential(Conv2d(3, 32, 5, same), MaxPool2d(3, kOverlapping), ReLU(),       //
-                    Conv2d(32, 32, 5, same), ReLU(), MaxPool2d(3, kOverlapping),      //
-                    Conv2d(32, 64, 5, same), ReLU(), nn::AvgPool2d(3, kOverlapping),  //
-                    Flatten(), Linear(576, o.classes, {.generator = g}));
+  return Sequential{Conv2d(3, 32, 5, same),
+                    MaxPool2d(3, kOverlapping),
+                    ReLU(),  //
+                    Conv2d(32, 32, 5, same),
+                    ReLU(),
+                    MaxPool2d(3, kOverlapping),  //
+                    Conv2d(32, 64, 5, same),
+                    ReLU(),
+                    nn::AvgPool2d(3, kOverlapping),  //
+                    Flatten(),
+                    Linear(576, o.classes, {.generator = g})};
+}
+
+// Layers between those of `features` and of `classifier`, one a line.
+std::string alexnet_layers_toml(const std::string& features, const std::string& classifier) {
+  return cat("layers = [\n  { sequence = [\n", features,
+             "  ], name = \"features\" },\n"
+             "  { adaptive_avg_pool2d = 6, name = \"avgpool\" }, \"flatten\",\n"
+             "  { sequence = [\n",
+             classifier, "  ], name = \"classifier\" },\n]\n");
+}
+
+std::string alexnet_toml(const std::string& sizes, const Options& o) {
+  return cat("variables = { width = ", width_of("alexnet", sizes, 64), " }\n") +
+         alexnet_layers_toml(
+             R"(    { conv2d = "width", kernel = 11, stride = 4, padding = 2 }, "relu",
+    { max_pool2d = 3, stride = 2 },
+    { conv2d = "3 * width", kernel = 5, padding = 2 }, "relu",
+    { max_pool2d = 3, stride = 2 },
+    { conv2d = "6 * width", kernel = 3, padding = 1 }, "relu",
+    { conv2d = "4 * width", kernel = 3, padding = 1 }, "relu",
+    { conv2d = "4 * width", kernel = 3, padding = 1 }, "relu",
+    { max_pool2d = 3, stride = 2 },
+)",
+             !o.head.empty() ? head_toml(o, "    ") :
+                             R"(    { dropout = 0.5 }, { linear = "64 * width" }, "relu",
+    { dropout = 0.5 }, { linear = "64 * width" }, "relu",
+    { linear = "classes" },
+)");
+}
+
+std::string alexnet_s_toml(const std::string& sizes, const Options&) {
+  const Maps maps(width_of("alexnet_s", sizes, 96));
+  const auto conv = [&](std::int64_t out, const char* rest) {
+    return cat("    { conv2d = ", maps(out), ", ", rest, " }, \"relu\",\n");
+  };
+  const std::string pool = "    { max_pool2d = 3, stride = 2 },\n",
+                    three = "kernel = 3, padding = 1",
+                    hidden = cat("    { linear = ", maps(4096), " }, \"relu\",\n");
+  return alexnet_layers_toml(conv(96, "kernel = 11, stride = 4, padding = 2") + pool +
+                                 conv(256, "kernel = 5, padding = 2") + pool +
+                                 conv(384, three.c_str()) + conv(384, three.c_str()) +
+                                 conv(256, three.c_str()) + pool,
+                             hidden + hidden + "    { linear = \"classes\" },\n");
+}
+
+std::string alexnet_2012_toml(const std::string& sizes, const Options&) {
+  const Maps maps(width_of("alexnet_2012", sizes, 96));
+  const auto drawn = [](int bias) {
+    return cat(", init = { normal = 0.01 }, bias_init = ", bias, " }");
+  };
+  const auto conv = [&](std::int64_t out, const char* rest, int bias) {
+    return cat("    { conv2d = ", maps(out), ", ", rest, drawn(bias), ", \"relu\",\n");
+  };
+  const std::string norm = "    { local_response_norm = 5, alpha = 5e-4, beta = 0.75, k = 2 },\n",
+                    pool = "    { max_pool2d = 3, stride = 2 },\n",
+                    hidden = cat("    { linear = ", maps(4096), drawn(1),
+                                 ", \"relu\", { dropout = 0.5 },\n");
+  return alexnet_layers_toml(conv(96, "kernel = 11, stride = 4", 0) + norm + pool +
+                                 conv(256, "kernel = 5, padding = 2, groups = 2", 1) + norm + pool +
+                                 conv(384, "kernel = 3, padding = 1", 0) +
+                                 conv(384, "kernel = 3, padding = 1, groups = 2", 1) +
+                                 conv(256, "kernel = 3, padding = 1, groups = 2", 1) + pool,
+                             hidden + hidden + "    { linear = \"classes\"" + drawn(0) + ",\n");
+}
+
+std::string alexnet_r_toml(const std::string&, const Options&) {
+  return R"(layers = [
+  { conv2d = 32, kernel = 5, padding = 2 }, { max_pool2d = 3, stride = 2 }, "relu",
+  { conv2d = 32, kernel = 5, padding = 2 }, "relu", { max_pool2d = 3, stride = 2 },
+  { conv2d = 64, kernel = 5, padding = 2 }, "relu", { avg_pool2d = 3, stride = 2 },
+  "flatten",
+  { linear = "classes" },
+]
+)";
 }
 
 // The paper's: v = 0.9 v - 0.0005 e w - e g, batches of 128, rates divided by 10 three times.
@@ -190,7 +278,8 @@ std::vector<Entry> alexnet_entries() {
            alexnet,
            of_width<alexnet>,
            false,
-           true},
+           true,
+           alexnet_toml},
           {{"alexnet_2012",
             "AlexNet as published: groups, response normalisation, overlapping pooling, dropout",
             {3, 227, 227},
@@ -198,7 +287,10 @@ std::vector<Entry> alexnet_entries() {
             60'965'224,
             published("scenes:2000,500,size=227")},
            alexnet_2012,
-           of_width<alexnet_2012>},
+           of_width<alexnet_2012>,
+           false,
+           false,
+           alexnet_2012_toml},
           {{"alexnet_s",
             "AlexNet-S of the 2017 benchmark: ungrouped, no normalisation",
             {3, 224, 224},
@@ -206,14 +298,21 @@ std::vector<Entry> alexnet_entries() {
             62'378'344,
             benchmark},
            alexnet_s,
-           of_width<alexnet_s>},
+           of_width<alexnet_s>,
+           false,
+           false,
+           alexnet_s_toml},
           {{"alexnet_r",
             "AlexNet-R of the 2017 benchmark: cuda-convnet's for CIFAR-10",
             {3, 32, 32},
             10,
             85'098,
             cifar},
-           alexnet_r}};
+           alexnet_r,
+           nullptr,
+           false,
+           false,
+           alexnet_r_toml}};
 }
 
 }  // namespace tenon::models

@@ -1,6 +1,8 @@
 // What the table of networks holds of each: its facts, what builds it, and what its name may add.
 //
-// Every page of this room gives its networks as entries; models.cpp joins them.
+// Every page of this room gives its networks as entries; models.cpp joins them. Pages write layers
+// that draw values between braces, Sequential{a, b}, where the language says that a comes first:
+// between parentheses each compiler has an order of its own, and other values for the same seed.
 #pragma once
 
 #include <string>
@@ -19,6 +21,9 @@ struct Entry {
   /// The facts of the network of these sizes; null: the name takes none.
   Info (*sized)(const Info& standard, const std::string& sizes) = nullptr;
   bool takes_activation = false, takes_head = false;
+  /// The network as a file: the keys behind `classes`, then tables. Null, or throws NotSupported:
+  /// layers do not describe it.
+  std::string (*toml)(const std::string& sizes, const Options& options) = nullptr;
 };
 
 std::vector<Entry> lenet_entries();
@@ -53,6 +58,8 @@ Info of_width(const Info& standard, const std::string& sizes) {
 /// The layers that Options::head names behind `in` features, and a linear one for the classes.
 /// Throws ValueError for a text that names none.
 nn::Sequential head_of(std::int64_t in, const Options& options);
+/// The same as lines of a file, each behind `indent`.
+std::string head_toml(const Options& options, const std::string& indent);
 
 /// A convolution's weight by He's rule for rectifiers, counted by what leaves it (He et al., 2015).
 nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options);

@@ -247,6 +247,42 @@ Info sized(const Info& standard, const std::string& text) {
 }
 
 template <int preset>
+std::string gpt2_toml(const std::string& sizes, const Options&) {
+  const Preset& p = kPresets[preset];
+  const GptSizes s = gpt2_sizes(p.name, sizes, p.sizes);
+  return cat("variables = { layers = ", s.layers, ", heads = ", s.heads, ", width = ", s.width,
+             ", context = ", s.context, " }\n") +
+         R"toml(layers = [
+  { sequence = [
+    { embedding = "width", init = { normal = 0.02 }, name = "wte" },
+    { positions = "context", init = { normal = 0.02 }, name = "wpe" },
+    { sequence = [ { repeat = "layers", layers = [ { block = "block" } ] } ], name = "h" },
+    { layer_norm = "width", name = "ln_f" },
+  ], name = "transformer" },
+  { linear = "classes", bias = false, tie = "transformer.wte.weight", name = "lm_head" },
+]
+
+[blocks.block]
+layers = [
+  { residual = [
+    { layer_norm = "width", name = "ln_1" },
+    { sequence = [
+      { projection = "3 * width", init = { normal = 0.02 }, name = "c_attn" },
+      { packed_attention = "heads", causal = true },
+      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },
+    ], name = "attn" } ] },
+  { residual = [
+    { layer_norm = "width", name = "ln_2" },
+    { sequence = [
+      { projection = "4 * width", init = { normal = 0.02 }, name = "c_fc" },
+      { gelu = "tanh" },
+      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },
+    ], name = "mlp" } ] },
+]
+)toml";
+}
+
+template <int preset>
 Entry entry() {
   const Preset& p = kPresets[preset];
   Recipe recipe{.epochs = 2,
@@ -260,7 +296,7 @@ Entry entry() {
   Info info{p.name, p.about, {p.sizes.context}, kVocabulary, gpt2_parameters(p.sizes, kVocabulary),
             recipe};
   info.tokens = true;
-  return {info, build<preset>, sized<preset>};
+  return {info, build<preset>, sized<preset>, false, false, gpt2_toml<preset>};
 }
 
 }  // namespace

@@ -76,6 +76,21 @@ nn::AnyModule keras_rnn(const std::string& sizes, const Options& o) {
   return net;
 }
 
+std::string recurrent_toml(const RecurrentSizes& s) {
+  return cat("layers = [\n  { embedding = ", s.embedding,
+             ", name = \"embedding\" },\n  { lstm = ", s.units, ", layers = ", s.layers,
+             ", name = \"lstm\" },\n  { linear = \"classes\", name = \"linear\" },\n]\n");
+}
+std::string lstm_toml(const std::string&, const Options&) {
+  return recurrent_toml({256, 256, 2}) +
+         "init = [ { parameters = \"*\", values = { uniform = 0.1 } } ]\n";
+}
+std::string keras_rnn_toml(const std::string& sizes, const Options&) {
+  return recurrent_toml({kKeras.embedding, units_of(sizes), kKeras.layers}) +
+         cat("init = [ { parameters = \"", kSecondBias, "\", values = 0 } ]\nfreeze = [\"",
+             kSecondBias, "\"]\n");
+}
+
 std::int64_t recurrent_parameters(const RecurrentSizes& s, std::int64_t vocabulary) {
   std::int64_t count = vocabulary * s.embedding + (s.units + 1) * vocabulary, in = s.embedding;
   for (std::int64_t layer = 0; layer < s.layers; ++layer, in = s.units)
@@ -116,7 +131,8 @@ std::vector<Entry> language_entries() {
                    .schedule = "constant",
                    .warmup = 0}};
   lstm_info.tokens = keras_info.tokens = true;
-  return {{lstm_info, lstm}, {keras_info, keras_rnn, sized_keras_rnn}};
+  return {{lstm_info, lstm, nullptr, false, false, lstm_toml},
+          {keras_info, keras_rnn, sized_keras_rnn, false, false, keras_rnn_toml}};
 }
 
 }  // namespace tenon::models

@@ -269,6 +269,12 @@ nn::AnyModule lenet5_1998(const std::string&, const Options& o) {
   return LeNet5(o.generator);
 }
 
+std::string lenet5_1998_toml(const std::string&, const Options&) {
+  throw NotSupported(
+      "model 'lenet5_1998': its partial connections, its subsampling that learns and its drawings "
+      "of digits are modules of its own: it is a page of C++");
+}
+
 }  // namespace
 
 std::vector<Entry> lenet5_1998_entries() {
@@ -295,7 +301,7 @@ std::vector<Entry> lenet5_1998_entries() {
              .input_std = 1 / kRange,
              .eps = 0.02}};
   info.rubbish_score = -10;
-  return {{info, lenet5_1998}};
+  return {{info, lenet5_1998, nullptr, false, false, lenet5_1998_toml}};
 }
 
 }  // namespace tenon::models

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "models/entry.h"
+#include "models/network_file.h"
 
 namespace tenon::models {
 namespace {
@@ -133,7 +134,26 @@ nn::Sequential head_of(std::int64_t in, const Options& options) {
   return out;
 }
 
+std::string head_toml(const Options& options, const std::string& indent) {
+  const std::string& text = options.head;
+  std::string out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = item.find('=');
+    const bool number = !item.empty() && item[0] >= '0' && item[0] <= '9';
+    out += indent +
+           (number                        ? cat("{ linear = ", item, " }")
+            : equals != std::string::npos ? cat("{ dropout = ", item.substr(equals + 1), " }")
+                                          : cat("\"", item, "\"")) +
+           ",\n";
+  }
+  return out + indent + "{ linear = \"classes\" },\n";
+}
+
 nn::AnyModule create(const std::string& name, const Options& options) {
+  if (is_network_file(name)) return create(read_network(name), options);
   const Choice choice = choose(name);
   if (options.classes < 0)
     throw ValueError(
@@ -148,7 +168,28 @@ nn::AnyModule create(const std::string& name, const Options& options) {
   return choice.entry->build(choice.sizes, whole);
 }
 
-Info info(const std::string& name) { return describe(choose(name)); }
+Info info(const std::string& name) {
+  return is_network_file(name) ? info(read_network(name)) : describe(choose(name));
+}
+
+std::string toml(const std::string& name, const Options& options) {
+  if (is_network_file(name)) return read_network(name).text;
+  const Choice choice = choose(name);
+  if (choice.entry->toml == nullptr)
+    throw NotSupported(
+        cat("model '", name, "' is not made of layers that a file can name: it is a page of C++"));
+  const Info info = describe(choice);
+  std::string sizes;
+  for (const std::int64_t size : info.input) sizes += (sizes.empty() ? "" : ", ") + cat(size);
+  std::string out = cat("# ", name, " as a file: change it, then tenon train FILE.toml\n");
+  out += cat("name = ", io::toml_quoted(name), "\nabout = ", io::toml_quoted(info.about),
+             "\ninput = [", sizes,
+             "]\nclasses = ", options.classes > 0 ? options.classes : info.classes, "\n");
+  if (info.tokens) out += "tokens = true\n";
+  out += choice.entry->toml(choice.sizes, options);
+  const std::string recipe = recipe_toml(info.recipe);
+  return recipe.empty() ? out : out + "\n[recipe]\n" + recipe;
+}
 
 std::vector<Info> list() {
   std::vector<Info> out;

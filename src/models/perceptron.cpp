@@ -100,6 +100,33 @@ AnyModule fcn_s(const std::string&, const Options& o) {
   return sigmoid_network({26752, 2048, 2048, 2048, o.classes}, o.generator);
 }
 
+std::string mlp_toml(const std::string& sizes, const Options& o) {
+  const std::vector<std::int64_t> all = sizes_of(sizes.empty() ? kMlpDefault : sizes);
+  const std::string activation = o.activation.empty() ? "relu" : o.activation;
+  std::string out = "layers = [\n";
+  for (std::size_t k = 1; k < all.size(); ++k)
+    out += k + 1 < all.size() ? cat("  { linear = ", all[k], " }, \"", activation, "\",\n")
+           : sizes.empty()    ? std::string("  { linear = \"classes\" },\n")
+                              : cat("  { linear = ", all[k], " },\n");
+  return out + "]\n";
+}
+
+std::string sigmoids_toml(const std::vector<std::int64_t>& hidden, const Options& o) {
+  std::string out = "layers = [\n";
+  for (const std::int64_t size : hidden)
+    out += cat("  { linear = ", size, ", init = { xavier_normal = ", size == o.classes ? 1 : 4,
+               " }, bias_init = 0 }, \"sigmoid\",\n");
+  return out + "  { linear = \"classes\", init = { xavier_normal = 1 }, bias_init = 0 },\n]\n";
+}
+
+std::string fcn_r_toml(const std::string&, const Options& o) {
+  return sigmoids_toml({2048, 4096, 1024}, o);
+}
+
+std::string fcn_s_toml(const std::string&, const Options& o) {
+  return sigmoids_toml({2048, 2048, 2048}, o);
+}
+
 }  // namespace
 
 std::vector<Entry> perceptron_entries() {
@@ -114,21 +141,31 @@ std::vector<Entry> perceptron_entries() {
       {{"mlp", "fully connected layers; mlp:784-300-10 gives the sizes", {784}, 10, 535'818, sgd},
        mlp,
        sized_mlp,
-       true},
+       true,
+       false,
+       mlp_toml},
       {{"fcn_r",
         "784-2048-4096-1024-10 with sigmoids, the FCN-R of the 2017 benchmark",
         {784},
         10,
         14'205'962,
         adam},
-       fcn_r},
+       fcn_r,
+       nullptr,
+       false,
+       false,
+       fcn_r_toml},
       {{"fcn_s",
         "26752-2048-2048-2048-26752 with sigmoids, the FCN-S of the 2017 benchmark",
         {26752},
         26752,
         117'997'696,
         benchmark},
-       fcn_s}};
+       fcn_s,
+       nullptr,
+       false,
+       false,
+       fcn_s_toml}};
 }
 
 }  // namespace tenon::models

@@ -187,6 +187,92 @@ AnyModule cifar(const std::string& sizes, const Options& o) {
   return CifarResNet((layers - 2) / 6, width_of(cat("resnet", layers), sizes, 16), o, o.generator);
 }
 
+// ---- The same as a file
+
+constexpr char kBasicBlock[] = R"(
+[blocks.basic]
+stride = 1
+layers = [
+  { residual = [
+      { conv2d = "channels", kernel = 3, stride = "stride", padding = 1, bias = false,
+        init = { kaiming_normal = 0, fan = "out" }, name = "conv1" },
+      { batch_norm2d = "channels", name = "bn1" }, "relu",
+      { conv2d = "channels", kernel = 3, padding = 1, bias = false,
+        init = { kaiming_normal = 0, fan = "out" }, name = "conv2" },
+      { batch_norm2d = "channels", name = "bn2" } ],
+)";
+constexpr char kBottleneckBlock[] = R"(
+[blocks.bottleneck]
+stride = 1
+layers = [
+  { residual = [
+      { conv2d = "channels", kernel = 1, bias = false,
+        init = { kaiming_normal = 0, fan = "out" }, name = "conv1" },
+      { batch_norm2d = "channels", name = "bn1" }, "relu",
+      { conv2d = "channels", kernel = 3, stride = "stride", padding = 1, bias = false,
+        init = { kaiming_normal = 0, fan = "out" }, name = "conv2" },
+      { batch_norm2d = "channels", name = "bn2" }, "relu",
+      { conv2d = "4 * channels", kernel = 1, bias = false,
+        init = { kaiming_normal = 0, fan = "out" }, name = "conv3" },
+      { batch_norm2d = "4 * channels", name = "bn3" } ],
+)";
+constexpr char kPaddingShortcut[] =
+    "    shortcut = [ { subsample2d = \"stride\" }, { pad_channels = \"channels\" } ],\n"
+    "    then = \"relu\" },\n]\n";
+
+std::string projection_shortcut(bool bottleneck) {
+  return cat("    shortcut = { sequence = [\n      { conv2d = \"",
+             bottleneck ? "4 * channels" : "channels",
+             "\", kernel = 1, stride = \"stride\", bias = false,\n"
+             "        init = { kaiming_normal = 0, fan = \"out\" } },\n"
+             "      \"batch_norm2d\" ], name = \"downsample\" },\n    then = \"relu\" },\n]\n");
+}
+
+std::string stage_toml(int stage, const char* block, int blocks) {
+  const std::string channels = stage == 0 ? std::string("width") : cat(1 << stage, " * width");
+  std::string out = cat("  { sequence = [\n    { block = \"", block, "\", channels = \"", channels,
+                        "\"", stage == 0 ? "" : ", stride = 2", " },\n");
+  if (blocks > 1)
+    out += cat("    { repeat = ", blocks - 1, ", layers = [ { block = \"", block,
+               "\", channels = \"", channels, "\" } ] },\n");
+  return out + cat("  ], name = \"layer", stage + 1, "\" },\n");
+}
+
+std::string classifier_toml(const char* name, const char* init, const Options& o) {
+  return "  \"global_avg_pool\",\n" +
+         (o.head.empty() ? cat("  { linear = \"classes\"", init, ", name = \"", name, "\" },\n]\n")
+                         : cat("  { sequence = [\n", head_toml(o, "    "), "  ], name = \"", name,
+                               "\" },\n]\n"));
+}
+
+template <int index>
+std::string image_net_toml(const std::string& sizes, const Options& o) {
+  const Depths& d = kImageNet[index];
+  std::string out =
+      cat("variables = { width = ", width_of(cat("resnet", d.layers), sizes, 64),
+          " }\nlayers = [\n"
+          "  { conv2d = \"width\", kernel = 7, stride = 2, padding = 3, bias = false,\n"
+          "    init = { kaiming_normal = 0, fan = \"out\" }, name = \"conv1\" },\n"
+          "  { batch_norm2d = \"width\", name = \"bn1\" }, \"relu\",\n"
+          "  { max_pool2d = 3, stride = 2, padding = 1, name = \"maxpool\" },\n");
+  for (int k = 0; k < 4; ++k)
+    out += stage_toml(k, d.bottleneck ? "bottleneck" : "basic", d.blocks[k]);
+  return out + classifier_toml("fc", "", o) + (d.bottleneck ? kBottleneckBlock : kBasicBlock) +
+         projection_shortcut(d.bottleneck);
+}
+
+template <int layers>
+std::string cifar_toml(const std::string& sizes, const Options& o) {
+  std::string out = cat("variables = { width = ", width_of(cat("resnet", layers), sizes, 16),
+                        " }\nlayers = [\n"
+                        "  { conv2d = \"width\", kernel = 3, padding = 1, bias = false,\n"
+                        "    init = { kaiming_normal = 0, fan = \"out\" }, name = \"conv1\" },\n"
+                        "  { batch_norm2d = \"width\", name = \"bn1\" }, \"relu\",\n");
+  for (int k = 0; k < 3; ++k) out += stage_toml(k, "basic", (layers - 2) / 6);
+  return out + classifier_toml("linear", ", init = { kaiming_normal = 0 }", o) + kBasicBlock +
+         kPaddingShortcut;
+}
+
 template <int index>
 Entry image_net_entry() {
   const Depths& d = kImageNet[index];
@@ -207,7 +293,8 @@ Entry image_net_entry() {
           image_net<index>,
           of_width<image_net<index>>,
           false,
-          true};
+          true,
+          image_net_toml<index>};
 }
 
 template <int layers>
@@ -230,7 +317,8 @@ Entry cifar_entry(std::int64_t parameters) {
           cifar<layers>,
           of_width<cifar<layers>>,
           false,
-          true};
+          true,
+          cifar_toml<layers>};
 }
 
 }  // namespace

@@ -149,6 +149,13 @@ Info sized_transformer(const Info& standard, const std::string& text) {
   return out;
 }
 
+std::string transformer_toml(const std::string&, const Options&) {
+  throw NotSupported(
+      "model 'transformer': its decoder sees the encoder's output beside its own input, and a "
+      "file's "
+      "layers have one input each: it is a page of C++");
+}
+
 }  // namespace
 
 std::vector<Entry> transformer_entries() {
@@ -170,7 +177,7 @@ std::vector<Entry> transformer_entries() {
        .beta2 = 0.98,
        .eps = 1e-9}};
   info.tokens = info.pairs = true;
-  return {{info, transformer, sized_transformer}};
+  return {{info, transformer, sized_transformer, false, false, transformer_toml}};
 }
 
 }  // namespace tenon::models

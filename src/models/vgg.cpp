@@ -2,6 +2,7 @@
 //
 // Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition",
 // 2015, network D. Names of parameters are torchvision's: features.N and classifier.N.
+#include "base/str.h"
 #include "models/entry.h"
 
 namespace tenon::models {
@@ -53,12 +54,12 @@ nn::AnyModule build(std::int64_t width, bool batch_norm, const Options& o) {
   };
   const nn::LinearOptions wide{.generator = g, .weight_init = draw};
   const std::int64_t hidden = 64 * width, features_out = 8 * width * 7 * 7;
-  if (!o.head.empty()) return Vgg(features(width, batch_norm, g), head_of(features_out, o));
-  Vgg net(
+  if (!o.head.empty()) return Vgg{features(width, batch_norm, g), head_of(features_out, o)};
+  Vgg net{
       features(width, batch_norm, g),
-      nn::Sequential(nn::Linear(features_out, hidden, wide), nn::ReLU(), nn::Dropout(0.5, g),  //
+      nn::Sequential{nn::Linear(features_out, hidden, wide), nn::ReLU(), nn::Dropout(0.5, g),  //
                      nn::Linear(hidden, hidden, wide), nn::ReLU(), nn::Dropout(0.5, g),        //
-                     nn::Linear(hidden, o.classes, wide)));
+                     nn::Linear(hidden, o.classes, wide)}};
   for (const auto& [name, value] : net.named_parameters())
     if (value.rank() == 1 && name.ends_with(".bias")) set_value(value, zeros(value.shape()));
   return net;
@@ -70,9 +71,9 @@ nn::AnyModule vgg16_head(const std::string& sizes, const Options& o) {
   constexpr std::int64_t kHidden = 256;
   Generator* g = o.generator;
   nn::AnyModule net =
-      Vgg(features(width, false, g),
-          nn::Sequential(nn::Linear(8 * width * 7 * 7, kHidden, {.generator = g}), nn::ReLU(),
-                         nn::Linear(kHidden, o.classes, {.generator = g})));
+      Vgg{features(width, false, g),
+          nn::Sequential{nn::Linear(8 * width * 7 * 7, kHidden, {.generator = g}), nn::ReLU(),
+                         nn::Linear(kHidden, o.classes, {.generator = g})}};
   net.freeze("features");
   return net;
 }
@@ -81,6 +82,45 @@ nn::AnyModule vgg16(const std::string& sizes, const Options& o) {
 }
 nn::AnyModule vgg16_bn(const std::string& sizes, const Options& o) {
   return build(width_of("vgg16_bn", sizes, 64), true, o);
+}
+
+std::string vgg_layers_toml(std::int64_t width, bool batch_norm, bool zero_biases,
+                            const std::string& classifier) {
+  const std::string norm = batch_norm ? "\"batch_norm2d\", " : "",
+                    bias = zero_biases ? ", bias_init = 0" : "";
+  std::string out = cat("variables = { width = ", width, " }\nlayers = [\n  { sequence = [\n");
+  for (const auto& [times, multiple] :
+       {std::pair(2, 1), std::pair(2, 2), std::pair(3, 4), std::pair(3, 8), std::pair(3, 8)})
+    out += cat("    { repeat = ", times, ", layers = [\n      { conv2d = \"", multiple,
+               " * width\", kernel = 3, padding = 1, init = { kaiming_normal = 0, fan = \"out\" }",
+               bias, " }, ", norm, "\"relu\" ] },\n    { max_pool2d = 2 },\n");
+  return out +
+         "  ], name = \"features\" },\n"
+         "  { adaptive_avg_pool2d = 7, name = \"avgpool\" }, \"flatten\",\n"
+         "  { sequence = [\n" +
+         classifier + "  ], name = \"classifier\" },\n]\n";
+}
+
+std::string vgg_toml(std::int64_t width, bool batch_norm, const Options& o) {
+  if (!o.head.empty()) return vgg_layers_toml(width, batch_norm, false, head_toml(o, "    "));
+  return vgg_layers_toml(width, batch_norm, true,
+                         R"(    { repeat = 2, layers = [
+      { linear = "64 * width", init = { normal = 0.01 }, bias_init = 0 }, "relu",
+      { dropout = 0.5 } ] },
+    { linear = "classes", init = { normal = 0.01 }, bias_init = 0 },
+)");
+}
+
+std::string vgg16_toml(const std::string& sizes, const Options& o) {
+  return vgg_toml(width_of("vgg16", sizes, 64), false, o);
+}
+std::string vgg16_bn_toml(const std::string& sizes, const Options& o) {
+  return vgg_toml(width_of("vgg16_bn", sizes, 64), true, o);
+}
+std::string vgg16_head_toml(const std::string& sizes, const Options&) {
+  return "freeze = [\"features\"]\n" +
+         vgg_layers_toml(width_of("vgg16_head", sizes, 64), false, false,
+                         "    { linear = 256 }, \"relu\",\n    { linear = \"classes\" },\n");
 }
 
 }  // namespace
@@ -105,7 +145,8 @@ std::vector<Entry> vgg_entries() {
            vgg16,
            of_width<vgg16>,
            false,
-           true},
+           true,
+           vgg16_toml},
           {{"vgg16_bn",
             "VGG16 with batch normalisation after every convolution",
             {3, 224, 224},
@@ -115,7 +156,8 @@ std::vector<Entry> vgg_entries() {
            vgg16_bn,
            of_width<vgg16_bn>,
            false,
-           true},
+           true,
+           vgg16_bn_toml},
           {{"vgg16_head",
             "VGG16's convolutions, frozen, and a head of 256 units that learns",
             {3, 224, 224},
@@ -129,7 +171,10 @@ std::vector<Entry> vgg_entries() {
              .input_mean = 0.45,
              .input_std = 0.25}},
            vgg16_head,
-           of_width<vgg16_head>}};
+           of_width<vgg16_head>,
+           false,
+           false,
+           vgg16_head_toml}};
 }
 
 }  // namespace tenon::models

@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "device/parse.h"
+#include "io/toml.h"
 
 namespace tenon::train {
 namespace {
@@ -190,20 +191,6 @@ std::string text_of(const Settings& settings, const Field& f) {
       f.member);
 }
 
-std::string quoted(const std::string& text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += '\\';
-    if (code < 0x20 || code == 0x7f)
-      out += cat("\\u00", kDigits[code >> 4], kDigits[code & 15]);
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text) {
@@ -364,7 +351,7 @@ std::string Settings::toml() const {
   for (const Field& f : kFields) {
     const bool text = std::holds_alternative<std::string Settings::*>(f.member);
     const std::string value = text_of(*this, f);
-    out += cat(f.name, " = ", text ? quoted(value) : value, "  # ", f.help, "\n");
+    out += cat(f.name, " = ", text ? io::toml_quoted(value) : value, "  # ", f.help, "\n");
   }
   return out;
 }

@@ -1,5 +1,4 @@
-// Texts that settings are read from. TOML is apart from settings.cpp, because its parser's header
-// is heavy.
+// Texts that settings are read from.
 #pragma once
 
 #include <string>
@@ -8,6 +7,10 @@
 
 #include <tenon/data.h>
 #include <tenon/precision.h>
+
+namespace tenon::io {
+struct TomlValue;
+}
 
 namespace tenon::train {
 
@@ -19,6 +22,9 @@ struct SettingText {
 /// The `key = value` lines of a TOML text. Throws FormatError naming `source` and the line for what
 /// is not TOML or not flat.
 std::vector<SettingText> parse_settings(const std::string& text, const std::string& source);
+
+/// The same of a table that is read already.
+std::vector<SettingText> settings_of(const io::TomlValue& table, const std::string& source);
 
 /// "fc3=fp32,conv1=tf32" as layers with their precisions. Throws ValueError.
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text);

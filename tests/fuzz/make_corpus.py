@@ -136,6 +136,17 @@ def main():
         "settings": {"run": b'# a run\nmodel = "lenet5"\nepochs = 3\nlr = 1e-3\nshuffle = true\ndata = "digits:60000"\n', "nested": b"[optimizer]\nlr = 0.1\n",
                      "odd": b"a.b = 1\n'c' = [1, 2]\nd = 2024-01-01\ne = inf\n",
                      "accent": b"\xcc\x9c#=", "table_line_break": b"[\nlr = 0.1\n"},
+        "network": {"plain": b'input = [1, 8, 8]\nclasses = 3\nlayers = [ { conv2d = 4, kernel = 3, bias_init = 0 }, "relu", "flatten", { linear = "classes" } ]\n'
+                             b'[recipe]\nlr = 0.1\n',
+                    "structures": b'input = [2, 8, 8]\nclasses = 3\nvariables = { w = 4, h = "2 * w" }\nlayers = [ { repeat = 2, layers = [ '
+                                  b'{ block = "b", c = "w + i" } ] },\n{ branches = { l = [ "tanh" ], r = [ "relu" ] }, join = "add" }, "global_avg_pool", '
+                                  b'{ linear = 3 } ]\n[blocks.b]\nlayers = [ { residual = [ { conv2d = "c", kernel = 3, padding = 1, name = "a{c}" } ], '
+                                  b'shortcut = [ { conv2d = "c", kernel = 1 } ], then = "relu" } ]\n',
+                    "tokens": b'input = [6]\nclasses = 9\ntokens = true\nlayers = [ { embedding = 8, name = "e" }, { positions = 6 }, '
+                              b'{ self_attention = 2, causal = true }, { lstm = 8 }, { linear = "classes", bias = false, tie = "e.weight" } ]\n'
+                              b'init = [ { parameters = "*", values = { uniform = 0.1 } } ]\nfreeze = ["e"]\n',
+                    "cycle": b'input = [2]\nclasses = 2\nlayers = [ { block = "a" } ]\n[blocks.a]\nlayers = [ { block = "a" } ]\n',
+                    "expression": b'input = [2]\nclasses = 2\nlayers = [ { linear = "max(2, floor(sqrt(9) ^ 2 / 3 - 1))" } ]\n'},
         "tune": {"one": b"tenon-tune 1\n" + tuned, "empty": b"tenon-tune 1\n", "torn": b"tenon-tune 1\n" + tuned + tuned[:40],
                  "numbers": b"tenon-tune 1\n" + tune_row("k", "e", "", "", "1e300", "", "nan", "") + tune_row("k", "e", "", "", "-1", "", "0x1p3", "")
                  + tune_row("k", "e", "", "", "999999999.9999", "", "0.0004", ""), "control": b"tenon-tune 1\n" + tune_row("k\r\0", "e\x1f", "", "", "1", "", "2", ""),

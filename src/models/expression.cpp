@@ -1,0 +1,167 @@
+// Expressions, read by recursive descent and computed in double precision.
+#include "models/expression.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::models {
+namespace {
+
+constexpr int kDeepestParentheses = 50;
+constexpr const char* kFunctions[] = {"floor", "ceil", "round", "sqrt", "min", "max"};
+constexpr char kAll[] = "floor, ceil, round, sqrt, min, max";
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+class Expression {
+ public:
+  Expression(const std::string& text, const Variables& variables)
+      : text_(text), variables_(variables) {}
+
+  double value() {
+    const double out = sum();
+    skip_spaces();
+    if (at_ < text_.size()) refuse();
+    if (!std::isfinite(out)) throw ValueError(cat("'", text_, "' is no finite number"));
+    return out;
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw ValueError(
+        cat("'", text_, "' is no number and no expression of variables, as in \"2 * width\""));
+  }
+  void skip_spaces() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool take(char c) {
+    skip_spaces();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  double sum() {
+    double out = product();
+    for (;;)
+      if (take('+'))
+        out += product();
+      else if (take('-'))
+        out -= product();
+      else
+        return out;
+  }
+  double product() {
+    double out = power();
+    for (;;)
+      if (take('*'))
+        out *= power();
+      else if (take('/'))
+        out /= power();
+      else
+        return out;
+  }
+  double power() {
+    if (++depth_ > kDeepestParentheses) refuse();
+    const bool negative = take('-');
+    double out = atom();
+    if (take('^')) out = std::pow(out, power());
+    --depth_;
+    return negative ? -out : out;
+  }
+  double atom() {
+    if (take('(')) {
+      const double out = sum();
+      if (!take(')')) refuse();
+      return out;
+    }
+    skip_spaces();
+    if (at_ < text_.size() && is_letter(text_[at_])) return named();
+    double out = 0;
+    const char* end = text_.data() + text_.size();
+    const auto [stop, error] = std::from_chars(text_.data() + at_, end, out);
+    if (error != std::errc() || at_ >= text_.size() || !(is_digit(text_[at_]) || text_[at_] == '.'))
+      refuse();
+    at_ = static_cast<std::size_t>(stop - text_.data());
+    return out;
+  }
+  double named() {
+    const std::size_t start = at_;
+    while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
+    const std::string name = text_.substr(start, at_ - start);
+    if (take('(')) return function(name);
+    const Variables::Variable* found = variables_.find(name);
+    if (found == nullptr) unknown(name);
+    return found->value;
+  }
+  double function(const std::string& name) {
+    bool known = false;
+    for (const char* function : kFunctions) known = known || name == function;
+    if (!known)
+      throw ValueError(cat("'", text_, "': there is no function '", name, "' (", kAll, ")"));
+    double out = sum();
+    if (name == "min" || name == "max") {
+      if (!take(',')) refuse();
+      const double other = sum();
+      out = name == "min" ? std::fmin(out, other) : std::fmax(out, other);
+    } else {
+      out = name == "floor"   ? std::floor(out)
+            : name == "ceil"  ? std::ceil(out)
+            : name == "round" ? std::round(out)
+                              : std::sqrt(out);
+    }
+    if (!take(')')) refuse();
+    return out;
+  }
+  [[noreturn]] void unknown(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const Variables* scope = &variables_; scope != nullptr; scope = scope->outer_)
+      for (const auto& variable : scope->own_) names.push_back(variable.name);
+    const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
+    std::string all;
+    for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
+    throw ValueError(cat("there is no variable '", name, "'",
+                         near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", all, ")"));
+  }
+
+  const std::string& text_;
+  const Variables& variables_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+void Variables::set(const std::string& name, double value) {
+  for (Variable& variable : own_)
+    if (variable.name == name) {
+      variable.value = value;
+      return;
+    }
+  own_.push_back({name, value});
+}
+
+double Variables::value(const std::string& expression) const {
+  return Expression(expression, *this).value();
+}
+
+bool Variables::is_name(const std::string& text) {
+  if (text.empty() || !is_letter(text[0])) return false;
+  for (const char c : text)
+    if (!is_letter(c) && !is_digit(c)) return false;
+  return true;
+}
+
+const Variables::Variable* Variables::find(const std::string& name) const {
+  for (const Variables* scope = this; scope != nullptr; scope = scope->outer_)
+    for (const Variable& variable : scope->own_)
+      if (variable.name == name) return &variable;
+  return nullptr;
+}
+
+}  // namespace tenon::models

@@ -1,0 +1,143 @@
+// Facts, variables, initial values and frozen parts of a network in a file.
+#include "models/file_head.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "models/network_file.h"
+
+namespace tenon::models {
+namespace {
+
+using io::TomlValue;
+using Kind = TomlValue::Kind;
+
+const std::vector<std::string> kHeadKeys{"name",   "about",         "input",  "classes",
+                                         "tokens", "variables",     "layers", "init",
+                                         "freeze", "rubbish_score", "recipe", "blocks"};
+
+// "*" stands for any letters.
+bool matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (std::size_t at = star; at <= name.size(); ++at)
+    if (matches(rest, name.substr(at))) return true;
+  return false;
+}
+
+}  // namespace
+
+const TomlValue& expect_kind(const TomlValue& value, Kind kind, const char* key,
+                             const char* example) {
+  if (!value.is(kind))
+    throw FileFault{value.line,
+                    cat("'", key, "' is ", value.kind_name(), "; write ", key, " = ", example)};
+  return value;
+}
+
+FileHead head_of_file(const TomlValue& tree, const std::string& path) {
+  const Variables none;
+  FileHead head;
+  Info& info = head.info;
+  info.name = path;
+  for (const auto& [key, value] : tree.entries) {
+    if (key == "name") {
+      info.name = expect_kind(value, Kind::Text, "name", "\"my_network\"").text;
+    } else if (key == "about") {
+      info.about = expect_kind(value, Kind::Text, "about", "\"what it is for\"").text;
+    } else if (key == "input") {
+      const auto& sizes = expect_kind(value, Kind::List, "input", "[1, 28, 28]").items;
+      if (sizes.empty() || sizes.size() > 4)
+        throw FileFault{value.line, "'input' must have 1 to 4 axes, as in input = [1, 28, 28]"};
+      for (const TomlValue& size : sizes) info.input.push_back(whole_of(size, none, "'input'"));
+    } else if (key == "classes") {
+      info.classes = whole_of(value, none, "'classes'");
+    } else if (key == "tokens") {
+      info.tokens = expect_kind(value, Kind::Truth, "tokens", "true").truth;
+    } else if (key == "rubbish_score") {
+      info.rubbish_score = number_of(value, none, "'rubbish_score'");
+    } else if (key == "recipe") {
+      info.recipe = recipe_of(expect_kind(value, Kind::Table, "recipe", "{ epochs = 5 }"));
+    } else if (key == "layers") {
+      head.layers = &expect_kind(value, Kind::List, "layers", "[ \"flatten\", { linear = 10 } ]");
+    } else if (std::find(kHeadKeys.begin(), kHeadKeys.end(), key) == kHeadKeys.end()) {
+      throw FileFault{value.line, cat("a network has no '", key, "'", near_miss(key, kHeadKeys))};
+    }
+  }
+  if (info.input.rank() == 0)
+    throw FileFault{0, "'input' is missing: the shape of one example, as in input = [1, 28, 28]"};
+  if (info.tokens && info.input.rank() != 1)
+    throw FileFault{tree.find("input")->line, cat("'input' is ", info.input,
+                                                  "; with tokens = true it is the number of "
+                                                  "places, as in input = [64]")};
+  if (info.classes == 0)
+    throw FileFault{0, "'classes' is missing: the number of outputs, as in classes = 10"};
+  if (head.layers == nullptr)
+    throw FileFault{
+        0,
+        "'layers' is missing: a list such as layers = [ \"flatten\", { linear = \"classes\" } ]; "
+        "above any [table], for what follows one belongs to it"};
+  return head;
+}
+
+Variables variables_of_file(const TomlValue& tree, std::int64_t classes) {
+  Variables out;
+  out.set("classes", static_cast<double>(classes));
+  const TomlValue* table = tree.find("variables");
+  if (table == nullptr) return out;
+  for (const auto& [name, value] :
+       expect_kind(*table, Kind::Table, "variables", "{ width = 64 }").entries) {
+    if (!Variables::is_name(name) || name == "classes")
+      throw FileFault{value.line, cat("'", name, "' cannot name a variable",
+                                      name == "classes" ? ": it is the number of outputs"
+                                                        : ": use letters, digits and _")};
+    out.set(name, number_of(value, out, cat("variable '", name, "'")));
+  }
+  return out;
+}
+
+// init = [ { parameters = "*", values = { uniform = 0.1 } } ], one after another.
+void draw_values_of_file(const TomlValue& tree, const Variables& variables,
+                         const nn::AnyModule& net, Generator* generator) {
+  const TomlValue* list = tree.find("init");
+  if (list == nullptr) return;
+  constexpr char kExample[] = "[ { parameters = \"*.bias\", values = 0 } ]";
+  for (const TomlValue& item : expect_kind(*list, Kind::List, "init", kExample).items) {
+    const TomlValue *pattern = item.find("parameters"), *values = item.find("values");
+    if (!item.is(Kind::Table) || pattern == nullptr || !pattern->is(Kind::Text) ||
+        std::count(pattern->text.begin(), pattern->text.end(), '*') > 3 || values == nullptr ||
+        item.entries.size() != 2)
+      throw FileFault{item.line, cat("an item of 'init' says which parameters get which values, "
+                                     "as in init = ",
+                                     kExample)};
+    const Draw draw = draw_of(*values, variables, "init");
+    bool found = false;
+    for (const nn::NamedTensor& p : net.named_parameters()) {
+      if (!matches(pattern->text, p.name)) continue;
+      found = true;
+      if (p.tensor.rank() > 1 || !draw.scaled_by_fan)
+        set_value(p.tensor, draw.make(p.tensor.shape(), generator));
+    }
+    if (!found)
+      throw FileFault{item.line, cat("init: no parameter is named '", pattern->text, "'")};
+  }
+}
+
+void freeze_parts_of_file(const TomlValue& tree, const nn::AnyModule& net) {
+  const TomlValue* list = tree.find("freeze");
+  if (list == nullptr) return;
+  for (const TomlValue& part : expect_kind(*list, Kind::List, "freeze", "[\"features\"]").items) {
+    try {
+      net.freeze(expect_kind(part, Kind::Text, "freeze", "[\"features\"]").text);
+    } catch (const ValueError& error) {
+      throw FileFault{part.line, error.what()};
+    }
+  }
+}
+
+}  // namespace tenon::models

@@ -1,0 +1,31 @@
+// What a network's file says beside its layers: its facts, variables, initial values, what learns.
+#pragma once
+
+#include <tenon/models.h>
+
+#include "io/toml.h"
+#include "models/file_keys.h"
+
+namespace tenon::models {
+
+struct FileHead {
+  Info info;
+  const io::TomlValue* layers = nullptr;
+};
+
+/// Throws FileFault for keys that no file has and for what is missing. `path` is the name of a
+/// network that says none.
+FileHead head_of_file(const io::TomlValue& tree, const std::string& path);
+/// `classes` and the table `variables`, each of which may use those before it.
+Variables variables_of_file(const io::TomlValue& tree, std::int64_t classes);
+/// The list `init`: parameters by pattern, and the values they begin with, one after another.
+void draw_values_of_file(const io::TomlValue& tree, const Variables& variables,
+                         const nn::AnyModule& net, Generator* generator);
+/// The list `freeze`.
+void freeze_parts_of_file(const io::TomlValue& tree, const nn::AnyModule& net);
+
+/// The value itself. Throws FileFault for another kind, with an example of `key`'s.
+const io::TomlValue& expect_kind(const io::TomlValue& value, io::TomlValue::Kind kind,
+                                 const char* key, const char* example);
+
+}  // namespace tenon::models

@@ -1,0 +1,245 @@
+// Settings of a layer in a file, and ways to draw values.
+#include "models/file_keys.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <tenon/error.h>
+#include <tenon/shapes_only.h>
+
+#include "base/str.h"
+
+namespace tenon::models {
+namespace {
+
+using io::TomlValue;
+using Kind = TomlValue::Kind;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+nn::init::FanMode fan_of(const TomlValue& table, const std::string& what) {
+  const TomlValue* fan = table.find("fan");
+  if (fan == nullptr || fan->text == "in") return nn::init::FanMode::In;
+  if (fan->text != "out") throw FileFault{fan->line, cat(what, ": fan must be \"in\" or \"out\"")};
+  return nn::init::FanMode::Out;
+}
+
+// { uniform = 0.1 } or { uniform = [-0.1, 0.2] }
+Draw uniform_draw(const TomlValue& value, const Variables& variables, const std::string& what) {
+  double low = 0, high = 0;
+  if (value.is(Kind::List)) {
+    if (value.items.size() != 2)
+      throw FileFault{value.line, cat(what, ": uniform takes a limit or [low, high]")};
+    low = number_of(value.items[0], variables, what);
+    high = number_of(value.items[1], variables, what);
+  } else {
+    high = number_of(value, variables, what);
+    low = -high;
+  }
+  if (!(low <= high))
+    throw FileFault{value.line, cat(what, ": uniform from ", low, " to ", high, " is empty")};
+  return {[=](const Shape& s, Generator* g) { return nn::init::uniform(s, low, high, g); }};
+}
+
+Draw draw_of_table(const TomlValue& table, const Variables& variables, const std::string& what) {
+  using nn::init::FanMode;
+  if (table.entries.empty())
+    throw FileFault{table.line, cat(what, " is empty; for example { normal = 0.02 }")};
+  const auto& [name, value] = table.entries.front();
+  if (name == "uniform") return uniform_draw(value, variables, what);
+  const double amount = number_of(value, variables, cat(what, ": ", name));
+  const FanMode fan = fan_of(table, what);
+  if (name == "normal") {
+    const TomlValue* at = table.find("mean");
+    const double mean = at == nullptr ? 0 : number_of(*at, variables, what);
+    return {[=](const Shape& s, Generator* g) { return nn::init::normal(s, mean, amount, g); }};
+  }
+  if (name == "xavier_uniform")
+    return {[=](const Shape& s, Generator* g) { return nn::init::xavier_uniform(s, amount, g); },
+            true};
+  if (name == "xavier_normal")
+    return {[=](const Shape& s, Generator* g) { return nn::init::xavier_normal(s, amount, g); },
+            true};
+  if (name == "kaiming_uniform")
+    return {
+        [=](const Shape& s, Generator* g) { return nn::init::kaiming_uniform(s, amount, fan, g); },
+        true};
+  if (name == "kaiming_normal")
+    return {
+        [=](const Shape& s, Generator* g) { return nn::init::kaiming_normal(s, amount, fan, g); },
+        true};
+  throw FileFault{table.line,
+                  cat(what, ": there is no way '", name, "' to draw values",
+                      near_miss(name, {"uniform", "normal", "xavier_uniform", "xavier_normal",
+                                       "kaiming_uniform", "kaiming_normal"}))};
+}
+
+}  // namespace
+
+std::string near_miss(const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = nearest(word, known.data(), static_cast<int>(known.size()));
+  return cat(near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", joined(known), ")");
+}
+
+double number_of(const TomlValue& value, const Variables& variables, const std::string& what) {
+  if (value.is(Kind::Whole)) return static_cast<double>(value.whole);
+  if (value.is(Kind::Real) && std::isfinite(value.real)) return value.real;
+  if (!value.is(Kind::Text))
+    throw FileFault{value.line, cat(what, " is ", value.kind_name(), ", must be a number")};
+  try {
+    return variables.value(value.text);
+  } catch (const ValueError& error) {
+    throw FileFault{value.line, cat(what, ": ", error.what())};
+  }
+}
+
+std::int64_t whole_of(const TomlValue& value, const Variables& variables, const std::string& what,
+                      std::int64_t low, std::int64_t high) {
+  const double number = number_of(value, variables, what);
+  if (number != std::floor(number) || !(number >= static_cast<double>(low)) ||
+      !(number <= static_cast<double>(high)))
+    throw FileFault{value.line,
+                    cat(what, " is ", number, ", must be a whole number from ", low, " to ", high)};
+  return static_cast<std::int64_t>(number);
+}
+
+Draw draw_of(const TomlValue& value, const Variables& variables, const std::string& what) {
+  if (value.is(Kind::Table)) return draw_of_table(value, variables, what);
+  const auto begins = [&](const char* word) { return value.text.starts_with(word); };
+  if (value.is(Kind::Text) && (begins("xavier") || begins("kaiming") || begins("lecun"))) {
+    try {
+      const ShapesOnly unused;  // draws nothing
+      (void)nn::init::by_name(value.text, {2, 2});
+    } catch (const ValueError& error) {
+      throw FileFault{value.line, cat(what, ": ", error.what())};
+    }
+    return {
+        [name = value.text](const Shape& s, Generator* g) { return nn::init::by_name(name, s, g); },
+        true};
+  }
+  const double constant = number_of(value, variables, what);
+  return {[=](const Shape& s, Generator*) { return full(s, constant); }};
+}
+
+LayerKeys::LayerKeys(const TomlValue& layer, const Variables& variables)
+    : layer_(layer), variables_(variables) {
+  if (layer.is(Kind::Text)) {
+    kind_ = layer.text;
+  } else if (layer.is(Kind::Table) && !layer.entries.empty()) {
+    kind_ = layer.entries.front().key;
+  } else {
+    throw FileFault{layer.line, cat("a layer is ", layer.kind_name(),
+                                    ", must be its name, \"relu\", or a table that begins with it, "
+                                    "{ linear = 10 }")};
+  }
+  asked_ = {kind_, "name"};
+}
+
+std::string LayerKeys::label(const std::string& key) const {
+  return key == kind_ ? kind_ : cat(kind_, ": ", key);
+}
+
+const TomlValue* LayerKeys::find(const std::string& key) {
+  if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.push_back(key);
+  return layer_.is(Kind::Table) ? layer_.find(key) : nullptr;
+}
+
+const TomlValue* LayerKeys::own() {
+  const TomlValue* value = find(kind_);
+  if (value == nullptr || !value->is(Kind::Truth)) return value;
+  if (!value->truth) throw FileFault{value->line, cat(kind_, " = false is no layer: leave it out")};
+  return nullptr;
+}
+
+const TomlValue& LayerKeys::own(const char* what, const char* example) {
+  const TomlValue* value = own();
+  if (value == nullptr) refuse(cat(kind_, " needs ", what, ", as in ", example));
+  return *value;
+}
+
+double LayerKeys::number(const std::string& key, double fallback, double low, double high) {
+  const TomlValue* value = key == kind_ ? own() : find(key);
+  if (value == nullptr) return fallback;
+  const double out = number_of(*value, variables_, label(key));
+  if (!(out >= low && out <= high))
+    throw FileFault{value->line,
+                    cat(label(key), " is ", out, ", must be from ", low, " to ", high)};
+  return out;
+}
+
+std::int64_t LayerKeys::whole(const std::string& key, std::int64_t fallback, std::int64_t low,
+                              std::int64_t high) {
+  const TomlValue* value = key == kind_ ? own() : find(key);
+  return value == nullptr ? fallback : whole_of(*value, variables_, label(key), low, high);
+}
+
+std::int64_t LayerKeys::own_whole(const char* what, const char* example, std::int64_t low) {
+  return whole_of(own(what, example), variables_, cat(kind_, ": ", what), low);
+}
+
+bool LayerKeys::truth(const std::string& key, bool fallback) {
+  const TomlValue* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is(Kind::Truth))
+    throw FileFault{value->line,
+                    cat(label(key), " is ", value->kind_name(), ", must be true or false")};
+  return value->truth;
+}
+
+std::string LayerKeys::text(const std::string& key) {
+  const TomlValue* value = key == kind_ ? own() : find(key);
+  if (value == nullptr) return "";
+  if (!value->is(Kind::Text))
+    throw FileFault{value->line, cat(label(key), " is ", value->kind_name(), ", must be a text")};
+  return value->text;
+}
+
+std::string LayerKeys::word(const std::string& key, const std::vector<std::string>& choices) {
+  std::string given = text(key);
+  if (given.empty()) return choices.front();
+  if (std::find(choices.begin(), choices.end(), given) == choices.end())
+    throw FileFault{find(key)->line, cat(label(key), " is '", given, "', which it does not take",
+                                         near_miss(given, choices))};
+  return given;
+}
+
+std::vector<std::int64_t> LayerKeys::axes(const std::string& key, std::size_t count,
+                                          std::int64_t fallback, std::int64_t low) {
+  const TomlValue* value = key == kind_ ? own() : find(key);
+  if (value == nullptr) return std::vector<std::int64_t>(count, fallback);
+  if (!value->is(Kind::List))
+    return std::vector<std::int64_t>(count, whole_of(*value, variables_, label(key), low));
+  if (value->items.size() != count)
+    throw FileFault{value->line, cat(label(key), " has ", value->items.size(),
+                                     " numbers, must be one for all axes, or ", count)};
+  std::vector<std::int64_t> out;
+  out.reserve(count);
+  for (const TomlValue& item : value->items)
+    out.push_back(whole_of(item, variables_, label(key), low));
+  return out;
+}
+
+nn::Pair LayerKeys::pair(const std::string& key, std::int64_t fallback, std::int64_t low) {
+  const std::vector<std::int64_t> both = axes(key, 2, fallback, low);
+  return {both[0], both[1]};
+}
+
+std::optional<Draw> LayerKeys::draw(const std::string& key) {
+  const TomlValue* value = find(key);
+  return value == nullptr ? std::nullopt
+                          : std::optional<Draw>(draw_of(*value, variables_, label(key)));
+}
+
+void LayerKeys::finish() const {
+  if (!layer_.is(Kind::Table)) return;
+  for (const auto& [key, value] : layer_.entries)
+    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end())
+      throw FileFault{value.line,
+                      cat(kind_, " has no setting '", key, "'", near_miss(key, asked_))};
+}
+
+}  // namespace tenon::models

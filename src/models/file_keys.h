@@ -1,0 +1,83 @@
+// What stands at one layer of a network in a file: settings by key, checked as they are read.
+//
+// Every key that is asked for is remembered, so that finish() can refuse the others with a near
+// miss. Faults carry their line; the builder adds file, layer and what arrives there.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/nn.h>
+
+#include "io/toml.h"
+#include "models/expression.h"
+
+namespace tenon::models {
+
+/// What is wrong with a file, and on which line.
+struct FileFault {
+  int line;
+  std::string what;
+};
+
+constexpr std::int64_t kLargestSize = 1 << 24;
+
+/// A number or an expression. `what` begins the message of a fault: "conv2d".
+double number_of(const io::TomlValue& value, const Variables& variables, const std::string& what);
+std::int64_t whole_of(const io::TomlValue& value, const Variables& variables,
+                      const std::string& what, std::int64_t low = 1,
+                      std::int64_t high = kLargestSize);
+/// "; did you mean 'kernel'? (kernel, stride)"
+std::string near_miss(const std::string& word, const std::vector<std::string>& known);
+
+/// How values are drawn: 0.5, "kaiming_normal", { normal = 0.02 }, { kaiming_normal = 0, fan =
+/// "out" }.
+struct Draw {
+  std::function<Tensor(const Shape&, Generator*)> make;
+  bool scaled_by_fan = false;  ///< takes weights of two axes and more only
+};
+Draw draw_of(const io::TomlValue& value, const Variables& variables, const std::string& what);
+
+class LayerKeys {
+ public:
+  /// `layer` is a text, the kind itself, or a table whose first key is the kind.
+  LayerKeys(const io::TomlValue& layer, const Variables& variables);
+
+  const std::string& kind() const { return kind_; }
+  int line() const { return layer_.line; }
+  const Variables& variables() const { return variables_; }
+  const io::TomlValue* find(const std::string& key);
+  /// The kind's own value; null where it is `true` or the layer is a text.
+  const io::TomlValue* own();
+  /// Throws where there is none: "conv2d needs `what`, as in `example`".
+  const io::TomlValue& own(const char* what, const char* example);
+
+  double number(const std::string& key, double fallback, double low, double high);
+  std::int64_t whole(const std::string& key, std::int64_t fallback, std::int64_t low = 0,
+                     std::int64_t high = kLargestSize);
+  std::int64_t own_whole(const char* what, const char* example, std::int64_t low = 1);
+  bool truth(const std::string& key, bool fallback);
+  std::string word(const std::string& key, const std::vector<std::string>& choices);
+  std::string text(const std::string& key);
+  /// One number for all `count` axes, or a list of so many.
+  std::vector<std::int64_t> axes(const std::string& key, std::size_t count, std::int64_t fallback,
+                                 std::int64_t low);
+  nn::Pair pair(const std::string& key, std::int64_t fallback, std::int64_t low = 0);
+  std::optional<Draw> draw(const std::string& key);
+  /// Throws for a key that nobody asked for.
+  void finish() const;
+  [[noreturn]] void refuse(const std::string& what) const { throw FileFault{line(), what}; }
+
+ private:
+  std::string label(const std::string& key) const;
+  const io::TomlValue& layer_;
+  const Variables& variables_;
+  std::string kind_;
+  std::vector<std::string> asked_;
+};
+
+}  // namespace tenon::models

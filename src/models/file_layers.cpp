@@ -1,0 +1,545 @@
+// Kinds of layers for networks in files: settings to modules of nn/, sizes from what arrives.
+//
+// Values are drawn as the constructors of nn/ draw them, in the order of the file.
+#include "models/file_layers.h"
+
+#include <array>
+#include <cmath>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/recurrent.h>
+#include <tenon/transformer.h>
+
+#include "base/str.h"
+#include "models/file_modules.h"
+
+namespace tenon::models {
+namespace {
+
+template <class M>
+FileLayer layer_of(const M& module) {
+  return {module, [module](const Tensor& x) { return module(x); }};
+}
+
+FileLayer function_of(const std::string& text, const FileStep& function) {
+  return layer_of(FileFunction(text, function));
+}
+
+void require_rank(const LayerKeys& keys, const FileArrival& at, int rank, const char* wanted) {
+  if (at.x.rank() != rank)
+    keys.refuse(cat(keys.kind(), " takes ", wanted, ", not ", shape_text(at.x)));
+}
+
+constexpr char kPictures[] = "pictures [N, channels, height, width]";
+constexpr char kSequences[] = "sequences [N, places, features]";
+
+// Another draw of a parameter that its module has drawn already.
+void draw_again(const LayerKeys& keys, const nn::ModuleBase& module, const std::string& name,
+                const std::optional<Draw>& draw, Generator* generator) {
+  if (!draw) return;
+  for (const nn::NamedTensor& p : module.named_parameters())
+    if (p.name == name) {
+      set_value(p.tensor, draw->make(p.tensor.shape(), generator));
+      return;
+    }
+  keys.refuse(cat(keys.kind(), " has no ", name, " here to begin with these values"));
+}
+
+template <class Options>
+void read_weight(LayerKeys& keys, Options& options, const FileArrival& at) {
+  options.bias = keys.truth("bias", true);
+  options.generator = at.generator;
+  if (const std::optional<Draw> draw = keys.draw("init")) options.weight_init = draw->make;
+}
+
+FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t out = keys.own_whole("outputs", "{ linear = 10 }");
+  if (at.x.rank() < 2 || !is_floating(at.x.dtype()))
+    keys.refuse(cat("linear takes features [N, ..., features], not ", shape_text(at.x)));
+  if (at.x.rank() == 4)
+    keys.refuse(cat("linear takes features in the last axis, and pictures ", shape_text(at.x),
+                    " arrive: put \"flatten\" before it"));
+  nn::LinearOptions options;
+  read_weight(keys, options, at);
+  if (const std::string tied = keys.text("tie"); !tied.empty())
+    options.tied_weight = at.parameter(tied);
+  const nn::Linear module(at.x.size(-1), out, options);
+  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  return layer_of(module);
+}
+
+FileLayer projection_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t out = keys.own_whole("outputs", "{ projection = 768 }");
+  const std::optional<Draw> init = keys.draw("init");
+  const FileProjection module(at.x.size(-1), out, keys.truth("bias", true),
+                              init ? init->make : nullptr, at.generator);
+  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  return layer_of(module);
+}
+
+FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t out = keys.own_whole("channels", "{ conv2d = 16, kernel = 3 }");
+  require_rank(keys, at, 4, kPictures);
+  if (keys.find("kernel") == nullptr)
+    keys.refuse("conv2d needs a kernel, as in { conv2d = 16, kernel = 3 }");
+  nn::Conv2dOptions options;
+  options.stride = keys.pair("stride", 1, 1);
+  options.padding = keys.pair("padding", 0);
+  options.dilation = keys.pair("dilation", 1, 1);
+  options.groups = keys.whole("groups", 1, 1);
+  read_weight(keys, options, at);
+  const nn::Conv2d module(at.x.size(1), out, keys.pair("kernel", 1, 1), options);
+  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  return layer_of(module);
+}
+
+// Over one axis or three.
+template <std::size_t kAxes>
+FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t out = keys.own_whole(
+      "channels", kAxes == 1 ? "{ conv1d = 16, kernel = 3 }" : "{ conv3d = 16, kernel = 3 }");
+  require_rank(
+      keys, at, static_cast<int>(kAxes) + 2,
+      kAxes == 1 ? "signals [N, channels, length]" : "volumes [N, channels, depth, height, width]");
+  if (keys.find("kernel") == nullptr)
+    keys.refuse(cat(keys.kind(), " needs a kernel, as in { ", keys.kind(), " = 16, kernel = 3 }"));
+  FileConvolution::Options options;
+  options.stride = keys.axes("stride", kAxes, 1, 1);
+  options.padding = keys.axes("padding", kAxes, 0, 0);
+  options.dilation = keys.axes("dilation", kAxes, 1, 1);
+  options.groups = keys.whole("groups", 1, 1);
+  read_weight(keys, options, at);
+  const FileConvolution module(at.x.size(1), out, keys.axes("kernel", kAxes, 1, 1), options);
+  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  return layer_of(module);
+}
+
+nn::PoolOptions pool_options(LayerKeys& keys) {
+  nn::PoolOptions options;
+  options.stride = keys.pair("stride", 0);
+  options.padding = keys.pair("padding", 0);
+  options.dilation = keys.pair("dilation", 1, 1);
+  options.ceil_mode = keys.truth("ceil_mode", false);
+  options.count_include_pad = keys.truth("count_include_pad", true);
+  return options;
+}
+
+template <class Pool>
+FileLayer pool_layer(LayerKeys& keys, const FileArrival& at) {
+  keys.own("a window", "{ max_pool2d = 2 }");
+  require_rank(keys, at, 4, kPictures);
+  return layer_of(Pool(keys.pair(keys.kind(), 2, 1), pool_options(keys)));
+}
+
+template <class Pool>
+FileLayer adaptive_pool_layer(LayerKeys& keys, const FileArrival& at) {
+  keys.own("a size", "{ adaptive_avg_pool2d = 7 }");
+  require_rank(keys, at, 4, kPictures);
+  return layer_of(Pool(keys.pair(keys.kind(), 1, 1)));
+}
+
+FileLayer global_avg_pool_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  if (at.x.rank() < 3)
+    keys.refuse(cat("global_avg_pool takes [N, channels, ...], not ", shape_text(at.x)));
+  Axes axes;
+  for (int axis = 2; axis < at.x.rank(); ++axis) axes.push_back(axis);
+  return function_of("GlobalAvgPool()", [axes](const Tensor& x) { return mean(x, axes); });
+}
+
+// The number of channels may stand there: it is checked.
+std::int64_t channels_of(LayerKeys& keys, const FileArrival& at) {
+  if (at.x.rank() < 2)
+    keys.refuse(cat(keys.kind(), " takes [N, channels, ...], not ", shape_text(at.x)));
+  const std::int64_t channels = at.x.size(1), said = keys.whole(keys.kind(), channels, 1);
+  if (said != channels)
+    keys.refuse(cat(keys.kind(), " is for ", said, " channels, and ", shape_text(at.x),
+                    " arrives; the number may be left out"));
+  return channels;
+}
+
+template <class Norm, int least, int most>
+FileLayer batch_norm_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t channels = channels_of(keys, at);
+  if (at.x.rank() < least || at.x.rank() > most)
+    keys.refuse(cat(keys.kind(), " does not take ", shape_text(at.x), ": it is for ", least,
+                    least == most ? "" : cat(" or ", most), " axes"));
+  nn::BatchNormOptions options;
+  options.eps = keys.number("eps", options.eps, 0, 1e9);
+  options.momentum = keys.number("momentum", 0.1, 0, 1);
+  options.affine = keys.truth("affine", true);
+  options.track_running_stats = keys.truth("track_running_stats", true);
+  const Norm module(channels, options);
+  draw_again(keys, module, "weight", keys.draw("init"), at.generator);
+  return layer_of(module);
+}
+
+// Sizes of the last axes: as they arrive, or as they are said.
+Shape last_axes(LayerKeys& keys, const FileArrival& at) {
+  Shape out;
+  const io::TomlValue* said = keys.own();
+  if (said == nullptr) {
+    out.push_back(at.x.size(-1));
+  } else if (said->is(io::TomlValue::Kind::List)) {
+    for (const io::TomlValue& size : said->items)
+      out.push_back(whole_of(size, keys.variables(), keys.kind()));
+  } else {
+    out.push_back(whole_of(*said, keys.variables(), keys.kind()));
+  }
+  for (int k = 1; k <= out.rank(); ++k)
+    if (k > at.x.rank() || out[out.rank() - k] != at.x.size(-k))
+      keys.refuse(cat(keys.kind(), " is for last axes of ", out, ", and ", shape_text(at.x),
+                      " arrives; without a number it takes the last axis"));
+  return out;
+}
+
+FileLayer layer_norm_layer(LayerKeys& keys, const FileArrival& at) {
+  nn::LayerNormOptions options;
+  options.eps = keys.number("eps", options.eps, 0, 1e9);
+  options.elementwise_affine = keys.truth("affine", true);
+  options.bias = keys.truth("bias", true);
+  return layer_of(nn::LayerNorm(last_axes(keys, at), options));
+}
+
+FileLayer rms_norm_layer(LayerKeys& keys, const FileArrival& at) {
+  nn::RMSNormOptions options;
+  if (keys.find("eps") != nullptr) options.eps = keys.number("eps", 0, 0, 1e9);
+  options.elementwise_affine = keys.truth("affine", true);
+  return layer_of(nn::RMSNorm(last_axes(keys, at), options));
+}
+
+FileLayer group_norm_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t groups = keys.own_whole("groups", "{ group_norm = 8 }");
+  if (at.x.rank() < 2)
+    keys.refuse(cat("group_norm takes [N, channels, ...], not ", shape_text(at.x)));
+  nn::GroupNormOptions options;
+  options.eps = keys.number("eps", options.eps, 0, 1e9);
+  options.affine = keys.truth("affine", true);
+  return layer_of(nn::GroupNorm(groups, at.x.size(1), options));
+}
+
+FileLayer local_response_norm_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t size = keys.own_whole("neighbours", "{ local_response_norm = 5 }");
+  require_rank(keys, at, 4, kPictures);
+  nn::LocalResponseNormOptions options;
+  options.alpha = keys.number("alpha", options.alpha, 0, 1e9);
+  options.beta = keys.number("beta", options.beta, 0, 1e9);
+  options.k = keys.number("k", options.k, 0, 1e9);
+  return layer_of(nn::LocalResponseNorm(size, options));
+}
+
+FileLayer dropout_layer(LayerKeys& keys, const FileArrival& at) {
+  return layer_of(nn::Dropout(keys.number("dropout", 0.5, 0, 1), at.generator));
+}
+
+FileLayer flatten_layer(LayerKeys& keys, const FileArrival&) {
+  return layer_of(nn::Flatten(static_cast<int>(keys.whole("flatten", 1, 0, 7)),
+                              static_cast<int>(keys.whole("end", -1, -8, 7))));
+}
+
+FileLayer activation_layer(LayerKeys& keys, const FileArrival&) {
+  (void)keys.own();
+  const nn::AnyModule module = nn::activation(keys.kind());
+  return {module, [module](const Tensor& x) { return module(x); }};
+}
+
+FileLayer gelu_layer(LayerKeys& keys, const FileArrival&) {
+  return layer_of(nn::GELU(keys.word("gelu", {"exact", "tanh"}) == "tanh"));
+}
+FileLayer leaky_relu_layer(LayerKeys& keys, const FileArrival&) {
+  return layer_of(nn::LeakyReLU(keys.number("leaky_relu", 0.01, -1e9, 1e9)));
+}
+FileLayer elu_layer(LayerKeys& keys, const FileArrival&) {
+  return layer_of(nn::ELU(keys.number("elu", 1, -1e9, 1e9)));
+}
+FileLayer scaled_tanh_layer(LayerKeys& keys, const FileArrival&) {
+  const double scale = keys.number("scaled_tanh", 1.7159, -1e9, 1e9),
+               slope = keys.number("slope", 2.0 / 3, -1e9, 1e9);
+  return function_of(cat("ScaledTanh(", scale, ", slope=", slope, ")"),
+                     [=](const Tensor& x) { return tanh(x * slope) * scale; });
+}
+template <class Normalised>
+FileLayer softmax_layer(LayerKeys& keys, const FileArrival&) {
+  return layer_of(Normalised(static_cast<int>(keys.whole(keys.kind(), -1, -8, 7))));
+}
+
+void require_tokens(const LayerKeys& keys, const FileArrival& at) {
+  if (is_floating(at.x.dtype()))
+    keys.refuse(cat(keys.kind(), " takes numbers of tokens [N, places], not ", shape_text(at.x),
+                    ": it stands first in a network with tokens = true"));
+}
+
+FileLayer embedding_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t width = keys.own_whole("features", "{ embedding = 128 }");
+  require_tokens(keys, at);
+  const nn::Embedding module(keys.whole("rows", at.classes, 1), width, at.generator);
+  draw_again(keys, module, "weight", keys.draw("init"), at.generator);
+  return layer_of(module);
+}
+
+FileLayer positions_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t places = keys.own_whole("places", "{ positions = 128 }");
+  require_rank(keys, at, 3, kSequences);
+  const FilePositions module(places, at.x.size(2), at.generator);
+  draw_again(keys, module, "weight", keys.draw("init"), at.generator);
+  return layer_of(module);
+}
+
+FileLayer sinusoid_positions_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  require_rank(keys, at, 3, kSequences);
+  return function_of("SinusoidPositions()", [](const Tensor& x) {
+    return x + nn::sinusoid_positions(x.size(1), x.size(2));
+  });
+}
+
+nn::RecurrentOptions recurrent_options(LayerKeys& keys, const FileArrival& at) {
+  nn::RecurrentOptions options;
+  options.num_layers = keys.whole("layers", 1, 1, 1000);
+  options.bias = keys.truth("bias", true);
+  options.recurrent_bias = keys.truth("recurrent_bias", true);
+  options.batch_first = true;
+  options.dropout = keys.number("dropout", 0, 0, 1);
+  options.bidirectional = keys.truth("bidirectional", false);
+  if (keys.kind() == "lstm") options.proj_size = keys.whole("proj_size", 0, 0);
+  if (keys.kind() == "rnn") options.nonlinearity = keys.word("nonlinearity", {"tanh", "relu"});
+  options.generator = at.generator;
+  return options;
+}
+
+template <class Layer>
+FileLayer recurrent_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t units = keys.own_whole("units", "{ lstm = 128 }");
+  require_rank(keys, at, 3, kSequences);
+  const Layer module(at.x.size(2), units, recurrent_options(keys, at));
+  return {module, [module](const Tensor& x) { return module(x).output; }};
+}
+
+FileLayer self_attention_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t heads = keys.own_whole("heads", "{ self_attention = 8 }");
+  require_rank(keys, at, 3, kSequences);
+  nn::MultiheadAttentionOptions options;
+  options.dropout = keys.number("dropout", 0, 0, 1);
+  options.bias = keys.truth("bias", true);
+  options.batch_first = true;
+  options.kv_heads = keys.whole("kv_heads", 0);
+  options.generator = at.generator;
+  const bool causal = keys.truth("causal", false);
+  const nn::MultiheadAttention module(at.x.size(2), heads, options);
+  return {module, [module, causal](const Tensor& x) {
+            return module(x, x, x, nn::AttentionMask{.causal = causal});
+          }};
+}
+
+// Queries, keys and values side by side, as one projection gives them.
+FileLayer packed_attention_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t heads = keys.own_whole("heads", "{ packed_attention = 8 }");
+  require_rank(keys, at, 3, "sequences [N, places, 3 * features]");
+  const bool causal = keys.truth("causal", false);
+  if (at.x.size(2) % (3 * heads) != 0)
+    keys.refuse(cat("packed_attention: ", at.x.size(2), " features do not divide into queries, ",
+                    "keys and values of ", heads, " heads"));
+  return function_of(cat("PackedAttention(", heads, " heads)"), [=](const Tensor& x) {
+    const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2) / 3;
+    const auto of_heads = [&](const Tensor& part) {  // [N, T, C] to [N, heads, T, C / heads]
+      return transpose(reshape(part, {batch, length, heads, width / heads}), 1, 2);
+    };
+    const std::vector<Tensor> qkv = chunk(x, 3, 2);
+    const Tensor y = scaled_dot_product_attention(of_heads(qkv[0]), of_heads(qkv[1]),
+                                                  of_heads(qkv[2]), {}, {.causal = causal});
+    return reshape(transpose(y, 1, 2), {batch, length, width});
+  });
+}
+
+FileLayer transformer_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t heads = keys.own_whole("heads", "{ transformer_encoder_layer = 8 }");
+  require_rank(keys, at, 3, kSequences);
+  nn::TransformerOptions options;
+  options.dim_feedforward = keys.whole("hidden", 4 * at.x.size(2), 1);
+  options.dropout = keys.number("dropout", 0.1, 0, 1);
+  if (const std::string name = keys.text("activation"); !name.empty()) options.activation = name;
+  options.layer_norm_eps = keys.number("eps", options.layer_norm_eps, 0, 1e9);
+  options.norm_first = keys.truth("norm_first", false);
+  options.bias = keys.truth("bias", true);
+  options.batch_first = true;
+  options.generator = at.generator;
+  const bool causal = keys.truth("causal", false);
+  const nn::TransformerEncoderLayer module(at.x.size(2), heads, options);
+  return {module, [module, causal](const Tensor& x) {
+            return module(x, nn::AttentionMask{.causal = causal});
+          }};
+}
+
+FileLayer last_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  require_rank(keys, at, 3, kSequences);
+  return function_of("Last()", [](const Tensor& x) { return select(x, 1, -1); });
+}
+
+FileLayer mean_layer(LayerKeys& keys, const FileArrival& at) {
+  const int axis = static_cast<int>(keys.whole("mean", 1, 1, 7));
+  if (axis >= at.x.rank()) keys.refuse(cat("mean: ", shape_text(at.x), " has no axis ", axis));
+  return function_of(cat("Mean(", axis, ")"), [axis](const Tensor& x) { return mean(x, {axis}); });
+}
+
+FileLayer transpose_layer(LayerKeys& keys, const FileArrival&) {
+  const std::vector<std::int64_t> axes = keys.axes("transpose", 2, 1, 1);
+  const int a = static_cast<int>(axes[0]), b = static_cast<int>(axes[1]);
+  return function_of(cat("Transpose(", a, ", ", b, ")"),
+                     [a, b](const Tensor& x) { return transpose(x, a, b); });
+}
+
+FileLayer reshape_layer(LayerKeys& keys, const FileArrival& at) {
+  const io::TomlValue& sizes = keys.own("the sizes of an example", "{ reshape = [16, 7, 7] }");
+  Shape shape;
+  for (const io::TomlValue& size : sizes.items)
+    shape.push_back(whole_of(size, keys.variables(), "reshape"));
+  if (shape.numel() != at.x.numel() / 2)
+    keys.refuse(cat("reshape to ", shape, ": ", shape_text(at.x), " has another number of values"));
+  return function_of(cat("Reshape(", shape, ")"), [shape](const Tensor& x) {
+    Ints all{x.size(0)};
+    for (const std::int64_t size : shape) all.push_back(size);
+    return reshape(x, all);
+  });
+}
+
+FileLayer scale_layer(LayerKeys& keys, const FileArrival&) {
+  keys.own("a factor", "{ scale = 0.5 }");
+  const double factor = keys.number("scale", 1, -1e30, 1e30);
+  return function_of(cat("Scale(", factor, ")"), [factor](const Tensor& x) { return x * factor; });
+}
+
+FileLayer pad_layer(LayerKeys& keys, const FileArrival& at) {
+  keys.own("rows and columns", "{ pad2d = 2 }");
+  require_rank(keys, at, 4, kPictures);
+  const nn::Pair each = keys.pair("pad2d", 0);
+  const double value = keys.number("value", 0, -1e30, 1e30);
+  return function_of(cat("Pad2d(", each.h, ", ", each.w, ")"), [=](const Tensor& x) {
+    return pad(x, {each.w, each.w, each.h, each.h}, value);
+  });
+}
+
+// Every so many rows and columns, beginning with the first.
+FileLayer subsample_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t step = keys.own_whole("a step", "{ subsample2d = 2 }");
+  require_rank(keys, at, 4, kPictures);
+  return function_of(cat("Subsample2d(", step, ")"), [step](const Tensor& x) {
+    return slice(slice(x, 2, 0, x.size(2), step), 3, 0, x.size(3), step);
+  });
+}
+
+FileLayer pad_channels_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t channels = keys.own_whole("channels", "{ pad_channels = 64 }");
+  require_rank(keys, at, 4, kPictures);
+  const std::int64_t added = channels - at.x.size(1);
+  if (added < 0 || added % 2 != 0)
+    keys.refuse(cat("pad_channels to ", channels, ": ", shape_text(at.x),
+                    " has more, or an odd number of them is missing; as many go to both sides"));
+  return function_of(cat("PadChannels(", channels, ")"), [added](const Tensor& x) {
+    return pad(x, {0, 0, 0, 0, added / 2, added / 2});
+  });
+}
+
+FileLayer upsample_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t factor = keys.own_whole("a factor", "{ upsample2d = 2 }");
+  require_rank(keys, at, 4, kPictures);
+  const bool linear = keys.word("mode", {"nearest", "linear"}) == "linear";
+  return function_of(cat("Upsample2d(", factor, ")"), [factor, linear](const Tensor& x) {
+    return interpolate(x, {x.size(2) * factor, x.size(3) * factor},
+                       linear ? Interpolation::Linear : Interpolation::Nearest);
+  });
+}
+
+struct FileKind {
+  const char* name;
+  FileLayer (*make)(LayerKeys& keys, const FileArrival& at);
+};
+
+constexpr FileKind kKinds[] = {
+    {"linear", linear_layer},
+    {"projection", projection_layer},
+    {"conv1d", convolution_layer<1>},
+    {"conv2d", conv2d_layer},
+    {"conv3d", convolution_layer<3>},
+    {"max_pool2d", pool_layer<nn::MaxPool2d>},
+    {"avg_pool2d", pool_layer<nn::AvgPool2d>},
+    {"adaptive_avg_pool2d", adaptive_pool_layer<nn::AdaptiveAvgPool2d>},
+    {"adaptive_max_pool2d", adaptive_pool_layer<nn::AdaptiveMaxPool2d>},
+    {"global_avg_pool", global_avg_pool_layer},
+    {"upsample2d", upsample_layer},
+    {"pad2d", pad_layer},
+    {"pad_channels", pad_channels_layer},
+    {"subsample2d", subsample_layer},
+    {"batch_norm1d", batch_norm_layer<nn::BatchNorm1d, 2, 3>},
+    {"batch_norm2d", batch_norm_layer<nn::BatchNorm2d, 4, 4>},
+    {"batch_norm3d", batch_norm_layer<nn::BatchNorm3d, 5, 5>},
+    {"layer_norm", layer_norm_layer},
+    {"rms_norm", rms_norm_layer},
+    {"group_norm", group_norm_layer},
+    {"local_response_norm", local_response_norm_layer},
+    {"dropout", dropout_layer},
+    {"flatten", flatten_layer},
+    {"reshape", reshape_layer},
+    {"transpose", transpose_layer},
+    {"scale", scale_layer},
+    {"relu", activation_layer},
+    {"relu6", activation_layer},
+    {"tanh", activation_layer},
+    {"scaled_tanh", scaled_tanh_layer},
+    {"sigmoid", activation_layer},
+    {"gelu", gelu_layer},
+    {"silu", activation_layer},
+    {"mish", activation_layer},
+    {"elu", elu_layer},
+    {"leaky_relu", leaky_relu_layer},
+    {"softplus", activation_layer},
+    {"softsign", activation_layer},
+    {"hardtanh", activation_layer},
+    {"hardsigmoid", activation_layer},
+    {"identity", activation_layer},
+    {"softmax", softmax_layer<nn::Softmax>},
+    {"log_softmax", softmax_layer<nn::LogSoftmax>},
+    {"embedding", embedding_layer},
+    {"positions", positions_layer},
+    {"sinusoid_positions", sinusoid_positions_layer},
+    {"rnn", recurrent_layer<nn::RNN>},
+    {"gru", recurrent_layer<nn::GRU>},
+    {"lstm", recurrent_layer<nn::LSTM>},
+    {"self_attention", self_attention_layer},
+    {"packed_attention", packed_attention_layer},
+    {"transformer_encoder_layer", transformer_layer},
+    {"last", last_layer},
+    {"mean", mean_layer},
+};
+
+}  // namespace
+
+const std::vector<std::string>& file_layer_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    out.reserve(std::size(kKinds));
+    for (const FileKind& kind : kKinds) out.emplace_back(kind.name);
+    return out;
+  }();
+  return names;
+}
+
+FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival) {
+  for (const FileKind& kind : kKinds)
+    if (keys.kind() == kind.name) {
+      FileLayer out = kind.make(keys, arrival);
+      keys.finish();
+      return out;
+    }
+  keys.refuse(
+      cat("there is no layer '", keys.kind(), "'", near_miss(keys.kind(), file_layer_names())));
+}
+
+std::string shape_text(const Tensor& x) {
+  std::string out = "[N";
+  for (int axis = 1; axis < x.rank(); ++axis) out += cat(", ", x.size(axis));
+  return out + "]";
+}
+
+}  // namespace tenon::models

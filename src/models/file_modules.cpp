@@ -1,0 +1,82 @@
+// Forward passes of the modules that only networks in files use.
+#include "models/file_modules.h"
+
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+#include "base/str.h"
+
+namespace tenon::models {
+
+FileProjection::FileProjection(std::int64_t in, std::int64_t out, bool bias,
+                               const std::function<Tensor(const Shape&, Generator*)>& init,
+                               Generator* generator) {
+  const double limit = 1 / std::sqrt(static_cast<double>(in));
+  weight_ = parameter("weight", init ? init({in, out}, generator)
+                                     : nn::init::uniform({in, out}, -limit, limit, generator));
+  if (bias) bias_ = parameter("bias", zeros({out}));
+}
+
+Tensor FileProjection::forward(const Tensor& x) const {
+  const Tensor y = matmul(x, weight_);
+  return bias_.defined() ? y + bias_ : y;
+}
+
+std::string FileProjection::describe() const {
+  return cat("Projection(", weight_.size(0), ", ", weight_.size(1),
+             bias_.defined() ? ")" : ", bias=false)");
+}
+
+FilePositions::FilePositions(std::int64_t places, std::int64_t width, Generator* generator)
+    : weight_(parameter("weight", nn::init::normal({places, width}, 0, 1, generator))) {}
+
+Tensor FilePositions::forward(const Tensor& x) const {
+  if (x.rank() != 3 || x.size(1) > weight_.size(0))
+    throw ShapeError(cat("positions: the input is ", x.shape(), ", must have up to ",
+                         weight_.size(0), " places in its second axis"));
+  return x + embedding(arange(0, x.size(1)), weight_);
+}
+
+std::string FilePositions::describe() const {
+  return cat("Positions(", weight_.size(0), ", ", weight_.size(1), ")");
+}
+
+FileConvolution::FileConvolution(std::int64_t in, std::int64_t out,
+                                 const std::vector<std::int64_t>& kernel, Options options)
+    : options_(std::move(options)) {
+  if (in % options_.groups != 0 || out % options_.groups != 0)
+    throw ValueError(cat(in, " input and ", out, " output channels do not divide into ",
+                         options_.groups, " groups"));
+  Shape shape{out, in / options_.groups};
+  for (const std::int64_t size : kernel) shape.push_back(size);
+  Generator* g = options_.generator;
+  weight_ = parameter(
+      "weight", options_.weight_init
+                    ? options_.weight_init(shape, g)
+                    : nn::init::kaiming_uniform(shape, std::sqrt(5.0), nn::init::FanMode::In, g));
+  if (!options_.bias) return;
+  const double limit = 1.0 / std::sqrt(static_cast<double>(nn::init::fans(shape).first));
+  bias_ = parameter("bias", nn::init::uniform({out}, -limit, limit, g));
+}
+
+Tensor FileConvolution::forward(const Tensor& x) const {
+  const auto& [stride, padding, dilation] =
+      std::tie(options_.stride, options_.padding, options_.dilation);
+  if (stride.size() == 1)
+    return conv1d(x, weight_, bias_, {stride[0], padding[0], dilation[0], options_.groups});
+  const auto all = [](const std::vector<std::int64_t>& v) {
+    return std::array<std::int64_t, 3>{v[0], v[1], v[2]};
+  };
+  return conv3d(x, weight_, bias_, {all(stride), all(padding), all(dilation), options_.groups});
+}
+
+std::string FileConvolution::describe() const {
+  return cat(options_.stride.size() == 1 ? "Conv1d(" : "Conv3d(", weight_.size(1) * options_.groups,
+             ", ", weight_.size(0), bias_.defined() ? ")" : ", bias=false)");
+}
+
+}  // namespace tenon::models

@@ -1,0 +1,474 @@
+// The builder of networks in files: structures, blocks, names, and what is said when one is wrong.
+#include "models/network_file.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/shapes_only.h>
+
+#include "base/str.h"
+#include "models/file_head.h"
+#include "models/file_parts.h"
+
+namespace tenon::models {
+namespace {
+
+using io::TomlValue;
+using Kind = TomlValue::Kind;
+
+constexpr std::int64_t kMostLayers = 20'000, kMostParameters = std::int64_t{1} << 40;
+constexpr int kDeepest = 60;  // structures within each other
+constexpr std::uint64_t kMostText = 4 << 20;
+
+// What was refused already, with all that can be said of it.
+class FileRefusal : public FormatError {
+ public:
+  using FormatError::FormatError;
+};
+
+[[noreturn]] void refuse_at(const std::string& source, int line, const std::string& what) {
+  throw FileRefusal(line > 0 ? cat(source, ", line ", line, ": ", what) : cat(source, ": ", what));
+}
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(const TomlValue& tree, const NetworkFile& file, const Options& options)
+      : tree_(tree), file_(file), options_(options) {
+    for_file([&] { head_ = head_of_file(tree, file.path); });
+    if (options.classes > 0) head_.info.classes = options.classes;
+  }
+
+  const Info& info() const { return head_.info; }
+
+  nn::AnyModule build() {
+    const Info& info = head_.info;
+    const std::string kind = info.name;
+    std::optional<nn::AnyModule> net;
+    for_file([&] {
+      globals_ = variables_of_file(tree_, info.classes);
+      if (info.tokens)
+        net = built(std::make_shared<FileLanguage>(kind, info.input[0]));
+      else
+        net = built(std::make_shared<FileNet>(kind, info.input.rank() == 1));
+      draw_values_of_file(tree_, globals_, *net, options_.generator);
+      freeze_parts_of_file(tree_, *net);
+    });
+    return *net;
+  }
+
+ private:
+  // The module whose layers are being read.
+  struct Open {
+    std::function<void(const std::string&, const nn::AnyModule&)> keep;
+    std::string path;
+    std::int64_t layers = 0;  // so far: the name of one without a name
+  };
+
+  // ---- Faults
+  template <class F>
+  void for_file(F&& work) {
+    try {
+      work();
+    } catch (const FileFault& fault) {
+      refuse_at(file_.path, fault.line, fault.what);
+    } catch (const ShapeError& error) {
+      refuse_at(file_.path, 0, error.what());
+    } catch (const ValueError& error) {
+      refuse_at(file_.path, 0, error.what());
+    }
+  }
+  [[noreturn]] void refuse(int line, const std::string& layer, std::string what) const {
+    for (auto where = trail_.rbegin(); where != trail_.rend(); ++where)
+      what += (where == trail_.rbegin() ? " (in " : ", in ") + *where;
+    if (!trail_.empty()) what += ")";
+    if (layer.empty()) refuse_at(file_.path, line, what);
+    throw FileRefusal(cat(file_.path, ", line ", line, ", ", layer, ": ", what));
+  }
+
+  // ---- Modules
+  template <class Part>
+  nn::AnyModule built(const std::shared_ptr<Part>& part) {
+    Open open{[&](const std::string& name, const nn::AnyModule& m) { part->keep(name, m); }, "", 0};
+    open_ = &open;
+    Shape shape{2};
+    for (const std::int64_t size : head_.info.input) shape.push_back(size);
+    Tensor x =
+        without_memory(shape, head_.info.tokens ? DType::Int64 : DType::Float32, current_device());
+    part->set_steps(list(*head_.layers, globals_, x));
+    const bool fits = head_.info.tokens ? x.rank() == 3 && x.size(1) == head_.info.input[0] &&
+                                              x.size(2) == head_.info.classes
+                                        : x.rank() == 2;
+    if (!fits)
+      throw FileFault{
+          head_.layers->line,
+          cat("the last layer gives ", shape_text(x), ", must be ",
+              head_.info.tokens ? cat("[N, ", head_.info.input[0], ", ", head_.info.classes,
+                                      "]: scores of every token for every place, as { linear = "
+                                      "\"classes\" } gives")
+                                : std::string("[N, outputs], as \"flatten\" and { linear = "
+                                              "\"classes\" } give"))};
+    return nn::AnyModule(std::static_pointer_cast<const nn::Module>(part));
+  }
+
+  // A child of the open module, whose layers are what `fill` gives.
+  template <class Fill>
+  FileStep within(const std::string& name, const std::string& kind, Fill&& fill) {
+    auto part = std::make_shared<FilePart<nn::Module>>(kind);
+    Open open{[&](const std::string& n, const nn::AnyModule& m) { part->keep(n, m); },
+              path_of(name), 0};
+    Open* const outer = open_;
+    open_ = &open;
+    part->set_steps(fill());
+    open_ = outer;
+    const nn::AnyModule module{std::static_pointer_cast<const nn::Module>(part)};
+    open_->keep(name, module);
+    return [module](const Tensor& x) { return module(x); };
+  }
+
+  std::string path_of(const std::string& name) const {
+    return open_->path.empty() ? name : cat(open_->path, ".", name);
+  }
+
+  // The layer's `name`, in which "{k + 1}" stands for a number; "" where it has none.
+  std::string name_of(const TomlValue& layer, const Variables& variables) const {
+    const TomlValue* given = layer.is(Kind::Table) ? layer.find("name") : nullptr;
+    if (given == nullptr) return "";
+    if (!given->is(Kind::Text) || given->text.empty())
+      throw FileFault{given->line, "a name is a text, as in name = \"conv1\""};
+    std::string out;
+    for (std::size_t at = 0; at < given->text.size();) {
+      const std::size_t start = given->text.find('{', at), end = given->text.find('}', start);
+      out += given->text.substr(at, start - at);
+      if (start == std::string::npos) break;
+      if (end == std::string::npos)
+        throw FileFault{given->line, cat("the name '", given->text, "' has no } behind its {")};
+      TomlValue number;
+      number.kind = Kind::Text;
+      number.line = given->line;
+      number.text = given->text.substr(start + 1, end - start - 1);
+      out += std::to_string(whole_of(number, variables, "a number in a name", 0));
+      at = end + 1;
+    }
+    if (out.find('.') != std::string::npos)
+      throw FileFault{given->line, cat("the name '", out,
+                                       "' has a dot, which joins the names of "
+                                       "layers within layers")};
+    return out;
+  }
+
+  std::string next_name(const std::string& given) {
+    const std::string number = std::to_string(open_->layers++);
+    return given.empty() ? number : given;
+  }
+
+  // ---- Layers
+  // A list of layers, or one.
+  Flow list(const TomlValue& value, const Variables& variables, Tensor& x) {
+    Flow out;
+    if (!value.is(Kind::List)) {
+      layer(value, variables, x, out);
+      return out;
+    }
+    if (value.items.empty()) throw FileFault{value.line, "a list of layers is empty"};
+    for (const TomlValue& item : value.items) layer(item, variables, x, out);
+    return out;
+  }
+
+  void layer(const TomlValue& value, const Variables& variables, Tensor& x, Flow& out) {
+    if (++layers_ > kMostLayers)
+      refuse(value.line, "", cat("the network has more than ", kMostLayers, " layers"));
+    if (++depth_ > kDeepest)
+      refuse(value.line, "", cat("more than ", kDeepest, " structures stand within each other"));
+    std::string label;
+    try {
+      LayerKeys keys(value, variables);
+      const std::string name = name_of(value, variables);
+      label = cat("layer ", path_of(name.empty() ? std::to_string(open_->layers) : name), " (",
+                  keys.kind(), ")");
+      if (!structure(keys, name, value, x, out)) plain(keys, name, x, out);
+    } catch (const FileRefusal&) {
+      throw;
+    } catch (const FileFault& fault) {
+      refuse(fault.line, label, fault.what);
+    } catch (const MemoryError&) {
+      throw;
+    } catch (const Error& error) {
+      std::string what = error.what();
+      const std::string shape = x.shape().str();
+      if (const std::size_t at = what.find(shape); at != std::string::npos)
+        what.replace(at, shape.size(), shape_text(x));
+      else
+        what += cat("; ", shape_text(x), " arrives");
+      refuse(value.line, label, what);
+    }
+    --depth_;
+  }
+
+  void plain(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out) {
+    FileLayer made =
+        make_file_layer(keys, {x, options_.generator, head_.info.classes,
+                               [this](const std::string& path) { return parameter(path); }});
+    const std::string name = next_name(given), path = path_of(name);
+    for (const nn::NamedTensor& p : made.module.named_parameters()) {
+      parameters_ += p.tensor.numel();
+      named_.push_back({cat(path, ".", p.name), p.tensor});
+    }
+    if (parameters_ > kMostParameters)
+      keys.refuse(cat("the network has more than ", kMostParameters, " parameters"));
+    open_->keep(name, made.module);
+    x = shape_behind(made, x);
+    out.push_back(std::move(made.step));
+  }
+
+  // In evaluation, so that nothing is drawn or renewed.
+  static Tensor shape_behind(const FileLayer& made, const Tensor& x) {
+    const ShapesOnly scope;
+    made.module.eval();
+    const Tensor y = made.step(x);
+    made.module.train();
+    return without_memory(y.shape(), y.dtype(), y.device());
+  }
+
+  Tensor parameter(const std::string& path) const {
+    std::vector<std::string> names;
+    for (const nn::NamedTensor& p : named_) {
+      if (p.name == path) return p.tensor;
+      names.push_back(p.name);
+    }
+    const std::string near = nearest(path, names.data(), static_cast<int>(names.size()));
+    throw ValueError(cat("tie: no parameter before this layer is named '", path, "'",
+                         near.empty() ? "" : cat("; did you mean '", near, "'?")));
+  }
+
+  // ---- Structures
+  bool structure(LayerKeys& keys, const std::string& name, const TomlValue& value, Tensor& x,
+                 Flow& out) {
+    const std::string& kind = keys.kind();
+    if (kind == "block") {
+      out.push_back(block(keys, name, value, x));
+      return true;
+    }
+    if (kind != "sequence" && kind != "repeat" && kind != "residual" && kind != "branches")
+      return false;
+    const auto inside = [&] {
+      Flow steps;
+      if (kind == "sequence")
+        steps = sequence(keys, x);
+      else if (kind == "repeat")
+        steps = repeat(keys, x);
+      else if (kind == "residual")
+        steps = residual(keys, x);
+      else
+        steps = branches(keys, x);
+      return steps;
+    };
+    if (!name.empty()) {
+      out.push_back(within(next_name(name), kind, inside));
+      return true;
+    }
+    for (FileStep& step : inside()) out.push_back(std::move(step));
+    return true;
+  }
+
+  Flow sequence(LayerKeys& keys, Tensor& x) {
+    const TomlValue& layers = keys.own("layers", "{ sequence = [ ... ], name = \"features\" }");
+    keys.finish();
+    return list(layers, keys.variables(), x);
+  }
+
+  Flow repeat(LayerKeys& keys, Tensor& x) {
+    const std::int64_t times = keys.own_whole("a number", "{ repeat = 3, layers = [ ... ] }", 0);
+    const TomlValue* layers = keys.find("layers");
+    const std::string given = keys.text("index"), index = given.empty() ? "i" : given;
+    if (layers == nullptr)
+      keys.refuse("repeat needs layers, as in { repeat = 3, layers = [ ... ] }");
+    if (!Variables::is_name(index)) keys.refuse(cat("index: '", index, "' cannot name a variable"));
+    keys.finish();
+    Flow out;
+    for (std::int64_t pass = 0; pass < times; ++pass) {
+      trail_.push_back(
+          cat("pass ", pass + 1, " of ", times, " of the repeat on line ", keys.line()));
+      Variables inner(&keys.variables());
+      inner.set(index, static_cast<double>(pass));
+      for (FileStep& step : list(*layers, inner, x)) out.push_back(std::move(step));
+      trail_.pop_back();
+    }
+    return out;
+  }
+
+  Flow residual(LayerKeys& keys, Tensor& x) {
+    const TomlValue& layers = keys.own("layers", "{ residual = [ ... ] }");
+    const TomlValue *shortcut = keys.find("shortcut"), *then = keys.find("then");
+    const double scale = keys.number("scale", 1, -1e30, 1e30);
+    keys.finish();
+    Tensor y = x, past = x;
+    const Flow branch = list(layers, keys.variables(), y);
+    Flow around;
+    if (shortcut != nullptr && y.shape() != x.shape())
+      around = list(*shortcut, keys.variables(), past);
+    if (y.shape() != past.shape())
+      keys.refuse(cat("residual: its layers give ", shape_text(y), ", and ",
+                      around.empty() ? "what arrives is " : "the shortcut gives ", shape_text(past),
+                      around.empty() ? ": add shortcut = [ ... ], layers that bring it there"
+                                     : ": they must be the same"));
+    Flow out{[branch, around, scale](const Tensor& in) {
+      const Tensor made = run(branch, in);
+      return (scale == 1 ? made : made * scale) + run(around, in);
+    }};
+    x = y;
+    if (then != nullptr)
+      for (FileStep& step : list(*then, keys.variables(), x)) out.push_back(std::move(step));
+    return out;
+  }
+
+  Flow branches(LayerKeys& keys, Tensor& x) {
+    const TomlValue& each = keys.own("a list of branches", "{ branches = [ [ ... ], [ ... ] ] }");
+    const std::string join = keys.word("join", {"concat", "add", "multiply"});
+    const int axis = static_cast<int>(keys.whole("axis", 1, 1, 7));
+    keys.finish();
+    std::vector<Flow> flows;
+    std::vector<Tensor> ends;
+    const auto add = [&](const TomlValue& layers) {
+      ends.push_back(x);
+      return list(layers, keys.variables(), ends.back());
+    };
+    if (each.is(Kind::Table))
+      for (const auto& [name, layers] : each.entries)
+        flows.push_back({within(name, "branch", [&, &of = layers] { return add(of); })});
+    else
+      for (const TomlValue& layers : each.items) flows.push_back(add(layers));
+    if (flows.empty()) keys.refuse("branches: there are none, as in [ [ ... ], [ ... ] ]");
+    Flow out{[flows, join, axis](const Tensor& in) {
+      std::vector<Tensor> made;
+      made.reserve(flows.size());
+      for (const Flow& flow : flows) made.push_back(run(flow, in));
+      return joined(made, join, axis);
+    }};
+    std::string shapes;
+    for (const Tensor& end : ends) shapes += (shapes.empty() ? "" : ", ") + shape_text(end);
+    const ShapesOnly scope;
+    try {
+      if (join != "concat")
+        for (const Tensor& end : ends)
+          if (end.shape() != ends[0].shape()) throw ShapeError("they differ");
+      const Tensor y = joined(ends, join, axis);
+      x = without_memory(y.shape(), y.dtype(), y.device());
+    } catch (const Error&) {
+      keys.refuse(cat("branches give ", shapes, ", which ",
+                      join == "concat" ? cat("do not go together along axis ", axis)
+                                       : std::string("must be the same to be joined so")));
+    }
+    return out;
+  }
+
+  static Tensor joined(const std::vector<Tensor>& parts, const std::string& how, int axis) {
+    if (how == "concat") return concat(parts, axis);
+    Tensor out = parts[0];
+    for (std::size_t k = 1; k < parts.size(); ++k)
+      out = how == "add" ? out + parts[k] : out * parts[k];
+    return out;
+  }
+
+  // Whether a text below uses the variable.
+  static bool mentions(const TomlValue& value, const std::string& variable) {
+    if (value.is(Kind::Text)) return value.text.find(variable) != std::string::npos;
+    for (const TomlValue& item : value.items)
+      if (mentions(item, variable)) return true;
+    for (const auto& [key, entry] : value.entries)
+      if (key == variable || mentions(entry, variable)) return true;
+    return false;
+  }
+
+  const TomlValue& block_named(const std::string& name, int line) const {
+    const TomlValue* blocks = tree_.find("blocks");
+    std::vector<std::string> names;
+    if (blocks != nullptr)
+      for (const auto& [known, block] : expect_kind(*blocks, Kind::Table, "blocks", "{}").entries) {
+        if (known == name) return block;
+        names.push_back(known);
+      }
+    if (names.empty())
+      throw FileFault{line, cat("there is no block '", name, "'; write one: [blocks.", name,
+                                "] with layers = [ ... ]")};
+    throw FileFault{line, cat("there is no block '", name, "'", near_miss(name, names))};
+  }
+
+  FileStep block(LayerKeys& keys, const std::string& given, const TomlValue& call, Tensor& x) {
+    const std::string name = keys.text("block");
+    const TomlValue& body = block_named(name, keys.line());
+    const TomlValue* layers = body.find("layers");
+    if (layers == nullptr) throw FileFault{body.line, cat("block '", name, "' has no layers")};
+    std::string cycle = name;
+    for (auto open = open_blocks_.rbegin(); open != open_blocks_.rend(); ++open) {
+      cycle = cat(*open, " -> ", cycle);
+      if (*open == name) keys.refuse(cat("block '", name, "' is a part of itself: ", cycle));
+    }
+    Variables inner(&globals_);
+    for (const auto& [key, value] : call.entries) {
+      if (key == "block" || key == "name") continue;
+      if (!mentions(body, key))
+        throw FileFault{value.line, cat("block '", name, "' uses no variable '", key, "'")};
+      inner.set(key, number_of(value, keys.variables(), cat("block: ", key)));
+    }
+    for (const auto& [key, value] : body.entries)
+      if (key != "layers" && call.find(key) == nullptr)
+        inner.set(key, number_of(value, inner, cat("block '", name, "': ", key)));
+    open_blocks_.push_back(name);
+    trail_.push_back(cat("block '", name, "' on line ", keys.line()));
+    FileStep step = within(next_name(given), name, [&] { return list(*layers, inner, x); });
+    trail_.pop_back();
+    open_blocks_.pop_back();
+    return step;
+  }
+
+  const TomlValue& tree_;
+  const NetworkFile& file_;
+  const Options& options_;
+  FileHead head_;
+  Variables globals_;
+  Open* open_ = nullptr;
+  std::vector<std::string> trail_, open_blocks_;  // repeats and blocks that are being read
+  std::vector<nn::NamedTensor> named_;
+  std::int64_t layers_ = 0, parameters_ = 0;
+  int depth_ = 0;
+};
+
+// The facts of a network, which is built without memory.
+Info checked_info(const TomlValue& tree, const NetworkFile& file, const Options& options) {
+  const ShapesOnly scope;
+  NetworkBuilder builder(tree, file, options);
+  Info info = builder.info();
+  info.parameters = builder.build().parameter_count();
+  return info;
+}
+
+}  // namespace
+
+bool is_network_file(const std::string& name) { return name.ends_with(".toml"); }
+
+NetworkFile read_network(const std::string& path) { return {path, io::read_file(path, kMostText)}; }
+
+// Nothing is drawn before the whole file is known to be right.
+nn::AnyModule create(const NetworkFile& file, const Options& options) {
+  if (options.classes < 0)
+    throw ValueError(
+        cat("model '", file.path, "': ", options.classes, " classes; at least 1 is needed"));
+  if (!options.activation.empty())
+    throw ValueError(cat("model '", file.path,
+                         "' has its own activations: leave 'activation' out, and change the file"));
+  if (!options.head.empty())
+    throw ValueError(cat("model '", file.path,
+                         "' takes no head of one's own: change the last layers of the file"));
+  const TomlValue tree = io::parse_toml(file.text, file.path);
+  if (!ShapesOnly::is_on()) (void)checked_info(tree, file, options);
+  return NetworkBuilder(tree, file, options).build();
+}
+
+Info info(const NetworkFile& file) {
+  return checked_info(io::parse_toml(file.text, file.path), file, {});
+}
+
+}  // namespace tenon::models

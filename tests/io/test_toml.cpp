@@ -1,0 +1,63 @@
+// TOML as a tree: kinds, order, lines, and what is refused.
+#include <doctest/doctest.h>
+
+#include <tenon/error.h>
+
+#include "io/toml.h"
+
+using namespace tenon;
+using io::TomlValue;
+
+TEST_CASE("toml: values keep their kinds, lines and order") {
+  const TomlValue tree = io::parse_toml(
+      "z = 1\n"
+      "a = { y = 2.5, b = \"t\u00e4xt\" } # a comment \u2013 isn't plain\n"
+      "list = [\n  true,\n  { k = 'v' },\n]\n"
+      "[table.inner]\nkey = -3\n",
+      "x.toml");
+  using Kind = TomlValue::Kind;
+  REQUIRE(tree.entries.size() == 4);
+  CHECK(tree.entries[0].key == "z");
+  CHECK(tree.entries[1].key == "a");
+  CHECK(tree.entries[3].key == "table");
+  CHECK(tree.find("z")->whole == 1);
+  const TomlValue& a = *tree.find("a");
+  CHECK(a.entries[0].key == "y");
+  CHECK(a.entries[0].value.real == 2.5);
+  CHECK(a.entries[1].value.text == "t\u00e4xt");
+  CHECK(a.entries[1].value.line == 2);
+  const TomlValue& list = *tree.find("list");
+  CHECK(list.is(Kind::List));
+  CHECK(list.items[0].is(Kind::Truth));
+  CHECK(list.items[1].line == 5);
+  CHECK(tree.find("table")->find("inner")->find("key")->line == 8);
+  CHECK(tree.find("table")->find("other") == nullptr);
+  CHECK(std::string(list.kind_name()) == "a list");
+}
+
+TEST_CASE("toml: tables within a line may go over several") {
+  const TomlValue tree = io::parse_toml("a = {\n  k = 1,  # one\n  l = [ 2 ],\n}\n", "x.toml");
+  CHECK(tree.find("a")->entries.size() == 2);
+  CHECK(tree.find("a")->find("l")->line == 3);
+}
+
+TEST_CASE("toml: what is wrong is refused with its line") {
+  for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
+           {"a = 1\nb = \n", "line 2"},
+           {"a = 1\nb = 1979-05-27\n", "line 2: there are no dates"},
+           {"a = 1\n\nb = \"\"\"x\"\"\"\n", "several lines"},
+           {"a = 1\nb\u00e4 = 2\n", "line 2: letters outside ASCII"},
+           {"a = 1\nb = '\u00e4'\n", "line 2: letters outside ASCII"},
+           {"# x\n\xff\n", "line 2: not UTF-8"},
+           {"[\na = 1\n", "x.toml"}}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH_AS(io::parse_toml(text, "x.toml"), doctest::Contains(words.c_str()),
+                         FormatError);
+  }
+}
+
+TEST_CASE("toml: quoted text comes back as it was") {
+  const std::string text = "a\nb\t\"c\\d\u00e4 # 'e'\x01";
+  const TomlValue tree = io::parse_toml("k = " + io::toml_quoted(text) + "\n", "x");
+  CHECK(tree.find("k")->text == text);
+}

@@ -1,0 +1,319 @@
+// Networks in files: what layers and structures build, that built-in networks are the same as
+// files, and what is said of a file that is wrong.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/models.h>
+#include <tenon/optim.h>
+
+using namespace tenon;
+
+namespace {
+
+models::NetworkFile file_of(const std::string& layers, const std::string& rest = "") {
+  return {"x.toml", "input = [1, 8, 8]\nclasses = 3\nlayers = [\n" + layers + "\n]\n" + rest};
+}
+
+std::string names_of(const nn::AnyModule& net) {
+  std::string out;
+  for (const nn::NamedTensor& p : net.named_parameters())
+    out += p.name + " " + p.tensor.shape().str() + "\n";
+  for (const nn::NamedTensor& p : net.named_buffers())
+    out += p.name + " " + p.tensor.shape().str() + "\n";
+  return out;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.eval(), y = b.eval();
+  return x.shape() == y.shape() && x.dtype() == y.dtype() &&
+         std::memcmp(x.data(), y.data(),
+                     static_cast<std::size_t>(x.numel()) * item_size(x.dtype())) == 0;
+}
+
+void check_same_state(const nn::AnyModule& a, const nn::AnyModule& b) {
+  const StateDict x = a.state_dict(), y = b.state_dict();
+  REQUIRE(x.size() == y.size());
+  for (const auto& [name, value] : x) {
+    CAPTURE(name);
+    CHECK(same_bits(value, y.at(name)));
+  }
+}
+
+// One step of SGD on drawn examples: the loss.
+double step(const nn::AnyModule& net, const models::Info& info, std::int64_t classes) {
+  manual_seed(5);
+  Shape shape{2};
+  for (const std::int64_t size : info.input) shape.push_back(size);
+  const Tensor x = info.tokens ? randint(0, classes, shape).eval() : randn(shape).eval();
+  const Tensor scores = net(x);
+  const Tensor flat = info.tokens ? flatten(scores, 0, 1) : scores;
+  const Tensor loss = cross_entropy(flat, randint(0, classes, {flat.size(0)}).eval());
+  optim::Sgd sgd(net, {.lr = 0.05, .momentum = 0.9});
+  return sgd.step(loss);
+}
+
+// Small versions of all kinds, so that the test is quick.
+const char* const kSaid[] = {"lenet5",
+                             "keras_cnn",
+                             "mlp:12-5-3",
+                             "alexnet_r",
+                             "resnet20:width=4",
+                             "resnet110:width=4",
+                             "resnet18:width=4",
+                             "resnet50:width=4",
+                             "vgg16:width=2",
+                             "vgg16_bn:width=2",
+                             "vgg16_head:width=2",
+                             "alexnet:width=2",
+                             "alexnet_s:width=5",
+                             "alexnet_2012:width=5",
+                             "fcn_r",
+                             "lstm",
+                             "keras_rnn:units=8",
+                             "gpt2:layers=2,heads=4,width=32,context=16"};
+
+}  // namespace
+
+TEST_CASE("network file: a built-in network and its file have the same bits") {
+  for (const char* name : kSaid) {
+    CAPTURE(name);
+    const models::Info info = models::info(name);
+    const std::int64_t classes = std::string(name) == "mlp:12-5-3" ? 3 : 7;
+    const models::NetworkFile file{"f.toml", models::toml(name, {.classes = classes})};
+    manual_seed(1);
+    const nn::AnyModule page = models::create(name, {.classes = classes});
+    manual_seed(1);
+    const nn::AnyModule read = models::create(file);
+    CHECK(names_of(read) == names_of(page));
+    CHECK(read.trainable_parameters().size() == page.trainable_parameters().size());
+    check_same_state(page, read);
+    const models::Info said = models::info(file);
+    CHECK(said.input == info.input);
+    CHECK(said.tokens == info.tokens);
+    CHECK(said.about == info.about);
+    CHECK(said.recipe.lr == info.recipe.lr);
+    CHECK(said.recipe.data == info.recipe.data);
+    CHECK(said.recipe.milestones == info.recipe.milestones);
+    CHECK(step(page, info, classes) == step(read, info, classes));
+    check_same_state(page, read);  // after the step, running statistics too
+    page.eval();
+    read.eval();
+    manual_seed(2);
+    Shape shape{2};
+    for (const std::int64_t size : info.input) shape.push_back(size);
+    const Tensor x = info.tokens ? randint(0, classes, shape).eval() : randn(shape).eval();
+    CHECK(same_bits(page(x), read(x)));
+  }
+}
+
+TEST_CASE("network file: every built-in network has a file, or says why it has none") {
+  for (const models::Info& info : models::list()) {
+    CAPTURE(info.name);
+    try {
+      const models::NetworkFile file{info.name, models::toml(info.name)};
+      CHECK(models::info(file).parameters == info.parameters);
+    } catch (const NotSupported& error) {
+      CHECK(std::string(error.what()).find("page of C++") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("network file: heads and activations of one's own stand in the file") {
+  for (const char* name :
+       {"resnet18:width=4", "resnet20:width=4", "vgg16_bn:width=2", "alexnet:width=2"}) {
+    CAPTURE(name);
+    const models::Options options{.classes = 4, .head = "8,relu,dropout=0.5"};
+    manual_seed(1);
+    const nn::AnyModule page = models::create(name, options);
+    manual_seed(1);
+    const nn::AnyModule read =
+        models::create(models::NetworkFile{"f.toml", models::toml(name, options)});
+    CHECK(names_of(read) == names_of(page));
+    check_same_state(page, read);
+  }
+  const nn::AnyModule net = models::create(
+      models::NetworkFile{"f.toml", models::toml("mlp:4-3-2", {.activation = "tanh"})});
+  const Tensor x = randn({2, 4}).eval();
+  const auto w = net.parameters();
+  CHECK(same_bits(net(x), linear(tanh(linear(x, w[0], w[1])), w[2], w[3])));
+}
+
+TEST_CASE("network file: unnamed layers are numbered, named structures are modules") {
+  const nn::AnyModule net = models::create(file_of(R"t(
+    { conv2d = "width", kernel = 3, padding = 1 }, "relu",
+    { repeat = 2, index = "k", layers = [
+      { conv2d = "width * (k + 2)", kernel = [1, 3], padding = [0, 1], name = "c{k + 1}" } ] },
+    { branches = { left = [ { conv2d = 2, kernel = 1 } ], right = [ "tanh" ] } },
+    { residual = [ { conv2d = 6, kernel = 1, name = "in" } ],
+      shortcut = { conv2d = 6, kernel = 1, name = "around" }, then = "relu", scale = 0.5 },
+    { block = "last", units = 5 })t",
+                                                   R"t([variables]
+width = 2
+[blocks.last]
+bias = 1
+layers = [ "flatten", { linear = "units + bias" }, { linear = "classes", name = "out" } ]
+)t"));
+  CHECK(names_of(net) ==
+        "0.weight [2, 1, 3, 3]\n0.bias [2]\n"
+        "c1.weight [4, 2, 1, 3]\nc1.bias [4]\nc2.weight [6, 4, 1, 3]\nc2.bias [6]\n"
+        "left.0.weight [2, 6, 1, 1]\nleft.0.bias [2]\n"
+        "in.weight [6, 8, 1, 1]\nin.bias [6]\naround.weight [6, 8, 1, 1]\naround.bias [6]\n"
+        "7.1.weight [6, 384]\n7.1.bias [6]\n7.out.weight [3, 6]\n7.out.bias [3]\n");
+  CHECK(net(zeros({5, 1, 8, 8})).shape() == Shape{5, 3});
+}
+
+TEST_CASE("network file: structures compute what they say") {
+  const nn::AnyModule net = models::create(models::NetworkFile{"x.toml", R"t(input = [6]
+classes = 6
+layers = [
+  { residual = [ { scale = 3 } ], scale = 0.5, then = { scale = 2 } },
+  { branches = [ [ { scale = 2 } ], [ "identity" ] ], join = "add" },
+  { branches = [ [ { scale = 2 } ], [ "identity" ] ], join = "multiply" },
+])t"});
+  const Tensor x = randn({2, 6}).eval(), y = x * 1.5 + x, z = y * 2, w = z * 2 + z;
+  CHECK(allclose(net(x), w * 2 * w));
+  CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // a row, as perceptrons take it
+}
+
+TEST_CASE("network file: every kind of layer") {
+  const auto gives = [](const std::string& input, const std::string& layers, bool tokens = false) {
+    const models::NetworkFile file{"x.toml", "input = " + input + "\nclasses = 5\n" +
+                                                 (tokens ? "tokens = true\n" : "") +
+                                                 "layers = [\n" + layers + "\n]\n"};
+    CAPTURE(layers);
+    const models::Info info = models::info(file);
+    Shape shape{3};
+    for (const std::int64_t size : info.input) shape.push_back(size);
+    const nn::AnyModule net = models::create(file);
+    const Tensor y = net(tokens ? zeros(shape, DType::Int64) : randn(shape)).eval();
+    CHECK(y.shape()[0] == 3);
+    CHECK(y.size(-1) == 5);
+    CHECK(net.parameter_count() == info.parameters);
+  };
+  gives("[2, 9]",
+        R"t({ conv1d = 4, kernel = 3, stride = 2 }, "batch_norm1d", { conv1d = 4, kernel = 2,
+    groups = 2, bias = false }, "flatten", { linear = 5, init = "xavier_uniform", bias_init = 0.5 })t");
+  gives("[2, 5, 6, 7]", R"t({ conv3d = 4, kernel = 3, padding = [1, 0, 1], bias_init = 0 },
+    "batch_norm3d", "global_avg_pool", { linear = 5 })t");
+  gives("[4, 12, 12]",
+        R"t({ group_norm = 2 }, { local_response_norm = 3 }, { max_pool2d = 3, stride = 2,
+    padding = 1, ceil_mode = true }, { avg_pool2d = 2 }, { upsample2d = 2, mode = "linear" }, { pad2d = 1 },
+    { adaptive_max_pool2d = 3 }, { adaptive_avg_pool2d = [2, 1] }, { dropout = 0.2 }, { reshape = [8] },
+    "layer_norm", { rms_norm = 8 }, { linear = 5 }, "log_softmax")t");
+  for (const char* name :
+       {"relu", "relu6", "tanh", "scaled_tanh", "sigmoid", "gelu", "silu", "mish", "elu",
+        "leaky_relu", "softplus", "softsign", "hardtanh", "hardsigmoid", "identity", "softmax"})
+    gives("[5]", "\"" + std::string(name) + "\"");
+  gives("[7]", R"t({ embedding = 8 }, "sinusoid_positions", { self_attention = 2, causal = true },
+    { transformer_encoder_layer = 2, hidden = 16, norm_first = true, causal = true },
+    { rnn = 6, nonlinearity = "relu" }, { gru = 6, bidirectional = true }, { lstm = 6, proj_size = 4 },
+    { linear = "classes" })t",
+        true);
+  gives("[6, 4]", R"t({ positions = 9 }, { transpose = [1, 2] }, { mean = 2 }, { linear = 5 })t");
+  gives("[6, 4]", R"t({ lstm = 3 }, "last", { linear = 5 })t");
+}
+
+TEST_CASE("network file: what is wrong is said with line, layer and shape") {
+  const auto says = [](const models::NetworkFile& file, const std::vector<const char*>& words) {
+    CAPTURE(file.text);
+    std::string message;
+    try {
+      models::create(file);
+    } catch (const FormatError& error) {
+      message = error.what();
+    }
+    for (const char* word : words) {
+      CAPTURE(word);
+      CAPTURE(message);
+      CHECK(message.find(word) != std::string::npos);
+    }
+  };
+  says(file_of("\"flatten\",\n{ liner = 3 }"),
+       {"x.toml, line 5, layer 1 (liner): there is no layer 'liner'; did you mean 'linear'?"});
+  says(file_of("{ conv2d = 4, kernal = 3 }"), {"line 4", "layer 0 (conv2d)", "needs a kernel"});
+  says(file_of("{ conv2d = 4, kernel = 3, stide = 2 }"),
+       {"has no setting 'stide'; did you mean 'stride'?"});
+  says(file_of("{ conv2d = 4, kernel = 9 }"), {"line 4, layer 0 (conv2d)", "[N, 1, 8, 8]"});
+  says(file_of("{ conv2d = 2.5, kernel = 3 }"), {"channels is 2.5, must be a whole number"});
+  says(file_of("{ conv2d = true, kernel = 3 }"), {"conv2d needs channels, as in { conv2d = 16"});
+  says(file_of("{ conv2d = 4, kernel = \"size\" }"),
+       {"kernel: there is no variable 'size'", "classes"});
+  says(file_of("{ conv2d = 4, kernel = [3, 3, 3] }"), {"kernel has 3 numbers"});
+  says(file_of("{ conv2d = 4, kernel = 3, bias = 1 }"),
+       {"bias is a whole number, must be true or"});
+  says(file_of("{ linear = 3 }"), {"pictures [N, 1, 8, 8] arrive: put \"flatten\" before it"});
+  says(file_of("\"flatten\", { linear = 3 }, { max_pool2d = 2 }"),
+       {"layer 2 (max_pool2d)", "takes pictures", "not [N, 3]"});
+  says(file_of("{ batch_norm2d = 4 }"), {"is for 4 channels, and [N, 1, 8, 8] arrives"});
+  says(file_of("{ repeat = 3, layers = [\n{ conv2d = 4, kernel = 4 },\n{ max_pool2d = 2 } ] }"),
+       {"line 5, layer 2 (conv2d)", "[N, 4, 2, 2]", "in pass 2 of 3 of the repeat on line 4"});
+  says(file_of("{ residual = [ { conv2d = 4, kernel = 3 } ] }"),
+       {"its layers give [N, 4, 6, 6], and what arrives is [N, 1, 8, 8]: add shortcut"});
+  says(file_of("{ branches = [ [ { max_pool2d = 2 } ], [ \"relu\" ] ] }"),
+       {"branches give [N, 1, 4, 4], [N, 1, 8, 8], which do not go together along axis 1"});
+  says(file_of("{ block = \"a\" }",
+               "[blocks.a]\nlayers = [ { block = \"b\" } ]\n"
+               "[blocks.b]\nlayers = [ { block = \"a\" } ]\n"),
+       {"line 9", "block 'a' is a part of itself: a -> b -> a", "in block 'b' on line 7"});
+  says(file_of("{ block = \"aa\" }", "[blocks.a]\nlayers = [ \"relu\" ]\n"), {"did you mean 'a'?"});
+  says(file_of("{ block = \"a\", strid = 2 }",
+               "[blocks.a]\nlayers = [ { max_pool2d = 2, stride = \"stride\" } ]\n"),
+       {"no variable"});
+  says(file_of("{ block = \"a\", widht = 2 }", "[blocks.a]\nlayers = [ \"relu\" ]\n"),
+       {"block 'a' uses no variable 'widht'"});
+  says(file_of("{ repeat = 1000000, layers = [ \"relu\" ] }"), {"more than 20000 layers"});
+  says(file_of("\"flatten\", { linear = 16777216 }, { linear = 16777216 }"), {"parameters"});
+  says(file_of("\"flatten\", { linear = 16777217 }"), {"from 1 to 16777216"});
+  says(file_of("\"flatten\", { linear = 3, name = \"a\" }, { linear = 3, name = \"a\" }"),
+       {"layer a (linear)", "two children named 'a'"});
+  says(file_of("\"flatten\", { linear = 3, tie = \"0.weight\" }"),
+       {"no parameter before this layer"});
+  says(file_of("\"relu\""), {"line 3: the last layer gives [N, 1, 8, 8], must be [N, outputs]"});
+  says(file_of(""), {"a list of layers is empty"});
+  says(file_of("3"), {"a layer is a whole number"});
+  says(file_of("\"flatten\", { linear = 3 }", "[recipe]\nepoch = 3\n"),
+       {"line 7: a recipe has no 'epoch'; did you mean 'epochs'?"});
+  says(file_of("\"flatten\", { linear = 3 }", "init = [ { parameters = \"x.*\", values = 0 } ]\n"),
+       {"no parameter is named 'x.*'"});
+  says({"x.toml", "input = [4]\nclasses = 2\n"}, {"x.toml: 'layers' is missing"});
+  says({"x.toml", "input = [4]\nlayer = []\n"},
+       {"line 2: a network has no 'layer'; did you mean 'layers'"});
+  says({"x.toml", "classes = 2\nlayers = []\n"}, {"'input' is missing"});
+  says({"x.toml", "input = 4\n"}, {"line 1: 'input' is a whole number; write input = [1, 28, 28]"});
+  std::string deep = "\"relu\"";
+  for (int k = 0; k < 70; ++k) deep = "{ sequence = [ " + deep + " ] }";
+  says(file_of(deep), {"structures stand within each other"});
+  says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"), {"is no number"});
+}
+
+TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its facts") {
+  manual_seed(4);
+  const Tensor first = rand({3}).eval();
+  manual_seed(4);
+  const models::NetworkFile wrong =
+      file_of("{ conv2d = 4, kernel = 3 }, { conv2d = 4, kernel = 7 }");
+  CHECK_THROWS_AS(models::create(wrong), FormatError);
+  models::info(file_of("\"flatten\", { linear = \"classes\", init = \"kaiming_normal\" }"));
+  CHECK(same_bits(rand({3}), first));
+}
+
+TEST_CASE("network file: a model of language goes on token by token") {
+  const nn::AnyModule net = models::create(models::NetworkFile{
+      "x.toml", models::toml("gpt2:layers=1,heads=2,width=8,context=5", {.classes = 9})});
+  const auto* decoder = net.as<models::Decoder>();
+  REQUIRE(decoder != nullptr);
+  CHECK(decoder->context() == 5);
+  const Tensor tokens = Tensor::from(std::vector<std::int64_t>{3, 1, 4, 1, 5}, {1, 5});
+  const Tensor all = net(tokens).eval();
+  std::vector<Tensor> state = decoder->initial_state(1);
+  for (std::int64_t place = 0; place < 5; ++place) {
+    const models::Decoder::Next next = decoder->decode(
+        select(tokens, 1, place), Tensor::from(std::vector<std::int64_t>{place}, {}), state);
+    CHECK(allclose(next.scores, select(all, 1, place), 1e-5, 1e-6));
+    state = next.state;
+  }
+}
