@@ -33,12 +33,12 @@ Step begin(const Network& network, std::int64_t batch) {
   const models::Info info = models::info(network.name);
   manual_seed(0);
   const Shape input = with_batch(info.input, batch);
+  const std::int64_t outputs = network.options.classes > 0 ? network.options.classes : info.classes,
+                     words = info.vocabulary > 0 && !info.masked ? info.vocabulary : outputs;
   return {models::create(network.name, network.options),
           nullptr,
           {},
-          {info.tokens
-               ? drawn(input, network.options.classes > 0 ? network.options.classes : info.classes)
-               : drawn_numbers(input)}};
+          {info.takes_tokens() ? drawn(input, words) : drawn_numbers(input)}};
 }
 
 }  // namespace
@@ -49,13 +49,13 @@ Step training_step(const Network& network, std::int64_t batch, const UpdateOptio
     throw UsageError("--clip-norm: " + std::to_string(clip_norm) + " is no norm",
                      "give a number above 0, or 0 for no clipping");
   Step step = begin(network, batch);
-  const std::int64_t classes = step.net(step.inputs[0]).size(-1);
+  const Shape out = step.net(step.inputs[0]).shape();
+  const std::int64_t classes = out[out.rank() - 1];
   const bool tokens = models::info(network.name).tokens;
   if (network.regression)
     step.inputs.push_back(drawn_numbers({batch, classes}));
   else
-    step.inputs.push_back(
-        drawn(tokens ? Shape({batch * step.inputs[0].size(-1)}) : Shape({batch}), classes));
+    step.inputs.push_back(drawn(tokens ? Shape({batch * out[1]}) : Shape({batch}), classes));
   if (update.adamw)
     step.optimizer = std::make_shared<optim::AdamW>(
         step.net, optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});

@@ -16,7 +16,8 @@ struct Options {
   Generator* generator = nullptr;  ///< of the initial values; nullptr: the context's
   /// "256,relu": layers in place of the last ones, in front of one more that gives the classes;
   /// numbers are linear layers, "dropout=0.5" and names of activations what they say. Taken by
-  /// alexnet, vgg16, vgg16_bn and resnetN. "" : the model's own.
+  /// alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2 and
+  /// bert_classifier. "" : the model's own.
   std::string head{};
 };
 
@@ -49,6 +50,12 @@ struct Info {
   /// Inputs are pairs of sequences [2, L], a source and what its translation is so far
   /// (data::open_pairs); scores are [N, L, classes]. Where this is so, so is `tokens`.
   bool pairs = false;
+  /// Words of the inputs are hidden from it, and targets are they; elsewhere data::kIgnoredTarget.
+  bool masked = false;
+  /// Inputs are tokens [L] (int64) below this, of which 0 fills up, whatever targets are; 0 where
+  /// `tokens` says all.
+  std::int64_t vocabulary = 0;
+  bool takes_tokens() const { return tokens || vocabulary > 0; }
   /// Where it is given, the loss is LeNet-5's MAP criterion: the cross-entropy of the scores, and
   /// of one class more that is never right and always has this score.
   std::optional<double> rubbish_score{};

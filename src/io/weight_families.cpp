@@ -66,6 +66,51 @@ constexpr RenameRule kResNetOfHuggingFace[] = {
     {"classifier.1.*", "fc.*"},
 };
 
+constexpr std::string_view kWordMatrix = "bert.embeddings.word_embeddings.weight";
+
+// TensorFlow called a normalisation's weight and bias gamma and beta, as files of 2018 do.
+constexpr RenameRule kBert[] = {
+    {"bert.embeddings.position_ids", "numbers of places", Change::LeftOut},
+    {"bert.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"},
+    {"bert.embeddings.LayerNorm.beta", "bert.embeddings.LayerNorm.bias"},
+    {"bert.encoder.layer.{a}.attention.output.LayerNorm.gamma",
+     "bert.encoder.layer.{a}.attention.output.LayerNorm.weight"},
+    {"bert.encoder.layer.{a}.attention.output.LayerNorm.beta",
+     "bert.encoder.layer.{a}.attention.output.LayerNorm.bias"},
+    {"bert.encoder.layer.{a}.output.LayerNorm.gamma",
+     "bert.encoder.layer.{a}.output.LayerNorm.weight"},
+    {"bert.encoder.layer.{a}.output.LayerNorm.beta",
+     "bert.encoder.layer.{a}.output.LayerNorm.bias"},
+    {"bert.pooler.*", "bert.pooler.*", Change::OneTasks},
+    {"cls.predictions.decoder.weight", kWordMatrix, Change::SameAs},
+    {"cls.predictions.decoder.bias", "cls.predictions.bias", Change::SameAs},
+    {"cls.predictions.transform.LayerNorm.gamma", "cls.predictions.transform.LayerNorm.weight",
+     Change::OneTasks},
+    {"cls.predictions.transform.LayerNorm.beta", "cls.predictions.transform.LayerNorm.bias",
+     Change::OneTasks},
+    {"cls.*", "cls.*", Change::OneTasks},
+    {"classifier.*", "classifier.*", Change::OneTasks},
+    {"qa_outputs.*", "qa_outputs.*", Change::OneTasks},
+};
+// BertModel, without a head.
+constexpr RenameRule kBertBody[] = {
+    {"embeddings.position_ids", "numbers of places", Change::LeftOut},
+    {"embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"},
+    {"embeddings.LayerNorm.beta", "bert.embeddings.LayerNorm.bias"},
+    {"encoder.layer.{a}.attention.output.LayerNorm.gamma",
+     "bert.encoder.layer.{a}.attention.output.LayerNorm.weight"},
+    {"encoder.layer.{a}.attention.output.LayerNorm.beta",
+     "bert.encoder.layer.{a}.attention.output.LayerNorm.bias"},
+    {"encoder.layer.{a}.output.LayerNorm.gamma", "bert.encoder.layer.{a}.output.LayerNorm.weight"},
+    {"encoder.layer.{a}.output.LayerNorm.beta", "bert.encoder.layer.{a}.output.LayerNorm.bias"},
+    {"embeddings.*", "bert.embeddings.*"},
+    {"encoder.*", "bert.encoder.*"},
+    {"pooler.*", "bert.pooler.*", Change::OneTasks},
+};
+
+// As Cadene's pretrained-models, from which timm's came, named the classifier.
+constexpr RenameRule kInceptionResNet[] = {{"last_linear.*", "classif.*"}};
+
 constexpr WeightFamily kFamilies[] = {
     {"GPT-2 with linear layers", "transformer.h.0.attn.c_attn.weight", Sign::Tall, kGpt2Linear},
     {"Hugging Face GPT-2", "transformer.h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
@@ -74,6 +119,11 @@ constexpr WeightFamily kFamilies[] = {
     {"Hugging Face ResNet", "resnet.embedder.embedder.convolution.weight", Sign::Any,
      kResNetOfHuggingFace},
     {"torchvision ResNet", "layer1.0.conv1.weight", Sign::Any, {}},
+    {"Hugging Face BERT", kWordMatrix, Sign::Any, kBert},
+    {"Hugging Face BERT", "embeddings.word_embeddings.weight", Sign::Any, kBertBody},
+    {"timm Inception-ResNet-v2", "mixed_5b.branch0.conv.weight", Sign::Any, kInceptionResNet},
+    {"torchvision Inception v3", "Mixed_5b.branch1x1.conv.weight", Sign::Any, {}},
+    {"torchvision GoogLeNet", "inception3a.branch1.conv.weight", Sign::Any, {}},
     {"torchvision AlexNet or VGG", "features.0.weight", Sign::Any, {}},
 };
 

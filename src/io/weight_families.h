@@ -16,6 +16,7 @@ enum class WeightChange {
   Transposed,  ///< a matrix kept the other way round
   LeftOut,     ///< no weight; `to` says what it is
   SameAs,      ///< tied: `to` is the tensor of the network that it must be equal to
+  OneTasks,    ///< of one task's network: left out where the network is another task's
 };
 
 /// {a} in `from` is a number, an asterisk at its end any rest; {a}, {a+1} and the asterisk in `to`

@@ -148,6 +148,8 @@ class Fitting {
         kept.push_back(std::move(candidate));
       } else if (rule->change == WeightChange::LeftOut) {
         outs[rule->to].add(candidate.name, "");
+      } else if (rule->change == WeightChange::OneTasks && !wanted_.contains(*to)) {
+        outs["another task's"].add(candidate.name, "");
       } else if (rule->change == WeightChange::SameAs) {
         tied_.emplace_back(candidate, *to);
       } else {

@@ -32,8 +32,10 @@ std::vector<Entry> perceptron_entries();
 std::vector<Entry> alexnet_entries();
 std::vector<Entry> vgg_entries();
 std::vector<Entry> resnet_entries();
+std::vector<Entry> inception_resnet_entries();
 std::vector<Entry> language_entries();
 std::vector<Entry> gpt2_entries();
+std::vector<Entry> bert_entries();
 std::vector<Entry> transformer_entries();
 
 /// "layers=4,heads=4" as keys with numbers of at least 1. Throws ValueError that names the model

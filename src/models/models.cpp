@@ -17,9 +17,9 @@ namespace {
 const std::vector<Entry>& table() {
   static const std::vector<Entry> entries = [] {
     std::vector<Entry> all;
-    for (const auto& page :
-         {lenet_entries, lenet5_1998_entries, perceptron_entries, alexnet_entries, vgg_entries,
-          resnet_entries, language_entries, gpt2_entries, transformer_entries})
+    for (const auto& page : {lenet_entries, lenet5_1998_entries, perceptron_entries,
+                             alexnet_entries, vgg_entries, resnet_entries, inception_resnet_entries,
+                             language_entries, gpt2_entries, bert_entries, transformer_entries})
       for (Entry& entry : page()) all.push_back(std::move(entry));
     return all;
   }();
@@ -161,8 +161,10 @@ nn::AnyModule create(const std::string& name, const Options& options) {
   if (!options.activation.empty() && !choice.entry->takes_activation)
     throw ValueError(cat("model '", name, "' has its own activations: leave 'activation' out"));
   if (!options.head.empty() && !choice.entry->takes_head)
-    throw ValueError(cat("model '", name,
-                         "' takes no head of one's own; alexnet, vgg16, vgg16_bn and resnetN do"));
+    throw ValueError(cat(
+        "model '", name,
+        "' takes no head of one's own; alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2 and "
+        "bert_classifier do"));
   Options whole = options;
   if (whole.classes == 0) whole.classes = choice.entry->info.classes;
   return choice.entry->build(choice.sizes, whole);

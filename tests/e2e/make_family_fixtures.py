@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/e2e/fixtures/families.safetensors and weights/names.txt: what other libraries call the tensors of their networks.
 
-    pip install torch torchvision transformers safetensors      (2.11, 0.26 and 5.23 made the committed files)
+    pip install torch torchvision timm transformers safetensors (2.11, 0.26, 1.0.31 and 5.23 made the committed files)
     tests/e2e/make_family_fixtures.py
 
 families.safetensors: narrow networks whose weights are a formula of their name there (values() of make_published_fixtures.py).
@@ -15,12 +15,14 @@ names.txt: the networks as published, "CASE@NETWORK" and a line "KEY SIZES" for 
 """
 import pathlib
 
+import timm
 import torch
 import torchvision.models
 from safetensors.torch import save_file
-from transformers import GPT2Config, GPT2LMHeadModel, ResNetConfig, ResNetForImageClassification
+from transformers import (BertConfig, BertForMaskedLM, BertForPreTraining, BertForSequenceClassification, BertModel, GPT2Config, GPT2LMHeadModel,
+                          ResNetConfig, ResNetForImageClassification)
 
-from make_published_fixtures import gpt2, inputs, pictures, values
+from make_published_fixtures import NAMED_SMALL, SMALL_BERT, gpt2, inputs, pictures, values
 
 SMALL_GPT2 = "gpt2:layers=2,heads=2,width=16,context=16"
 
@@ -52,6 +54,16 @@ def linear(state):
     return {"model._orig_mod." + key: value.T if key.endswith(MATRICES) else value for key, value in state.items()}
 
 
+def of_2018(state):
+    """Files of pre-training in 2018: TensorFlow's names of normalisations, positions as numbers, tied tensors twice."""
+    out = {key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value for key, value in state.items()}
+    return out | {"bert.embeddings.position_ids": torch.arange(state["bert.embeddings.position_embeddings.weight"].shape[0])[None]}
+
+
+def small_bert(kind=BertForPreTraining):
+    return kind(BertConfig(num_labels=5, attn_implementation="eager", **SMALL_BERT))
+
+
 OF_LLAMA_CPP = (("transformer.wte.", "token_embd."), ("transformer.wpe.", "position_embd."), ("transformer.ln_f.", "output_norm."),
                 ("lm_head.", "output."), ("transformer.h.", "blk."), (".ln_1.", ".attn_norm."), (".ln_2.", ".ffn_norm."),
                 ("attn.c_attn.", "attn_qkv."), ("attn.c_proj.", "attn_output."), ("mlp.c_fc.", "ffn_up."), ("mlp.c_proj.", "ffn_down."))
@@ -78,6 +90,8 @@ NARROW = {
     "hf": [("resnet18:width=4", lambda: hf_resnet([2, 2, 2, 2], False, 4, 10), dict),
            ("resnet50:width=4", lambda: hf_resnet([3, 4, 6, 3], True, 4, 10), dict)],
     "hf_base": [(SMALL_GPT2, small_gpt2, with_masks)],
+    "2018": [("bert:" + NAMED_SMALL, small_bert, of_2018)],
+    "tasks": [(f"bert_classifier:{NAMED_SMALL},vocabulary=61", lambda: small_bert(BertForSequenceClassification), dict)],
     "linear": [(SMALL_GPT2, small_gpt2, linear)],
     "llama_cpp": [(SMALL_GPT2, small_gpt2, llama_cpp)],
     "wrapped": [("resnet18:width=4", lambda: pictures("resnet18", 64, 8, width=4)[0], old_torchvision)],
@@ -87,8 +101,14 @@ NARROW = {
 def published():
     for name in ("alexnet", "vgg16", "vgg16_bn", "resnet18", "resnet50"):
         yield f"torchvision@{name}", getattr(torchvision.models, name)().state_dict()
+    inception = timm.create_model("inception_resnet_v2").state_dict()
+    yield "timm@inception_resnet_v2", inception
+    yield "cadene@inception_resnet_v2", {key.replace("classif.", "last_linear."): value for key, value in inception.items()}
     yield "hf@resnet18", hf_resnet([2, 2, 2, 2], False, 64, 1000).state_dict()
     yield "hf@resnet50", hf_resnet([3, 4, 6, 3], True, 64, 1000).state_dict()
+    for kind, name in ((BertForMaskedLM, "bert"), (BertForSequenceClassification, "bert_classifier")):
+        yield f"hf@{name}", kind(BertConfig()).state_dict()
+    yield "2018@bert", of_2018(BertForPreTraining(BertConfig()).state_dict())
     small = GPT2LMHeadModel(GPT2Config()).state_dict()
     yield "hf@gpt2", small
     yield "hf_base@gpt2", with_masks(small, 12, 1024)
@@ -101,8 +121,8 @@ def fill(net, change):
         state = net.state_dict()
         file = change(state)
         for key, value in file.items():
-            if key.endswith("lm_head.weight") or key == "output.weight":
-                continue  # tied: the test gives it the embedding's values
+            if key.endswith(("lm_head.weight", "predictions.decoder.weight", "predictions.decoder.bias")) or key == "output.weight":
+                continue  # tied: the test gives it what it is tied to
             if value.is_floating_point() and not key.endswith((".attn.bias", ".masked_bias")):
                 value.copy_(values(key, tuple(value.shape)))
     return {key: torch.tensor(value.shape, dtype=torch.int64) for key, value in file.items()}
@@ -117,12 +137,12 @@ def main():
             torch.manual_seed(5)
             net = build().eval()
             shapes = fill(net, change)
-            tokens = name.startswith("gpt2")
+            tokens = name.startswith(("gpt2", "bert"))
             x, _ = inputs((2, 16) if tokens else (4, 3, 64, 64), 61 if tokens else 10)
             with torch.no_grad():
                 net = net.double()
                 out = net(x if tokens else x.double())
-            logits = out if isinstance(out, torch.Tensor) else out.logits
+            logits = out if isinstance(out, torch.Tensor) else out.prediction_logits if "prediction_logits" in out else out.logits
             own = {f"shape/{key}": value for key, value in shapes.items()}
             own |= {"input": x if tokens else torch.tensor(x.shape, dtype=torch.int64), "logits": logits.float()}
             tensors |= {f"{case}@{name}/{key}": value.contiguous().clone() for key, value in own.items()}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/published.safetensors: what torchvision's and Hugging Face's networks compute with random weights.
+"""Writes tests/e2e/fixtures/published.safetensors: what torchvision's, timm's and Hugging Face's networks compute with random weights.
 
-    pip install torch torchvision transformers safetensors      (2.11, 0.26 and 5.23 made the committed file)
+    pip install torch torchvision timm transformers safetensors (2.11, 0.26, 1.0.31 and 5.23 made the committed file)
     tests/e2e/make_published_fixtures.py [FOLDER]               narrow networks, whose weights are a formula (values())
     tests/e2e/make_published_fixtures.py --full FOLDER [NAME..] the networks as published, which take minutes and 1.5 GB;
                                                                 TENON_PUBLISHED=FOLDER has the tests compare them instead
@@ -9,12 +9,12 @@
 PyTorch computes in float64, results are rounded to float32. NETWORK is a name that Tenon's models::create() takes.
 
 NETWORK/shape/KEY       shapes of what state_dict() holds; with --full, NETWORK.weights.safetensors holds it
-NETWORK/input           shape of a batch of pictures (a formula too), or tokens; NETWORK/y: classes
+NETWORK/input           shape of a batch of pictures (a formula too), or tokens (BERT's with their types); NETWORK/y: classes
 NETWORK/logits          in evaluation mode
 NETWORK/grad/KEY        of each gradient while training its norm, then some 16 of its elements, evenly spaced
-NETWORK/losses          of ten steps: SGD (lr 3e-4, momentum 0.9, weight decay 1e-4), for gpt2 AdamW (lr 1e-3, weight decay 0.1)
+NETWORK/losses          of ten steps: SGD (lr 3e-4, momentum 0.9, weight decay 1e-4), for GPT-2 and BERT AdamW (lr 1e-3, weight decay 0.1)
 NETWORK/trained         logits in evaluation mode after them
-NETWORK/rounding/KIND   how far PyTorch's own float32 is from these logits, losses, trained, and at most from a gradient
+NETWORK/rounding/KIND   how far PyTorch's own float32 (of RUNS runs the furthest) is from these logits, losses, trained, and at most from a gradient
 
 Dropout is off: its random numbers are another system's. Rates and weights are small enough for rounding to stay rounding: a
 network with batch norm and a small batch makes much of little.
@@ -23,14 +23,17 @@ import pathlib
 import sys
 
 import numpy as np
+import timm
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torchvision.models
 from safetensors.torch import save_file
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import (BertConfig, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification, GPT2Config,
+                          GPT2LMHeadModel)
 
 KEPT = 16  # elements of a gradient
+RUNS = 4  # of PyTorch's float32, of which the one furthest from float64 counts: a rectifier that turns is a matter of luck
 
 
 def values(name, shape):
@@ -51,6 +54,8 @@ def values(name, shape):
             u = u / 8  # what a bottleneck adds
     else:
         u = u * np.sqrt(6 * shape[0] / count)  # He's, for a fan-in that is all but the first axis
+        if name.endswith(".conv2d.weight"):
+            u = u / 4  # what a block of Inception-ResNet adds
     return torch.from_numpy(u.reshape(shape).astype(np.float32))
 
 
@@ -63,7 +68,7 @@ def narrow(module, divisor, classes):
             setattr(module, name, nn.Conv2d(less(child.in_channels), less(child.out_channels), child.kernel_size, child.stride,
                                             child.padding, bias=child.bias is not None))
         elif isinstance(child, nn.BatchNorm2d):
-            setattr(module, name, nn.BatchNorm2d(less(child.num_features)))
+            setattr(module, name, type(child)(less(child.num_features), eps=child.eps))
         elif isinstance(child, nn.Linear):
             setattr(module, name, nn.Linear(less(child.in_features), less(child.out_features)))
     return module
@@ -73,10 +78,23 @@ def pictures(name, side, batch, width=64, classes=10):
     return narrow(getattr(torchvision.models, name)(num_classes=classes), 64 // width, classes), (batch, 3, side, side), classes
 
 
+def inception(side, batch, width=32, classes=10):
+    return narrow(timm.create_model("inception_resnet_v2", num_classes=classes), 32 // width, classes), (batch, 3, side, side), classes
+
+
 def gpt2(batch, length, vocabulary=50257, **sizes):
     config = GPT2Config(vocab_size=vocabulary, bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, attn_implementation="eager", **sizes)
     return GPT2LMHeadModel(config), (batch, length), vocabulary
 
+
+def bert(kind, batch, length, classes, **sizes):
+    """Its inputs are tokens, of which 0 fills up, and their types: [batch, 2, length]."""
+    return kind(BertConfig(num_labels=2 if kind is BertForQuestionAnswering else classes, attention_probs_dropout_prob=0,
+                           attn_implementation="eager", **sizes)), (batch, 2, length), classes
+
+
+SMALL_BERT = dict(vocab_size=61, num_hidden_layers=2, num_attention_heads=2, hidden_size=16, intermediate_size=24, max_position_embeddings=16)
+NAMED_SMALL = "layers=2,heads=2,width=16,hidden=24,context=16"
 
 NARROW = {
     "resnet18:width=4": lambda: pictures("resnet18", 64, 8, width=4),
@@ -84,23 +102,62 @@ NARROW = {
     "vgg16:width=2": lambda: pictures("vgg16", 32, 3, width=2),
     "vgg16_bn:width=2": lambda: pictures("vgg16_bn", 64, 8, width=2),
     "alexnet:width=4": lambda: pictures("alexnet", 64, 3, width=4),
+    "inception_resnet_v2:width=2": lambda: inception(139, 8, width=2),
     "gpt2:layers=2,heads=2,width=16,context=16":
         lambda: gpt2(2, 16, vocabulary=61, n_layer=2, n_head=2, n_embd=16, n_positions=16),
+    "bert:" + NAMED_SMALL: lambda: bert(BertForMaskedLM, 4, 13, 61, **SMALL_BERT),
+    f"bert_classifier:{NAMED_SMALL},vocabulary=61": lambda: bert(BertForSequenceClassification, 4, 13, 5, **SMALL_BERT),
+    f"bert_spans:{NAMED_SMALL},vocabulary=61": lambda: bert(BertForQuestionAnswering, 4, 13, 13, **SMALL_BERT),
 }
 FULL = {
     "resnet50": lambda: pictures("resnet50", 224, 2, classes=1000),
     "vgg16": lambda: pictures("vgg16", 224, 2, classes=1000),
     "alexnet": lambda: pictures("alexnet", 224, 2, classes=1000),
+    "inception_resnet_v2": lambda: inception(299, 2, classes=1000),
     "gpt2": lambda: gpt2(2, 64),
+    "bert": lambda: bert(BertForMaskedLM, 2, 64, 30522),
+    "bert_classifier": lambda: bert(BertForSequenceClassification, 2, 64, 2),
+    "bert_spans": lambda: bert(BertForQuestionAnswering, 2, 64, 64),
 }
+
+
+def nudged(value):
+    return value * (1 + 2**-24 * torch.randn_like(value)) if value.is_floating_point() else value
 
 
 def state_of(net):
     """What a file of the network holds: tied tensors once, as save_pretrained() has it."""
-    return {key: value for key, value in net.state_dict().items() if key != "lm_head.weight"}
+    tied = ("lm_head.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+    return {key: value for key, value in net.state_dict().items() if key not in tied}
 
 
-def inputs(shape, classes):
+def texts(net, shape, classes):
+    """Pairs of texts of different lengths, filled up, and what the task asks of them."""
+    batch, _, length = shape
+    lengths = length - torch.arange(batch)
+    places = torch.arange(length)[None]
+    tokens = torch.where(places < lengths[:, None], torch.randint(1, net.config.vocab_size, (batch, length)), 0)
+    types = ((places >= 5) & (places < lengths[:, None])).long()
+    if isinstance(net, BertForMaskedLM):
+        y = torch.where((torch.rand(batch, length) < 0.3) & (tokens > 0), torch.randint(classes, (batch, length)), -100)
+    else:
+        y = torch.randint(classes, (batch, 2) if isinstance(net, BertForQuestionAnswering) else (batch,))
+    return torch.stack([tokens, types], 1), y
+
+
+def answers(net, x, y):
+    """Logits as Tenon gives them, and the loss that transformers computes itself."""
+    given = {"input_ids": x[:, 0], "token_type_ids": x[:, 1], "attention_mask": (x[:, 0] > 0).long()}
+    if isinstance(net, BertForQuestionAnswering):
+        out = net(**given, start_positions=y[:, 0], end_positions=y[:, 1])
+        return torch.stack([out.start_logits, out.end_logits], 1), out.loss
+    out = net(**given, labels=y)
+    return out.logits, out.loss
+
+
+def inputs(shape, classes, net=None):
+    if len(shape) == 3:
+        return texts(net, shape, classes)
     if len(shape) == 2:
         return torch.randint(classes, shape), torch.randint(classes, shape)
     count = int(np.prod(shape))
@@ -115,17 +172,21 @@ def train_mode(net, on):
 
 
 def run(net, x, y):
-    call = (lambda: net(x).logits) if isinstance(net, GPT2LMHeadModel) else (lambda: net(x.to(next(net.parameters()).dtype)))
+    of_bert, tokens = x.dim() == 3, not x.is_floating_point()
+    if of_bert:
+        call = lambda: answers(net, x, y)[0]
+    else:
+        call = (lambda: net(x).logits) if tokens else (lambda: net(x.to(next(net.parameters()).dtype)))
     train_mode(net, False)
     with torch.no_grad():
         out = {"logits": call()}
-    optimizer = (torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1) if isinstance(net, GPT2LMHeadModel)
+    optimizer = (torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1) if tokens
                  else torch.optim.SGD(net.parameters(), lr=3e-4, momentum=0.9, weight_decay=1e-4))
     train_mode(net, True)
     losses = []
     for step in range(10):
         optimizer.zero_grad()
-        loss = F.cross_entropy(call().flatten(0, -2), y.flatten())
+        loss = answers(net, x, y)[1] if of_bert else F.cross_entropy(call().flatten(0, -2), y.flatten())
         loss.backward()
         losses.append(loss.item())
         if step == 0:
@@ -153,7 +214,7 @@ def rounding(truth, rounded):
 def fixture(name, build, folder, full):
     torch.manual_seed(5)
     net, shape, classes = build()
-    x, y = inputs(shape, classes)
+    x, y = inputs(shape, classes, net)
     state = state_of(net)
     if full:
         for key, value in state.items():
@@ -167,10 +228,14 @@ def fixture(name, build, folder, full):
     out = {f"shape/{key}": torch.tensor(value.shape, dtype=torch.int64) for key, value in state.items()}
     out |= {"input": torch.tensor(x.shape, dtype=torch.int64) if x.is_floating_point() else x, "y": y}
     state = {key: value.clone() for key, value in state.items()}
-    rounded = run(net, x, y)
+    rounded = []
+    for k in range(1 if full else RUNS):  # the first as it is, others from weights that are a rounding away
+        net.load_state_dict({key: nudged(value) if k > 0 else value for key, value in state.items()}, strict=False)
+        rounded.append(run(net, x, y))
     net.load_state_dict(state, strict=False)
     truth = run(net.double(), x, y)
-    out |= {key: value if key == "losses" else value.float() for key, value in truth.items()} | rounding(truth, rounded)
+    own = [rounding(truth, one) for one in rounded]
+    out |= {key: value if key == "losses" else value.float() for key, value in truth.items()} | {key: max(one[key] for one in own) for key in own[0]}
     return {f"{name}/{key}": value.detach().contiguous().clone() for key, value in out.items()}
 
 

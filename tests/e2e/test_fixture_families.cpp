@@ -22,24 +22,32 @@ namespace {
 
 std::string after_at(const std::string& title) { return title.substr(title.find('@') + 1); }
 
-bool is_tied(const std::string& key) {
-  return key.ends_with("lm_head.weight") || key == "output.weight";
+// The tensor that a file's must be equal to; "" for one of its own.
+std::string tied_to(const std::string& key, const std::string& embedding) {
+  if (key.ends_with("predictions.decoder.bias")) return "cls.predictions.bias";
+  return key.ends_with("lm_head.weight") || key.ends_with("predictions.decoder.weight") ||
+                 key == "output.weight"
+             ? embedding
+             : "";
 }
 
 // What the script's fill() gave the network, by the file's names; a tied head is the embedding.
 Tensors file_of(const Tensors& stored) {
   Tensors out;
   std::string embedding;
+  for (const auto& entry : part(stored, "shape/"))
+    for (const char* name : {"wte.weight", "token_embd.weight", "word_embeddings.weight"})
+      if (entry.first.ends_with(name)) embedding = entry.first;
   for (const auto& [key, sizes] : part(stored, "shape/")) {
     const Shape shape = fixtures::shape_of(sizes);
-    if (key.ends_with("num_batches_tracked"))
+    if (key.ends_with("num_batches_tracked") || key.ends_with("position_ids"))
       out.emplace(key, zeros(shape, DType::Int64));
-    else if (!is_tied(key))
+    else if (tied_to(key, embedding).empty())
       out.emplace(key, fixtures::values(key, shape));
-    if (key.ends_with("wte.weight") || key == "token_embd.weight") embedding = key;
   }
   for (const auto& entry : part(stored, "shape/"))
-    if (is_tied(entry.first)) out.emplace(entry.first, out.at(embedding));
+    if (const std::string same = tied_to(entry.first, embedding); !same.empty())
+      out.emplace(entry.first, out.at(same));
   return out;
 }
 
@@ -77,9 +85,10 @@ void write_named(const std::string& path, const std::map<std::string, Shape>& sh
     for (const std::int64_t size : shape)
       sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
     const auto bytes = static_cast<std::uint64_t>(shape.numel());
-    json += (at == 0 && json.size() == 1 ? "\"" : ",\"") + name + R"(":{"dtype":"U8","shape":[)" +
-            sizes + R"(],"data_offsets":[)" + std::to_string(at) + "," +
-            std::to_string(at + bytes) + "]}";
+    json += at == 0 && json.size() == 1 ? "\"" : ",\"";
+    json.append(name).append(R"(":{"dtype":"U8","shape":[)").append(sizes);
+    json.append(R"(],"data_offsets":[)").append(std::to_string(at)).append(",");
+    json.append(std::to_string(at + bytes)).append("]}");
     at += bytes;
   }
   json += "}";
@@ -95,7 +104,9 @@ void write_named(const std::string& path, const std::map<std::string, Shape>& sh
 
 TEST_CASE("families: the same logits from weights under other libraries' names") {
   const TestFolder folder;
-  for (const auto& [title, stored] : fixtures::load("families")) {
+  for (const auto& entry : fixtures::load("families")) {
+    const std::string& title = entry.first;
+    const Tensors& stored = entry.second;
     CAPTURE(title);
     const Tensor& logits = stored.at("logits");
     for (const char* ending : {".safetensors", ".pt"}) {
@@ -121,13 +132,21 @@ TEST_CASE(
       {"torchvision@vgg16", {"torchvision AlexNet or VGG: "}},
       {"torchvision@resnet50", {"torchvision ResNet: "}},
       {"hf@resnet50", {"Hugging Face ResNet: 320 renamed, as 'classifier.1.bias' to 'fc.bias'"}},
+      {"timm@inception_resnet_v2", {"timm Inception-ResNet-v2: "}},
+      {"cadene@inception_resnet_v2", {"2 renamed, as 'last_linear.bias' to 'classif.bias'"}},
+      {"2018@bert",
+       {"Hugging Face BERT: 52 renamed, as 'bert.embeddings.LayerNorm.beta'", "numbers of places",
+        "4 left out, as 'bert.pooler.dense.bias': another task's",
+        "'cls.predictions.decoder.weight' is 'bert.embeddings.word_embeddings.weight'"}},
       {"hf@gpt2", {"Hugging Face GPT-2: 'lm_head.weight' is 'transformer.wte.weight'"}},
       {"hf_base@gpt2", {"148 renamed", "24 left out, as 'h.0.attn.bias': masks"}},
       {"linear@gpt2",
        {"GPT-2 with linear layers: 'model.' taken off 149 names; '_orig_mod.' taken off",
         "48 transposed, as 'transformer.h.0.attn.c_attn.weight'"}}};
   const TestFolder folder;
-  for (const auto& [title, shapes] : published_names()) {
+  for (const auto& entry : published_names()) {
+    const std::string& title = entry.first;
+    const std::map<std::string, Shape>& shapes = entry.second;
     CAPTURE(title);
     write_named(folder / "w.safetensors", shapes);
     const io::WeightFile file(folder / "w.safetensors");

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/optim.h>
@@ -96,7 +97,8 @@ Differences compare(const std::string& name, const Tensors& stored) {
   const Tensor x = input_of(stored), y = flatten(stored.at("y"));
   const auto loss = [&] {
     const Tensor scores = net(x);
-    return cross_entropy(reshape(scores, {y.numel(), scores.size(scores.rank() - 1)}), y);
+    return cross_entropy(reshape(scores, {y.numel(), scores.size(scores.rank() - 1)}), y,
+                         ClassLossOptions{.ignore_index = -100});  // of places that do not count
   };
   Differences out;
   net.eval();

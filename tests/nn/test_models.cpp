@@ -1,4 +1,6 @@
 // Networks by name: what the table says of each is what is built.
+#include <cmath>
+
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/models.h>
@@ -25,10 +27,13 @@ TEST_CASE("models: numbers of parameters, and scores for every class") {
                            "vgg16:width=2",
                            "vgg16_bn:width=2",
                            "vgg16_head:width=2",
+                           "inception_resnet_v2:width=2",
                            "alexnet:width=2",
                            "alexnet_s:width=5",
                            "alexnet_2012:width=5",
                            "gpt2:layers=2,heads=4,width=32,context=16",
+                           "bert:layers=2,heads=2,width=16,context=16",
+                           "bert_classifier:layers=2,heads=2,width=16,context=16,vocabulary=50",
                            "transformer:layers=2,heads=2,width=8"}) {
     CAPTURE(name);
     const models::Info info = models::info(name);
@@ -36,7 +41,7 @@ TEST_CASE("models: numbers of parameters, and scores for every class") {
     CHECK(net.parameter_count() == info.parameters);
     Shape batch{2};
     for (const std::int64_t size : info.input) batch.push_back(size);
-    const Tensor y = net(zeros(batch, info.tokens ? DType::Int64 : DType::Float32));
+    const Tensor y = net(zeros(batch, info.takes_tokens() ? DType::Int64 : DType::Float32));
     CHECK(y.shape() == (info.tokens ? Shape{2, info.input[info.input.rank() - 1], info.classes}
                                     : Shape{2, info.classes}));
   }
@@ -129,6 +134,33 @@ TEST_CASE("models: the Transformer is the paper's, and PyTorch's without its las
         "decoder.layers.0.norm3.weight [4]\n");
   CHECK_THROWS_AS(models::info("transformer:width=6,heads=4"), ValueError);
   CHECK_THROWS_AS(net(zeros({1, 5}, DType::Int64)), ShapeError);
+}
+
+TEST_CASE("models: BERT has Hugging Face's numbers, and sees no filler") {
+  CHECK(models::info("bert").parameters == 109'514'298);
+  CHECK(models::info("bert_classifier").parameters == 109'482'240 + 2 * 769);
+  CHECK(models::info("bert_spans").parameters == 108'891'648 + 2 * 769);
+  CHECK(models::info("bert_large").parameters == 335'174'458);
+  const std::string sizes = ":layers=1,heads=2,width=8,context=6,vocabulary=9";
+  const nn::AnyModule net = models::create("bert_classifier" + sizes, {.classes = 3});
+  net.eval();
+  const auto scores = [&](const std::vector<std::int64_t>& tokens, const Shape& shape) {
+    return net(Tensor::from(tokens, shape)).to_vector<float>();
+  };
+  const std::vector<float> alone = scores({4, 5, 6}, {1, 3});
+  const std::vector<float> filled = scores({4, 5, 6, 0, 0}, {1, 5});
+  for (std::size_t k = 0; k < 3; ++k) CHECK(filled[k] == doctest::Approx(alone[k]).epsilon(1e-5));
+  CHECK(scores({4, 5, 6, 0, 0, 0}, {1, 2, 3}) == alone);  // types of the first text
+  CHECK(scores({4, 5, 6, 0, 1, 1}, {1, 2, 3}) != alone);
+  for (const float score : scores({0, 0, 0}, {1, 3})) CHECK(std::isfinite(score));
+  CHECK(models::create("bert_spans" + sizes)(zeros({2, 2, 5}, DType::Int64)).shape() ==
+        Shape{2, 2, 5});
+  CHECK(models::create("bert_classifier" + sizes, {.classes = 3, .head = "7,relu"})
+            .state_dict()
+            .contains("classifier.2.bias"));
+  CHECK_THROWS_AS(net(zeros({1, 7}, DType::Int64)), ShapeError);
+  CHECK_THROWS_AS(models::info("bert:vocabulary=9"), ValueError);
+  CHECK_THROWS_AS(models::info("bert:width=9,heads=2"), ValueError);
 }
 
 TEST_CASE("models: GPT-2 has Hugging Face's names") {
