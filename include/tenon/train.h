@@ -175,6 +175,7 @@ struct TENON_API Settings {
   std::string head;     ///< layers in place of the network's last: "256,relu"
   std::string weights;  ///< a file of weights, of which what fits is taken; "": as drawn
   std::string freeze;   ///< parts of the network that do not learn: "features,fc.0"
+  std::string rate_of;  ///< learning rates of parts, as shares of lr: "features=0.1,fc=2"
   std::string task = "classification";  ///< or "regression": targets are quantities
   std::string data = "digits";          ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
   int epochs = 5;

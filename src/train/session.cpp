@@ -140,6 +140,41 @@ DataSets open_data(const Settings& settings) {
   return sets;
 }
 
+// The parameters that learn, in groups: first those at the optimizer's rate, then for each part of
+// `rate_of` its own. Of parts within parts the inner one counts.
+optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& settings) {
+  const std::vector<std::pair<std::string, double>> rates = parse_rates(settings.rate_of);
+  std::vector<optim::ParameterGroup> groups(1 + rates.size());
+  for (std::size_t k = 0; k < rates.size(); ++k) groups[1 + k].lr = settings.lr * rates[k].second;
+  std::vector<bool> met(rates.size(), false);
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) {
+    std::size_t group = 0, longest = 0;
+    for (std::size_t k = 0; k < rates.size(); ++k) {
+      const std::string& part = rates[k].first;
+      const bool within = p.name == part || p.name.starts_with(part + ".");
+      if (!within) continue;
+      met[k] = true;
+      if (part.size() >= longest) group = 1 + k, longest = part.size();
+    }
+    groups[group].parameters.push_back(p);
+  }
+  for (std::size_t k = 0; k < rates.size(); ++k) {
+    if (met[k]) continue;
+    std::vector<std::string> names;
+    for (const auto& [name, child] : net.children()) names.push_back(name);
+    std::string all;
+    for (const std::string& name : names) all += cat(all.empty() ? "" : ", ", name);
+    const std::string near = nearest(rates[k].first, names.data(), static_cast<int>(names.size()));
+    throw ValueError(cat("setting 'rate_of': nothing that learns is in '", rates[k].first, "'",
+                         near.empty() ? "" : cat("; did you mean '", near, "'?"), " The parts of ",
+                         settings.model, " are ", all, ", and those within them ('tenon summary ",
+                         settings.model, "')"));
+  }
+  // Groups without parameters are of no use to an optimizer.
+  std::erase_if(groups, [](const optim::ParameterGroup& g) { return g.parameters.empty(); });
+  return groups;
+}
+
 // What the network gives must be what the data asks for: found out before a run has a folder.
 void Session::check_outputs(const data::Dataset& set) const {
   if (models::info(settings.model).tokens) return;
@@ -206,7 +241,8 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
     notes.push_back(take_fitting_weights(net, settings.weights));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);
   if (!frozen.empty()) net = with_frozen(net, frozen);
-  optimizer = optim::create(settings.optimizer, net, optimizer_options(settings));
+  optimizer = optim::create(settings.optimizer, parameters_by_rate(net, settings),
+                            optimizer_options(settings));
   data::LoaderOptions training = loader_options(settings);
   training.augment = augmentation(settings);
   train = std::make_unique<data::Loader>(sets.train, training);

@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "device/parse.h"
+#include "io/csv.h"
 #include "io/toml.h"
 
 namespace tenon::train {
@@ -29,6 +30,7 @@ struct Field {
 };
 
 constexpr double kAny = 1e15;
+constexpr double kMostShare = 1000;  // of the learning rate, for a part
 
 const Field kFields[] = {
     {"model", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10", &Settings::model},
@@ -40,6 +42,8 @@ const Field kFields[] = {
      &Settings::weights},
     {"freeze", "parts of the network that do not learn, by their names: features,classifier.0",
      &Settings::freeze},
+    {"rate_of", "learning rates of parts, as shares of lr: features=0.1,classifier.0=2",
+     &Settings::rate_of},
     {"data",
      "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], cifar100[:DIR], "
      "idx:DIR, csv:FILE, npy:X,Y, text:FILE, numbers[:TRAIN,TEST] or pairs:FILE",
@@ -168,6 +172,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
   if (key == "layer_precision") parse_layer_precision(value);
   if (key == "milestones") parse_milestones(value);
+  if (key == "rate_of") parse_rates(value);
   if (key == "augment" && value != "auto") parse_augment(value);
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
@@ -202,6 +207,28 @@ std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::
       throw ValueError(cat("setting 'layer_precision' holds '", item,
                            "', must be LAYER=PRECISION, as in '0=fp32' or 'features.3=tf32'"));
     out.emplace_back(item.substr(0, equals), precision_from_name(item.substr(equals + 1)));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, double>> parse_rates(const std::string& text) {
+  std::vector<std::pair<std::string, double>> out;
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    const std::size_t equals = item.find('=');
+    double share = 0;
+    const bool known = equals != std::string::npos && equals != 0 &&
+                       io::parse_number(std::string_view(item).substr(equals + 1), share) &&
+                       share > 0 && share <= kMostShare;
+    if (!known)
+      throw ValueError(cat("setting 'rate_of' holds '", item,
+                           "', must be PART=SHARE with a share "
+                           "of the learning rate above 0 and up to ",
+                           kMostShare,
+                           ", as in 'features=0.1'; parts that do not learn are for 'freeze'"));
+    out.emplace_back(item.substr(0, equals), share);
     at = end + 1;
   }
   return out;

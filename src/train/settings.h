@@ -29,6 +29,9 @@ std::vector<SettingText> settings_of(const io::TomlValue& table, const std::stri
 /// "fc3=fp32,conv1=tf32" as layers with their precisions. Throws ValueError.
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text);
 
+/// "features=0.1,fc=2" as parts with their shares of the learning rate. Throws ValueError.
+std::vector<std::pair<std::string, double>> parse_rates(const std::string& text);
+
 /// "crop=4,flip,cutout=8" or "none". Throws ValueError.
 data::Augmentation parse_augment(const std::string& text);
 

@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/ops.h>
 #include <tenon/train.h>
 
 #include "io/folder.h"
@@ -105,4 +106,52 @@ TEST_CASE("frozen: what cannot be is refused with a way out") {
   }
   CHECK_THROWS_WITH_AS(models::create("lenet5", {.head = "8"}), doctest::Contains("vgg16"),
                        ValueError);
+}
+
+TEST_CASE("rates of parts: shares of the learning rate, the inner part's before the outer's") {
+  const TestFolder folder;
+  const auto run = [&](const std::string& name, const std::string& rates, const char* epochs) {
+    const Settings s = Settings::resolve("resnet20:width=4", "",
+                                         {{"data", "scenes:40,10"},
+                                          {"augment", "none"},
+                                          {"batch", "10"},
+                                          {"optimizer", "sgd"},
+                                          {"momentum", "0"},
+                                          {"weight_decay", "0"},
+                                          {"schedule", "constant"},
+                                          {"warmup", "0"},
+                                          {"lr", "0.5"},
+                                          {"max_steps", "1"},
+                                          {"epochs", epochs},
+                                          {"keep_best", "false"},
+                                          {"rate_of", rates}});
+    train::start_run(s, folder / name);
+    return io::load_safetensors(folder / name + "/model.safetensors").tensors;
+  };
+  // One step of plain descent: what each weight moves by is its rate times the same gradient.
+  const StateDict start = run("start",
+                              "conv1=1e-30,bn1=1e-30,layer1=1e-30,layer2=1e-30,"
+                              "layer3=1e-30,linear=1e-30",
+                              "1");
+  const StateDict plain = run("plain", "", "1");
+  const StateDict shared = run("shared", "layer1=0.5,layer1.0=0.25,linear=2", "1");
+  const auto moved = [&start](const StateDict& to, const std::string& name) {
+    return to.at(name) - start.at(name);
+  };
+  for (const auto& [name, share] :
+       std::vector<std::pair<std::string, double>>{{"conv1.weight", 1},
+                                                   {"layer1.1.conv1.weight", 0.5},
+                                                   {"layer1.0.conv1.weight", 0.25},
+                                                   {"layer3.2.conv2.weight", 1},
+                                                   {"linear.weight", 2}}) {
+    CAPTURE(name);
+    const Tensor once = moved(plain, name), by_share = moved(shared, name);
+    const double length = sqrt(sum(square(once))).item<float>();
+    CHECK(length > 1e-6);
+    CHECK(sqrt(sum(square(by_share - once * share))).item<float>() < 1e-4 * length);
+  }
+  CHECK_THROWS_WITH_AS(run("a", "layr1=0.5", "1"), doctest::Contains("did you mean 'layer1'"),
+                       ValueError);
+  for (const char* bad : {"layer1", "layer1=0", "layer1=-1", "=2", "layer1=nan", "layer1=1,"})
+    CHECK_THROWS_AS(run("b", bad, "1"), ValueError);
 }
