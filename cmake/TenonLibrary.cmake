@@ -42,7 +42,7 @@ set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
 # What runs once a file, a network, a plan's kernel or an epoch is compiled for size: a third smaller.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
-list(FILTER TENON_SMALL_SOURCES INCLUDE REGEX "/src/(data|io|models|nn|optim|train|cuda/(engines|jit))/")
+list(FILTER TENON_SMALL_SOURCES INCLUDE REGEX "/src/(data|io|models|nn|optim|plan|train|cuda/(engines|jit))/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 
 # Reading headers is half the build. The standard library's are read once where that works: not through a compiler cache, which
