@@ -1,7 +1,6 @@
 // tenon generate: text from a trained model of language, shown as it is written.
 #include <fmt/core.h>
 #include <tenon/device.h>
-#include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
 #include <cstdio>
@@ -17,7 +16,7 @@ namespace {
 
 struct Options {
   TrainedOptions trained;
-  std::string prompt, tokenizer, device = "cpu", precision;
+  std::string prompt, device = "cpu", precision;
   std::int64_t tokens = 200, top_k = 0;
   std::uint64_t seed = 0;
   double temperature = 1, top_p = 1;
@@ -41,9 +40,6 @@ int run(const Options& options) {
   how.top_k = options.top_k;
   how.top_p = options.top_p;
   how.seed = options.seed;
-  if (!options.tokenizer.empty())
-    how.tokenizer =
-        std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
   how.on_text = [](const std::string& piece) {
     fmt::print("{}", piece);
     std::fflush(stdout);
@@ -76,10 +72,6 @@ Command generate_command() {
        "Hugging Face's."},
       {"tenon generate runs/transformer --prompt 'German: twenty-one'", "A translation."}};
   add_trained(command, options->trained);
-  command
-      .option(options->tokenizer, "--tokenizer", "FILE",
-              "of weights from elsewhere: tokenizer.json, vocab.json, or the folder of one")
-      .completes = Completes::Files;
   command.option(options->prompt, "--prompt", "TEXT", "what the text begins with", "none");
   command.option(options->tokens, "--tokens", "N", "tokens to write", "200");
   command.option(options->temperature, "--temperature", "T",

@@ -29,7 +29,7 @@ namespace {
 struct Options {
   TrainedOptions trained;
   std::string data;
-  std::vector<std::string> files;
+  std::vector<std::string> files, texts;
   std::int64_t count = 5, start = 0;
   int top = 3, threads = 0;
   std::string device = "cpu", tune = "read";
@@ -66,7 +66,9 @@ PictureSize picture_size(const train::TrainedModel& model, const std::string& fi
   if (input.numel() == 784) return {28, 28, false};
   throw ShapeError(fmt::format(
       "{}: {} takes inputs of {}, not pictures; {}", file, model.settings().model, input.str(),
-      info.tokens ? "'tenon generate' writes text with it" : "use --data"));
+      info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
+      : info.tokens       ? "'tenon generate' writes text with it"
+                          : "use --data"));
 }
 
 // A picture of this size is small enough to be drawn beside the words.
@@ -133,6 +135,19 @@ std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std
   return samples;
 }
 
+// Lines of a text file.
+std::vector<std::string> lines_of(const std::string& file, const Options& options) {
+  const std::string text = io::read_file(file);
+  std::vector<std::string> out;
+  std::int64_t line = 0;
+  for (std::size_t from = 0; from < text.size() && std::ssize(out) < options.count; ++line) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    if (line >= options.start && end > from) out.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return out;
+}
+
 std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
                                     const Options& options) {
   std::error_code ignored;
@@ -159,8 +174,10 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
 }
 
 std::vector<Sample> samples_of_data(const train::TrainedModel& model, const Options& options) {
-  const auto set =
-      data::open_dataset(options.data, data::Split::Test, !model.is_regression(), model.table());
+  const auto set = data::open_dataset(options.data, data::Split::Test,
+                                      {.classes = !model.is_regression(),
+                                       .columns = model.table(),
+                                       .tokenizer = model.tokenizer()});
   if (options.start >= set->size())
     throw UsageError(
         fmt::format("--start: {} has {} test samples, numbered from 0", options.data, set->size()));
@@ -305,9 +322,9 @@ Json json_of_values(const Sample& sample, const std::vector<float>& values) {
 }
 
 void check(const Options& options) {
-  if (options.files.empty() && options.data.empty())
+  if (options.files.empty() && options.data.empty() && options.texts.empty())
     throw UsageError("tenon predict: nothing to predict",
-                     "give FILE... (PNG, JPEG, PGM, IDX) or --data digits");
+                     "give FILE... (PNG, JPEG, PGM, IDX), --data digits or --text WORDS");
   if (options.count < 1) throw UsageError("--count: give 1 or more");
   if (options.start < 0) throw UsageError("--start: numbers begin at 0");
   if (options.top < 1) throw UsageError("--top: give 1 or more");
@@ -341,6 +358,15 @@ int run(const Options& options) {
     else
       print_sample(sample, probabilities, model.class_names(), options);
   };
+  const auto show_text = [&](const std::string& text) {
+    const std::vector<float> shares = model.predict_text(text).to_vector<float>();
+    const Sample sample{text, {}, {}, -1, {}};
+    if (options.json)
+      json.push_back(json_of(sample, shares, model.class_names()));
+    else
+      print_sample(sample, shares, model.class_names(), options);
+  };
+  for (const std::string& text : options.texts) show_text(text);
   int code = kOk;
   for (const std::string& file : options.files) {
     try {
@@ -351,6 +377,10 @@ int run(const Options& options) {
           json.push_back({{"name", file}, {"rows", rows}, {"written", beside}});
         else
           fmt::print("{}: {} rows, with predictions in {}\n", file, thousands(rows), beside);
+        continue;
+      }
+      if (file.ends_with(".txt")) {
+        for (const std::string& line : lines_of(file, options)) show_text(line);
         continue;
       }
       for (const Sample& sample : samples_of_file(model, file, options)) show(sample);
@@ -371,7 +401,7 @@ Command predict_command() {
   auto options = std::make_shared<Options>();
   Command command;
   command.name = "predict";
-  command.summary = "what a trained model sees in pictures";
+  command.summary = "what a trained model sees in pictures, rows and texts";
   command.about =
       "Classifies pictures (PNG, JPEG, PGM), IDX files or held-out examples, and draws them in the "
       "terminal beside the likeliest classes. For a network of colour pictures the middle of a "
@@ -388,12 +418,16 @@ Command predict_command() {
        "Three pictures of an IDX file."},
       {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, without the label's column."},
       {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
+      {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
   add_trained(command, options->trained);
   command
       .positional(options->files, "FILE",
-                  "PNG, JPEG, PGM, PPM, IDX, or CSV of rows without a label", false)
+                  "PNG, JPEG, PGM, PPM, IDX, CSV of rows without a label, or .txt of lines", false)
       .completes = Completes::Files;
+  command.option(options->texts, "--text", "WORDS",
+                 "a text for a model that reads by a tokenizer, with [MASK] for one that tells "
+                 "words; may be given again and again");
   command.option(options->data, "--data", "SPEC",
                  "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y");
   command.option(options->count, "--count", "N", "examples of --data, or pictures of an IDX file",

@@ -48,6 +48,9 @@ constexpr Shortcut kShortcuts[] = {
      "begin with what fits of a .safetensors, .pt or .pth file, as torchvision's and Hugging "
      "Face's",
      "Other people's weights"},
+    {"--tokenizer", "tokenizer", "FILE",
+     "of text: tokenizer.json, vocab.txt, vocab.json, or the folder of one; kept with the run",
+     "Other people's weights"},
     {"--freeze", "freeze", "NAME[,NAME]",
      "parts that do not learn, as in features; what they give is computed once",
      "Other people's weights"},
@@ -214,12 +217,18 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
   lines.emplace_back("tenon eval " + run,
                      settings.task == "regression" ? "how far its answers are from the truth"
                      : info.pairs                  ? "how many held-out texts it translates exactly"
+                     : info.masked                 ? "how well it tells hidden words"
                      : info.tokens                 ? "how well it foresees held-out text"
                                                    : "where it errs, class by class");
   if (info.pairs)
     lines.emplace_back(fmt::format("tenon generate {} --prompt {}", run,
                                    settings.data == "numbers" ? "'French: twenty-one'" : "TEXT"),
                        "a translation");
+  else if (info.masked)
+    lines.emplace_back(fmt::format("tenon predict {} --text 'the [MASK] sea'", run),
+                       "words that are hidden");
+  else if (info.takes_tokens() && !info.tokens)
+    lines.emplace_back(fmt::format("tenon predict {} --text TEXT", run), "the class of a text");
   else if (info.tokens)
     lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "text of its own");
   if (handwriting)
@@ -432,7 +441,8 @@ int run(const Options& options) {
 // Words that a setting takes, for shells and the help; the library decides.
 std::vector<std::string> words_for(const std::string& key) {
   if (key == "data")
-    return {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx:", "csv:", "npy:", "text:"};
+    return {"digits", "scenes", "mnist", "cifar10", "cifar100",
+            "idx:",   "csv:",   "npy:",  "text:",   "lines:"};
   if (key == "task") return {"classification", "regression"};
   if (key == "augment") return {"auto", "none", "flip", "crop=4,flip", "crop=4,flip,cutout=8"};
   if (key == "optimizer") return optim::names();

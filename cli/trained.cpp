@@ -21,6 +21,11 @@ void add_trained(Command& command, TrainedOptions& options) {
               "of the network that RUN names: .safetensors, .pt or .pth, by torchvision's or "
               "Hugging Face's names too")
       .completes = Completes::Files;
+  command
+      .option(options.tokenizer, "--tokenizer", "FILE",
+              "of a network with --weights that reads text: tokenizer.json, vocab.txt, vocab.json, "
+              "or the folder of one")
+      .completes = Completes::Files;
   command.option(options.classes, "--classes", "N", "outputs of a network with --weights",
                  "as published");
 }
@@ -29,12 +34,16 @@ train::TrainedModel open_trained(const TrainedOptions& options) {
   if (options.classes < 0)
     throw UsageError(fmt::format("--classes: {} is negative", options.classes));
   if (options.weights.empty()) {
+    if (!options.tokenizer.empty())
+      throw UsageError("--tokenizer is for --weights",
+                       "a run keeps the tokenizer that it learnt by");
     if (options.classes > 0)
       throw UsageError("--classes is for --weights", "a run knows how many classes it has");
     return train::TrainedModel::open(options.run);
   }
   train::Settings settings = train::Settings::resolve(options.run, "", {});
   settings.classes = options.classes;
+  settings.tokenizer = options.tokenizer;
   train::TrainedModel model = train::TrainedModel::with_weights(settings, options.weights);
   fmt::print(stderr, "{}\n", model.weights_note());
   return model;

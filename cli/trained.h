@@ -11,12 +11,13 @@
 namespace tenon::cli {
 
 struct TrainedOptions {
-  std::string run;      ///< a run folder, model.safetensors, or with `weights` a network's name
-  std::string weights;  ///< a file of weights, or ""
+  std::string run;        ///< a run folder, model.safetensors, or with `weights` a network's name
+  std::string weights;    ///< a file of weights, or ""
+  std::string tokenizer;  ///< of text, with `weights`
   std::int64_t classes = 0;
 };
 
-/// Adds RUN, --weights and --classes.
+/// Adds RUN, --weights, --tokenizer and --classes.
 void add_trained(Command& command, TrainedOptions& options);
 /// Opens it; what was done to other people's weights is said on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);

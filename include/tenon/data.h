@@ -35,6 +35,8 @@ struct TableColumns {
   std::vector<std::string> class_names{};
 };
 
+class Tokenizer;
+
 /// Examples by number. All methods may be called from several threads at a time.
 class TENON_API Dataset {
  public:
@@ -64,6 +66,14 @@ class TENON_API Dataset {
   virtual std::string describe() const = 0;
   /// Writes examples indices[0], indices[1], … one after another. Indices are in [0, size()).
   virtual void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const = 0;
+  /// As get(), of sets that are not in memory and whose examples are others in every epoch: what is
+  /// drawn depends on (seed, epoch, example) alone.
+  virtual void get_in_epoch(std::uint64_t seed, std::int64_t epoch,
+                            std::span<const std::int64_t> indices, void* inputs,
+                            void* targets) const {
+    static_cast<void>(seed), static_cast<void>(epoch);
+    get(indices, inputs, targets);
+  }
   /// True when get() only copies memory: a loader then needs no threads.
   virtual bool in_memory() const { return false; }
   /// True when get() makes examples out of nothing but their numbers and keeps them: asked for all,
@@ -144,6 +154,17 @@ TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split s
 /// The same; a table is read as `columns` say, unless they are null.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes,
                                                 std::shared_ptr<const TableColumns> columns);
+
+struct SourceOptions {
+  bool classes = true;                            ///< off: targets are quantities
+  std::shared_ptr<const TableColumns> columns{};  ///< how a table is read
+  std::shared_ptr<const Tokenizer> tokenizer{};   ///< of text; without, a text has its own tokens
+  bool hide_words = false;                        ///< of a text with a tokenizer
+};
+/// The same, and with a tokenizer "lines:FILE[,length=N][,test=FILE]" (open_class_lines()), and
+/// text by it (open_token_text()).
+TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
+                                                const SourceOptions& options);
 
 /// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
 /// folder.

@@ -72,6 +72,39 @@ struct TextOptions {
 TENON_API std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
                                              const TextOptions& options = {});
 
+// ---- Text in the numbers of a tokenizer
+
+class Tokenizer;
+
+/// The numbers of a text with those before and behind it; of a longer one the first `length`, the
+/// last of which is what ends a text ([SEP]).
+TENON_API std::vector<std::int64_t> encode_within(const Tokenizer& tokenizer, std::string_view text,
+                                                  std::int64_t length);
+
+struct TokenTextOptions {
+  std::int64_t length = 64;  ///< tokens in a window
+  /// BERT's training: windows lie between [CLS] and [SEP], and 15 % of each are to be told, of
+  /// which [MASK] stands for 80 %, any token for 10 %, and 10 % stay. Which they are depends on
+  /// (seed, epoch, example) alone; for testing they are always the same.
+  bool hide_words = false;
+};
+/// As open_text(), by a tokenizer. Targets are the tokens one place later, or the hidden ones and
+/// kIgnoredTarget elsewhere. Throws as open_text(), and ValueError for a tokenizer without [MASK].
+TENON_API std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
+                                                   const Tokenizer& tokenizer,
+                                                   const TokenTextOptions& options = {});
+
+struct ClassLineOptions {
+  std::int64_t length = 128;  ///< tokens of a line; longer ones are cut
+  std::string test_file{};    ///< lines for testing; "": every tenth of the file
+};
+/// Lines "class TAB text" of a file: input [L] int64 with the longest's tokens, shorter ones filled
+/// up with kPad; target the class, numbered in
+/// alphabetical order. Throws IoError, FormatError naming a line, or ValueError.
+TENON_API std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
+                                                    const Tokenizer& tokenizer,
+                                                    const ClassLineOptions& options = {});
+
 // ---- Pairs of sequences: what a network that translates learns from
 
 /// Tokens of a vocabulary of pairs that stand for no text: what fills a row up, what a translation

@@ -33,6 +33,8 @@ class TENON_API Tokenizer {
   /// with one of them, looked for in this order. Throws IoError; FormatError for damaged files;
   /// NotSupported for parts of a tokenizer.json that are not known, by name.
   static Tokenizer open(const std::string& path);
+  /// Of the text of a tokenizer.json; `name` is for messages. Throws as open().
+  static Tokenizer parse(std::string_view json, const std::string& name);
   /// Learns one from a text: special tokens, then signs, then what neighbours make, commonest
   /// first; of bytes exactly what Hugging Face's trainer learns from the lines of the text. Throws
   /// FormatError for text that is not UTF-8, ValueError where so many tokens do not hold the signs.
@@ -53,6 +55,8 @@ class TENON_API Tokenizer {
   std::int64_t number(std::string_view token) const;
   /// Writes tokenizer.json atomically, which Hugging Face's tokenizers read.
   void save(const std::string& path) const;
+  /// What save() writes.
+  std::string json() const;
 
  private:
   struct Impl;

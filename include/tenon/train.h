@@ -135,8 +135,9 @@ struct TrainOptions {
   /// steps are queued ahead, and a callback hears of one when later ones have begun.)
   std::int64_t stop_after = 0;
   std::vector<std::pair<std::string, std::string>>
-      model_metadata{};         ///< added to model.safetensors
-  std::string settings_toml{};  ///< written to settings.toml
+      model_metadata{};          ///< added to model.safetensors
+  std::string settings_toml{};   ///< written to settings.toml
+  std::string tokenizer_json{};  ///< written to tokenizer.json unless it is empty
 };
 
 /// Trains a module on batches (input, target). The optimizer must outlive the trainer.
@@ -172,10 +173,11 @@ TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& inpu
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {
   std::string model = "lenet5", activation;
-  std::string head;     ///< layers in place of the network's last: "256,relu"
-  std::string weights;  ///< a file of weights, of which what fits is taken; "": as drawn
-  std::string freeze;   ///< parts of the network that do not learn: "features,fc.0"
-  std::string rate_of;  ///< learning rates of parts, as shares of lr: "features=0.1,fc=2"
+  std::string head;       ///< layers in place of the network's last: "256,relu"
+  std::string weights;    ///< a file of weights, of which what fits is taken; "": as drawn
+  std::string freeze;     ///< parts of the network that do not learn: "features,fc.0"
+  std::string rate_of;    ///< learning rates of parts, as shares of lr: "features=0.1,fc=2"
+  std::string tokenizer;  ///< file of one, for text: tokenizer.json, vocab.txt, vocab.json
   std::string task = "classification";  ///< or "regression": targets are quantities
   std::string data = "digits";          ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
   int epochs = 5;
@@ -290,6 +292,8 @@ class TENON_API TrainedModel {
   const std::vector<std::string>& class_names() const { return class_names_; }
   /// How rows of a table become inputs, from the training data; null for a model of anything else.
   const std::shared_ptr<const data::TableColumns>& table() const { return table_; }
+  /// Of a model that learnt from text by one, or that was given one with its settings; or null.
+  const std::shared_ptr<const data::Tokenizer>& tokenizer() const { return tokenizer_; }
   /// Metrics on the test part of a data source ("" : the run's own, looked for anew when the run
   /// was moved; IoError says what is missing). `progress` gets (batch, batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
@@ -299,6 +303,10 @@ class TENON_API TrainedModel {
   /// rows of a table [N, columns]; of a regression the quantities [N, outputs]. For a
   /// module that was given: what it returns for these inputs.
   Tensor predict(const Tensor& images) const;
+  /// Class probabilities [classes] of a text; of a model that learnt masked words, of the tokens
+  /// [vocabulary] for its first [MASK]. Throws ValueError for a model that does not read text by a
+  /// tokenizer, or has nothing to tell of this one.
+  Tensor predict_text(const std::string& text) const;
   /// Predicts every row of a table without a label, whose columns are found by name where both it
   /// and the training data have a header, and writes them to `out`: the rows as they are with a
   /// column "prediction" behind them, of classes also "probability". Returns the number of rows.
@@ -328,6 +336,7 @@ class TENON_API TrainedModel {
   std::vector<std::string> class_names_;
   std::string text_unit_;  // of tokens, or ""
   std::shared_ptr<const data::TableColumns> table_;
+  std::shared_ptr<const data::Tokenizer> tokenizer_;
 };
 
 struct VerifyCheck {

@@ -100,7 +100,7 @@ struct Loader::Impl {
     const std::span<const std::int64_t> indices(order.data() + first,
                                                 static_cast<std::size_t>(count));
     if (!scaled) {
-      dataset->get(indices, input, target);
+      dataset->get_in_epoch(state.seed, state.epoch, indices, input, target);
       change(indices, static_cast<std::uint8_t*>(input));
       return;
     }

@@ -195,6 +195,38 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
   return open_csv(test, options);
 }
 
+std::shared_ptr<Dataset> open_token_text_spec(const std::string& rest, const std::string& spec,
+                                              Split split, const SourceOptions& source) {
+  const std::vector<std::string> parts = split_text(rest, ',');
+  TokenTextOptions options{.hide_words = source.hide_words};
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (!parts[i].starts_with("length="))
+      throw ValueError(cat("data '", spec, "': '", parts[i],
+                           "' is not length=N; what its tokens are, the tokenizer says"));
+    options.length = whole_number(parts[i].substr(7), spec);
+  }
+  return open_token_text(parts[0], split, *source.tokenizer, options);
+}
+
+std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::string& spec,
+                                         Split split, const SourceOptions& source) {
+  if (source.tokenizer == nullptr)
+    throw ValueError(cat("data '", spec,
+                         "' is text for a tokenizer: name one, as with --tokenizer "
+                         "vocab.txt"));
+  const std::vector<std::string> parts = split_text(rest, ',');
+  ClassLineOptions options;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].starts_with("length="))
+      options.length = whole_number(parts[i].substr(7), spec);
+    else if (parts[i].starts_with("test="))
+      options.test_file = parts[i].substr(5);
+    else
+      throw ValueError(cat("data '", spec, "': '", parts[i], "' is none of length=N, test=FILE"));
+  }
+  return open_class_lines(parts[0], split, *source.tokenizer, options);
+}
+
 std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::string& spec,
                                         Split split) {
   const std::vector<std::string> parts = split_text(rest, ',');
@@ -310,11 +342,18 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
 }
 
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes) {
-  return open_dataset(spec, split, classes, nullptr);
+  return open_dataset(spec, split, SourceOptions{.classes = classes});
 }
 
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes,
                                       std::shared_ptr<const TableColumns> columns) {
+  return open_dataset(spec, split,
+                      SourceOptions{.classes = classes, .columns = std::move(columns)});
+}
+
+std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
+                                      const SourceOptions& options) {
+  const bool classes = options.classes;
   const std::size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
@@ -325,24 +364,28 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
   if (kind == "numbers") return open_numbers(rest, spec, split);
   if (kind == "mnist") return open_mnist(rest, split);
   if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
-  const bool known =
-      kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" || kind == "pairs";
+  const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" ||
+                     kind == "lines" || kind == "pairs";
   if (known && rest.empty())
     throw ValueError(
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
   if (kind == "idx") return open_idx(rest, split);
-  if (kind == "csv") return open_csv_spec(rest, spec, split, classes, std::move(columns));
+  if (kind == "csv") return open_csv_spec(rest, spec, split, classes, options.columns);
   if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
+  if (kind == "text" && options.tokenizer != nullptr)
+    return open_token_text_spec(rest, spec, split, options);
   if (kind == "text") return open_text_spec(rest, spec, split);
+  if (kind == "lines") return open_lines_spec(rest, spec, split, options);
   if (kind == "pairs") return open_pairs_spec(rest, spec, split);
   const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx",
-                               "csv",    "npy",    "text",  "numbers", "pairs"};
+                               "csv",    "npy",    "text",  "lines",   "numbers",  "pairs"};
   const std::string near = nearest(kind, kinds, static_cast<int>(std::size(kinds)));
   throw ValueError(
       cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
           " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
           "mnist[:FOLDER], cifar10[:FOLDER], cifar100[:FOLDER], idx:FOLDER, "
-          "csv:FILE, npy:INPUTS,TARGETS, text:FILE, numbers[:TRAIN,TEST,SEED], pairs:FILE"));
+          "csv:FILE, npy:INPUTS,TARGETS, text:FILE, lines:FILE, numbers[:TRAIN,TEST,SEED], "
+          "pairs:FILE"));
 }
 
 }  // namespace tenon::data

@@ -301,8 +301,12 @@ std::int64_t Tokenizer::number(std::string_view token) const {
   return found == impl_->parts.model.numbers.end() ? -1 : found->second;
 }
 
-void Tokenizer::save(const std::string& path) const {
-  io::write_file(path, tokenizer_json(impl_->parts));
+Tokenizer Tokenizer::parse(std::string_view json, const std::string& name) {
+  return Tokenizer(std::make_shared<const Impl>(parse_tokenizer_json(json, name)));
 }
+
+std::string Tokenizer::json() const { return tokenizer_json(impl_->parts); }
+
+void Tokenizer::save(const std::string& path) const { io::write_file(path, json()); }
 
 }  // namespace tenon::data

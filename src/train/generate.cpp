@@ -182,7 +182,7 @@ std::string TrainedModel::generate(const std::string& prompt,
                                    const GenerateOptions& options) const {
   check(options);
   const auto* net = net_.as<models::Decoder>();
-  const data::Tokenizer* tokenizer = options.tokenizer.get();
+  const data::Tokenizer* tokenizer = options.tokenizer ? options.tokenizer.get() : tokenizer_.get();
   if (net == nullptr || (text_unit_.empty() && tokenizer == nullptr))
     throw ValueError(cat(file_, ": model '", settings_.model,
                          net == nullptr

@@ -16,6 +16,9 @@ namespace tenon::train {
 /// The key of the metadata under which it stands.
 inline constexpr char kModelKey[] = "tenon.model";
 
+/// And the one under which its tokenizer stands, as tokenizer.json has it.
+inline constexpr char kTokenizerKey[] = "tenon.tokenizer";
+
 struct ModelDescription {
   Settings settings;                     ///< those that a model needs; `data` "" when it was a path
   std::vector<std::string> class_names;  ///< empty when they are numbers

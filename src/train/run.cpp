@@ -1,4 +1,5 @@
 // Runs by folder: start, resume, and what a finished one is used for.
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -7,6 +8,8 @@
 
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/text.h>
+#include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
 #include <tenon/shapes_only.h>
@@ -55,7 +58,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
   const std::future<Device> starting =
       std::async(std::launch::async, [&settings] { return device(settings.device); });
-  const DataSets sets = open_data(settings);
+  const DataSets sets = open_data(settings, resume ? dir : "");
   const ContextScope scope(context_of(settings));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the card for themselves.
@@ -105,6 +108,14 @@ struct Weights {
   StateDict state;
   io::Metadata metadata;
 };
+
+// A file that was moved out of its run holds its tokenizer too.
+std::shared_ptr<const data::Tokenizer> tokenizer_within(const io::Metadata& metadata,
+                                                        const std::string& file) {
+  const auto json = metadata.find(kTokenizerKey);
+  if (json == metadata.end()) return nullptr;
+  return std::make_shared<const data::Tokenizer>(data::Tokenizer::parse(json->second, file));
+}
 
 // The model's file, or of a run that has not ended its best weights, or else those of its newest
 // checkpoint.
@@ -159,6 +170,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     out.settings_ = settings_of_run(run_or_file);
     out.run_ = run_or_file;
     weights = weights_of_run(run_or_file);
+    out.tokenizer_ = tokenizer_of(out.settings_, run_or_file);
     if (const auto text = weights.metadata.find(kModelKey); text != weights.metadata.end()) {
       ModelDescription model = model_from_json(text->second, weights.file);
       names = std::move(model.class_names);
@@ -176,6 +188,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     names = std::move(model.class_names);
     out.text_unit_ = std::move(model.text_unit);
     out.table_ = std::move(model.table);
+    out.tokenizer_ = tokenizer_within(file.metadata, run_or_file);
     weights = {run_or_file, std::move(file.tensors), {}};
   }
   out.compute_here();
@@ -200,6 +213,7 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   TrainedModel out;
   out.settings_ = settings;
   if (out.settings_.classes == 0) out.settings_.classes = models::info(settings.model).classes;
+  out.tokenizer_ = tokenizer_of(settings, "");
   out.compute_here();
   const ContextScope scope(out.context_);
   out.net_ = make_net(out.settings_, out.settings_.classes);
@@ -223,6 +237,10 @@ void TrainedModel::name_classes(std::int64_t classes) {
   if (static_cast<std::int64_t>(class_names_.size()) == classes && !is_regression()) return;
   class_names_.clear();
   if (is_regression()) return;
+  const bool words = models::info(settings_.model).tokens && tokenizer_ != nullptr;
+  if (words && tokenizer_->size() <= classes)
+    for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(tokenizer_->token(i));
+  if (words && !class_names_.empty()) return;
   for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(std::to_string(i));
 }
 
@@ -256,7 +274,9 @@ Evaluation TrainedModel::evaluate(
   const ContextScope scope(context_);
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
   const std::unique_ptr<data::Loader> loader = test_loader(
-      settings_, data::open_dataset(spec, data::Split::Test, !is_regression(), table_), batch);
+      settings_,
+      data::open_dataset(spec, data::Split::Test, source_options(settings_, table_, tokenizer_)),
+      batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), models::info(settings_.model).tokens);
   Evaluation out = train::evaluate(step, *loader, true, progress);
   if (const auto* translator = net_.as<models::Translator>())
@@ -285,6 +305,27 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   loader->next(batch);
   const Tensor out = net_(batch.input);
   return (is_regression() ? out : softmax(out)).eval();
+}
+
+Tensor TrainedModel::predict_text(const std::string& text) const {
+  const models::Info info = models::info(settings_.model);
+  if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || (info.tokens && !info.masked))
+    throw ValueError(cat(file_, ": model '", settings_.model,
+                         info.tokens && !info.masked
+                             ? "' goes on from texts and has no class for one: use generate()"
+                             : "' reads no text by a tokenizer"));
+  const ContextScope scope(context_);
+  const std::vector<std::int64_t> tokens = data::encode_within(*tokenizer_, text, info.input[0]);
+  const std::int64_t length = std::ssize(tokens);
+  if (length == 0) throw ValueError("predict: there is no text");
+  const Tensor scores = net_(Tensor::from(tokens, {1, length}));
+  if (!info.masked) return softmax(reshape(scores, {scores.numel()})).eval();
+  const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
+  if (hidden == tokens.end())
+    throw ValueError(cat("predict: model '", settings_.model,
+                         "' tells the word at [MASK], which the text lacks"));
+  const std::int64_t place = hidden - tokens.begin();
+  return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).eval();
 }
 
 }  // namespace tenon::train

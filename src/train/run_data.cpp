@@ -57,7 +57,7 @@ bool has_path(const std::string& spec) {
   const std::string kind = kind_of_source(spec);
   return spec.size() > kind.size() + 1 &&
          (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100" ||
-          kind == "csv" || kind == "npy" || kind == "text" || kind == "pairs");
+          kind == "csv" || kind == "npy" || kind == "text" || kind == "lines" || kind == "pairs");
 }
 
 std::string locate_data(const std::string& spec, const std::string& run_dir) {

@@ -9,10 +9,12 @@
 #include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/text.h>
+#include <tenon/tokenizer.h>
 
 #include <tenon/shapes_only.h>
 
 #include "base/str.h"
+#include "io/file.h"
 #include "train/frozen.h"
 #include "train/model_file.h"
 #include "train/run_folder.h"
@@ -77,6 +79,34 @@ void check_pairs(const Settings& settings, const data::Dataset& set) {
                        ": use the data numbers, or name a file, as in --data pairs:FILE"));
 }
 
+// What reads text by a tokenizer must have a place for each of its tokens.
+void check_vocabulary(const Settings& settings, const models::Info& model,
+                      const data::Tokenizer* tokenizer) {
+  if (tokenizer == nullptr && model.vocabulary > 0)
+    throw ValueError(cat("model '", settings.model,
+                         "' reads text by a tokenizer: name one, as in --tokenizer vocab.txt"));
+  if (tokenizer == nullptr || model.masked || model.vocabulary == 0) return;
+  if (tokenizer->size() > model.vocabulary)
+    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, model '",
+                         settings.model, "' ", model.vocabulary, ": give it so many, as in ",
+                         settings.model.substr(0, settings.model.find(':')),
+                         ":vocabulary=", tokenizer->size()));
+}
+
+// Texts with a class each, in tokens.
+void check_texts(const Settings& settings, const data::Dataset& set, const Shape& context) {
+  if (set.input_dtype() != DType::Int64 || set.input_shape().rank() != 1 ||
+      set.target_shape().rank() != 0 || set.classes() < 1)
+    throw ValueError(cat("model '", settings.model,
+                         "' learns from texts with a class each, but an example of '",
+                         settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
+                         ": name a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
+  if (set.input_shape()[0] > context[0])
+    throw ValueError(cat("model '", settings.model, "' sees ", context[0],
+                         " tokens, but lines of '", settings.data, "' have ", set.input_shape()[0],
+                         ": cut them, as in lines:FILE,length=", context[0]));
+}
+
 // A model of language takes windows up to its context.
 void check_tokens(const Settings& settings, const data::Dataset& set, const Shape& context) {
   const bool windows = set.input_shape().rank() == 1 && set.input_dtype() == DType::Int64 &&
@@ -104,23 +134,53 @@ Context context_of(const Settings& settings) {
   return context;
 }
 
-DataSets open_data(const Settings& settings) {
+std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
+                                                    const std::string& run_dir) {
+  const std::string own = cat(run_dir, "/", kTokenizerFile);
+  const bool kept = !run_dir.empty() && io::file_exists(own);
+  if (!kept && settings.tokenizer.empty()) return nullptr;
+  return std::make_shared<const data::Tokenizer>(
+      data::Tokenizer::open(kept ? own : settings.tokenizer));
+}
+
+data::SourceOptions source_options(const Settings& settings,
+                                   std::shared_ptr<const data::TableColumns> columns,
+                                   std::shared_ptr<const data::Tokenizer> tokenizer) {
+  return {.classes = settings.task != kRegression,
+          .columns = std::move(columns),
+          .tokenizer = std::move(tokenizer),
+          .hide_words = models::info(settings.model).masked};
+}
+
+DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const models::Info model = models::info(settings.model);
+  const auto tokenizer = tokenizer_of(settings, run_dir);
+  check_vocabulary(settings, model, tokenizer.get());
+  const data::SourceOptions how = source_options(settings, nullptr, tokenizer);
   // Beside each other: the first step waits for both, lest a run find out after an epoch that the
   // test set cannot be read.
-  std::future<std::shared_ptr<data::Dataset>> test = std::async(std::launch::async, [&settings] {
-    return data::open_dataset(settings.data, data::Split::Test, settings.task != kRegression);
-  });
+  std::future<std::shared_ptr<data::Dataset>> test = std::async(
+      std::launch::async,
+      [&settings, &how] { return data::open_dataset(settings.data, data::Split::Test, how); });
   DataSets sets;
-  sets.train = data::open_dataset(settings.data, data::Split::Train, settings.task != kRegression);
+  sets.tokenizer = tokenizer;
+  sets.train = data::open_dataset(settings.data, data::Split::Train, how);
   sets.test = test.get();
   const Shape input = sets.train->input_shape();
   if (model.pairs) {
     check_pairs(settings, *sets.train);
     return sets;
   }
+  if (model.tokens && model.vocabulary > 0 && !model.masked)
+    throw ValueError(cat("model '", settings.model,
+                         "' learns where answers begin and end, which no data source says: train "
+                         "it with a Trainer and data::from_tensors()"));
   if (model.tokens) {
     check_tokens(settings, *sets.train, model.input);
+    return sets;
+  }
+  if (model.takes_tokens()) {
+    check_texts(settings, *sets.train, model.input);
     return sets;
   }
   // Perceptrons lay any input in a row; the others want theirs as it is.
@@ -177,7 +237,7 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& s
 
 // What the network gives must be what the data asks for: found out before a run has a folder.
 void Session::check_outputs(const data::Dataset& set) const {
-  if (models::info(settings.model).tokens) return;
+  if (models::info(settings.model).takes_tokens()) return;
   Shape batch{2};
   for (std::int64_t size : set.input_shape()) batch.push_back(size);
   const std::vector<Shape> outputs = net.summary(batch).outputs;
@@ -208,7 +268,7 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
       const Tensor all = concat({scores, full({scores.size(0), 1}, rubbish, scores.dtype())}, 1);
       return cross_entropy(all, target, Reduction::Mean, label_smoothing);
     };
-  if (!info.pairs) return nn::CrossEntropyLoss{label_smoothing};
+  if (!info.pairs && !info.masked) return nn::CrossEntropyLoss{label_smoothing};
   return [label_smoothing](const Tensor& scores, const Tensor& target) {
     return cross_entropy(
         scores, target,
@@ -225,7 +285,7 @@ nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
 }
 
 Session::Session(const Settings& s, const DataSets& sets, bool resume)
-    : settings(s), net(nn::Identity()) {
+    : settings(s), net(nn::Identity()), tokenizer(sets.tokenizer) {
   const bool quantities = settings.task == kRegression;
   if (settings.classes == 0)
     settings.classes = quantities ? sets.train->target_shape().numel() : sets.train->classes();
@@ -284,6 +344,10 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.model_metadata.emplace_back(
       kModelKey, to_json({settings, class_words(train->dataset()), train->dataset().text_unit(),
                           train->dataset().table()}));
+  if (tokenizer != nullptr) {
+    o.tokenizer_json = tokenizer->json();
+    o.model_metadata.emplace_back(kTokenizerKey, o.tokenizer_json);
+  }
   return o;
 }
 

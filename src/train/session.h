@@ -21,9 +21,20 @@ Context context_of(const Settings& settings);
 
 struct DataSets {
   std::shared_ptr<const data::Dataset> train, test;
+  std::shared_ptr<const data::Tokenizer> tokenizer{};  // of text by one
 };
-/// Throws ValueError when the data does not suit the model.
-DataSets open_data(const Settings& settings);
+/// A run that is in `run_dir` already has its tokenizer there. Throws ValueError when the data does
+/// not suit the model.
+DataSets open_data(const Settings& settings, const std::string& run_dir = "");
+
+/// The run's own, or the one that the settings name, or null.
+std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
+                                                    const std::string& run_dir);
+
+/// How the model reads a data source.
+data::SourceOptions source_options(const Settings& settings,
+                                   std::shared_ptr<const data::TableColumns> columns,
+                                   std::shared_ptr<const data::Tokenizer> tokenizer);
 
 /// The network that the settings describe. Throws ValueError for a layer that it does not have.
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
@@ -47,6 +58,7 @@ struct Session {
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, test;
+  std::shared_ptr<const data::Tokenizer> tokenizer;
   std::vector<std::string> notes;  // for people, on what was done beside the settings
 
  private:

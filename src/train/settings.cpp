@@ -44,9 +44,11 @@ const Field kFields[] = {
      &Settings::freeze},
     {"rate_of", "learning rates of parts, as shares of lr: features=0.1,classifier.0=2",
      &Settings::rate_of},
+    {"tokenizer", "of text: tokenizer.json, vocab.txt, vocab.json, or the folder of one",
+     &Settings::tokenizer},
     {"data",
      "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], cifar100[:DIR], "
-     "idx:DIR, csv:FILE, npy:X,Y, text:FILE, numbers[:TRAIN,TEST] or pairs:FILE",
+     "idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, numbers[:TRAIN,TEST] or pairs:FILE",
      &Settings::data},
     {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},

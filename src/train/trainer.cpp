@@ -231,6 +231,7 @@ void Fit::prepare() {
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
   if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
+  if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
   folder_->open_logs(p_);
   folder_->append_json(
       json_event_line(o_.resume ? "resume" : "start", p_.step, t_.optimizer.describe()));

@@ -58,7 +58,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   settings.checkpoint_seconds = 0;
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
   const ContextScope scope(context_of(settings));
-  Session session(settings, {sets.train, nullptr}, c.resume);
+  Session session(settings, {sets.train, nullptr, sets.tokenizer}, c.resume);
   if (!settings.freeze.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
   TrainOptions options = session.options(c.dir, c.resume);
@@ -148,7 +148,7 @@ VerifyReport verify_run(const std::string& dir, int steps,
   settings.data = locate_data(settings.data, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
-  const DataSets sets = open_data(settings);
+  const DataSets sets = open_data(settings, dir);
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);
   };

@@ -1,0 +1,294 @@
+// Text in the numbers of a tokenizer: windows to go on from, windows with hidden words, and lines
+// with a class.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/text.h>
+#include <tenon/tokenizer.h>
+
+#include "base/index.h"
+#include "base/philox.h"
+#include "base/str.h"
+
+namespace tenon::data {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+constexpr std::int64_t kHeldOutShare = 10;  // one token, or line, in so many
+
+std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
+  const std::int64_t number = tokenizer.number(token);
+  if (number < 0)
+    throw ValueError(
+        cat("its tokenizer has no ", token, ": this takes one of BERT's kind (WordPiece)"));
+  return number;
+}
+
+// The part of a text that is for training, or the rest; cut between two signs.
+std::string_view part_of(std::string_view text, Split split) {
+  const auto share = static_cast<std::size_t>(kHeldOutShare);
+  std::size_t middle = text.size() - text.size() / share;
+  while (middle < text.size() && (static_cast<unsigned char>(text[middle]) & 0xc0) == 0x80)
+    ++middle;
+  return split == Split::Train ? text.substr(0, middle) : text.substr(middle);
+}
+
+class TokenWindows : public Dataset {
+ public:
+  TokenWindows(Numbers tokens, std::int64_t vocabulary, std::int64_t length, std::string about)
+      : tokens_(std::move(tokens)),
+        vocabulary_(vocabulary),
+        length_(length),
+        description_(std::move(about)) {}
+
+  // The last window's targets need one token more than its inputs.
+  std::int64_t size() const override { return (std::ssize(tokens_) - 1) / length_; }
+  Shape input_shape() const override { return {length_}; }
+  DType input_dtype() const override { return DType::Int64; }
+  Shape target_shape() const override { return {length_}; }
+  DType target_dtype() const override { return DType::Int64; }
+  std::int64_t classes() const override { return vocabulary_; }
+  std::string describe() const override { return description_; }
+  bool in_memory() const override { return true; }
+
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
+    for (const std::int64_t index : indices) {
+      const std::int64_t* window = tokens_.data() + index * length_;
+      input = std::copy(window, window + length_, input);
+      target = std::copy(window + 1, window + length_ + 1, target);
+    }
+  }
+
+ private:
+  Numbers tokens_;
+  std::int64_t vocabulary_, length_;
+  std::string description_;
+};
+
+// Windows between [CLS] and [SEP]. Of each 15 % of the tokens are to be told (Devlin et al., 2019):
+// [MASK] stands for 80 % of them, any token for 10 %, and 10 % are as they are.
+class HiddenWords : public Dataset {
+ public:
+  HiddenWords(Numbers tokens, const Tokenizer& tokenizer, std::int64_t length, bool testing,
+              std::string about)
+      : tokens_(std::move(tokens)),
+        vocabulary_(tokenizer.size()),
+        length_(length),
+        begin_(token_of(tokenizer, "[CLS]")),
+        end_(token_of(tokenizer, "[SEP]")),
+        mask_(token_of(tokenizer, "[MASK]")),
+        testing_(testing),
+        description_(std::move(about)) {}
+
+  std::int64_t size() const override { return std::ssize(tokens_) / words(); }
+  Shape input_shape() const override { return {length_}; }
+  DType input_dtype() const override { return DType::Int64; }
+  Shape target_shape() const override { return {length_}; }
+  DType target_dtype() const override { return DType::Int64; }
+  std::int64_t classes() const override { return vocabulary_; }
+  double counted_targets() const override { return static_cast<double>(hidden()); }
+  std::string describe() const override { return description_; }
+
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    fill(0, 0, indices, static_cast<std::int64_t*>(inputs), static_cast<std::int64_t*>(targets));
+  }
+  void get_in_epoch(std::uint64_t seed, std::int64_t epoch, std::span<const std::int64_t> indices,
+                    void* inputs, void* targets) const override {
+    if (testing_) return get(indices, inputs, targets);
+    fill(seed, epoch, indices, static_cast<std::int64_t*>(inputs),
+         static_cast<std::int64_t*>(targets));
+  }
+
+ private:
+  static constexpr std::uint64_t kHiddenKey = 0x4d41'534b'0000'0000ull;
+  static constexpr double kHiddenShare = 0.15;
+  std::int64_t words() const { return length_ - 2; }
+  std::int64_t hidden() const {
+    return std::max<std::int64_t>(1, std::llround(kHiddenShare * static_cast<double>(words())));
+  }
+
+  void fill(std::uint64_t seed, std::int64_t epoch, std::span<const std::int64_t> indices,
+            std::int64_t* input, std::int64_t* target) const {
+    Numbers places(at(words()));
+    for (const std::int64_t index : indices) {
+      input[0] = begin_, input[length_ - 1] = end_;
+      const std::int64_t* window = tokens_.data() + index * words();
+      std::copy(window, window + words(), input + 1);
+      std::fill(target, target + length_, kIgnoredTarget);
+      for (std::int64_t k = 0; k < words(); ++k) places[at(k)] = k + 1;
+      for (std::int64_t k = 0; k < hidden(); ++k) {
+        const Philox4 drawn =
+            philox(seed ^ kHiddenKey, static_cast<std::uint64_t>(index),
+                   (static_cast<std::uint64_t>(epoch) << 32) + static_cast<std::uint64_t>(k));
+        const std::int64_t left = words() - k;
+        std::swap(places[at(k)], places[at(k + drawn.v[0] % left)]);
+        const std::int64_t place = places[at(k)];
+        target[place] = input[place];
+        const float share = uniform01(drawn.v[1]);
+        if (share < 0.8F)
+          input[place] = mask_;
+        else if (share < 0.9F)
+          input[place] = drawn.v[2] % vocabulary_;
+      }
+      input += length_, target += length_;
+    }
+  }
+
+  Numbers tokens_;
+  std::int64_t vocabulary_, length_, begin_, end_, mask_;
+  bool testing_;
+  std::string description_;
+};
+
+struct ClassLine {
+  std::string name, text;
+};
+
+std::vector<ClassLine> parse_class_lines(std::string_view text) {
+  std::vector<ClassLine> out;
+  std::int64_t number = 0;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    std::string_view line = text.substr(from, end - from);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    from = end + 1;
+    ++number;
+    if (line.empty()) continue;
+    const std::size_t tab = line.find('\t');
+    if (tab == 0 || tab == std::string_view::npos)
+      throw FormatError(cat("line ", number, " is not CLASS TAB TEXT"));
+    out.push_back({std::string(line.substr(0, tab)), std::string(line.substr(tab + 1))});
+  }
+  return out;
+}
+
+class ClassLines : public Dataset {
+ public:
+  ClassLines(std::vector<std::string> names, const std::vector<ClassLine>& lines,
+             const Tokenizer& tokenizer, std::int64_t length, std::string about)
+      : names_(std::move(names)), description_(std::move(about)) {
+    std::vector<Numbers> rows;
+    rows.reserve(lines.size());
+    classes_.reserve(lines.size());
+    for (const ClassLine& line : lines) {
+      rows.push_back(encode_within(tokenizer, line.text, length));
+      length_ = std::max(length_, std::ssize(rows.back()));
+      const auto name = std::lower_bound(names_.begin(), names_.end(), line.name);
+      if (name == names_.end() || *name != line.name)
+        throw ValueError(cat("class '", line.name, "' is not among those of training"));
+      classes_.push_back(name - names_.begin());
+    }
+    inputs_.assign(at(length_) * rows.size(), kPad);
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      std::copy(rows[k].begin(), rows[k].end(), inputs_.data() + k * at(length_));
+  }
+
+  std::int64_t size() const override { return std::ssize(classes_); }
+  Shape input_shape() const override { return {length_}; }
+  DType input_dtype() const override { return DType::Int64; }
+  std::int64_t classes() const override { return std::ssize(names_); }
+  std::vector<std::string> class_names() const override { return names_; }
+  std::string describe() const override { return description_; }
+  bool in_memory() const override { return true; }
+
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
+    for (const std::int64_t index : indices) {
+      const std::int64_t* row = inputs_.data() + index * length_;
+      input = std::copy(row, row + length_, input);
+      *target++ = classes_[at(index)];
+    }
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::string description_;
+  std::int64_t length_ = 1;
+  Numbers inputs_, classes_;
+};
+
+}  // namespace
+
+Numbers encode_within(const Tokenizer& tokenizer, std::string_view text, std::int64_t length) {
+  Numbers tokens = tokenizer.encode(text);
+  if (std::ssize(tokens) <= length) return tokens;
+  // What ends a text stays: [SEP].
+  const Numbers around = tokenizer.encode("");
+  const std::int64_t last = tokens.back();
+  tokens.resize(at(length));
+  if (!around.empty() && around.back() == last && length > 0) tokens.back() = last;
+  return tokens;
+}
+
+std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
+                                         const Tokenizer& tokenizer,
+                                         const TokenTextOptions& options) {
+  const std::int64_t least = options.hide_words ? 3 : 1;
+  if (options.length < least)
+    throw ValueError(
+        cat(file, ": windows of ", options.length, " tokens: give ", least, " or more"));
+  const std::string text = io::read_file(file);
+  try {
+    Numbers tokens = tokenizer.encode(part_of(text, split), false);
+    const std::int64_t needed = options.hide_words ? options.length - 2 : options.length + 1;
+    if (std::ssize(tokens) < needed)
+      throw ValueError(cat("its ", split == Split::Train ? "training" : "test", " part has ",
+                           tokens.size(), " tokens, too few for a window of ", options.length,
+                           ": give a shorter length"));
+    std::string about = cat(tokens.size(), " tokens of ", file, " in windows of ", options.length,
+                            options.hide_words ? ", with hidden words" : "");
+    if (options.hide_words)
+      return std::make_shared<HiddenWords>(std::move(tokens), tokenizer, options.length,
+                                           split == Split::Test, std::move(about));
+    return std::make_shared<TokenWindows>(std::move(tokens), tokenizer.size(), options.length,
+                                          std::move(about));
+  } catch (const FormatError& error) {
+    throw FormatError(cat(file, ": ", error.what()));
+  } catch (const ValueError& error) {
+    throw ValueError(cat(file, ": ", error.what()));
+  }
+}
+
+std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
+                                          const Tokenizer& tokenizer,
+                                          const ClassLineOptions& options) {
+  if (options.length < 1)
+    throw ValueError(cat(file, ": lines of ", options.length, " tokens: give 1 or more"));
+  const std::string& of_part =
+      split == Split::Test && !options.test_file.empty() ? options.test_file : file;
+  try {
+    if (tokenizer.number("[PAD]") > 0)
+      throw ValueError(
+          cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
+    const std::vector<ClassLine> all = parse_class_lines(io::read_file(file));
+    std::set<std::string> names;
+    for (const ClassLine& line : all) names.insert(line.name);
+    std::vector<ClassLine> lines;
+    if (!options.test_file.empty()) {
+      lines = split == Split::Train ? all : parse_class_lines(io::read_file(of_part));
+    } else {
+      for (std::size_t k = 0; k < all.size(); ++k)
+        if ((static_cast<std::int64_t>(k) % kHeldOutShare == kHeldOutShare - 1) ==
+            (split == Split::Test))
+          lines.push_back(all[k]);
+    }
+    if (lines.empty())
+      throw ValueError(cat("has no lines for ", split == Split::Train ? "training" : "testing",
+                           ", which every tenth is for"));
+    std::string about = cat(lines.size(), " lines of ", of_part, " in ", names.size(), " classes");
+    return std::make_shared<ClassLines>(std::vector<std::string>(names.begin(), names.end()), lines,
+                                        tokenizer, options.length, std::move(about));
+  } catch (const FormatError& error) {
+    throw FormatError(cat(of_part, ": ", error.what()));
+  } catch (const ValueError& error) {
+    throw ValueError(cat(of_part, ": ", error.what()));
+  }
+}
+
+}  // namespace tenon::data
