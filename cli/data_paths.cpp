@@ -29,6 +29,10 @@ Network network_of(const std::string& name_or_run) {
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(name_or_run, ignored) ||
                        std::filesystem::is_symlink(name_or_run, ignored);
+  if (models::is_network_file(name_or_run)) {
+    const models::NetworkFile file = models::read_network(name_or_run);
+    return {name_or_run, models::info(file).recipe.batch, {}, false, file.text};
+  }
   try {  // a folder beside that is called lenet5 hides no model
     return {name_or_run, models::info(name_or_run).recipe.batch};
   } catch (const ValueError&) {
@@ -37,9 +41,19 @@ Network network_of(const std::string& name_or_run) {
     return {settings.model,
             settings.batch,
             {settings.classes, settings.activation, nullptr, settings.head},
-            settings.task == "regression"};
+            settings.task == "regression",
+            settings.network};
   }
 }
+
+models::Info Network::info() const {
+  return text.empty() ? models::info(name) : models::info(models::NetworkFile{name, text});
+}
+nn::AnyModule Network::create() const {
+  return text.empty() ? models::create(name, options)
+                      : models::create(models::NetworkFile{name, text}, options);
+}
+std::string Network::toml() const { return text.empty() ? models::toml(name, options) : text; }
 
 void require_run(const std::string& folder) {
   std::error_code ignored;

@@ -19,6 +19,12 @@ struct Network {
   std::int64_t batch = 0;  ///< the recipe's, or the run's
   models::Options options{};
   bool regression = false;  ///< of a run: its targets are quantities
+  std::string text{};       ///< of a network in a file: `name` is where it is from
+
+  models::Info info() const;
+  nn::AnyModule create() const;
+  /// The network as a file.
+  std::string toml() const;
 };
 Network network_of(const std::string& name_or_run);
 /// Throws IoError when the folder holds no run.

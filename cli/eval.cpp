@@ -30,9 +30,7 @@ struct Options {
   bool json = false;
 };
 
-bool is_language(const train::TrainedModel& model) {
-  return models::info(model.settings().model).tokens;
-}
+bool is_language(const train::TrainedModel& model) { return model.settings().model_info().tokens; }
 
 void print_figures(const train::Evaluation& evaluation, const train::TrainedModel& model,
                    const std::string& data) {

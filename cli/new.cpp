@@ -1,4 +1,5 @@
-// tenon new: a starter of one's own, which builds against an installed Tenon and trains at once.
+// tenon new: a starter of one's own that trains at once: a network in a file, or a project that
+// builds against an installed Tenon.
 #include <fmt/core.h>
 #include <tenon/io.h>
 
@@ -90,6 +91,45 @@ int main(int argc, char** argv) try {
 }
 )";
 
+constexpr char kToml[] =
+    R"(# A network of your own. 'tenon summary @FILE@' shows its layers and sizes,
+# 'tenon train @FILE@' trains it; docs/model_toml.md tells what a file may hold.
+name = "@NAME@"
+input = [1, 28, 28]   # one example: a grey picture of 28 x 28 pixels
+classes = 10          # outputs; training takes as many as the data has
+
+variables = { width = 16 }
+
+# Layers in order. Sizes of inputs are worked out; numbers may be expressions of variables.
+layers = [
+  { conv2d = "width", kernel = 3, padding = 1 }, "batch_norm2d", "relu",
+  { max_pool2d = 2 },
+  { block = "basic", channels = "2 * width" },
+  { max_pool2d = 2 },
+  { repeat = 2, layers = [ { block = "basic", channels = "4 * width" } ] },
+  "global_avg_pool",
+  { linear = "classes" },
+]
+
+# How it is trained unless the command line says otherwise.
+[recipe]
+data = "digits:10000,2000"
+epochs = 3
+batch = 64
+lr = 0.05
+weight_decay = 5e-4
+
+# Two convolutions and a way around them: { block = "basic", channels = 32 }.
+[blocks.basic]
+layers = [
+  { residual = [
+      { conv2d = "channels", kernel = 3, padding = 1, bias = false }, "batch_norm2d", "relu",
+      { conv2d = "channels", kernel = 3, padding = 1, bias = false }, "batch_norm2d" ],
+    shortcut = { conv2d = "channels", kernel = 1 },
+    then = "relu" },
+]
+)";
+
 std::string filled(std::string text, const std::string& name) {
   constexpr std::string_view kPlace = "@NAME@";
   for (std::size_t at = 0; (at = text.find(kPlace, at)) != std::string::npos; at += name.size())
@@ -111,6 +151,25 @@ void require_name(const std::string& name) {
     if (name == taken)
       throw UsageError(fmt::format("tenon new: '{}' means something to CMake already", name),
                        "choose another name");
+}
+
+int write_toml(const std::string& file) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(file, error))
+    throw UsageError(fmt::format("tenon new: {} is there already", file), "choose another name");
+  const std::string name = fs::path(file).stem().string();
+  std::string text = kToml;
+  constexpr std::string_view kFile = "@FILE@";
+  for (std::size_t at = 0; (at = text.find(kFile, at)) != std::string::npos;)
+    text.replace(at, kFile.size(), fs::path(file).filename().string());
+  if (const fs::path folder = fs::path(file).parent_path(); !folder.empty())
+    fs::create_directories(folder, error);
+  io::write_file(file, filled(text, name));
+  const std::string word = shell_word(file);
+  fmt::print("{}  a network that reads digits\n\n  tenon summary {}\n  tenon train {}\n",
+             stdout_terminal().paint(TextStyle::Bold, file), word, word);
+  return kOk;
 }
 
 int run(const std::string& folder) {
@@ -138,17 +197,30 @@ int run(const std::string& folder) {
 }  // namespace
 
 Command new_command() {
-  auto folder = std::make_shared<std::string>();
+  struct Options {
+    std::string name;
+    bool toml = false;
+  };
+  auto options = std::make_shared<Options>();
   Command command;
   command.name = "new";
-  command.summary = "write a project of your own: a network in C++ and a program that trains it";
+  command.summary = "write a network of your own: a file, or a C++ project that trains it";
   command.about =
-      "Makes the folder NAME with a CMake project that uses the installed library: net.h holds a "
+      "With --toml, or where NAME ends in .toml: writes the file NAME.toml, a network that 'tenon "
+      "train' takes as it is. Otherwise makes the folder NAME with a CMake project that uses the "
+      "installed library: net.h holds a "
       "module of one's own, train.cpp trains it on drawn digits or the data it is given and saves "
       "the weights. Nothing is overwritten.";
-  command.examples = {{"tenon new shapes", "Then cmake -S shapes -B shapes/build and build it."}};
-  command.positional(*folder, "NAME", "folder to make; its last part names the program");
-  command.run = [folder] { return run(*folder); };
+  command.examples = {{"tenon new net.toml", "Then tenon train net.toml; no compiler is needed."},
+                      {"tenon new shapes", "Then cmake -S shapes -B shapes/build and build it."}};
+  command.positional(
+      options->name, "NAME",
+      "file to write, NAME.toml, or folder to make, whose last part names the program");
+  command.flag(options->toml, "--toml", "write a network in a file instead of a C++ project");
+  command.run = [options] {
+    if (options->name.ends_with(".toml")) return write_toml(options->name);
+    return options->toml ? write_toml(options->name + ".toml") : run(options->name);
+  };
   return command;
 }
 

@@ -59,7 +59,7 @@ struct PictureSize {
 };
 
 PictureSize picture_size(const train::TrainedModel& model, const std::string& file) {
-  const models::Info info = models::info(model.settings().model);
+  const models::Info info = model.settings().model_info();
   const Shape& input = info.input;
   if (input.rank() == 3 && (input[0] == 1 || input[0] == 3))
     return {static_cast<int>(input[1]), static_cast<int>(input[2]), input[0] == 3};
@@ -116,7 +116,7 @@ std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std
                                      const Options& options) {
   const auto set = data::open_csv(file, {.labelled = false, .columns = model.table()});
   const std::int64_t columns = set->input_shape().numel(),
-                     wanted = models::info(model.settings().model).input.numel();
+                     wanted = model.settings().model_info().input.numel();
   if (columns != wanted)
     throw ShapeError(fmt::format(
         "{}: has {} columns, and {} takes {}{}", file, columns, model.settings().model, wanted,

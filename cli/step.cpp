@@ -30,12 +30,12 @@ Tensor drawn_numbers(const Shape& shape) {
 Step begin(const Network& network, std::int64_t batch) {
   if (batch < 1)
     throw UsageError("--batch: " + std::to_string(batch) + " is too small", "give 1 or more");
-  const models::Info info = models::info(network.name);
+  const models::Info info = network.info();
   manual_seed(0);
   const Shape input = with_batch(info.input, batch);
   const std::int64_t outputs = network.options.classes > 0 ? network.options.classes : info.classes,
                      words = info.vocabulary > 0 && !info.masked ? info.vocabulary : outputs;
-  return {models::create(network.name, network.options),
+  return {network.create(),
           nullptr,
           {},
           {info.takes_tokens() ? drawn(input, words) : drawn_numbers(input)}};
@@ -51,7 +51,7 @@ Step training_step(const Network& network, std::int64_t batch, const UpdateOptio
   Step step = begin(network, batch);
   const Shape out = step.net(step.inputs[0]).shape();
   const std::int64_t classes = out[out.rank() - 1];
-  const bool tokens = models::info(network.name).tokens;
+  const bool tokens = network.info().tokens;
   if (network.regression)
     step.inputs.push_back(drawn_numbers({batch, classes}));
   else

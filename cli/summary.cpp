@@ -24,7 +24,7 @@ namespace {
 struct Options {
   std::string model, memory_limit, precision = "fp32";
   std::optional<std::int64_t> batch;
-  bool json = false;
+  bool json = false, toml = false;
 };
 
 struct Memory {
@@ -121,6 +121,10 @@ void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Op
 int run(Options options) {
   const Network network = network_of(options.model);
   const std::string& model = network.name;
+  if (options.toml) {
+    fmt::print("{}", network.toml());
+    return kOk;
+  }
   if (!options.batch) options.batch = network.batch;
   set_precision(precision_from_name(options.precision));
   const std::int64_t limit =
@@ -153,9 +157,12 @@ Command summary_command() {
       "inference will need. Memory is planned, not measured: the figures are exact before anything "
       "has run. With "
       "--memory-limit, exit code 6 says that training does not fit.";
-  command.examples = {{"tenon summary lenet5", "With the batch size of its recipe."},
-                      {"tenon summary mlp:784-300-10 --batch 256", "A network of your own sizes."},
-                      {"tenon summary fcn_r --batch 4096 --memory-limit 500MB", "Would it fit?"}};
+  command.examples = {
+      {"tenon summary lenet5", "With the batch size of its recipe."},
+      {"tenon summary mlp:784-300-10 --batch 256", "A network of your own sizes."},
+      {"tenon summary fcn_r --batch 4096 --memory-limit 500MB", "Would it fit?"},
+      {"tenon summary resnet18 --toml > mine.toml",
+       "The network as a file, to change: tenon summary mine.toml, tenon train mine.toml."}};
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
   model.suggestions = model_names();
   command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
@@ -164,6 +171,8 @@ Command summary_command() {
   command.option(options->memory_limit, "--memory-limit", "SIZE",
                  "fail when training needs more, as in 800MB", "none");
   command.flag(options->json, "--json", "print JSON");
+  command.flag(options->toml, "--toml",
+               "print the network as a file, which train, summary, inspect and bench take");
   command.run = [options] { return run(*options); };
   return command;
 }

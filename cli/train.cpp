@@ -133,7 +133,8 @@ void apply(train::Settings& settings, const Given& given) {
   }
 }
 
-// The model decides the recipe that everything else is laid over, so it is looked for first.
+// The model decides the recipe that everything else is laid over, so it is looked for first; "" :
+// the file of settings is to say it.
 std::string chosen_model(const Options& options) {
   if (!options.model.empty()) return options.model;
   for (const std::string& text : options.sets)
@@ -143,16 +144,17 @@ std::string chosen_model(const Options& options) {
   if (!options.config.empty()) probe.apply_file(options.config);
   if (probe.model.empty())
     throw UsageError("tenon train: MODEL is missing",
-                     "for example: tenon train lenet5; others: keras_cnn, fcn_r, mlp:784-300-10");
-  return probe.model;
+                     "for example: tenon train lenet5; others: keras_cnn, fcn_r, mlp:784-300-10, "
+                     "or a file of your own, net.toml");
+  return "";
 }
 
 train::Settings make_settings(const Options& options) {
-  const std::string model = chosen_model(options);
-  train::Settings settings = train::Settings::for_model(model);
-  if (!options.config.empty()) settings.apply_file(options.config);
+  train::Settings settings = train::Settings::resolve(chosen_model(options), options.config, {});
+  const std::string model = settings.model, network = settings.network;
   for (const Given& given : given_on_command_line(options)) apply(settings, given);
   settings.model = model;
+  settings.network = network;
   if (!options.target.empty()) {
     if (!settings.data.starts_with("csv:"))
       throw UsageError(fmt::format("--target: '{}' is no table with columns", settings.data),
@@ -169,7 +171,8 @@ train::Settings make_settings(const Options& options) {
 // "mlp:784-300-10" makes the folder "mlp-784-300-10"; the first free number is added when it is
 // taken.
 std::string free_folder(const std::string& model) {
-  std::string name = model;
+  std::string name =
+      models::is_network_file(model) ? std::filesystem::path(model).stem().string() : model;
   for (char& c : name)
     if (c == ':' || c == '/') c = '-';
   for (int number = 1;; ++number) {
@@ -182,7 +185,7 @@ std::string free_folder(const std::string& model) {
 
 std::string intro(const train::Settings& settings, const std::string& folder,
                   std::int64_t parameters) {
-  const models::Info info = models::info(settings.model);
+  const models::Info info = settings.model_info();
   const std::string momentum =
       settings.optimizer == "sgd" ? fmt::format(", momentum {:g}", settings.momentum) : "";
   return fmt::format("{}  {} parameters, input {}\n",
@@ -211,7 +214,7 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
   const Terminal& terminal = stdout_terminal();
   std::vector<std::pair<std::string, const char*>> lines;
   const std::string run = shell_word(folder), data = shell_word(settings.data);
-  const models::Info info = models::info(settings.model);
+  const models::Info info = settings.model_info();
   const bool handwriting =
       settings.data.starts_with("digits") || settings.data.starts_with("mnist");
   lines.emplace_back("tenon eval " + run,
@@ -301,8 +304,12 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
 void refuse_early(const train::Settings& settings) {
   set_precision(precision_from_name(settings.precision));
   const ShapesOnly at_once;  // no weights are drawn
-  const Step step = training_step(
-      {settings.model, 0, {0, settings.activation, nullptr, settings.head}}, settings.batch);
+  const Step step = training_step({settings.model,
+                                   0,
+                                   {0, settings.activation, nullptr, settings.head},
+                                   false,
+                                   settings.network},
+                                  settings.batch);
   (void)step.function.plan(step.inputs);
 }
 
@@ -460,9 +467,11 @@ std::string help_of(const Shortcut& shortcut) {
 }
 
 void add_options(Command& command, Options& options) {
-  Positional& model = command.positional(
-      options.model, "MODEL",
-      "lenet5, resnet56, mlp:784-300-10 (sizes in the name); 'tenon models' lists all", false);
+  Positional& model = command.positional(options.model, "MODEL",
+                                         "lenet5, resnet56, mlp:784-300-10 (sizes in the name); "
+                                         "'tenon models' lists all; or a file of "
+                                         "your own, net.toml",
+                                         false);
   model.suggestions = model_names();
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
     const Shortcut& shortcut = kShortcuts[i];
@@ -531,6 +540,8 @@ Command train_command() {
       {"tenon train mlp:784-300-10 --optimizer adam --lr 0.001 --out runs/small",
        "A network of two layers, of your own sizes."},
       {"tenon train --resume runs/lenet5 --epochs 20", "Go on with a stopped or finished run."},
+      {"tenon new net.toml && tenon train net.toml",
+       "A network of your own in a file; docs/model_toml.md tells what it may hold."},
       {"tenon train lenet5 --settings > mine.toml && tenon train --config mine.toml",
        "All settings in a file, to be edited."},
   };

@@ -112,9 +112,9 @@ TENON_API Info info(const NetworkFile& file);
 /// describe.
 TENON_API std::string toml(const std::string& name, const Options& options = {});
 
-/// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10", or of
-/// the file that the name is. Throws
-/// ValueError for another name, with near misses, and for options that it does not take.
+/// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10", or the
+/// network of a file, "net.toml". Throws ValueError for another name, with near misses, and for
+/// options that it does not take.
 TENON_API nn::AnyModule create(const std::string& name, const Options& options = {});
 /// What is known of a model before it is built; same names as create().
 TENON_API Info info(const std::string& name);

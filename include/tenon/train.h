@@ -173,6 +173,7 @@ TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& inpu
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {
   std::string model = "lenet5", activation;
+  std::string network;    ///< the text of the file that `model` names (docs/model_toml.md), or ""
   std::string head;       ///< layers in place of the network's last: "256,relu"
   std::string weights;    ///< a file of weights, of which what fits is taken; "": as drawn
   std::string freeze;     ///< parts of the network that do not learn: "features,fc.0"
@@ -205,8 +206,15 @@ struct TENON_API Settings {
   int workers = 1;           ///< threads that prepare batches
   std::int64_t classes = 0;  ///< 0: as many as the data has
 
-  /// The model's recipe. Throws ValueError for an unknown model.
+  /// The model's recipe. Throws ValueError for an unknown model; of a file (its name ends in .toml)
+  /// IoError or FormatError.
   static Settings for_model(const std::string& model);
+  /// What is known of the model, and the model itself: of the text of `network` where there is one,
+  /// wherever the file is by now. Throw as models::info() and models::create().
+  models::Info model_info() const;
+  nn::AnyModule create_model(const models::Options& options) const;
+  /// The model as a file, with the settings' classes, head and activation. Throws NotSupported.
+  std::string model_toml() const;
   /// The recipe of the model that is named ("" : the file's, or the default), then a TOML file (""
   /// : none), then single settings.
   static Settings resolve(const std::string& model, const std::string& file,
@@ -226,6 +234,7 @@ struct TENON_API Settings {
 
  private:
   void use_rates_of(const std::string& chosen);
+  static Settings with_recipe(const std::string& model, const std::string& network);
   std::vector<std::string> given_;  // keys that set() was called for
 };
 

@@ -115,7 +115,7 @@ void draw_values_of_file(const TomlValue& tree, const Variables& variables,
       throw FileFault{item.line, cat("an item of 'init' says which parameters get which values, "
                                      "as in init = ",
                                      kExample)};
-    const Draw draw = draw_of(*values, variables, "init");
+    const FileDraw draw = draw_of(*values, variables, "init");
     bool found = false;
     for (const nn::NamedTensor& p : net.named_parameters()) {
       if (!matches(pattern->text, p.name)) continue;

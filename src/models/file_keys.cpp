@@ -29,7 +29,7 @@ nn::init::FanMode fan_of(const TomlValue& table, const std::string& what) {
 }
 
 // { uniform = 0.1 } or { uniform = [-0.1, 0.2] }
-Draw uniform_draw(const TomlValue& value, const Variables& variables, const std::string& what) {
+FileDraw uniform_draw(const TomlValue& value, const Variables& variables, const std::string& what) {
   double low = 0, high = 0;
   if (value.is(Kind::List)) {
     if (value.items.size() != 2)
@@ -45,7 +45,8 @@ Draw uniform_draw(const TomlValue& value, const Variables& variables, const std:
   return {[=](const Shape& s, Generator* g) { return nn::init::uniform(s, low, high, g); }};
 }
 
-Draw draw_of_table(const TomlValue& table, const Variables& variables, const std::string& what) {
+FileDraw draw_of_table(const TomlValue& table, const Variables& variables,
+                       const std::string& what) {
   using nn::init::FanMode;
   if (table.entries.empty())
     throw FileFault{table.line, cat(what, " is empty; for example { normal = 0.02 }")};
@@ -107,7 +108,7 @@ std::int64_t whole_of(const TomlValue& value, const Variables& variables, const 
   return static_cast<std::int64_t>(number);
 }
 
-Draw draw_of(const TomlValue& value, const Variables& variables, const std::string& what) {
+FileDraw draw_of(const TomlValue& value, const Variables& variables, const std::string& what) {
   if (value.is(Kind::Table)) return draw_of_table(value, variables, what);
   const auto begins = [&](const char* word) { return value.text.starts_with(word); };
   if (value.is(Kind::Text) && (begins("xavier") || begins("kaiming") || begins("lecun"))) {
@@ -228,10 +229,10 @@ nn::Pair LayerKeys::pair(const std::string& key, std::int64_t fallback, std::int
   return {both[0], both[1]};
 }
 
-std::optional<Draw> LayerKeys::draw(const std::string& key) {
+std::optional<FileDraw> LayerKeys::draw(const std::string& key) {
   const TomlValue* value = find(key);
   return value == nullptr ? std::nullopt
-                          : std::optional<Draw>(draw_of(*value, variables_, label(key)));
+                          : std::optional<FileDraw>(draw_of(*value, variables_, label(key)));
 }
 
 void LayerKeys::finish() const {

@@ -36,11 +36,11 @@ std::string near_miss(const std::string& word, const std::vector<std::string>& k
 
 /// How values are drawn: 0.5, "kaiming_normal", { normal = 0.02 }, { kaiming_normal = 0, fan =
 /// "out" }.
-struct Draw {
+struct FileDraw {
   std::function<Tensor(const Shape&, Generator*)> make;
   bool scaled_by_fan = false;  ///< takes weights of two axes and more only
 };
-Draw draw_of(const io::TomlValue& value, const Variables& variables, const std::string& what);
+FileDraw draw_of(const io::TomlValue& value, const Variables& variables, const std::string& what);
 
 class LayerKeys {
  public:
@@ -67,7 +67,7 @@ class LayerKeys {
   std::vector<std::int64_t> axes(const std::string& key, std::size_t count, std::int64_t fallback,
                                  std::int64_t low);
   nn::Pair pair(const std::string& key, std::int64_t fallback, std::int64_t low = 0);
-  std::optional<Draw> draw(const std::string& key);
+  std::optional<FileDraw> draw(const std::string& key);
   /// Throws for a key that nobody asked for.
   void finish() const;
   [[noreturn]] void refuse(const std::string& what) const { throw FileFault{line(), what}; }

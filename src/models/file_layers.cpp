@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "models/file_modules.h"
+#include "models/lenet5_1998.h"
 
 namespace tenon::models {
 namespace {
@@ -36,7 +37,7 @@ constexpr char kSequences[] = "sequences [N, places, features]";
 
 // Another draw of a parameter that its module has drawn already.
 void draw_again(const LayerKeys& keys, const nn::ModuleBase& module, const std::string& name,
-                const std::optional<Draw>& draw, Generator* generator) {
+                const std::optional<FileDraw>& draw, Generator* generator) {
   if (!draw) return;
   for (const nn::NamedTensor& p : module.named_parameters())
     if (p.name == name) {
@@ -50,7 +51,7 @@ template <class Options>
 void read_weight(LayerKeys& keys, Options& options, const FileArrival& at) {
   options.bias = keys.truth("bias", true);
   options.generator = at.generator;
-  if (const std::optional<Draw> draw = keys.draw("init")) options.weight_init = draw->make;
+  if (const std::optional<FileDraw> draw = keys.draw("init")) options.weight_init = draw->make;
 }
 
 FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
@@ -71,7 +72,7 @@ FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
 
 FileLayer projection_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ projection = 768 }");
-  const std::optional<Draw> init = keys.draw("init");
+  const std::optional<FileDraw> init = keys.draw("init");
   const FileProjection module(at.x.size(-1), out, keys.truth("bias", true),
                               init ? init->make : nullptr, at.generator);
   draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
@@ -510,6 +511,11 @@ constexpr FileKind kKinds[] = {
     {"packed_attention", packed_attention_layer},
     {"transformer_encoder_layer", transformer_layer},
     {"last", last_layer},
+    {"lenet_convolution", lenet_convolution_layer},
+    {"lenet_subsampling", lenet_subsampling_layer},
+    {"lenet_partial_convolution", lenet_partial_convolution_layer},
+    {"lenet_hidden", lenet_hidden_layer},
+    {"lenet_drawings", lenet_drawings_layer},
     {"mean", mean_layer},
 };
 

@@ -14,7 +14,7 @@ namespace tenon::models {
 
 using Flow = std::vector<FileStep>;
 
-inline Tensor run(const Flow& steps, const Tensor& x) {
+inline Tensor run_flow(const Flow& steps, const Tensor& x) {
   Tensor y = x;
   for (const FileStep& step : steps) y = step(y);
   return y;
@@ -27,7 +27,7 @@ class FilePart : public Base {
   explicit FilePart(std::string kind) : kind_(std::move(kind)) {}
   void keep(const std::string& name, const nn::AnyModule& module) { this->child(name, module); }
   void set_steps(Flow steps) { steps_ = std::move(steps); }
-  Tensor forward(const Tensor& x) const override { return run(steps_, x); }
+  Tensor forward(const Tensor& x) const override { return run_flow(steps_, x); }
   std::string describe() const override { return kind_; }
 
  private:

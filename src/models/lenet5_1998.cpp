@@ -13,6 +13,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "models/entry.h"
+#include "models/lenet5_1998.h"
 
 namespace tenon::models {
 namespace {
@@ -270,12 +271,63 @@ nn::AnyModule lenet5_1998(const std::string&, const Options& o) {
 }
 
 std::string lenet5_1998_toml(const std::string&, const Options&) {
-  throw NotSupported(
-      "model 'lenet5_1998': its partial connections, its subsampling that learns and its drawings "
-      "of digits are modules of its own: it is a page of C++");
+  return R"(rubbish_score = -10
+layers = [
+  { pad2d = 2, value = -0.1 },
+  { lenet_convolution = 6, name = "c1" },
+  { lenet_subsampling = true, name = "s2" },
+  { lenet_partial_convolution = true, name = "c3" },
+  { lenet_subsampling = true, name = "s4" },
+  { lenet_convolution = 120, name = "c5" },
+  "flatten",
+  { lenet_hidden = 84, name = "f6" },
+  { lenet_drawings = true, name = "rbf" },
+]
+)";
+}
+
+template <class M>
+FileLayer lenet_layer(const M& module) {
+  return {module, [module](const Tensor& x) { return module(x); }};
+}
+
+void require_maps(const LayerKeys& keys, const FileArrival& at, std::int64_t maps = 0) {
+  if (at.x.rank() != 4 || (maps > 0 && at.x.size(1) != maps))
+    keys.refuse(cat(keys.kind(), " takes pictures [N, ", maps > 0 ? cat(maps) : "maps",
+                    ", height, width], not ", shape_text(at.x)));
 }
 
 }  // namespace
+
+FileLayer lenet_convolution_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t maps = keys.own_whole("maps", "{ lenet_convolution = 6 }");
+  require_maps(keys, at);
+  return lenet_layer(Convolution(at.x.size(1), maps, at.generator));
+}
+
+FileLayer lenet_subsampling_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  require_maps(keys, at);
+  return lenet_layer(Subsampling(at.x.size(1), at.generator));
+}
+
+FileLayer lenet_partial_convolution_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  require_maps(keys, at, 6);
+  return lenet_layer(PartialConvolution(at.generator));
+}
+
+FileLayer lenet_hidden_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t units = keys.own_whole("units", "{ lenet_hidden = 84 }");
+  return lenet_layer(Hidden(at.x.size(-1), units, at.generator));
+}
+
+FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  if (at.x.rank() != 2 || at.x.size(1) != kWidth)
+    keys.refuse(cat("lenet_drawings takes [N, ", kWidth, "], not ", shape_text(at.x)));
+  return lenet_layer(RadialBasis());
+}
 
 std::vector<Entry> lenet5_1998_entries() {
   // Pixels so that the background is -0.1 and ink 1.175. The paper's rates by pass, 0.0005 twice,

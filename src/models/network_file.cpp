@@ -177,26 +177,35 @@ class NetworkBuilder {
     return out;
   }
 
+  // "conv2d (0): it is so" where "layer 0 (conv2d)" stands before it already.
+  static std::string without_kind(const std::string& what, const std::string& kind) {
+    const std::size_t colon = what.find(": ");
+    if (kind.empty() || colon == std::string::npos || !what.starts_with(kind)) return what;
+    const bool only = colon == kind.size() || (what[kind.size()] == ' ' && what[colon - 1] == ')');
+    return only ? what.substr(colon + 2) : what;
+  }
+
   void layer(const TomlValue& value, const Variables& variables, Tensor& x, Flow& out) {
     if (++layers_ > kMostLayers)
       refuse(value.line, "", cat("the network has more than ", kMostLayers, " layers"));
     if (++depth_ > kDeepest)
       refuse(value.line, "", cat("more than ", kDeepest, " structures stand within each other"));
-    std::string label;
+    std::string label, kind;
     try {
       LayerKeys keys(value, variables);
       const std::string name = name_of(value, variables);
+      kind = keys.kind();
       label = cat("layer ", path_of(name.empty() ? std::to_string(open_->layers) : name), " (",
-                  keys.kind(), ")");
+                  kind, ")");
       if (!structure(keys, name, value, x, out)) plain(keys, name, x, out);
     } catch (const FileRefusal&) {
       throw;
     } catch (const FileFault& fault) {
-      refuse(fault.line, label, fault.what);
+      refuse(fault.line, label, without_kind(fault.what, kind));
     } catch (const MemoryError&) {
       throw;
     } catch (const Error& error) {
-      std::string what = error.what();
+      std::string what = without_kind(error.what(), kind);
       const std::string shape = x.shape().str();
       if (const std::size_t at = what.find(shape); at != std::string::npos)
         what.replace(at, shape.size(), shape_text(x));
@@ -315,8 +324,8 @@ class NetworkBuilder {
                       around.empty() ? ": add shortcut = [ ... ], layers that bring it there"
                                      : ": they must be the same"));
     Flow out{[branch, around, scale](const Tensor& in) {
-      const Tensor made = run(branch, in);
-      return (scale == 1 ? made : made * scale) + run(around, in);
+      const Tensor made = run_flow(branch, in);
+      return (scale == 1 ? made : made * scale) + run_flow(around, in);
     }};
     x = y;
     if (then != nullptr)
@@ -344,7 +353,7 @@ class NetworkBuilder {
     Flow out{[flows, join, axis](const Tensor& in) {
       std::vector<Tensor> made;
       made.reserve(flows.size());
-      for (const Flow& flow : flows) made.push_back(run(flow, in));
+      for (const Flow& flow : flows) made.push_back(run_flow(flow, in));
       return joined(made, join, axis);
     }};
     std::string shapes;

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What shapes the network's numbers; those at their default ("") are left out.
-constexpr const char* kTexts[] = {"model", "task", "activation", "precision", "layer_precision"};
+constexpr const char* kTexts[] = {"task", "activation", "precision", "layer_precision"};
 
 // Columns as {"name", "values"} or {"name", "fill"}.
 Json json_of(const data::TableColumns& table) {
@@ -51,6 +51,8 @@ std::shared_ptr<const data::TableColumns> table_from(const Json& json,
 std::string to_json(const ModelDescription& model) {
   const Settings& s = model.settings;
   Json json;
+  json["model"] = s.model;
+  if (!s.network.empty()) json["network"] = s.network;
   for (const char* key : kTexts)
     if (const std::string value = s.get(key); !value.empty()) json[key] = value;
   json["classes"] = s.classes;
@@ -68,7 +70,11 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
   Settings& s = out.settings;
   try {
     const Json json = Json::parse(text);
-    json.at("model");
+    s.network = json.value("network", "");
+    s.model = json.at("model").get<std::string>();
+    if (s.network.empty() && models::is_network_file(s.model))
+      throw FormatError(cat(source, ": the text of ", s.model, ", its network, is not in it"));
+    (void)s.model_info();
     for (const char* key : kTexts)
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.classes = json.at("classes").get<std::int64_t>();

@@ -142,7 +142,7 @@ std::string as_long_as_seen(const std::string& data, const models::Info& model) 
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   Settings known = settings;
-  known.data = as_long_as_seen(settings.data, models::info(settings.model));
+  known.data = as_long_as_seen(settings.data, settings.model_info());
   return fit(known, dir, false, options);
 }
 
@@ -212,7 +212,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
 TrainedModel TrainedModel::with_weights(const Settings& settings, const std::string& file) {
   TrainedModel out;
   out.settings_ = settings;
-  if (out.settings_.classes == 0) out.settings_.classes = models::info(settings.model).classes;
+  if (out.settings_.classes == 0) out.settings_.classes = settings.model_info().classes;
   out.tokenizer_ = tokenizer_of(settings, "");
   out.compute_here();
   const ContextScope scope(out.context_);
@@ -237,7 +237,7 @@ void TrainedModel::name_classes(std::int64_t classes) {
   if (static_cast<std::int64_t>(class_names_.size()) == classes && !is_regression()) return;
   class_names_.clear();
   if (is_regression()) return;
-  const bool words = models::info(settings_.model).tokens && tokenizer_ != nullptr;
+  const bool words = settings_.model_info().tokens && tokenizer_ != nullptr;
   if (words && tokenizer_->size() <= classes)
     for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(tokenizer_->token(i));
   if (words && !class_names_.empty()) return;
@@ -277,7 +277,7 @@ Evaluation TrainedModel::evaluate(
       settings_,
       data::open_dataset(spec, data::Split::Test, source_options(settings_, table_, tokenizer_)),
       batch);
-  EvalStep step(net_, loss_of(settings_, net_, 0), models::info(settings_.model).tokens);
+  EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
   Evaluation out = train::evaluate(step, *loader, true, progress);
   if (const auto* translator = net_.as<models::Translator>())
     out.exact = exact_share(*translator, loader->dataset());
@@ -294,7 +294,7 @@ Tensor TrainedModel::predict(const Tensor& images) const {
         cat("predict: the images are ", images.shape(), ", must be [N, channels, height, width]"));
   const ContextScope scope(context_);
   const std::int64_t count = images.size(0);
-  const Shape input = models::info(settings_.model).input;
+  const Shape input = settings_.model_info().input;
   if (count == 0) return zeros({0, settings_.classes}).eval();
   if (images.numel() / count != input.numel())
     throw ShapeError(cat("predict: model '", settings_.model, "' takes ", input, ", not ",
@@ -308,7 +308,7 @@ Tensor TrainedModel::predict(const Tensor& images) const {
 }
 
 Tensor TrainedModel::predict_text(const std::string& text) const {
-  const models::Info info = models::info(settings_.model);
+  const models::Info info = settings_.model_info();
   if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || (info.tokens && !info.masked))
     throw ValueError(cat(file_, ": model '", settings_.model,
                          info.tokens && !info.masked

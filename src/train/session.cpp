@@ -43,7 +43,7 @@ data::LoaderOptions loader_options(const Settings& s) {
 // Drawn pictures are as many as one likes: the recipe's changes are for photographs.
 data::Augmentation augmentation(const Settings& s) {
   if (s.augment != "auto") return parse_augment(s.augment);
-  const std::string recipe = models::info(s.model).recipe.augment;
+  const std::string recipe = s.model_info().recipe.augment;
   return recipe.empty() || !s.data.starts_with("cifar") ? data::Augmentation()
                                                         : parse_augment(recipe);
 }
@@ -149,11 +149,11 @@ data::SourceOptions source_options(const Settings& settings,
   return {.classes = settings.task != kRegression,
           .columns = std::move(columns),
           .tokenizer = std::move(tokenizer),
-          .hide_words = models::info(settings.model).masked};
+          .hide_words = settings.model_info().masked};
 }
 
 DataSets open_data(const Settings& settings, const std::string& run_dir) {
-  const models::Info model = models::info(settings.model);
+  const models::Info model = settings.model_info();
   const auto tokenizer = tokenizer_of(settings, run_dir);
   check_vocabulary(settings, model, tokenizer.get());
   const data::SourceOptions how = source_options(settings, nullptr, tokenizer);
@@ -189,7 +189,9 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   if (!fits)
     throw ValueError(cat("model '", settings.model, "' takes ", model.input,
                          ", but an example of '", settings.data, "' is ", input,
-                         model.input.rank() == 1 || input.rank() != 3
+                         !settings.network.empty()
+                             ? ": write that as 'input' in the file, or name other data"
+                         : model.input.rank() == 1 || input.rank() != 3
                              ? cat(": use mlp:", input.numel(), "-64-",
                                    std::max<std::int64_t>(sets.train->classes(), 1))
                              : ": choose another model"));
@@ -237,7 +239,7 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& s
 
 // What the network gives must be what the data asks for: found out before a run has a folder.
 void Session::check_outputs(const data::Dataset& set) const {
-  if (models::info(settings.model).takes_tokens()) return;
+  if (settings.model_info().takes_tokens()) return;
   Shape batch{2};
   for (std::int64_t size : set.input_shape()) batch.push_back(size);
   const std::vector<Shape> outputs = net.summary(batch).outputs;
@@ -245,23 +247,24 @@ void Session::check_outputs(const data::Dataset& set) const {
   const std::int64_t given = out.numel() / 2, wanted = settings.classes;
   const bool quantities = settings.task == kRegression;
   if (quantities ? given == wanted : out.rank() == 2 && given >= wanted) return;
-  throw ValueError(cat("model '", settings.model, "' gives ", given,
-                       given == 1 ? " number" : " numbers", " for an example, where '",
-                       settings.data, "' has ", wanted,
-                       quantities ? (wanted == 1 ? " target" : " targets") : " classes",
-                       ": choose a model with as many outputs",
-                       models::info(settings.model).input.rank() == 1
-                           ? cat(", as mlp:", set.input_shape().numel(), "-64-", wanted)
-                           : std::string(),
-                       // 1,000 different prices in 200 rows are no classes.
-                       !quantities && wanted > set.size()
-                           ? "; or, if these are quantities and no classes, say --task regression"
-                           : ""));
+  throw ValueError(
+      cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
+          " for an example, where '", settings.data, "' has ", wanted,
+          quantities ? (wanted == 1 ? " target" : " targets") : " classes",
+          settings.network.empty() ? ": choose a model with as many outputs"
+                                   : ": end the file's layers with { linear = \"classes\" }",
+          settings.network.empty() && settings.model_info().input.rank() == 1
+              ? cat(", as mlp:", set.input_shape().numel(), "-64-", wanted)
+              : std::string(),
+          // 1,000 different prices in 200 rows are no classes.
+          !quantities && wanted > set.size()
+              ? "; or, if these are quantities and no classes, say --task regression"
+              : ""));
 }
 
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing) {
   if (settings.task == kRegression) return StandardizedLoss{target_deviation(net)};
-  const models::Info info = models::info(settings.model);
+  const models::Info info = settings.model_info();
   if (info.rubbish_score)
     return [label_smoothing, rubbish = *info.rubbish_score](const Tensor& scores,
                                                             const Tensor& target) {
@@ -277,8 +280,7 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
-  nn::AnyModule net =
-      models::create(settings.model, {classes, settings.activation, nullptr, settings.head});
+  nn::AnyModule net = settings.create_model({classes, settings.activation, nullptr, settings.head});
   for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
     net.set_precision(precision, layer);
   return net;
@@ -332,7 +334,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.schedule_options.gamma = settings.gamma;
   o.schedule_options.minimum = settings.min_lr_factor;
   o.clip_norm = settings.clip_norm;
-  o.tokens = models::info(settings.model).tokens;
+  o.tokens = settings.model_info().tokens;
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;
   o.run_dir = dir;

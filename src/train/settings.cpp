@@ -30,10 +30,15 @@ struct Field {
 };
 
 constexpr double kAny = 1e15;
-constexpr double kMostShare = 1000;  // of the learning rate, for a part
+constexpr double kMostShare = 1000;           // of the learning rate, for a part
+constexpr std::uint64_t kMostText = 8 << 20;  // of a settings file, which may hold a network
+
+constexpr char kNetwork[] = "network";  // written, and spoken of, only where there is one
 
 const Field kFields[] = {
-    {"model", "lenet5, keras_cnn, fcn_r, mlp or mlp:784-300-10", &Settings::model},
+    {"model", "lenet5, keras_cnn, fcn_r, mlp, mlp:784-300-10 or a file, net.toml",
+     &Settings::model},
+    {kNetwork, "the text of the file that model names", &Settings::network},
     {"task", "classification, or regression: targets are quantities", &Settings::task},
     {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
     {"head", "of networks of photographs: layers in place of the last ones, as 256,relu",
@@ -117,7 +122,7 @@ const Field& field(const std::string& key) {
   std::vector<std::string> names;
   for (const Field& f : kFields) {
     if (key == f.name) return f;
-    names.emplace_back(f.name);
+    if (f.name != std::string(kNetwork)) names.emplace_back(f.name);
   }
   const std::string near = nearest(key, names.data(), static_cast<int>(names.size()));
   throw ValueError(cat("there is no setting '", key, "'",
@@ -167,7 +172,7 @@ void check_choice(const Field& f, const std::string& value,
 // Names are checked where they are given, not when the run has already begun.
 void check_name(const Field& f, const std::string& value) {
   const std::string key = f.name;
-  if (key == "model") models::info(value);
+  if (key == "model" && !models::is_network_file(value)) models::info(value);
   if (key == "task") check_choice(f, value, {"classification", "regression"});
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
@@ -290,10 +295,43 @@ Milestones parse_milestones(const std::string& text) {
   return out;
 }
 
+models::Info Settings::model_info() const {
+  return network.empty() ? models::info(model) : models::info(models::NetworkFile{model, network});
+}
+
+nn::AnyModule Settings::create_model(const models::Options& options) const {
+  return network.empty() ? models::create(model, options)
+                         : models::create(models::NetworkFile{model, network}, options);
+}
+
+std::string Settings::model_toml() const {
+  if (!network.empty()) return network;
+  return models::toml(model, {.classes = classes, .activation = activation, .head = head});
+}
+
 Settings Settings::for_model(const std::string& model) {
-  const models::Recipe r = models::info(model).recipe;
+  return with_recipe(
+      model, models::is_network_file(model) ? models::read_network(model).text : std::string());
+}
+
+// A recipe of one's own is checked as settings are, with the line to blame.
+void check_recipe(const Settings& settings) {
+  const io::TomlValue tree = io::parse_toml(settings.network, settings.model);
+  const io::TomlValue* recipe = tree.find("recipe");
+  if (recipe == nullptr) return;
+  Settings scratch = settings;
+  for (const io::TomlEntry& entry : recipe->entries) try {
+      scratch.set(entry.key, scratch.get(entry.key));
+    } catch (const ValueError& error) {
+      throw FormatError(cat(settings.model, ", line ", entry.value.line, ": ", error.what()));
+    }
+}
+
+Settings Settings::with_recipe(const std::string& model, const std::string& network) {
   Settings s;
   s.model = model;
+  s.network = network;
+  const models::Recipe r = s.model_info().recipe;
   s.epochs = r.epochs;
   s.batch = r.batch;
   s.optimizer = r.optimizer;
@@ -310,6 +348,7 @@ Settings Settings::for_model(const std::string& model) {
   s.label_smoothing = r.label_smoothing;
   s.beta2 = r.beta2;
   s.eps = r.eps;
+  if (!network.empty()) check_recipe(s);
   return s;
 }
 
@@ -318,13 +357,22 @@ Settings Settings::resolve(const std::string& model, const std::string& file,
   std::string chosen = model;
   for (const auto& [key, value] : overrides)
     if (model.empty() && key == "model") chosen = value;
-  if (chosen.empty() && !file.empty())
-    for (const SettingText& line : parse_settings(io::read_file(file, 1 << 20), file))
+  Settings s;
+  if (chosen.empty() && !file.empty()) {
+    std::string network;
+    for (const SettingText& line : parse_settings(io::read_file(file, kMostText), file)) {
       if (line.key == "model") chosen = line.value;
-  Settings s = for_model(chosen.empty() ? Settings().model : chosen);
+      if (line.key == kNetwork) network = line.value;
+    }
+    if (!network.empty()) s = with_recipe(chosen, network);
+  }
+  if (s.network.empty()) s = for_model(chosen.empty() ? Settings().model : chosen);
+  const std::string used = s.model, network = s.network;
   if (!file.empty()) s.apply_file(file);
-  for (const auto& [key, value] : overrides) s.set(key, value);
-  if (!chosen.empty()) s.model = chosen;
+  for (const auto& [key, value] : overrides)
+    if (key != "model") s.set(key, value);
+  s.model = used;
+  s.network = network;
   return s;
 }
 
@@ -351,6 +399,9 @@ void Settings::set(const std::string& key, const std::string& value) {
         using T = std::remove_reference_t<decltype(this->*member)>;
         if constexpr (std::is_same_v<T, std::string>) {
           check_name(f, value);
+          // Read before the old one is given up: it may not be there.
+          if (key == "model")
+            network = models::is_network_file(value) ? models::read_network(value).text : "";
           this->*member = value;
         } else if constexpr (std::is_same_v<T, bool>) {
           this->*member = parse_bool(f, value);
@@ -365,9 +416,15 @@ void Settings::set(const std::string& key, const std::string& value) {
 std::string Settings::get(const std::string& key) const { return text_of(*this, field(key)); }
 
 void Settings::apply_file(const std::string& path) {
-  for (const SettingText& line : parse_settings(io::read_file(path, 1 << 20), path)) {
+  const std::vector<SettingText> lines = parse_settings(io::read_file(path, kMostText), path);
+  const auto text = std::find_if(lines.begin(), lines.end(),
+                                 [](const SettingText& line) { return line.key == kNetwork; });
+  for (const SettingText& line : lines) {
     try {
-      set(line.key, line.value);
+      if (text != lines.end() && line.key == "model")
+        model = line.value;  // whose file may have moved: its text stands here
+      else
+        set(line.key, line.value);
     } catch (const ValueError& error) {
       throw ValueError(cat(path, ", line ", line.line, ": ", error.what()));
     }
@@ -379,6 +436,7 @@ std::string Settings::toml() const {
   for (const Field& f : kFields) {
     const bool text = std::holds_alternative<std::string Settings::*>(f.member);
     const std::string value = text_of(*this, f);
+    if (f.name == std::string(kNetwork) && value.empty()) continue;
     out += cat(f.name, " = ", text ? io::toml_quoted(value) : value, "  # ", f.help, "\n");
   }
   return out;
@@ -386,7 +444,8 @@ std::string Settings::toml() const {
 
 std::vector<Settings::Key> Settings::keys() const {
   std::vector<Key> out;
-  for (const Field& f : kFields) out.push_back({f.name, f.help, text_of(*this, f)});
+  for (const Field& f : kFields)
+    if (f.name != std::string(kNetwork)) out.push_back({f.name, f.help, text_of(*this, f)});
   return out;
 }
 

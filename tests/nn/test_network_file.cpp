@@ -58,6 +58,7 @@ double step(const nn::AnyModule& net, const models::Info& info, std::int64_t cla
 
 // Small versions of all kinds, so that the test is quick.
 const char* const kSaid[] = {"lenet5",
+                             "lenet5_1998",
                              "keras_cnn",
                              "mlp:12-5-3",
                              "alexnet_r",
@@ -82,7 +83,9 @@ TEST_CASE("network file: a built-in network and its file have the same bits") {
   for (const char* name : kSaid) {
     CAPTURE(name);
     const models::Info info = models::info(name);
-    const std::int64_t classes = std::string(name) == "mlp:12-5-3" ? 3 : 7;
+    const std::int64_t classes = std::string(name) == "mlp:12-5-3"    ? 3
+                                 : std::string(name) == "lenet5_1998" ? 10
+                                                                      : 7;
     const models::NetworkFile file{"f.toml", models::toml(name, {.classes = classes})};
     manual_seed(1);
     const nn::AnyModule page = models::create(name, {.classes = classes});
@@ -95,6 +98,7 @@ TEST_CASE("network file: a built-in network and its file have the same bits") {
     CHECK(said.input == info.input);
     CHECK(said.tokens == info.tokens);
     CHECK(said.about == info.about);
+    CHECK(said.rubbish_score == info.rubbish_score);
     CHECK(said.recipe.lr == info.recipe.lr);
     CHECK(said.recipe.data == info.recipe.data);
     CHECK(said.recipe.milestones == info.recipe.milestones);

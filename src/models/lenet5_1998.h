@@ -1,0 +1,14 @@
+// Layers of LeNet-5 of 1998, for networks in files.
+#pragma once
+
+#include "models/file_layers.h"
+
+namespace tenon::models {
+
+FileLayer lenet_convolution_layer(LayerKeys& keys, const FileArrival& at);
+FileLayer lenet_subsampling_layer(LayerKeys& keys, const FileArrival& at);
+FileLayer lenet_partial_convolution_layer(LayerKeys& keys, const FileArrival& at);
+FileLayer lenet_hidden_layer(LayerKeys& keys, const FileArrival& at);
+FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at);
+
+}  // namespace tenon::models

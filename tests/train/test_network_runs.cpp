@@ -1,0 +1,107 @@
+// Runs of networks in files: the same bits as a built-in one, and folders that need the file no
+// more.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+using train::Settings;
+
+namespace {
+
+constexpr char kNet[] = R"(input = [1, 28, 28]
+classes = 10
+layers = [ { max_pool2d = 4 }, "flatten", { linear = 12 }, "batch_norm1d", "tanh",
+           { linear = "classes" } ]
+[recipe]
+data = "digits:200,50"
+epochs = 2
+batch = 20
+optimizer = "adam"
+lr = 0.01
+)";
+
+void check_same_weights(const std::string& a, const std::string& b) {
+  const auto x = io::load_safetensors(a).tensors, y = io::load_safetensors(b).tensors;
+  REQUIRE(x.size() == y.size());
+  for (const auto& [name, value] : x) {
+    CAPTURE(name);
+    const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());
+    CHECK(std::memcmp(value.data(), y.at(name).data(), bytes) == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("network runs: a built-in network's file trains to the same bits") {
+  const TestFolder folder;
+  io::write_file(folder / "mine.toml", models::toml("lenet5"));
+  for (const std::string& model : {std::string("lenet5"), folder / "mine.toml"}) {
+    const Settings s = Settings::resolve(model, "", {{"data", "digits:200,50"}, {"epochs", "1"}});
+    CHECK(s.lr == 0.1);
+    train::start_run(s, folder / (model == "lenet5" ? "page" : "file"));
+  }
+  check_same_weights(folder / "page/model.safetensors", folder / "file/model.safetensors");
+}
+
+TEST_CASE("network runs: a run that was moved needs its file no more") {
+  const TestFolder folder;
+  const std::string file = folder / "net.toml";
+  io::write_file(file, kNet);
+  const Settings s = Settings::for_model(file);
+  CHECK(s.optimizer == "adam");
+  CHECK(s.data == "digits:200,50");
+  train::start_run(s, folder / "whole");
+  int steps = 0;
+  train::start_run(s, folder / "half", {{}, [&steps] { return ++steps == 13; }});
+  std::filesystem::remove(file);
+  std::filesystem::rename(folder / "half", folder / "moved");
+  train::resume_run(folder / "moved");
+  check_same_weights(folder / "whole/model.safetensors", folder / "moved/model.safetensors");
+  const auto run = train::TrainedModel::open(folder / "moved");
+  const auto alone = train::TrainedModel::open(folder / "moved/model.safetensors");
+  CHECK(run.settings().model_toml() == kNet);
+  CHECK(alone.settings().model_toml() == kNet);
+  CHECK(run.evaluate().accuracy == alone.evaluate("digits:200,50").accuracy);
+  CHECK(train::verify_run(folder / "moved", 5).passed());
+  // Settings of a run are settings for the next.
+  CHECK(Settings::resolve("", folder / "moved/settings.toml", {}).network == kNet);
+  CHECK(Settings::resolve("lenet5", folder / "moved/settings.toml", {}).network.empty());
+}
+
+TEST_CASE("network runs: what is wrong is found before there is a folder") {
+  const TestFolder folder;
+  const std::string file = folder / "net.toml";
+  CHECK_THROWS_AS(Settings::for_model(file), IoError);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = kNet;
+    text.replace(text.find(from), from.size(), to);
+    io::write_file(file, text);
+    return file;
+  };
+  CHECK_THROWS_WITH_AS(Settings::for_model(with("adam", "adem")),
+                       doctest::Contains("line 9: setting 'optimizer' is 'adem'"), FormatError);
+  CHECK_THROWS_WITH_AS(Settings::for_model(with("0.01", "-0.01")), doctest::Contains("line 10"),
+                       FormatError);
+  const auto run = [&](const std::string& from, const std::string& to) {
+    train::start_run(Settings::for_model(with(from, to)), folder / "run");
+  };
+  CHECK_THROWS_WITH_AS(run("28, 28", "32, 32"), doctest::Contains("write that as 'input'"),
+                       ValueError);
+  CHECK_THROWS_WITH_AS(run("\"classes\"", "3"),
+                       doctest::Contains("end the file's layers with { linear = \"classes\" }"),
+                       ValueError);
+  CHECK_FALSE(std::filesystem::exists(folder / "run"));
+  Settings s = Settings::for_model(with("adam", "sgd"));
+  s.set("model", "lenet5");
+  CHECK(s.network.empty());
+  CHECK_THROWS_AS(s.set("model", folder / "gone.toml"), IoError);
+  CHECK(s.model == "lenet5");
+}
