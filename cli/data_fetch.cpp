@@ -1,8 +1,10 @@
-// tenon data fetch: MNIST's four files, or an archive of CIFAR's, from public mirrors, checked by
-// what they hold.
+// tenon data fetch: MNIST's four files, an archive of CIFAR's, or a network's published weights,
+// from their known addresses, checked by what they hold.
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/weights.h>
 
 #include <algorithm>
 #include <exception>
@@ -13,6 +15,7 @@
 #include "download.h"
 #include "errors.h"
 #include "interrupt.h"
+#include "known_files.h"
 #include "progress.h"
 #include "sha256.h"
 #include "terminal.h"
@@ -22,102 +25,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a set is made of, and where it lies.
-struct KnownFile {
-  const char* name;
-  const char* sum;
-  Shape shape{};  ///< of the values that the sum is of; [] for a sum of the file's bytes
-};
-
-struct Unpacked {
-  const char* name;
-  std::uint64_t bytes;
-};
-
-struct KnownSet {
-  const char *name, *title, *size;
-  const char* model;  ///< that learns it
-  std::vector<std::string> mirrors;
-  std::vector<KnownFile> files;
-  std::vector<Unpacked> unpacked;  ///< out of an archive, which is then removed
-};
-
-// MNIST's sums are of the values behind the headers, so that a file compressed by another gzip is
-// as good.
-const std::vector<KnownSet>& known_sets() {
-  constexpr std::uint64_t kBatch = 30'730'000, kRecord = 2 + 3 * 32 * 32;
-  static const std::string toronto = "https://www.cs.toronto.edu/~kriz";
-  static const std::vector<KnownSet> sets = {
-      {"mnist",
-       "MNIST",
-       "12 MB",
-       "lenet5",
-       {"https://ossci-datasets.s3.amazonaws.com/mnist",
-        "https://storage.googleapis.com/cvdf-datasets/mnist"},
-       {{"train-images-idx3-ubyte.gz",
-         "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
-         {60000, 28, 28}},
-        {"train-labels-idx1-ubyte.gz",
-         "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13",
-         {60000}},
-        {"t10k-images-idx3-ubyte.gz",
-         "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
-         {10000, 28, 28}},
-        {"t10k-labels-idx1-ubyte.gz",
-         "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
-         {10000}}},
-       {}},
-      {"cifar10",
-       "CIFAR-10",
-       "170 MB",
-       "resnet20",
-       {toronto},
-       {{"cifar-10-binary.tar.gz",
-         "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}},
-       {{"data_batch_1.bin", kBatch},
-        {"data_batch_2.bin", kBatch},
-        {"data_batch_3.bin", kBatch},
-        {"data_batch_4.bin", kBatch},
-        {"data_batch_5.bin", kBatch},
-        {"test_batch.bin", kBatch},
-        {"batches.meta.txt", 0}}},
-      {"cifar100",
-       "CIFAR-100",
-       "169 MB",
-       "resnet20",
-       {toronto},
-       {{"cifar-100-binary.tar.gz",
-         "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"}},
-       {{"train.bin", 50'000 * kRecord},
-        {"test.bin", 10'000 * kRecord},
-        {"fine_label_names.txt", 0}}}};
-  return sets;
-}
+constexpr char kWeights[] = "weights";
 
 struct FetchOptions {
-  std::string set, dir, from;
+  std::string set, network, dir, from;
 };
 
 // "" when the sum is the known one, else what is wrong with it.
-std::string sum_fault(const KnownFile& known, const void* data, std::size_t size) {
-  const std::string sum = sha256(data, size);
-  return sum == known.sum ? ""
-                          : fmt::format("its checksum is {}..., not {}...", sum.substr(0, 12),
-                                        std::string(known.sum).substr(0, 12));
+std::string sum_fault(const KnownFile& known, const std::string& sum) {
+  return sum.starts_with(known.sum)
+             ? ""
+             : fmt::format("its checksum is {}..., not {}...", sum.substr(0, 12),
+                           std::string(known.sum).substr(0, 12));
 }
 
 // "" when the file is the known one, else what is wrong with it.
 std::string fault_of(const KnownFile& known, const std::string& path) {
   try {
-    if (known.shape.rank() == 0) {
-      const std::string bytes = io::read_file(path);
-      return sum_fault(known, bytes.data(), bytes.size());
+    if (*known.sum == '\0') {  // of which no sum is known: every tensor must lie in the file
+      const io::WeightFile whole(path);
+      return "";
     }
+    if (known.shape.rank() == 0) return sum_fault(known, sha256_of_file(path));
     const Tensor values = io::load_idx(path);
     if (values.shape() != known.shape)
       return fmt::format("it holds {}, not {}", values.shape().str(), known.shape.str());
-    return sum_fault(known, values.data(),
-                     static_cast<std::size_t>(values.numel()) * item_size(values.dtype()));
+    return sum_fault(known, sha256(values.data(), static_cast<std::size_t>(values.numel()) *
+                                                      item_size(values.dtype())));
   } catch (const FormatError& error) {
     return error.what();
   }
@@ -199,21 +133,60 @@ void unpack(const KnownSet& set, const std::string& folder, const std::string& a
   for (const std::string& name : names) fmt::print("{}/{}\n", folder, name);
 }
 
-const KnownSet& set_of(const std::string& name) {
+std::vector<std::string> names_of(const std::vector<KnownSet>& sets) {
   std::vector<std::string> names;
-  for (const KnownSet& set : known_sets()) {
-    if (set.name == name) return set;
-    names.emplace_back(set.name);
-  }
+  names.reserve(sets.size());
+  for (const KnownSet& set : sets) names.emplace_back(set.name);
+  return names;
+}
+
+const KnownSet& set_of(const FetchOptions& options) {
+  const bool weights = options.set == kWeights;
+  const std::vector<KnownSet>& sets = weights ? known_weights() : known_sets();
+  const std::string& name = weights ? options.network : options.set;
+  for (const KnownSet& set : sets)
+    if (set.name == name && (weights || options.network.empty())) return set;
+  if (weights)
+    throw UsageError(name.empty()
+                         ? "tenon data fetch weights: the network's name is missing"
+                         : fmt::format("tenon data fetch weights: none are known of '{}'", name),
+                     fmt::format("the networks are: {}", join(names_of(sets), ", ")));
+  if (!options.network.empty())
+    throw UsageError(fmt::format("tenon data fetch: '{}' is one word too many", options.network),
+                     "only 'weights' is followed by a network's name");
   throw UsageError(fmt::format("tenon data fetch: there is no set '{}'", name),
-                   fmt::format("the sets are: {}", join(names, ", ")));
+                   fmt::format("the sets are: {}; 'weights NAME' fetches a network's weights",
+                               join(names_of(sets), ", ")));
+}
+
+// What the weights of a network are good for.
+std::string next_with_weights(const KnownSet& set, const std::string& folder) {
+  const models::Info info = models::info(set.model);
+  const std::string weights =
+      fmt::format("{} --weights {}/{}", set.model, shell_word(folder), set.files[0].name);
+  if (info.input.rank() == 3) return fmt::format("tenon predict {} photo.jpg", weights);
+  return fmt::format("tenon {} {} --tokenizer {} {}", info.masked ? "predict" : "generate", weights,
+                     shell_word(folder),
+                     info.masked ? "--text 'the sea is [MASK]'" : "--prompt 'The sea'");
+}
+
+// How sure it is that a file is the published one.
+std::string how_checked(const KnownFile& known, const std::string& path) {
+  constexpr std::size_t kWholeSum = 64;
+  const std::size_t digits = std::string(known.sum).size();
+  if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
+  if (digits > 0) return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
+  return fmt::format("whole, but of no known checksum; its SHA-256 is {}", sha256_of_file(path));
 }
 
 int fetch(const FetchOptions& options) {
-  const KnownSet& set = set_of(options.set);
+  const KnownSet& set = set_of(options);
+  const bool weights = options.set == kWeights;
   catch_interrupts();
   const std::string folder =
-      options.dir.empty() ? fmt::format("{}/{}", data::default_data_dir(), set.name) : options.dir;
+      !options.dir.empty()
+          ? options.dir
+          : fmt::format("{}/{}{}", data::default_data_dir(), weights ? "weights/" : "", set.name);
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
@@ -236,15 +209,18 @@ int fetch(const FetchOptions& options) {
         fmt::print("stopped; the same command goes on where it was\n");
         return interrupt_code();
       }
-      fmt::print("{}  {}, checked\n", target,
-                 bytes_text(static_cast<std::int64_t>(fs::file_size(target))));
+      fmt::print("{}  {}, {}\n", target,
+                 bytes_text(static_cast<std::int64_t>(fs::file_size(target))),
+                 how_checked(known, target));
     }
     if (archive) unpack(set, folder, target);
   }
   const std::string spec = options.dir.empty() ? set.name : fmt::format("{}:{}", set.name, folder);
-  fmt::print("\nNext\n  {}\n",
-             stdout_terminal().paint(TextStyle::Green,
-                                     fmt::format("tenon train {} --data {}", set.model, spec)));
+  fmt::print(
+      "\nNext\n  {}\n",
+      stdout_terminal().paint(TextStyle::Green,
+                              weights ? next_with_weights(set, folder)
+                                      : fmt::format("tenon train {} --data {}", set.model, spec)));
   return kOk;
 }
 
@@ -254,26 +230,34 @@ Command data_fetch_command() {
   auto options = std::make_shared<FetchOptions>();
   Command command;
   command.name = "fetch";
-  std::vector<std::string> names, sizes;
-  for (const KnownSet& set : known_sets()) {
-    names.emplace_back(set.name);
+  std::vector<std::string> names = names_of(known_sets()), sizes, weights;
+  names.emplace_back(kWeights);
+  for (const KnownSet& set : known_sets())
     sizes.push_back(fmt::format("{} ({})", set.title, set.size));
-  }
-  command.summary = "fetch MNIST, CIFAR-10 or CIFAR-100 and check it";
+  for (const KnownSet& set : known_weights())
+    weights.push_back(fmt::format("{} ({})", set.title, set.size));
+  command.summary = "fetch MNIST, CIFAR or published weights and check them";
   command.about = fmt::format(
       "Fetches {} from public mirrors, checks the files and puts them where --data SET finds them. "
-      "An interrupted download goes on where it stopped; files that are there already are kept.",
-      join(sizes, ", "));
+      "An interrupted download goes on where it stopped; files that are there already are "
+      "kept.\n\nWith 'weights' and a network's name, fetches what torchvision, timm or Hugging "
+      "Face published of it, and its tokenizer: {}. Files are checked by their SHA-256, "
+      "torchvision's by the first eight digits that their names carry; of some no sum is known, "
+      "which is said.",
+      join(sizes, ", "), join(weights, ", "));
   command.examples = {{"tenon data fetch mnist", "From the first mirror that answers."},
                       {"tenon data fetch mnist --dir data/mnist",
                        "Into a folder of your own; then train with --data mnist:data/mnist."},
                       {"tenon data fetch cifar10", "Its binary version, unpacked."},
+                      {"tenon data fetch weights resnet50", "As torchvision published them."},
                       {"tenon data fetch mnist --from file:///media/stick/mnist",
                        "From another place that has the same files."}};
   command.positional(options->set, "SET", join(names, ", ")).suggestions = names;
+  command.positional(options->network, "NAME", "of weights: the network", false).suggestions =
+      names_of(known_weights());
   command
       .option(options->dir, "--dir", "DIR", "where to put the files",
-              data::default_data_dir() + "/SET")
+              data::default_data_dir() + "/SET, or /weights/NAME")
       .completes = Completes::Folders;
   command.option(options->from, "--from", "URL",
                  "address of a folder that has the files (https://, http://, file://)",

@@ -1,10 +1,16 @@
 // SHA-256, straight from the standard: 64-byte blocks, big-endian words.
 #include "sha256.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <tenon/error.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -67,6 +73,22 @@ std::string sha256(const void* data, std::size_t size) {
   std::string text;
   for (const std::uint32_t word : state) text += fmt::format("{:08x}", word);
   return text;
+}
+
+std::string sha256_of_file(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status {};
+  void* bytes = MAP_FAILED;
+  const bool known = file >= 0 && fstat(file, &status) == 0;
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (known && size > 0) bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  const int failed = errno;
+  if (file >= 0) close(file);
+  if (!known || (size > 0 && bytes == MAP_FAILED))
+    throw IoError(fmt::format("{}: cannot be read: {}", path, std::strerror(failed)));
+  std::string sum = sha256(size > 0 ? bytes : nullptr, size);
+  if (size > 0) munmap(bytes, size);
+  return sum;
 }
 
 }  // namespace tenon::cli

@@ -1,5 +1,7 @@
 """summary, inspect, bench, doctor and data: what they print, for people and for programs."""
 import gzip
+import hashlib
+import http.server
 import json
 import pathlib
 import random
@@ -7,6 +9,7 @@ import re
 import resource
 import struct
 import tempfile
+import threading
 import time
 import unittest
 
@@ -228,6 +231,45 @@ class Data(CommandTest):
             (other / archive).write_bytes(gzip.compress(b"no pictures"))
             self.fails(3, "data", "fetch", set_, "--from", other.as_uri(), "--dir", set_, says=["not CIFAR-10", archive, "its checksum is"])
             self.assertEqual(list((self.folder / set_).iterdir()), [])
+
+    def test_fetch_weights_by_their_names(self):
+        self.fails(2, "data", "fetch", "weights", says=["name is missing", "resnet50", "bert_large"])
+        self.fails(2, "data", "fetch", "weights", "resnet51", says=["'resnet51'", "resnet50"])
+        self.fails(2, "data", "fetch", "mnist", "resnet50", says="one word too many")
+        self.fails(4, "data", "fetch", "weights", "gpt2", "--from", "file:///nowhere", "--dir", "none", says="file:///nowhere/model.safetensors")
+
+    def test_fetch_refuses_other_weights(self):
+        other = self.folder / "weights"
+        other.mkdir()
+        for network, file in (("resnet18", "resnet18-f37072fd.pth"), ("gpt2", "model.safetensors")):
+            (other / file).write_bytes(b"no weights")
+            self.fails(3, "data", "fetch", "weights", network, "--from", other.as_uri(), "--dir", network, says=[f"not {network}'s {file}", "its checksum is"])
+            self.assertEqual(list((self.folder / network).iterdir()), [])
+        self.fails(3, "data", "fetch", "weights", "bert_large", "--from", other.as_uri(), "--dir", "large", says="not bert_large's model.safetensors")
+
+    def test_fetch_says_where_no_checksum_is_known(self):
+        header = b'{"a.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+        whole = len(header).to_bytes(8, "little") + header + bytes(8)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(whole)))
+                self.end_headers()
+                self.wfile.write(whole)
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            out = self.ok("data", "fetch", "weights", "inception_resnet_v2", "--from", f"http://127.0.0.1:{server.server_port}").out
+            server.shutdown()
+        file = self.folder / "data" / "weights" / "inception_resnet_v2" / "model.safetensors"
+        self.assertEqual(file.read_bytes(), whole)
+        for word in ("no known checksum", hashlib.sha256(whole).hexdigest(), "tenon predict inception_resnet_v2 --weights"):
+            self.assertIn(word, out)
+        self.assertIn("there already", self.ok("data", "fetch", "weights", "inception_resnet_v2", "--from", "file:///nowhere").out)
 
     def test_fetch_leaves_what_is_there(self):
         there = self.folder / "data" / "cifar100"

@@ -1,0 +1,138 @@
+// The tables.
+#include "known_files.h"
+
+namespace tenon::cli {
+
+// MNIST's sums are of the values behind the headers, so that a file compressed by another gzip is
+// as good.
+const std::vector<KnownSet>& known_sets() {
+  constexpr std::uint64_t kBatch = 30'730'000, kRecord = 2 + 3 * 32 * 32;
+  static const std::string toronto = "https://www.cs.toronto.edu/~kriz";
+  static const std::vector<KnownSet> sets = {
+      {"mnist",
+       "MNIST",
+       "12 MB",
+       "lenet5",
+       {"https://ossci-datasets.s3.amazonaws.com/mnist",
+        "https://storage.googleapis.com/cvdf-datasets/mnist"},
+       {{"train-images-idx3-ubyte.gz",
+         "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
+         {60000, 28, 28}},
+        {"train-labels-idx1-ubyte.gz",
+         "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13",
+         {60000}},
+        {"t10k-images-idx3-ubyte.gz",
+         "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
+         {10000, 28, 28}},
+        {"t10k-labels-idx1-ubyte.gz",
+         "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
+         {10000}}},
+       {}},
+      {"cifar10",
+       "CIFAR-10",
+       "170 MB",
+       "resnet20",
+       {toronto},
+       {{"cifar-10-binary.tar.gz",
+         "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}},
+       {{"data_batch_1.bin", kBatch},
+        {"data_batch_2.bin", kBatch},
+        {"data_batch_3.bin", kBatch},
+        {"data_batch_4.bin", kBatch},
+        {"data_batch_5.bin", kBatch},
+        {"test_batch.bin", kBatch},
+        {"batches.meta.txt", 0}}},
+      {"cifar100",
+       "CIFAR-100",
+       "169 MB",
+       "resnet20",
+       {toronto},
+       {{"cifar-100-binary.tar.gz",
+         "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"}},
+       {{"train.bin", 50'000 * kRecord},
+        {"test.bin", 10'000 * kRecord},
+        {"fine_label_names.txt", 0}}}};
+  return sets;
+}
+
+// torchvision's names carry the first eight digits of a SHA-256. Hugging Face's addresses carry
+// none: sums stand here where they are known, of a revision that stays; of the others the form is
+// looked at.
+const std::vector<KnownSet>& known_weights() {
+  static const std::string torchvision = "https://download.pytorch.org/models",
+                           hub = "https://huggingface.co/", gpt2 = hub + "openai-community/gpt2",
+                           bert = hub + "google-bert/bert-";
+  static constexpr char kMain[] = "/resolve/main";
+  static const KnownFile weights{"model.safetensors", ""},
+      vocabulary{"vocab.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"},
+      merges{"merges.txt", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"},
+      words{"vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"};
+  const auto of_torchvision = [](const char* name, const char* size, const char* file,
+                                 const char* sum) {
+    return KnownSet{name, name, size, name, {torchvision}, {{file, sum}}, {}};
+  };
+  static const std::vector<KnownSet> sets = {
+      of_torchvision("alexnet", "233 MB", "alexnet-owt-7be5be79.pth", "7be5be79"),
+      of_torchvision("vgg16", "528 MB", "vgg16-397923af.pth", "397923af"),
+      of_torchvision("vgg16_bn", "528 MB", "vgg16_bn-6c64b313.pth", "6c64b313"),
+      of_torchvision("resnet18", "45 MB", "resnet18-f37072fd.pth", "f37072fd"),
+      of_torchvision("resnet34", "83 MB", "resnet34-b627a593.pth", "b627a593"),
+      of_torchvision("resnet50", "98 MB", "resnet50-11ad3fa6.pth", "11ad3fa6"),
+      of_torchvision("resnet101", "171 MB", "resnet101-cd907fc2.pth", "cd907fc2"),
+      of_torchvision("resnet152", "230 MB", "resnet152-f82ba261.pth", "f82ba261"),
+      {"inception_resnet_v2",
+       "inception_resnet_v2",
+       "224 MB",
+       "inception_resnet_v2",
+       {hub + "timm/inception_resnet_v2.tf_in1k" + kMain},
+       {weights},
+       {}},
+      {"gpt2",
+       "gpt2",
+       "548 MB",
+       "gpt2",
+       {gpt2 + "/resolve/607a30d783dfa663caf39e06633721c8d4cfcd7e"},
+       {{"model.safetensors", "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707"},
+        vocabulary,
+        merges},
+       {}},
+      {"gpt2_medium",
+       "gpt2_medium",
+       "1.5 GB",
+       "gpt2_medium",
+       {gpt2 + "-medium" + kMain},
+       {weights, vocabulary, merges},
+       {}},
+      {"gpt2_large",
+       "gpt2_large",
+       "3.2 GB",
+       "gpt2_large",
+       {gpt2 + "-large" + kMain},
+       {weights, vocabulary, merges},
+       {}},
+      {"gpt2_xl",
+       "gpt2_xl",
+       "6.4 GB",
+       "gpt2_xl",
+       {gpt2 + "-xl" + kMain},
+       {weights, vocabulary, merges},
+       {}},
+      {"bert",
+       "bert",
+       "440 MB",
+       "bert",
+       {bert + "base-uncased/resolve/86b5e0934494bd15c9632b12f734a8a67f723594"},
+       {{"model.safetensors", "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"},
+        words},
+       {}},
+      {"bert_large",
+       "bert_large",
+       "1.3 GB",
+       "bert_large",
+       {bert + "large-uncased" + kMain},
+       {weights, words},
+       {}}};
+  return sets;
+}
+
+}  // namespace tenon::cli

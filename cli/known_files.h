@@ -1,0 +1,35 @@
+// What `tenon data fetch` knows: files, where they lie and what they are told by.
+#pragma once
+
+#include <tenon/shape.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct KnownFile {
+  const char* name;
+  const char* sum;  ///< SHA-256 or as much of it as is published; "": its form alone is looked at
+  Shape shape{};    ///< of the values that the sum is of; [] for a sum of the file's bytes
+};
+
+struct Unpacked {
+  const char* name;
+  std::uint64_t bytes;
+};
+
+/// A data set, or a network's weights and its tokenizer.
+struct KnownSet {
+  const char *name, *title, *size;
+  const char* model;  ///< that learns it, or whose weights they are
+  std::vector<std::string> mirrors;
+  std::vector<KnownFile> files;
+  std::vector<Unpacked> unpacked;  ///< out of an archive, which is then removed
+};
+
+const std::vector<KnownSet>& known_sets();
+const std::vector<KnownSet>& known_weights();
+
+}  // namespace tenon::cli
