@@ -135,8 +135,8 @@ std::int64_t transformer_parameters(const TransformerSizes& s, std::int64_t voca
   return s.layers * (3 * attention + 2 * feed + 5 * 2 * w) + vocabulary * w;
 }
 
-// The highest rate of the paper's schedule is (4000 width)^-1/2, for batches of 25,000 tokens. Those
-// of 128 short pairs have a tenth of that: their gradients are noisier, and training with the
+// The highest rate of the paper's schedule is (4000 width)^-1/2, for batches of 25,000 tokens.
+// Those of 128 short pairs have a tenth of that: their gradients are noisier, and training with the
 // paper's rate left the minimum again. A rate 2.3 times lower (the root of 5.4) does not.
 double highest_rate(const TransformerSizes& s) {
   constexpr double kSteps = 4000 * 5.4;
