@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/io.h>
+#include <tenon/pictures.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,10 +33,11 @@ std::vector<std::vector<std::int64_t>> first_of_each_class(const data::Dataset& 
   const auto bytes =
       static_cast<std::size_t>(set.input_shape().numel()) * item_size(set.input_dtype());
   std::vector<unsigned char> input(bytes);
+  const auto pictures = set.pictures();  // whose classes are known without decoding them
   std::size_t full = 0;
   for (std::int64_t i = 0; i < set.size() && full < found.size(); ++i) {
-    std::int64_t label = 0;
-    set.get({&i, 1}, input.data(), &label);
+    std::int64_t label = pictures ? pictures->label(i) : 0;
+    if (!pictures) set.get({&i, 1}, input.data(), &label);
     auto& list = found[static_cast<std::size_t>(label)];
     if (list.size() < static_cast<std::size_t>(count)) {
       list.push_back(i);
@@ -94,6 +96,56 @@ int sheet(const SheetOptions& options) {
   io::save_png(options.file, picture);
   fmt::print("{}: {} x {} pixels, {} classes in rows, from {}\n", options.file, picture.width,
              picture.height, found.size(), set->describe());
+  return kOk;
+}
+
+// ---- show
+
+struct ShowOptions {
+  std::string spec, file, augment = "resized_crop,flip";
+  int rows = 6, columns = 8, size = 128;
+  std::int64_t seed = 0;
+};
+
+// A row for an example: as it is tested with, and as training sees it in epoch after epoch.
+int show(const ShowOptions& options) {
+  if (options.rows < 1 || options.rows > 200) throw UsageError("--rows: give 1 to 200");
+  if (options.columns < 2 || options.columns > 200) throw UsageError("--columns: give 2 to 200");
+  if (options.size < 8 || options.size > 1024) throw UsageError("--size: give 8 to 1024");
+  data::PictureOptions how;
+  how.augment = data::Transforms::parse(options.augment);
+  how.mean = {0.5, 0.5, 0.5};
+  std::shared_ptr<data::Dataset> set = data::open_dataset(options.spec, data::Split::Train);
+  how.input = set->input_shape();
+  if (const auto pictures = set->pictures()) {
+    how.input = {how.input[0], options.size, options.size};
+    set = data::picture_dataset(pictures, how);
+  } else {
+    set = data::augmented(set, how.augment, how.mean);
+  }
+  const int channels = static_cast<int>(how.input[0]), height = static_cast<int>(how.input[1]),
+            width = static_cast<int>(how.input[2]), gap = 4;
+  const int rows = static_cast<int>(std::min<std::int64_t>(options.rows, set->size()));
+  io::Image sheet{options.columns * (width + gap) + gap, rows * (height + gap) + gap, channels, {}};
+  sheet.pixels.assign(at(0, sheet.height, sheet.width) * static_cast<std::size_t>(channels), 48);
+  std::vector<unsigned char> planes(static_cast<std::size_t>(how.input.numel()));
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < options.columns; ++column) {
+      const std::int64_t number = row * set->size() / rows;
+      std::int64_t label = 0;
+      if (column == 0)
+        set->get({&number, 1}, planes.data(), &label);
+      else
+        set->get_drawn({&number, 1}, static_cast<std::uint64_t>(options.seed), column - 1,
+                       planes.data(), &label);
+      paste(sheet, planes, width, height, gap + column * (width + gap), gap + row * (height + gap),
+            1);
+    }
+  io::save_png(options.file, sheet);
+  fmt::print(
+      "{}: {} x {} pixels, {} examples in rows: as they are tested with, then with {} in {} "
+      "epochs\n",
+      options.file, sheet.width, sheet.height, rows, how.augment.text(), options.columns - 1);
   return kOk;
 }
 
@@ -177,6 +229,8 @@ void print_split(const char* title, const data::Dataset& set) {
                figure_text(s.mean), figure_text(s.deviation));
   if (const auto table = set.table(); table && table->columns.size() <= kMostColumnsShown)
     fmt::print("{}", wrap(columns_text(*table), stdout_terminal().width, 7));
+  if (const std::vector<std::string> broken = set.broken(); !broken.empty())
+    fmt::print("{}", wrap(broken_text(broken), stdout_terminal().width, 7));
   if (s.counts.empty() || s.counts.size() > 30) return;
   const std::vector<std::string> names = set.class_names();
   std::vector<std::string> parts;
@@ -196,7 +250,8 @@ Json json_of(const data::Dataset& set) {
           {"classes", set.classes()},
           {"mean", s.mean},
           {"std", s.deviation},
-          {"counts", s.counts}};
+          {"counts", s.counts},
+          {"broken", set.broken()}};
 }
 
 int info(const InfoOptions& options) {
@@ -239,6 +294,36 @@ Command sheet_command() {
   return command;
 }
 
+Command show_command() {
+  auto options = std::make_shared<ShowOptions>();
+  Command command;
+  command.name = "show";
+  command.summary = "draw what augmentation makes of pictures into one PNG";
+  command.about =
+      "Writes a sheet: a row for each of some training examples, the picture as it is tested with "
+      "and then as training sees it in its first epochs. The changes are drawn from the seed, the "
+      "epoch and the example alone: what the sheet shows is what a run with this seed is shown. "
+      "Their list has names with numbers behind them, as in jitter=0.4:0.4:0.4:0.1.\n";
+  for (const data::Transforms::Known& known : data::Transforms::known())
+    command.about += fmt::format("\n{}: {}.", known.usage, known.about);
+  command.examples = {
+      {"tenon data show folder:photos sheet.png", "What a run does by itself."},
+      {"tenon data show folder:photos sheet.png --augment resized_crop=128,flip,randaugment",
+       "Any list of changes."},
+      {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Of drawn pictures."}};
+  add_spec(command, options->spec);
+  command.positional(options->file, "FILE.png", "picture to write").completes = Completes::Files;
+  command.option(options->augment, "--augment", "LIST", "changes, as tenon train takes them",
+                 "resized_crop,flip");
+  command.option(options->rows, "--rows", "N", "examples", "6");
+  command.option(options->columns, "--columns", "N", "pictures of each", "8");
+  command.option(options->size, "--size", "N", "side, where pictures have sizes of their own",
+                 "128");
+  command.option(options->seed, "--seed", "N", "of the draws", "0");
+  command.run = [options] { return show(*options); };
+  return command;
+}
+
 Command info_command() {
   auto options = std::make_shared<InfoOptions>();
   Command command;
@@ -277,8 +362,12 @@ Command data_command() {
       "test=FILE, split=SHARE or fold=I/K, seed=N, stratify, group=NAME), npy:INPUTS,TARGETS, "
       "text:FILE (with "
       "by=chars, words, pieces or bytes, and length=N), numbers (in words, to be translated; with "
-      "below=N, to=french or to=german) and pairs:FILE (lines of SOURCE TAB TRANSLATION).";
-  command.children = {data_fetch_command(), sheet_command(), info_command()};
+      "below=N, to=french or to=german) and pairs:FILE (lines of SOURCE TAB TRANSLATION). "
+      "Photographs of any size are "
+      "folder:DIR (sub-folders are the classes, or train/ and val/ hold such), list:FILE (lines of "
+      "PATH,CLASS) and shards:PATTERN (WebDataset's tar files), with test=PATH or split=SHARE, "
+      "seed=N, size=SIDE, grey, broken=error.";
+  command.children = {data_fetch_command(), sheet_command(), show_command(), info_command()};
   return command;
 }
 

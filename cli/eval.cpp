@@ -55,6 +55,7 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
     fact("top-3 accuracy", percent(evaluation.top3_accuracy));
     fact("macro F1", percent(evaluation.confusion.macro_f1()));
   }
+  if (!evaluation.broken.empty()) fact("broken", broken_text(evaluation.broken));
   fact("loss", figure_text(evaluation.loss));
   fact("speed", fmt::format("{} items/s ({} in all)", rate(evaluation.items_per_s),
                             duration_text(evaluation.seconds)));
@@ -149,6 +150,7 @@ Json json_of(const train::Evaluation& evaluation, const train::TrainedModel& mod
             {"items", evaluation.items},
             {"loss", evaluation.loss}};
   json.update(own);
+  if (!evaluation.broken.empty()) json["broken"] = evaluation.broken;
   json["seconds"] = evaluation.seconds;
   json["items_per_s"] = evaluation.items_per_s;
   return json;

@@ -148,6 +148,20 @@ std::vector<std::string> lines_of(const std::string& file, const Options& option
   return out;
 }
 
+// Of pictures small enough, what is drawn beside the words; of all of them, what was done.
+Glyph glyph_of(const Tensor& input, std::string how) {
+  Glyph glyph{static_cast<int>(input.size(3)), static_cast<int>(input.size(2)), {}, std::move(how)};
+  if (glyph.width > kLargestDrawn) return glyph;
+  const std::vector<std::uint8_t> planes = input.to_vector<std::uint8_t>();
+  const std::size_t plane = planes.size() / static_cast<std::size_t>(input.size(1));
+  for (std::size_t i = 0; i < plane; ++i) {
+    unsigned sum = 0;
+    for (std::size_t k = i; k < planes.size(); k += plane) sum += planes[k];
+    glyph.pixels.push_back(static_cast<std::uint8_t>(sum / static_cast<unsigned>(input.size(1))));
+  }
+  return glyph;
+}
+
 std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
                                     const Options& options) {
   std::error_code ignored;
@@ -157,6 +171,15 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
   if (looks_like_idx(file)) return samples_of_idx(model, file, options);
   const auto [height, width, colour] = picture_size(model, file);
   const io::Image image = io::load_image(file, colour ? 3 : 1);
+  if (model.fits_pictures() && models::info(model.settings().model).input.rank() == 3) {
+    const Tensor input = model.fit(image);
+    return {
+        {file,
+         input,
+         glyph_of(input, fmt::format("{} x {}, {}", image.width, image.height, model.fitting())),
+         -1,
+         {}}};
+  }
   Fitted fitted;
   Glyph glyph;
   if (colour) {
@@ -174,10 +197,7 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
 }
 
 std::vector<Sample> samples_of_data(const train::TrainedModel& model, const Options& options) {
-  const auto set = data::open_dataset(options.data, data::Split::Test,
-                                      {.classes = !model.is_regression(),
-                                       .columns = model.table(),
-                                       .tokenizer = model.tokenizer()});
+  const auto set = model.test_set(options.data);
   if (options.start >= set->size())
     throw UsageError(
         fmt::format("--start: {} has {} test samples, numbered from 0", options.data, set->size()));

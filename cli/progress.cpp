@@ -61,6 +61,8 @@ void Progress::on_epoch(const train::EpochReport& report) {
                         quantity_text(*report.test_mae));
   line += fmt::format("  lr {:.2g}  {} items/s  {}", report.lr, rate(report.items_per_s),
                       duration_text(report.seconds));
+  if (const double waited = report.data_seconds / std::max(report.seconds, 1e-9); waited >= 0.01)
+    line += fmt::format("  waited {:.0f} % for data", 100 * waited);
   if (report.best) line += terminal.paint(TextStyle::Green, "  best");
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -113,6 +115,15 @@ std::string quantity_text(double value) {
   if (std::isnan(value)) return "nan";
   const double size = std::abs(value);  // a price is read more easily without an exponent
   return size >= 1e5 && size < 1e12 ? fmt::format("{:.0f}", value) : fmt::format("{:.5g}", value);
+}
+
+std::string broken_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  const std::vector<std::string> first(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
+  return fmt::format("{} picture{} that cannot be decoded, others stand in: {}{}", names.size(),
+                     names.size() == 1 ? "" : "s", join(first, ", "),
+                     names.size() > kShown ? ", ..." : "");
 }
 
 std::string rate(double items_per_s) { return thousands(std::llround(items_per_s)); }

@@ -38,9 +38,11 @@ struct Shortcut {
 constexpr Shortcut kShortcuts[] = {
     {"--data", "data", "SPEC", kDataSpecHelp, "Data"},
     {"--augment", "augment", "LIST",
-     "changes of training pictures, any of crop=4,flip,cutout=8; none; auto: the recipe's, for "
-     "CIFAR",
+     "changes of training pictures, as crop=4,flip,cutout=8 or resized_crop,randaugment "
+     "('tenon data show --help' lists them); none; auto: the recipe's, for photographs",
      "Data"},
+    {"--broken", "broken", "HOW",
+     "pictures that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},
     {"--task", "task", "NAME",
      "classification, or regression: the targets are quantities, as a table's column of prices",
      "Data"},
@@ -279,6 +281,10 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
     fact("first step", fmt::format("{} after the command began", duration_text(first)));
   fact("memory",
        fmt::format("{} of tensors at the highest point", bytes_text(runner_stats().peak_memory)));
+  if (result.data_seconds > 0)
+    fact("data", fmt::format("waited for during {} ({:.1f} %)", duration_text(result.data_seconds),
+                             100 * result.data_seconds / std::max(result.seconds, 1e-9)));
+  if (!result.broken.empty()) fact("broken", broken_text(result.broken));
   fact("model", result.run_dir + "/model.safetensors");
   fact("run folder", result.run_dir + "  (settings, logs, checkpoints)");
   print_next_steps(settings, result.run_dir);
@@ -451,7 +457,15 @@ std::vector<std::string> words_for(const std::string& key) {
     return {"digits", "scenes", "mnist", "cifar10", "cifar100",
             "idx:",   "csv:",   "npy:",  "text:",   "lines:"};
   if (key == "task") return {"classification", "regression"};
-  if (key == "augment") return {"auto", "none", "flip", "crop=4,flip", "crop=4,flip,cutout=8"};
+  if (key == "augment")
+    return {"auto",
+            "none",
+            "flip",
+            "crop=4,flip",
+            "crop=4,flip,cutout=8",
+            "resized_crop,flip",
+            "resized_crop,flip,randaugment"};
+  if (key == "broken") return {"skip", "error"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
   if (key == "device") return {"cpu", "cuda"};

@@ -18,6 +18,8 @@ namespace tenon::data {
 
 enum class Split { Train, Test };
 
+class Pictures;  // <tenon/pictures.h>
+
 /// A column of a table that is an input of networks, as the training part has it.
 struct TableColumn {
   std::string name{};                 ///< in the header; "" where there is none
@@ -66,14 +68,16 @@ class TENON_API Dataset {
   virtual std::string describe() const = 0;
   /// Writes examples indices[0], indices[1], … one after another. Indices are in [0, size()).
   virtual void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const = 0;
-  /// As get(), of sets that are not in memory and whose examples are others in every epoch: what is
-  /// drawn depends on (seed, epoch, example) alone.
-  virtual void get_in_epoch(std::uint64_t seed, std::int64_t epoch,
-                            std::span<const std::int64_t> indices, void* inputs,
-                            void* targets) const {
-    static_cast<void>(seed), static_cast<void>(epoch);
-    get(indices, inputs, targets);
-  }
+  /// The same examples as training sees them in an epoch, where the set changes them at random:
+  /// what is drawn depends on (seed, epoch, number of the example) alone.
+  virtual void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed,
+                         std::int64_t epoch, void* inputs, void* targets) const;
+  /// Whether get_drawn() gives other examples than get().
+  virtual bool drawn_anew() const { return false; }
+  /// The pictures, of sizes of their own, that examples are made from; null where there are none.
+  virtual std::shared_ptr<const Pictures> pictures() const;
+  /// Names of the pictures that could not be decoded so far, in order.
+  virtual std::vector<std::string> broken() const;
   /// True when get() only copies memory: a loader then needs no threads.
   virtual bool in_memory() const { return false; }
   /// True when get() makes examples out of nothing but their numbers and keeps them: asked for all,
@@ -144,7 +148,9 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 /// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",
 /// "pairs:FILE[,pieces=N][,length=N]" or
 /// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,header=yes|no][,test=FILE]
-/// [,split=SHARE][,fold=I/K][,seed=N][,stratify][,group=NAME][,shape=CxHxW]". Without a test file
+/// [,split=SHARE][,fold=I/K][,seed=N][,stratify][,group=NAME][,shape=CxHxW]"; pictures of sizes of
+/// their own are "folder:DIR", "list:FILE" or "shards:PATTERN" with "[,test=PATH][,split=SHARE]
+/// [,seed=N][,size=SIDE][,grey][,broken=error]" (<tenon/pictures.h>). Without a test file
 /// of its own, a CSV or NumPy set keeps every tenth example for Split::Test, or what split or fold
 /// say. Throws ValueError for a name that is none of these, else what opening it throws. With
 /// `classes` off, targets are quantities: a table's label column is read as numbers, a .npy file's
@@ -192,6 +198,8 @@ struct LoaderOptions {
   /// come as they are stored.
   bool scale = true;
   double mean = 0, std = 1;
+  /// One for each channel of [C, H, W], in place of `mean` and `std`; empty for these.
+  std::vector<double> channel_mean{}, channel_std{};
   Augmentation augment{};  ///< of uint8 inputs [C, H, W]
 };
 

@@ -15,6 +15,7 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
+#include <tenon/pictures.h>
 #include <tenon/recurrent.h>
 #include <tenon/shape.h>
 #include <tenon/shapes_only.h>

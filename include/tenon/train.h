@@ -30,6 +30,9 @@ struct TableColumns;
 namespace tenon::data {
 class Tokenizer;
 }
+namespace tenon::io {
+struct Image;
+}
 
 namespace tenon::train {
 
@@ -55,7 +58,8 @@ struct EpochReport {
   std::optional<double> test_loss, test_accuracy;
   std::optional<double> test_mae, test_r2;  ///< where they are quantities
   double lr = 0, seconds = 0, items_per_s = 0;
-  bool best = false;  ///< the best so far by the monitored figure
+  double data_seconds = 0;  ///< of `seconds`: waiting for the next batch
+  bool best = false;        ///< the best so far by the monitored figure
 };
 
 enum class StopReason { Finished, EarlyStop, Interrupted };
@@ -85,6 +89,7 @@ struct Evaluation {
   std::optional<double> exact;
   std::int64_t items = 0;
   double seconds = 0, items_per_s = 0;
+  std::vector<std::string> broken{};  ///< pictures that others stood in for
   metrics::ConfusionMatrix confusion{1};
 };
 
@@ -97,7 +102,9 @@ struct TrainResult {
   std::optional<double> best;     ///< the monitored figure at its best, as it is
   std::string best_figure;        ///< "test accuracy", "test loss" or "training loss"
   int best_epoch = 0;
-  std::string run_dir;  ///< "" when nothing was written
+  std::string run_dir;                ///< "" when nothing was written
+  double data_seconds = 0;            ///< of `seconds`: waiting for the next batch
+  std::vector<std::string> broken{};  ///< pictures that others stood in for
 };
 
 /// Steps that share a launch on a card when one takes so many seconds: a power of two from 1 to 32
@@ -201,7 +208,10 @@ struct TENON_API Settings {
   std::int64_t checkpoint_steps = 0, max_steps = 0;
   double checkpoint_seconds = 30;
   double input_mean = 0.1307, input_std = 0.3081;
-  std::string augment = "auto";  ///< "crop=4,flip,cutout=8", "none", or the recipe's, for CIFAR
+  std::string augment = "auto";    ///< data::Transforms, as "flip,cutout=8"; "none"; the recipe's
+  std::string picture = "auto";    ///< how pictures of their own sizes are fitted to the network
+  std::string normalize = "auto";  ///< of channels: "imagenet", "M,M,M/S,S,S", or none
+  std::string broken = "skip";     ///< pictures that cannot be decoded, or "error"
   bool standardize = true;   ///< columns of a table, by the training part's means and deviations
   int workers = 1;           ///< threads that prepare batches
   std::int64_t classes = 0;  ///< 0: as many as the data has
@@ -307,6 +317,15 @@ class TENON_API TrainedModel {
   /// was moved; IoError says what is missing). `progress` gets (batch, batches).
   Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
                       const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
+  /// The test part of a data source as this model takes it, with the classes that it knows.
+  std::shared_ptr<data::Dataset> test_set(const std::string& data) const;
+  /// Whether pictures of any size are brought to the network's by fit().
+  bool fits_pictures() const;
+  /// A picture as the network takes it, uint8 [1, C, H, W]: resized and cropped as the run's
+  /// pictures were. Throws ValueError for a model of no pictures.
+  Tensor fit(const io::Image& image) const;
+  /// What fit() does, as "resize,center_crop".
+  std::string fitting() const;
   bool is_regression() const { return settings_.task == "regression"; }
   /// Class probabilities [N, classes] of images, uint8 [N, C, H, W] (0…255) or floats (0…1), or of
   /// rows of a table [N, columns]; of a regression the quantities [N, outputs]. For a

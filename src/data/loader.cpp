@@ -7,6 +7,7 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "data/augment.h"
 #include "data/order.h"
@@ -44,6 +45,18 @@ void check_fits(const Augmentation& how, const Shape& picture) {
   if (how.cutout > side) refuse("cutout", how.cutout);
 }
 
+void check_channels(const LoaderOptions& o, const Shape& picture) {
+  if (o.channel_mean.empty() && o.channel_std.empty()) return;
+  if (o.channel_mean.size() != o.channel_std.size() || picture.rank() != 3 ||
+      picture[0] != static_cast<std::int64_t>(o.channel_mean.size()))
+    throw ValueError(cat("Loader: ", o.channel_mean.size(), " means and ", o.channel_std.size(),
+                         " deviations of channels do not fit examples of ", picture));
+  for (const double std : o.channel_std)
+    if (!(std::isfinite(std) && std > 0))
+      throw ValueError(
+          cat("Loader: a channel's deviation is ", std, "; it must be finite and above 0"));
+}
+
 }  // namespace
 
 struct Loader::Impl {
@@ -66,6 +79,7 @@ struct Loader::Impl {
                            ": only pictures of bytes, uint8 [channels, height, width], can be "
                            "cropped, mirrored and cut out"));
     if (options.augment.any()) check_fits(options.augment, dataset->input_shape());
+    check_channels(options, dataset->input_shape());
     input_numel = dataset->input_shape().numel();
     scaled = options.scale && dataset->input_dtype() == DType::UInt8;
     stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());
@@ -100,17 +114,32 @@ struct Loader::Impl {
     const std::span<const std::int64_t> indices(order.data() + first,
                                                 static_cast<std::size_t>(count));
     if (!scaled) {
-      dataset->get_in_epoch(state.seed, state.epoch, indices, input, target);
+      dataset->get_drawn(indices, state.seed, state.epoch, input, target);
       change(indices, static_cast<std::uint8_t*>(input));
       return;
     }
     const std::size_t bytes = stored_bytes * static_cast<std::size_t>(count);
     if (stored.size() < bytes) stored.resize(bytes);
-    dataset->get(indices, stored.data(), target);
+    dataset->get_drawn(indices, state.seed, state.epoch, stored.data(), target);
     change(indices, stored.data());
-    const auto factor = static_cast<float>(1.0 / (255.0 * options.std));
-    const auto offset = static_cast<float>(-options.mean / options.std);
-    scale_bytes(stored.data(), input_numel * count, factor, offset, static_cast<float*>(input));
+    scale_all(stored.data(), count, static_cast<float*>(input));
+  }
+
+  void scale_all(const std::uint8_t* from, std::int64_t count, float* out) const {
+    const auto scale = [](const std::uint8_t* in, std::int64_t numbers, double mean, double std,
+                          float* to) {
+      scale_bytes(in, numbers, static_cast<float>(1.0 / (255.0 * std)),
+                  static_cast<float>(-mean / std), to);
+    };
+    if (options.channel_mean.empty())
+      return scale(from, input_numel * count, options.mean, options.std, out);
+    const auto channels = static_cast<std::int64_t>(options.channel_mean.size()),
+               plane = input_numel / channels;
+    for (std::int64_t k = 0; k < count * channels; ++k) {
+      const std::size_t c = at(k % channels);
+      scale(from + k * plane, plane, options.channel_mean[c], options.channel_std[c],
+            out + k * plane);
+    }
   }
 
   std::int64_t next(void* input, void* target) {

@@ -7,10 +7,12 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/pictures.h>
 #include <tenon/text.h>
 
 #include "base/env.h"
 #include "base/str.h"
+#include "data/picture_spec.h"
 #include "data/scenes.h"
 #include "data/tensor_dataset.h"
 #include "io/csv.h"
@@ -359,6 +361,7 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
+  if (is_picture_source(spec)) return open_picture_source(spec, split);
   if (kind == "digits") return open_digits(rest, spec, split);
   if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "numbers") return open_numbers(rest, spec, split);
@@ -377,15 +380,16 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (kind == "text") return open_text_spec(rest, spec, split);
   if (kind == "lines") return open_lines_spec(rest, spec, split, options);
   if (kind == "pairs") return open_pairs_spec(rest, spec, split);
-  const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx",
-                               "csv",    "npy",    "text",  "lines",   "numbers",  "pairs"};
+  const std::string kinds[] = {"digits",  "scenes", "mnist",  "cifar10", "cifar100",
+                               "idx",     "csv",    "npy",    "text",    "lines",
+                               "numbers", "pairs",  "folder", "list",    "shards"};
   const std::string near = nearest(kind, kinds, static_cast<int>(std::size(kinds)));
   throw ValueError(
       cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
           " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
           "mnist[:FOLDER], cifar10[:FOLDER], cifar100[:FOLDER], idx:FOLDER, "
           "csv:FILE, npy:INPUTS,TARGETS, text:FILE, lines:FILE, numbers[:TRAIN,TEST,SEED], "
-          "pairs:FILE"));
+          "pairs:FILE, folder:DIR, list:FILE, shards:PATTERN"));
 }
 
 }  // namespace tenon::data

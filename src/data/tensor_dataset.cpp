@@ -99,6 +99,12 @@ Dataset::~Dataset() = default;
 Shape Dataset::target_shape() const { return Shape(); }
 DType Dataset::target_dtype() const { return DType::Int64; }
 std::shared_ptr<const TableColumns> Dataset::table() const { return nullptr; }
+std::shared_ptr<const Pictures> Dataset::pictures() const { return nullptr; }
+std::vector<std::string> Dataset::broken() const { return {}; }
+void Dataset::get_drawn(std::span<const std::int64_t> indices, std::uint64_t /*seed*/,
+                        std::int64_t /*epoch*/, void* inputs, void* targets) const {
+  get(indices, inputs, targets);
+}
 std::string Dataset::text_unit() const { return ""; }
 double Dataset::counted_targets() const { return static_cast<double>(target_shape().numel()); }
 

@@ -98,8 +98,9 @@ class HiddenWords : public Dataset {
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     fill(0, 0, indices, static_cast<std::int64_t*>(inputs), static_cast<std::int64_t*>(targets));
   }
-  void get_in_epoch(std::uint64_t seed, std::int64_t epoch, std::span<const std::int64_t> indices,
-                    void* inputs, void* targets) const override {
+  bool drawn_anew() const override { return !testing_; }
+  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
+                 void* inputs, void* targets) const override {
     if (testing_) return get(indices, inputs, targets);
     fill(seed, epoch, indices, static_cast<std::int64_t*>(inputs),
          static_cast<std::int64_t*>(targets));

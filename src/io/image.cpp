@@ -26,9 +26,13 @@ Image to_rgb(const Image& grey) {
   return rgb;
 }
 
+ImagePart whole_image(int width, int height) {
+  return {{0, 0, static_cast<double>(width), static_cast<double>(height)}, width, height};
+}
+
 }  // namespace
 
-Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name) {
+void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name) {
   if (width == 0 || height == 0)
     throw FormatError(
         cat(name, ": the picture's size is ", width, " x ", height, ": it has no pixels"));
@@ -36,6 +40,10 @@ Image make_image(std::uint64_t width, std::uint64_t height, int channels, const 
     throw FormatError(cat(name, ": the picture's size is ", width, " x ", height,
                           ", more than the ", kMaxPixels,
                           " pixels that are read: make it smaller"));
+}
+
+Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name) {
+  check_image_size(width, height, name);
   Image image{static_cast<int>(width), static_cast<int>(height), channels, {}};
   try {
     image.pixels.resize(static_cast<std::size_t>(width * height) *
@@ -46,25 +54,32 @@ Image make_image(std::uint64_t width, std::uint64_t height, int channels, const 
   return image;
 }
 
-Image parse_image(std::string_view bytes, const std::string& name, int channels) {
+DecodedPart parse_image_part(std::string_view bytes, const std::string& name, int channels,
+                             const ChoosePart& choose) {
   if (channels != 0 && channels != 1 && channels != 3)
     throw ValueError(
         cat("load_image: channels is ", channels, "; it takes 0 (as in the file), 1 or 3"));
-  Image image;
-  if (bytes.starts_with("\x89PNG")) {
-    image = parse_png(bytes, name);
-  } else if (bytes.starts_with("\xff\xd8")) {
-    image = parse_jpeg(bytes, name);
+  DecodedPart out;
+  const bool jpeg = bytes.starts_with("\xff\xd8");
+  if (jpeg) {
+    out = parse_jpeg(bytes, name, choose);
+  } else if (bytes.starts_with("\x89PNG")) {
+    out.image = parse_png(bytes, name);
   } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7') {
-    image = parse_pnm(bytes, name);
+    out.image = parse_pnm(bytes, name);
   } else {
     throw FormatError(cat(name,
                           bytes.empty() ? ": is empty" : ": is neither PNG, JPEG, PGM nor PPM",
                           ": convert it to PNG"));
   }
-  if (channels == 1 && image.channels == 3) return to_grey(image);
-  if (channels == 3 && image.channels == 1) return to_rgb(image);
-  return image;
+  if (!jpeg) out.box = choose(out.image.width, out.image.height).box;
+  if (channels == 1 && out.image.channels == 3) out.image = to_grey(out.image);
+  if (channels == 3 && out.image.channels == 1) out.image = to_rgb(out.image);
+  return out;
+}
+
+Image parse_image(std::string_view bytes, const std::string& name, int channels) {
+  return parse_image_part(bytes, name, channels, whole_image).image;
 }
 
 Image load_image(const std::string& path, int channels) {

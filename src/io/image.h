@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,13 +16,36 @@ inline constexpr std::uint64_t kMaxPixels = 1ull << 26;
 /// Decodes by content; channels as in load_image(). `name` is for messages.
 Image parse_image(std::string_view bytes, const std::string& name, int channels);
 
+/// A rectangle of a picture, edges in pixels.
+struct ImageBox {
+  double left = 0, top = 0, right = 0, bottom = 0;
+};
+/// The part of a picture that is asked for. It may come smaller than it is, but with no fewer than
+/// these pixels a side where it has so many.
+struct ImagePart {
+  ImageBox box;
+  int least_width = 0, least_height = 0;
+};
+/// Says of a picture of this size, turned upright, which part is wanted.
+using ChoosePart = std::function<ImagePart(int width, int height)>;
+/// What was decoded, and where the part lies in it.
+struct DecodedPart {
+  Image image;
+  ImageBox box;
+};
+/// As parse_image(). Of a JPEG only what the part needs is decoded, at a half, a quarter or an
+/// eighth of its size where that is enough; of the other kinds everything.
+DecodedPart parse_image_part(std::string_view bytes, const std::string& name, int channels,
+                             const ChoosePart& choose);
+
 // One decoder each; they give 1 or 3 channels, as the file has them.
 Image parse_png(std::string_view bytes, const std::string& name);
-Image parse_jpeg(std::string_view bytes, const std::string& name);
+DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose);
 Image parse_pnm(std::string_view bytes, const std::string& name);
 
-/// Sizes of the image and room for its pixels. Throws FormatError for none, or more than
-/// kMaxPixels.
+/// Throws FormatError for no pixels, or more than kMaxPixels.
+void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name);
+/// Sizes of the image, checked, and room for its pixels.
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name);
 
 std::string encode_png(const Image& image);

@@ -6,6 +6,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csetjmp>
 #include <utility>
 
@@ -69,19 +71,48 @@ bool read_header(Decoder& d, const unsigned char* bytes, unsigned long size) {
   return true;
 }
 
-bool read_pixels(Decoder& d, std::uint8_t* pixels) {
+// What is decoded of the picture; left and width are moved to whole blocks of the file.
+struct Window {
+  JDIMENSION left = 0, top = 0, width = 0, height = 0;
+};
+
+bool start_pixels(Decoder& d, Window& window) {
   if (setjmp(d.escape) != 0) return false;
-  d.info.out_color_space = d.info.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  d.info.out_color_space = d.info.num_components == 1   ? JCS_GRAYSCALE
+                           : d.info.num_components == 4 ? JCS_CMYK
+                                                        : JCS_RGB;
   d.info.dct_method = JDCT_ISLOW;
   jpeg_start_decompress(&d.info);
+#ifdef LIBJPEG_TURBO_VERSION
+  if (window.width < d.info.output_width) jpeg_crop_scanline(&d.info, &window.left, &window.width);
+  if (window.top > 0) jpeg_skip_scanlines(&d.info, window.top);
+#endif
+  return true;
+}
+
+bool read_pixels(Decoder& d, const Window& window, std::uint8_t* pixels) {
+  if (setjmp(d.escape) != 0) return false;
   const std::size_t row = static_cast<std::size_t>(d.info.output_width) *
                           static_cast<std::size_t>(d.info.output_components);
-  while (d.info.output_scanline < d.info.output_height) {
-    JSAMPROW line = pixels + row * d.info.output_scanline;
+  while (d.info.output_scanline < window.top + window.height) {
+    JSAMPROW line = pixels + row * (d.info.output_scanline - window.top);
     jpeg_read_scanlines(&d.info, &line, 1);
   }
-  jpeg_finish_decompress(&d.info);
+  if (d.info.output_scanline == d.info.output_height)
+    jpeg_finish_decompress(&d.info);
+  else
+    jpeg_abort_decompress(&d.info);
   return true;
+}
+
+// As Adobe's programs write them: 255 is no ink.
+Image rgb_of_cmyk(const Image& cmyk) {
+  Image rgb{cmyk.width, cmyk.height, 3, std::vector<std::uint8_t>(cmyk.pixels.size() / 4 * 3)};
+  for (std::size_t i = 0, to = 0; i < cmyk.pixels.size(); i += 4)
+    for (std::size_t c = 0; c < 3; ++c)
+      rgb.pixels[to++] =
+          static_cast<std::uint8_t>((cmyk.pixels[i + c] * cmyk.pixels[i + 3] + 127) / 255);
+  return rgb;
 }
 
 // Phones write pictures as the sensor lies and note how they were held.
@@ -99,9 +130,36 @@ struct Cleanup {
   ~Cleanup() { jpeg_destroy_decompress(&d.info); }
 };
 
+// The smallest size, in eighths, that still has the pixels that are asked for.
+unsigned eighths_for(const ImagePart& part) {
+  for (const unsigned eighths : {1u, 2u, 4u})
+    if ((part.box.right - part.box.left) * eighths >= 8.0 * part.least_width &&
+        (part.box.bottom - part.box.top) * eighths >= 8.0 * part.least_height)
+      return eighths;
+  return 8;
+}
+
+// Where the part lies in a picture that is decoded whole. Colours are smoothed across pixels, and
+// so the part comes with neighbours around it.
+Window window_around(const ImageBox& box, JDIMENSION width, JDIMENSION height) {
+  constexpr double kNeighbours = 2;
+  const auto low = [](double edge) {
+    return static_cast<JDIMENSION>(std::max(0.0, std::floor(edge) - kNeighbours));
+  };
+  const auto high = [](double edge, JDIMENSION most) {
+    return static_cast<JDIMENSION>(
+        std::clamp(std::ceil(edge) + kNeighbours, 1.0, static_cast<double>(most)));
+  };
+  Window out{low(box.left), low(box.top), 0, 0};
+  out.left = std::min(out.left, width - 1), out.top = std::min(out.top, height - 1);
+  out.width = std::max(high(box.right, width), out.left + 1) - out.left;
+  out.height = std::max(high(box.bottom, height), out.top + 1) - out.top;
+  return out;
+}
+
 }  // namespace
 
-Image parse_jpeg(std::string_view bytes, const std::string& name) {
+DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose) {
   Decoder d;
   start(d);
   const Cleanup cleanup{d};
@@ -111,13 +169,37 @@ Image parse_jpeg(std::string_view bytes, const std::string& name) {
   if (!read_header(d, reinterpret_cast<const unsigned char*>(bytes.data()),
                    static_cast<unsigned long>(bytes.size())))
     throw refuse();
-  if (d.info.num_components != 1 && d.info.num_components != 3)
-    throw NotSupported(cat(name, ": JPEG with ", d.info.num_components,
-                           " colour components (CMYK?): convert it to RGB"));
-  Image image = make_image(d.info.image_width, d.info.image_height, d.info.num_components, name);
+  const int components = d.info.num_components;
+  if (components != 1 && components != 3 && components != 4)
+    throw NotSupported(
+        cat(name, ": JPEG with ", components, " colour components: convert it to RGB"));
   const int orientation = orientation_of(d.info);
-  if (!read_pixels(d, image.pixels.data())) throw refuse();
-  return turned_upright(std::move(image), orientation);
+  const bool exchanged = orientation >= 5;
+  const auto width = static_cast<int>(exchanged ? d.info.image_height : d.info.image_width),
+             height = static_cast<int>(exchanged ? d.info.image_width : d.info.image_height);
+  check_image_size(d.info.image_width, d.info.image_height, name);
+  const ImagePart part = choose(width, height);
+  d.info.scale_num = eighths_for(part), d.info.scale_denom = 8;
+  jpeg_calc_output_dimensions(&d.info);
+  const JDIMENSION all_wide = d.info.output_width, all_high = d.info.output_height;
+  const double by_x = static_cast<double>(exchanged ? all_high : all_wide) / width,
+               by_y = static_cast<double>(exchanged ? all_wide : all_high) / height;
+  DecodedPart out{
+      {},
+      {part.box.left * by_x, part.box.top * by_y, part.box.right * by_x, part.box.bottom * by_y}};
+  Window window{0, 0, all_wide, all_high};
+#ifdef LIBJPEG_TURBO_VERSION
+  if (orientation == 1 && d.info.scale_num == 8)
+    window = window_around(out.box, all_wide, all_high);
+#endif
+  if (!start_pixels(d, window)) throw refuse();
+  out.image = make_image(d.info.output_width, window.height, components, name);
+  if (!read_pixels(d, window, out.image.pixels.data())) throw refuse();
+  if (components == 4) out.image = rgb_of_cmyk(out.image);
+  out.image = turned_upright(std::move(out.image), orientation);
+  out.box.left -= window.left, out.box.right -= window.left;
+  out.box.top -= window.top, out.box.bottom -= window.top;
+  return out;
 }
 
 }  // namespace tenon::io

@@ -90,6 +90,11 @@ TarReader::TarReader(std::string_view bytes, const std::string& name)
 TarReader::~TarReader() = default;
 
 void TarReader::skip(std::uint64_t bytes) {
+  if (!source_->packed) {
+    if (bytes > source_->rest.size()) source_->cut_short();
+    source_->rest.remove_prefix(static_cast<std::size_t>(bytes));
+    return;
+  }
   std::array<char, 64 * kBlock> scratch;
   while (bytes > 0) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, scratch.size()));
@@ -101,10 +106,12 @@ void TarReader::skip(std::uint64_t bytes) {
 bool TarReader::next() {
   for (;;) {
     skip(left_);
+    place_ += left_;
     left_ = 0;
     Block block;
     const std::size_t taken = source_->read(block.data(), kBlock);
     if (taken != kBlock) source_->cut_short();
+    place_ += kBlock;
     if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; })) return false;
     const auto size = number(block, kSize);
     if (!size || number(block, kChecksum) != checksum(block))
@@ -132,6 +139,7 @@ std::string TarReader::read(std::uint64_t limit) {
   }
   if (source_->read(out.data(), out.size()) != out.size()) source_->cut_short();
   left_ -= size_;
+  place_ += size_;
   return out;
 }
 

@@ -23,6 +23,8 @@ class TarReader {
   /// Of the file that next() came to: its path as the archive has it, up to 255 bytes.
   const std::string& path() const noexcept { return path_; }
   std::uint64_t size() const noexcept { return size_; }
+  /// Where its contents begin among the unpacked bytes, before read().
+  std::uint64_t place() const noexcept { return place_; }
   /// Its contents, once. Throws FormatError for more than `limit` bytes, or when the archive ends
   /// before.
   std::string read(std::uint64_t limit);
@@ -32,7 +34,7 @@ class TarReader {
   void skip(std::uint64_t bytes);
   std::unique_ptr<Source> source_;
   std::string path_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_ = 0, place_ = 0;
   std::uint64_t left_ = 0;  ///< bytes up to the next header
 };
 

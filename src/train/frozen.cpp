@@ -210,7 +210,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const data::Loader& train,
     out.how = "the frozen part is computed in every step: its targets are no classes";
     return out;
   }
-  if (train.options().augment.any()) {
+  if (train.options().augment.any() || set.drawn_anew()) {
     out.how = "the frozen part is computed in every step: the augmentation changes its input";
     return out;
   }

@@ -14,11 +14,13 @@
 
 #include <tenon/shapes_only.h>
 #include "base/str.h"
+#include "data/picture_spec.h"
 #include "io/file.h"
 #include "run/tune.h"
 #include "train/evaluate.h"
 #include "train/frozen.h"
 #include "train/model_file.h"
+#include "train/pictures.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -75,7 +77,11 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
     for (const std::string& note : session.notes) callback->on_note(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
-  return trainer.fit(*session.train, session.test.get());
+  TrainResult result = trainer.fit(*session.train, session.test.get());
+  for (const auto& set : {sets.train, sets.test})
+    if (set != nullptr)
+      for (const std::string& name : set->broken()) result.broken.push_back(name);
+  return result;
 }
 
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
@@ -273,15 +279,30 @@ Evaluation TrainedModel::evaluate(
                          "that trained it: name data, as with --data SPEC"));
   const ContextScope scope(context_);
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
-  const std::unique_ptr<data::Loader> loader = test_loader(
-      settings_,
-      data::open_dataset(spec, data::Split::Test, source_options(settings_, table_, tokenizer_)),
-      batch);
+  const std::unique_ptr<data::Loader> loader = test_loader(settings_, test_set(spec), batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
   Evaluation out = train::evaluate(step, *loader, true, progress);
+  out.broken = loader->dataset().broken();
   if (const auto* translator = net_.as<models::Translator>())
     out.exact = exact_share(*translator, loader->dataset());
   return out;
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
+  if (data::is_picture_source(data))
+    return fitted(settings_, data::open_picture_source(data, data::Split::Test, class_names_),
+                  data::Split::Test);
+  return data::open_dataset(data, data::Split::Test, source_options(settings_, table_, tokenizer_));
+}
+
+bool TrainedModel::fits_pictures() const { return !given_net_ && own_sizes(settings_); }
+
+Tensor TrainedModel::fit(const io::Image& image) const {
+  return data::fit_picture(image, picture_options(settings_, settings_.model_info().input));
+}
+
+std::string TrainedModel::fitting() const {
+  return picture_options(settings_, settings_.model_info().input).resize.text();
 }
 
 Tensor TrainedModel::predict(const Tensor& images) const {

@@ -45,7 +45,10 @@ bool is_there(const fs::path& path) {
 std::optional<std::string> missing_from(const std::string& spec, const fs::path& base) {
   std::optional<std::string> missing;
   with_paths(spec, [&](const std::string& path) {
-    if (!missing && !is_there(base / path)) missing = path;
+    // A pattern stands for files of one folder.
+    const bool pattern = path.find_first_of("*{") != std::string::npos;
+    const fs::path place = base / path;
+    if (!missing && !is_there(pattern ? place.parent_path() / "." : place)) missing = path;
     return path;
   });
   return missing;
@@ -57,7 +60,8 @@ bool has_path(const std::string& spec) {
   const std::string kind = kind_of_source(spec);
   return spec.size() > kind.size() + 1 &&
          (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100" ||
-          kind == "csv" || kind == "npy" || kind == "text" || kind == "lines" || kind == "pairs");
+          kind == "csv" || kind == "npy" || kind == "text" || kind == "lines" || kind == "pairs" ||
+          kind == "folder" || kind == "list" || kind == "shards");
 }
 
 std::string locate_data(const std::string& spec, const std::string& run_dir) {

@@ -17,6 +17,7 @@
 #include "io/file.h"
 #include "train/frozen.h"
 #include "train/model_file.h"
+#include "train/pictures.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"
@@ -37,15 +38,12 @@ data::LoaderOptions loader_options(const Settings& s) {
   o.workers = s.workers;
   o.mean = s.input_mean;
   o.std = s.input_std;
+  const ChannelScale channels = channel_scale(s);
+  o.channel_mean = channels.mean;
+  o.channel_std = channels.std;
+  // Decoding takes longer than a step of many networks.
+  if (own_sizes(s)) o.workers = std::max(o.workers, std::min(threads(), kMostTestWorkers));
   return o;
-}
-
-// Drawn pictures are as many as one likes: the recipe's changes are for photographs.
-data::Augmentation augmentation(const Settings& s) {
-  if (s.augment != "auto") return parse_augment(s.augment);
-  const std::string recipe = s.model_info().recipe.augment;
-  return recipe.empty() || !s.data.starts_with("cifar") ? data::Augmentation()
-                                                        : parse_augment(recipe);
 }
 
 optim::OptimizerOptions optimizer_options(const Settings& s) {
@@ -159,12 +157,15 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const data::SourceOptions how = source_options(settings, nullptr, tokenizer);
   // Beside each other: the first step waits for both, lest a run find out after an epoch that the
   // test set cannot be read.
-  std::future<std::shared_ptr<data::Dataset>> test = std::async(
-      std::launch::async,
-      [&settings, &how] { return data::open_dataset(settings.data, data::Split::Test, how); });
+  std::future<std::shared_ptr<data::Dataset>> test =
+      std::async(std::launch::async, [&settings, &how] {
+        return fitted(settings, data::open_dataset(settings.data, data::Split::Test, how),
+                      data::Split::Test);
+      });
   DataSets sets;
   sets.tokenizer = tokenizer;
-  sets.train = data::open_dataset(settings.data, data::Split::Train, how);
+  sets.train = fitted(settings, data::open_dataset(settings.data, data::Split::Train, how),
+                      data::Split::Train);
   sets.test = test.get();
   const Shape input = sets.train->input_shape();
   if (model.pairs) {
@@ -306,7 +307,7 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
   optimizer = optim::create(settings.optimizer, parameters_by_rate(net, settings),
                             optimizer_options(settings));
   data::LoaderOptions training = loader_options(settings);
-  training.augment = augmentation(settings);
+  training.augment = augmentation_of(settings).plain;
   train = std::make_unique<data::Loader>(sets.train, training);
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
 }
@@ -344,8 +345,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.checkpoint_seconds = settings.checkpoint_seconds;
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back(
-      kModelKey, to_json({settings, class_words(train->dataset()), train->dataset().text_unit(),
-                          train->dataset().table()}));
+      kModelKey, to_json({with_picture_settings(settings), class_words(train->dataset()),
+                          train->dataset().text_unit(), train->dataset().table()}));
   if (tokenizer != nullptr) {
     o.tokenizer_json = tokenizer->json();
     o.model_metadata.emplace_back(kTokenizerKey, o.tokenizer_json);

@@ -15,6 +15,7 @@
 #include "device/parse.h"
 #include "io/csv.h"
 #include "io/toml.h"
+#include "train/pictures.h"
 
 namespace tenon::train {
 namespace {
@@ -53,7 +54,8 @@ const Field kFields[] = {
      &Settings::tokenizer},
     {"data",
      "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], cifar100[:DIR], "
-     "idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, numbers[:TRAIN,TEST] or pairs:FILE",
+     "idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, "
+     "folder:DIR, list:FILE or shards:PATTERN",
      &Settings::data},
     {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
@@ -99,9 +101,18 @@ const Field kFields[] = {
     {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
     {"augment",
-     "changes of training pictures, any of crop=4,flip,cutout=8; none; auto: the recipe's, for "
-     "CIFAR",
+     "changes of training pictures, as crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
+     "auto: the recipe's, for photographs",
      &Settings::augment},
+    {"picture",
+     "how pictures of their own sizes come to the network's: resize,center_crop by themselves",
+     &Settings::picture},
+    {"normalize",
+     "means and deviations of channels, as 0.5,0.5,0.5/0.2,0.2,0.2; imagenet; none: input_mean and "
+     "input_std; auto: imagenet for pictures of their own sizes",
+     &Settings::normalize},
+    {"broken", "pictures that cannot be decoded: skip, which the next ones stand in for, or error",
+     &Settings::broken},
     {"standardize", "columns of a table are centred and scaled as its training part is",
      &Settings::standardize},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
@@ -180,7 +191,10 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "layer_precision") parse_layer_precision(value);
   if (key == "milestones") parse_milestones(value);
   if (key == "rate_of") parse_rates(value);
-  if (key == "augment" && value != "auto") parse_augment(value);
+  if (key == "augment" && value != "auto") parse_augment_choice(value, false);
+  if (key == "picture" && value != "auto") parse_fitting(value);
+  if (key == "normalize") parse_channel_scale(value);
+  if (key == "broken") check_choice(f, value, {"skip", "error"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);

@@ -1,0 +1,155 @@
+// Pictures of sizes of their own (folders, lists, shards of photographs), and what is done to them
+// on their way to a network: brought to its size, and for training changed at random.
+//
+// What is drawn depends on (seed, epoch, number of the example) alone: the same pictures for any
+// number of workers, and after a stop and resume.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/data.h>
+#include <tenon/io.h>
+
+namespace tenon::data {
+
+/// Pictures as files, each with a class. All methods may be called from several threads at a time.
+class TENON_API Pictures {
+ public:
+  virtual ~Pictures();
+  virtual std::int64_t size() const = 0;
+  /// The encoded picture: JPEG, PNG or another kind that io::load_image() reads.
+  virtual std::string bytes(std::int64_t number) const = 0;
+  /// Its class.
+  virtual std::int64_t label(std::int64_t number) const = 0;
+  /// Its path, for people.
+  virtual std::string name(std::int64_t number) const = 0;
+  virtual std::vector<std::string> class_names() const = 0;
+  virtual std::string describe() const = 0;
+};
+
+/// Which pictures are for testing where nothing else says so, and how classes are numbered.
+struct PictureSplit {
+  double test = 0;         ///< share; 0: every tenth picture of the list in its order
+  std::uint64_t seed = 0;  ///< of the order in which a share is taken
+  bool whole = false;      ///< all pictures, whichever part is asked for
+  /// Names of the classes in their order, when known: a test set takes the training set's. A
+  /// class that is not among them is a FormatError.
+  std::vector<std::string> class_names{};
+};
+/// A folder whose sub-folders are the classes, in the order of their names, or one that holds
+/// train/ and val/ or test/ of that kind. Throws IoError, FormatError for no pictures.
+TENON_API std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
+                                                        const PictureSplit& split = {});
+/// Lines of PATH and CLASS with a tab, a comma or a space between; relative paths begin at the
+/// list's folder.
+TENON_API std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
+                                                      const PictureSplit& split = {});
+/// WebDataset's tar files, not compressed: KEY.jpg (or .png …) beside KEY.cls, which holds the
+/// class; without such the folder in which a picture lies is its class. "train-{000..012}.tar" and
+/// "train-*.tar" stand for many.
+TENON_API std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split part,
+                                                        const PictureSplit& split = {});
+
+/// One change of pictures: its name and its numbers, of which those left out are as usual.
+struct Transform {
+  std::string name{};
+  std::vector<double> values{};
+};
+
+/// Changes of a picture, one after another.
+class TENON_API Transforms {
+ public:
+  Transforms() = default;
+  /// Throws ValueError for a name that there is not, too many numbers or one out of its range.
+  Transforms(std::vector<Transform> steps);
+  /// "resized_crop=224,flip,jitter=0.4:0.4:0.4:0.1": names with numbers, colons between them. ""
+  /// and "none" are no changes.
+  static Transforms parse(const std::string& text);
+  std::string text() const;
+  const std::vector<Transform>& steps() const noexcept { return steps_; }
+  bool any() const noexcept { return !steps_.empty(); }
+  bool has(const std::string& name) const noexcept;
+  /// A grey or RGB picture as these make it, for a network of height x width, in the epoch.
+  /// `mean` is what erasing leaves. The result has the network's size when the last step that
+  /// crops has.
+  io::Image apply(const io::Image& image, int height, int width, std::uint64_t seed,
+                  std::int64_t epoch, std::int64_t number,
+                  const std::vector<double>& mean = {}) const;
+  /// What is known of each: "resized_crop[=SIDE:LOW:HIGH]" and a sentence.
+  struct Known {
+    std::string usage, about;
+  };
+  static std::vector<Known> known();
+
+ private:
+  std::vector<Transform> steps_;
+};
+
+/// Steps by name. A side of 0 is the network's own.
+namespace transforms {
+/// The short side; of 0 the picture covers 8/7 of the network's input.
+inline Transform resize(double side = 0) { return {"resize", {side}}; }
+inline Transform center_crop(double side = 0) { return {"center_crop", {side}}; }
+/// A part of the network's size, anywhere, with black pixels put around before.
+inline Transform random_crop(double padding = 0) { return {"crop", {padding}}; }
+/// A part of this share of the picture's area and of these proportions, scaled to the side.
+inline Transform random_resized_crop(double side = 0, double low = 0.08, double high = 1,
+                                     double narrow = 3.0 / 4, double wide = 4.0 / 3) {
+  return {"resized_crop", {side, low, high, narrow, wide}};
+}
+inline Transform horizontal_flip(double chance = 0.5) { return {"flip", {chance}}; }
+inline Transform vertical_flip(double chance = 0.5) { return {"vflip", {chance}}; }
+inline Transform rotation(double degrees) { return {"rotate", {degrees}}; }
+inline Transform affine(double degrees, double translate = 0, double low = 1, double high = 1,
+                        double shear = 0) {
+  return {"affine", {degrees, translate, low, high, shear}};
+}
+inline Transform perspective(double distortion = 0.5, double chance = 0.5) {
+  return {"perspective", {distortion, chance}};
+}
+inline Transform color_jitter(double brightness, double contrast, double saturation,
+                              double hue = 0) {
+  return {"jitter", {brightness, contrast, saturation, hue}};
+}
+inline Transform pca_colour(double deviation = 0.1) { return {"pca", {deviation}}; }
+inline Transform gaussian_blur(double kernel = 5, double low = 0.1, double high = 2) {
+  return {"blur", {kernel, low, high}};
+}
+inline Transform random_erasing(double chance = 0.5, double low = 0.02, double high = 0.33) {
+  return {"erase", {chance, low, high}};
+}
+inline Transform rand_augment(double changes = 2, double magnitude = 9) {
+  return {"randaugment", {changes, magnitude}};
+}
+}  // namespace transforms
+
+struct PictureOptions {
+  Shape input{3, 224, 224};  ///< [channels, height, width] of the network
+  /// How a picture comes to that size.
+  Transforms resize{{transforms::resize(), transforms::center_crop()}};
+  /// What training does instead; where it does not crop, it comes behind `resize`.
+  Transforms augment{};
+  /// What erasing leaves, 0 to 1, one for each channel.
+  std::vector<double> mean{};
+  /// A picture that cannot be decoded is an error. Otherwise the next one that can stands in its
+  /// place, and its name is in Dataset::broken().
+  bool broken_is_error = false;
+};
+/// Examples for networks, uint8 [channels, height, width], decoded when asked for. Throws
+/// ValueError for options that do not fit each other.
+TENON_API std::shared_ptr<Dataset> picture_dataset(std::shared_ptr<const Pictures> pictures,
+                                                   const PictureOptions& options = {});
+/// A set of pictures of one size, uint8 [channels, height, width], with changes for training.
+TENON_API std::shared_ptr<Dataset> augmented(std::shared_ptr<const Dataset> set,
+                                             const Transforms& augment,
+                                             const std::vector<double>& mean = {});
+/// One picture as picture_dataset() gives it without changes: uint8 [1, channels, height, width].
+TENON_API Tensor fit_picture(const io::Image& image, const PictureOptions& options);
+
+/// Whether a data source names pictures of their own sizes: folder:, list: or shards:.
+TENON_API bool is_picture_source(const std::string& spec);
+
+}  // namespace tenon::data

@@ -1,0 +1,254 @@
+// What pixels become where they stand: light, colours, blur, levels.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/index.h"
+#include "data/picture_ops.h"
+
+namespace tenon::data {
+namespace {
+
+using Levels = std::array<std::uint8_t, 256>;
+
+std::uint8_t byte_of(double value) {
+  return static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
+}
+
+// From `base` to `image` and beyond, cut off and not rounded, as Pillow blends.
+std::uint8_t blended(std::uint8_t base, std::uint8_t value, float factor) {
+  const float sum = static_cast<float>(base) + factor * static_cast<float>(int{value} - int{base});
+  return static_cast<std::uint8_t>(std::clamp(sum, 0.0f, 255.0f));
+}
+
+std::uint8_t luma(const std::uint8_t* p) {
+  return static_cast<std::uint8_t>((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
+}
+
+Image through(Image image, const std::array<Levels, 3>& levels) {
+  const auto channels = at(image.channels);
+  for (std::size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = levels[i % channels][image.pixels[i]];
+  return image;
+}
+
+template <class F>
+Image each_level(Image image, const F& change) {
+  Levels levels;
+  for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = change(static_cast<int>(i));
+  return through(std::move(image), {levels, levels, levels});
+}
+
+std::array<std::int64_t, 256> histogram(const Image& image, int channel) {
+  std::array<std::int64_t, 256> counts{};
+  for (std::size_t i = at(channel); i < image.pixels.size(); i += at(image.channels))
+    ++counts[image.pixels[i]];
+  return counts;
+}
+
+// Each channel by levels made from its own histogram.
+template <class F>
+Image each_channel(const Image& image, const F& levels_of) {
+  std::array<Levels, 3> levels{};
+  for (int c = 0; c < image.channels; ++c) levels[at(c)] = levels_of(histogram(image, c));
+  return through(image, levels);
+}
+
+// Hue, saturation and value as bytes, and back.
+void turn_hue(std::uint8_t* p, std::uint8_t shift) {
+  const std::uint8_t most = std::max({p[0], p[1], p[2]}), least = std::min({p[0], p[1], p[2]});
+  if (most == least) return;
+  const auto range = static_cast<float>(most - least);
+  const float r = static_cast<float>(most - p[0]) / range,
+              g = static_cast<float>(most - p[1]) / range,
+              b = static_cast<float>(most - p[2]) / range;
+  const auto wide = [](float x) { return static_cast<double>(x); };
+  const auto raw = static_cast<float>(p[0] == most   ? wide(b) - wide(g)
+                                      : p[1] == most ? 2 + wide(r) - wide(b)
+                                                     : 4 + wide(g) - wide(r));
+  const auto turned = static_cast<float>(std::fmod(static_cast<double>(raw) / 6 + 1, 1.0));
+  const auto hue =
+      static_cast<std::uint8_t>(static_cast<int>(static_cast<double>(turned) * 255) + shift);
+  const auto saturation =
+      static_cast<std::uint8_t>(static_cast<double>(range / static_cast<float>(most)) * 255);
+  const double place = hue * 6.0 / 255, sector = std::floor(place), v = most;
+  const double part = static_cast<double>(static_cast<float>(place - sector)),
+               s = static_cast<double>(static_cast<float>(saturation / 255.0));
+  const auto low = byte_of(std::round(v * (1 - s))), fall = byte_of(std::round(v * (1 - s * part))),
+             rise = byte_of(std::round(v * (1 - s * (1 - part))));
+  const std::uint8_t colours[6][3] = {{most, rise, low}, {fall, most, low}, {low, most, rise},
+                                      {low, fall, most}, {rise, low, most}, {most, low, fall}};
+  std::copy_n(colours[static_cast<int>(sector) % 6], 3, p);
+}
+
+// Mirrored at the edges, which are not repeated.
+int reflected(int i, int size) {
+  if (size == 1) return 0;
+  while (i < 0 || i >= size) i = i < 0 ? -i : 2 * (size - 1) - i;
+  return i;
+}
+
+// 1 1 1 / 1 5 1 / 1 1 1, over 13; the edges stay.
+Image smoothed(const Image& image) {
+  Image out = image;
+  const auto row = at(image.width) * at(image.channels), step = at(image.channels);
+  for (int y = 1; y + 1 < image.height; ++y)
+    for (std::size_t i = at(y) * row + step; i < (at(y) + 1) * row - step; ++i) {
+      int sum = 4 * image.pixels[i];
+      for (const std::size_t line : {i - row, i, i + row})
+        sum += image.pixels[line - step] + image.pixels[line] + image.pixels[line + step];
+      out.pixels[i] = byte_of(sum / 13.0 + 0.5);
+    }
+  return out;
+}
+
+}  // namespace
+
+Image grey_of(const Image& image) {
+  Image out = image;
+  for (std::size_t i = 0; image.channels == 3 && i < out.pixels.size(); i += 3)
+    out.pixels[i] = out.pixels[i + 1] = out.pixels[i + 2] = luma(&image.pixels[i]);
+  return out;
+}
+
+Image with_brightness(const Image& image, double factor) {
+  const auto f = static_cast<float>(factor);
+  return each_level(image,
+                    [f](int level) { return blended(0, static_cast<std::uint8_t>(level), f); });
+}
+
+Image with_contrast(const Image& image, double factor) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < image.pixels.size(); i += at(image.channels))
+    sum += image.channels == 3 ? luma(&image.pixels[i]) : image.pixels[i];
+  const double mean =
+      static_cast<double>(sum) / static_cast<double>(std::int64_t{image.width} * image.height);
+  const auto grey = static_cast<std::uint8_t>(std::lround(mean));
+  const auto f = static_cast<float>(factor);
+  return each_level(
+      image, [grey, f](int level) { return blended(grey, static_cast<std::uint8_t>(level), f); });
+}
+
+Image with_saturation(const Image& image, double factor) {
+  Image out = grey_of(image);
+  for (std::size_t i = 0; i < out.pixels.size(); ++i)
+    out.pixels[i] = blended(out.pixels[i], image.pixels[i], static_cast<float>(factor));
+  return out;
+}
+
+Image with_sharpness(const Image& image, double factor) {
+  Image out = smoothed(image);
+  for (std::size_t i = 0; i < out.pixels.size(); ++i)
+    out.pixels[i] = blended(out.pixels[i], image.pixels[i], static_cast<float>(factor));
+  return out;
+}
+
+Image with_hue(const Image& image, double shift) {
+  Image out = image;
+  const auto turn = static_cast<std::uint8_t>(static_cast<int>(shift * 255) & 255);
+  for (std::size_t i = 0; image.channels == 3 && i < out.pixels.size(); i += 3)
+    turn_hue(&out.pixels[i], turn);
+  return out;
+}
+
+Image with_pca_colour(const Image& image, const std::array<double, 3>& alphas) {
+  // Of RGB from 0 to 1 over ImageNet's training pictures.
+  constexpr double kValues[] = {0.2175, 0.0188, 0.0045};
+  constexpr double kVectors[3][3] = {
+      {-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}};
+  std::array<Levels, 3> levels{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    double added = 0;
+    for (std::size_t k = 0; k < 3; ++k) added += kVectors[c][k] * alphas[k] * kValues[k];
+    for (std::size_t i = 0; i < 256; ++i)
+      levels[c][i] = byte_of(std::floor(static_cast<double>(i) + 255 * added + 0.5));
+  }
+  return image.channels == 3 ? through(image, levels) : image;
+}
+
+Image gaussian_blurred(const Image& image, int kernel, double sigma) {
+  const int reach = kernel / 2;
+  std::vector<double> weights(at(kernel));
+  double sum = 0;
+  for (int k = 0; k < kernel; ++k)
+    sum += weights[at(k)] = std::exp(-0.5 * (k - reach) * (k - reach) / (sigma * sigma));
+  for (double& weight : weights) weight /= sum;
+  const int channels = image.channels, row = image.width * channels;
+  std::vector<float> across(image.pixels.size());
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x)
+      for (int c = 0; c < channels; ++c) {
+        double value = 0;
+        for (int k = 0; k < kernel; ++k)
+          value += weights[at(k)] *
+                   image.pixels[at(y) * at(row) +
+                                at(reflected(x + k - reach, image.width) * channels + c)];
+        across[at(y) * at(row) + at(x * channels + c)] = static_cast<float>(value);
+      }
+  Image out = image;
+  std::vector<double> line(at(row));
+  for (int y = 0; y < image.height; ++y) {
+    std::fill(line.begin(), line.end(), 0);
+    for (int k = 0; k < kernel; ++k) {
+      const float* from = &across[at(reflected(y + k - reach, image.height)) * at(row)];
+      for (int i = 0; i < row; ++i) line[at(i)] += weights[at(k)] * static_cast<double>(from[i]);
+    }
+    for (int i = 0; i < row; ++i) out.pixels[at(y) * at(row) + at(i)] = byte_of(line[at(i)] + 0.5);
+  }
+  return out;
+}
+
+Image erased(const Image& image, int left, int top, int width, int height,
+             const std::array<std::uint8_t, 3>& colour) {
+  Image out = image;
+  for (int y = std::max(top, 0); y < std::min(top + height, image.height); ++y)
+    for (int x = std::max(left, 0); x < std::min(left + width, image.width); ++x)
+      for (int c = 0; c < image.channels; ++c)
+        out.pixels[(at(y) * at(image.width) + at(x)) * at(image.channels) + at(c)] = colour[at(c)];
+  return out;
+}
+
+Image posterized(const Image& image, int bits) {
+  const int mask = ~((1 << (8 - bits)) - 1);
+  return each_level(image, [mask](int level) { return static_cast<std::uint8_t>(level & mask); });
+}
+
+Image solarized(const Image& image, double threshold) {
+  return each_level(image, [threshold](int level) {
+    return static_cast<std::uint8_t>(level < threshold ? level : 255 - level);
+  });
+}
+
+Image auto_contrasted(const Image& image) {
+  return each_channel(image, [](const std::array<std::int64_t, 256>& counts) {
+    int low = 0, high = 255;
+    while (low < 255 && counts[at(low)] == 0) ++low;
+    while (high > 0 && counts[at(high)] == 0) --high;
+    Levels levels;
+    for (int i = 0; i < 256; ++i)
+      levels[at(i)] = high <= low
+                          ? static_cast<std::uint8_t>(i)
+                          : byte_of(i * (255.0 / (high - low)) - low * (255.0 / (high - low)));
+    return levels;
+  });
+}
+
+Image equalized(const Image& image) {
+  return each_channel(image, [](const std::array<std::int64_t, 256>& counts) {
+    std::int64_t all = 0, last = 0, kinds = 0;
+    for (const std::int64_t count : counts)
+      if (count != 0) all += count, last = count, ++kinds;
+    const std::int64_t step = (all - last) / 255;
+    Levels levels;
+    std::int64_t sum = step / 2;
+    for (std::size_t i = 0; i < 256; ++i) {
+      levels[i] = kinds <= 1 || step == 0
+                      ? static_cast<std::uint8_t>(i)
+                      : static_cast<std::uint8_t>(std::min<std::int64_t>(sum / step, 255));
+      sum += counts[i];
+    }
+    return levels;
+  });
+}
+
+}  // namespace tenon::data

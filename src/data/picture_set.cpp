@@ -1,0 +1,220 @@
+// Pictures as examples: decoded, brought to the network's size, and laid out plane by plane.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include <tenon/error.h>
+#include <tenon/pictures.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "data/transforms.h"
+#include "io/image.h"
+
+namespace tenon::data {
+namespace {
+
+PictureTarget target_of(const PictureOptions& options) {
+  const Shape& shape = options.input;
+  constexpr std::int64_t kMost = 8192;
+  if (shape.rank() != 3 || (shape[0] != 1 && shape[0] != 3) || shape[1] < 1 || shape[2] < 1 ||
+      shape[1] > kMost || shape[2] > kMost)
+    throw ValueError(
+        cat("pictures of ", shape, ": must be [1 or 3, height, width], sides up to ", kMost));
+  PictureTarget target{
+      static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[0]), {}};
+  for (std::size_t c = 0; c < std::min<std::size_t>(options.mean.size(), 3); ++c)
+    target.mean[c] =
+        static_cast<std::uint8_t>(std::lround(255 * std::clamp(options.mean[c], 0.0, 1.0)));
+  return target;
+}
+
+// Rows of pixels as planes of channels.
+void to_planes(const Image& image, const PictureTarget& target, const std::string& name,
+               std::uint8_t* out) {
+  if (image.width != target.width || image.height != target.height)
+    throw ShapeError(cat(name, ": is ", image.width, " x ", image.height,
+                         " after its changes, not ", target.width, " x ", target.height,
+                         ": end with a crop"));
+  const std::size_t plane = at(target.width) * at(target.height);
+  const std::uint8_t* from = image.pixels.data();
+  if (target.channels == 1) {
+    std::copy_n(from, plane, out);
+    return;
+  }
+  std::uint8_t *red = out, *green = out + plane, *blue = green + plane;
+  for (std::size_t i = 0; i < plane; ++i, from += 3)
+    red[i] = from[0], green[i] = from[1], blue[i] = from[2];
+}
+
+class PictureSet final : public Dataset {
+ public:
+  PictureSet(std::shared_ptr<const Pictures> pictures, const PictureOptions& options)
+      : pictures_(std::move(pictures)),
+        options_(options),
+        target_(target_of(options)),
+        resize_(options.resize.steps()),
+        names_(pictures_->class_names()) {
+    check_size(options.resize, target_.height, target_.width);
+    if (!options.augment.any()) return;
+    check_size(options.augment, target_.height, target_.width);
+    const std::vector<Transform>& steps = options.augment.steps();
+    if (std::none_of(steps.begin(), steps.end(), sets_size)) augment_ = resize_;
+    augment_.insert(augment_.end(), steps.begin(), steps.end());
+  }
+  std::int64_t size() const override { return pictures_->size(); }
+  Shape input_shape() const override { return options_.input; }
+  DType input_dtype() const override { return DType::UInt8; }
+  std::int64_t classes() const override { return static_cast<std::int64_t>(names_.size()); }
+  std::vector<std::string> class_names() const override { return names_; }
+  std::string describe() const override { return pictures_->describe(); }
+  std::shared_ptr<const Pictures> pictures() const override { return pictures_; }
+  bool drawn_anew() const override { return !augment_.empty(); }
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    fill(indices, resize_, 0, 0, inputs, targets);
+  }
+  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
+                 void* inputs, void* targets) const override {
+    fill(indices, augment_.empty() ? resize_ : augment_, seed, epoch, inputs, targets);
+  }
+  std::vector<std::string> broken() const override {
+    const std::lock_guard lock(mutex_);
+    return {broken_.begin(), broken_.end()};
+  }
+
+ private:
+  void fill(std::span<const std::int64_t> indices, const std::vector<Transform>& steps,
+            std::uint64_t seed, std::int64_t epoch, void* inputs, void* targets) const {
+    auto* input = static_cast<std::uint8_t*>(inputs);
+    auto* target = static_cast<std::int64_t*>(targets);
+    for (const std::int64_t index : indices) {
+      *target++ = pictures_->label(one_whole(index, steps, seed, epoch, input));
+      input += options_.input.numel();
+    }
+  }
+  // The number of the picture that was decoded: this one, or the next that can be.
+  std::int64_t one_whole(std::int64_t index, const std::vector<Transform>& steps,
+                         std::uint64_t seed, std::int64_t epoch, std::uint8_t* out) const {
+    for (std::int64_t tries = 0;; ++tries) {
+      const std::int64_t number = (index + tries) % size();
+      try {
+        PictureDraws draws(seed, epoch, number);
+        const std::string name = pictures_->name(number);
+        to_planes(decoded_and_changed(pictures_->bytes(number), name, steps, target_, draws),
+                  target_, name, out);
+        return number;
+      } catch (const FormatError&) {
+        note(number, tries);
+      } catch (const NotSupported&) {
+        note(number, tries);
+      } catch (const IoError&) {
+        note(number, tries);
+      }
+    }
+  }
+  // Within a catch clause: the error goes on when broken pictures are errors, or there are no
+  // others.
+  void note(std::int64_t number, std::int64_t tries) const {
+    constexpr std::int64_t kMostInARow = 1000;
+    if (options_.broken_is_error || tries + 1 >= std::min(size(), kMostInARow)) throw;
+    const std::lock_guard lock(mutex_);
+    broken_.insert(pictures_->name(number));
+  }
+
+  std::shared_ptr<const Pictures> pictures_;
+  PictureOptions options_;
+  PictureTarget target_;
+  std::vector<Transform> resize_, augment_;
+  std::vector<std::string> names_;
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> broken_;  // guarded by mutex_
+};
+
+// A set of pictures of one size, changed for training.
+class AugmentedSet final : public Dataset {
+ public:
+  AugmentedSet(std::shared_ptr<const Dataset> set, const Transforms& augment,
+               const std::vector<double>& mean)
+      : set_(std::move(set)),
+        target_(target_of({.input = set_->input_shape(), .mean = mean})),
+        steps_(augment.steps()) {
+    if (set_->input_dtype() != DType::UInt8)
+      throw ValueError(cat(set_->describe(), " has examples of ", set_->input_dtype(), " ",
+                           set_->input_shape(), ": only pictures of bytes can be changed"));
+    check_size(augment, target_.height, target_.width);
+  }
+  std::int64_t size() const override { return set_->size(); }
+  Shape input_shape() const override { return set_->input_shape(); }
+  DType input_dtype() const override { return DType::UInt8; }
+  Shape target_shape() const override { return set_->target_shape(); }
+  DType target_dtype() const override { return set_->target_dtype(); }
+  std::int64_t classes() const override { return set_->classes(); }
+  std::vector<std::string> class_names() const override { return set_->class_names(); }
+  std::string describe() const override { return set_->describe(); }
+  bool drawn_anew() const override { return true; }
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    set_->get(indices, inputs, targets);
+  }
+  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
+                 void* inputs, void* targets) const override {
+    set_->get(indices, inputs, targets);
+    auto* planes = static_cast<std::uint8_t*>(inputs);
+    const std::size_t plane = at(target_.width) * at(target_.height),
+                      channels = at(target_.channels);
+    for (const std::int64_t index : indices) {
+      Image image{target_.width, target_.height, target_.channels,
+                  std::vector<std::uint8_t>(plane * channels)};
+      for (std::size_t i = 0; i < image.pixels.size(); ++i)
+        image.pixels[i] = planes[i % channels * plane + i / channels];
+      PictureDraws draws(seed, epoch, index);
+      to_planes(changed(std::move(image), steps_, 0, target_, draws), target_, describe(), planes);
+      planes += plane * channels;
+    }
+  }
+
+ private:
+  std::shared_ptr<const Dataset> set_;
+  PictureTarget target_;
+  std::vector<Transform> steps_;
+};
+
+}  // namespace
+
+Image Transforms::apply(const Image& image, int height, int width, std::uint64_t seed,
+                        std::int64_t epoch, std::int64_t number,
+                        const std::vector<double>& mean) const {
+  const PictureTarget target = target_of({.input = {image.channels, height, width}, .mean = mean});
+  PictureDraws draws(seed, epoch, number);
+  return changed(image, steps_, 0, target, draws);
+}
+
+std::shared_ptr<Dataset> picture_dataset(std::shared_ptr<const Pictures> pictures,
+                                         const PictureOptions& options) {
+  if (pictures == nullptr) throw ValueError("picture_dataset: there are no pictures");
+  return std::make_shared<PictureSet>(std::move(pictures), options);
+}
+
+std::shared_ptr<Dataset> augmented(std::shared_ptr<const Dataset> set, const Transforms& augment,
+                                   const std::vector<double>& mean) {
+  if (set == nullptr) throw ValueError("augmented: there is no dataset");
+  return std::make_shared<AugmentedSet>(std::move(set), augment, mean);
+}
+
+Tensor fit_picture(const Image& image, const PictureOptions& options) {
+  const PictureTarget target = target_of(options);
+  check_size(options.resize, target.height, target.width);
+  if (image.channels != target.channels)
+    throw ShapeError(cat("fit_picture: the picture has ", image.channels, " channels, the network ",
+                         target.channels, ": load it with as many"));
+  PictureDraws draws(0, 0, 0);
+  const Image fitted = changed(image, options.resize.steps(), 0, target, draws);
+  std::vector<std::uint8_t> planes(at(options.input.numel()));
+  to_planes(fitted, target, "the picture", planes.data());
+  return Tensor::from_data(planes.data(), {1, options.input[0], options.input[1], options.input[2]},
+                           DType::UInt8);
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,361 @@
+// Where pictures lie: folders, lists, tar shards; and which of them are for testing.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include <tenon/error.h>
+#include <tenon/pictures.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "data/order.h"
+#include "io/file.h"
+#include "io/tar.h"
+
+namespace tenon::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostPictureBytes = 1ull << 30;
+constexpr std::size_t kMostClasses = 1'000'000;
+constexpr int kTestEvery = 10;
+
+struct Labelled {
+  std::string name, word;  // of the class
+};
+
+bool looks_like_picture(const std::string& path) {
+  static const std::set<std::string> kEndings = {".jpg",  ".jpeg", ".png", ".webp", ".tif",
+                                                 ".tiff", ".bmp",  ".pgm", ".ppm",  ".pnm"};
+  std::string ending = fs::path(path).extension().string();
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return kEndings.contains(ending);
+}
+
+std::optional<std::int64_t> whole(const std::string& word) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || value < 0) return {};
+  return value;
+}
+
+// Words in alphabetical order, numbers in their own.
+std::vector<std::string> names_of(const std::vector<Labelled>& items) {
+  std::set<std::string> words;
+  for (const Labelled& item : items) words.insert(item.word);
+  std::vector<std::string> names(words.begin(), words.end());
+  if (std::all_of(names.begin(), names.end(), [](const auto& n) { return whole(n).has_value(); }))
+    std::stable_sort(names.begin(), names.end(),
+                     [](const auto& a, const auto& b) { return *whole(a) < *whole(b); });
+  return names;
+}
+
+// A list of pictures with its classes and its part; where they lie is the subclass's.
+class ListedPictures : public Pictures {
+ public:
+  ListedPictures(std::vector<Labelled> items, std::string what)
+      : items_(std::move(items)), what_(std::move(what)) {
+    if (items_.empty()) throw FormatError(cat(what_, ": holds no pictures"));
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      numbers_.push_back(static_cast<std::int64_t>(i));
+  }
+  std::int64_t size() const override { return static_cast<std::int64_t>(numbers_.size()); }
+  std::int64_t label(std::int64_t number) const override { return labels_[place(number)]; }
+  std::string name(std::int64_t number) const override { return items_[place(number)].name; }
+  std::vector<std::string> class_names() const override { return names_; }
+  std::string describe() const override { return cat(size(), " pictures of ", what_); }
+
+  const std::vector<Labelled>& items() const { return items_; }
+  void number_classes(const std::vector<std::string>& known) {
+    names_ = known.empty() ? names_of(items_) : known;
+    if (names_.size() > kMostClasses)
+      throw FormatError(cat(what_, ": has ", names_.size(), " classes"));
+    std::map<std::string, std::int64_t> order;
+    for (std::size_t k = 0; k < names_.size(); ++k)
+      order.emplace(names_[k], static_cast<std::int64_t>(k));
+    labels_.reserve(items_.size());
+    for (const Labelled& item : items_) {
+      const auto found = order.find(item.word);
+      if (found == order.end())
+        throw FormatError(
+            cat(item.name, ": its class '", item.word, "' is none that training pictures have"));
+      labels_.push_back(found->second);
+    }
+  }
+  void keep_part(Split part, const PictureSplit& split) {
+    if (split.test != 0 && !(split.test > 0 && split.test < 1))
+      throw ValueError(
+          cat(what_, ": the test part's share is ", split.test, ", must be between 0 and 1"));
+    const auto count = static_cast<std::int64_t>(items_.size());
+    std::vector<bool> test(items_.size());
+    if (split.test == 0) {
+      for (std::size_t i = kTestEvery - 1; i < test.size(); i += kTestEvery) test[i] = true;
+    } else {
+      const std::vector<std::int64_t> order = epoch_order(split.seed, 0, count);
+      const auto share =
+          static_cast<std::int64_t>(std::llround(static_cast<double>(count) * split.test));
+      for (std::int64_t k = 0; k < std::clamp<std::int64_t>(share, 1, count - 1); ++k)
+        test[at(order[at(k)])] = true;
+    }
+    numbers_.clear();
+    for (std::size_t i = 0; i < test.size(); ++i)
+      if (test[i] == (part == Split::Test)) numbers_.push_back(static_cast<std::int64_t>(i));
+    if (numbers_.empty())
+      throw ValueError(cat(what_, ": of ", count, " pictures none is left for ",
+                           part == Split::Test ? "testing" : "training",
+                           ": say how many are for testing, as in split=0.2"));
+  }
+
+ protected:
+  std::size_t place(std::int64_t number) const { return at(numbers_[at(number)]); }
+  std::vector<Labelled> items_;
+
+ private:
+  std::string what_;
+  std::vector<std::string> names_;
+  std::vector<std::int64_t> numbers_, labels_;
+};
+
+class PictureFiles final : public ListedPictures {
+ public:
+  using ListedPictures::ListedPictures;
+  std::string bytes(std::int64_t number) const override {
+    return io::read_file(name(number), kMostPictureBytes);
+  }
+};
+
+class PictureShards final : public ListedPictures {
+ public:
+  struct Place {
+    std::size_t file;
+    std::uint64_t offset, size;
+  };
+  PictureShards(std::vector<Labelled> items, std::vector<Place> places,
+                std::vector<std::unique_ptr<io::InputFile>> files, const std::string& what)
+      : ListedPictures(std::move(items), what),
+        places_(std::move(places)),
+        files_(std::move(files)) {}
+  std::string bytes(std::int64_t number) const override {
+    const Place& from = places_[place(number)];
+    std::string out(static_cast<std::size_t>(from.size), '\0');
+    files_[from.file]->read_at(from.offset, out.data(), from.size);
+    return out;
+  }
+
+ private:
+  std::vector<Place> places_;
+  std::vector<std::unique_ptr<io::InputFile>> files_;
+};
+
+// What lies in a folder, in the order of names; the system's own order is none.
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> out;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (!entry->path().filename().string().starts_with('.')) out.push_back(entry->path());
+  if (error) throw IoError(cat(folder.string(), ": ", error.message()));
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool is_folder_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+void gather(const fs::path& folder, const std::string& word, int depth,
+            std::vector<Labelled>& items) {
+  for (const fs::path& path : entries(folder)) {
+    if (is_folder_there(path)) {
+      if (depth < 8) gather(path, word, depth + 1, items);
+    } else if (looks_like_picture(path.string())) {
+      items.push_back({path.string(), word});
+    }
+  }
+}
+
+std::vector<Labelled> classes_in(const fs::path& folder) {
+  std::vector<Labelled> items;
+  for (const fs::path& path : entries(folder))
+    if (is_folder_there(path)) gather(path, path.filename().string(), 0, items);
+  return items;
+}
+
+std::string text_of(std::string text) {
+  const auto space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  while (!text.empty() && space(text.back())) text.pop_back();
+  while (!text.empty() && space(text.front())) text.erase(0, 1);
+  return text;
+}
+
+// "a{00..12}b" as its texts, and a star in the last part of a path as what is there.
+std::vector<std::string> shards_of(const std::string& pattern) {
+  const std::size_t open = pattern.find('{'), dots = pattern.find("..", open),
+                    close = pattern.find('}', dots);
+  std::vector<std::string> out;
+  if (open != std::string::npos && close != std::string::npos) {
+    const std::string low = pattern.substr(open + 1, dots - open - 1),
+                      high = pattern.substr(dots + 2, close - dots - 2);
+    const auto first = whole(low), last = whole(high);
+    if (!first || !last || *last < *first || *last - *first > 1'000'000)
+      throw ValueError(
+          cat("shards:", pattern, ": between braces stand two numbers, as {000..012}"));
+    for (std::int64_t k = *first; k <= *last; ++k) {
+      std::string digits = std::to_string(k);
+      if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
+      out.push_back(pattern.substr(0, open) + digits + pattern.substr(close + 1));
+    }
+    return out;
+  }
+  const fs::path path(pattern);
+  const std::string last = path.filename().string();
+  const std::size_t star = last.find('*');
+  if (star == std::string::npos) return {pattern};
+  const std::string before = last.substr(0, star), after = last.substr(star + 1);
+  for (const fs::path& file : entries(path.has_parent_path() ? path.parent_path() : "."))
+    if (const std::string name = file.filename().string();
+        name.size() >= before.size() + after.size() && name.starts_with(before) &&
+        name.ends_with(after))
+      out.push_back(file.string());
+  if (out.empty()) throw IoError(cat("shards:", pattern, ": there are no such files"));
+  return out;
+}
+
+// One example of a shard: its picture and its class, which come in either order.
+struct Parts {
+  std::string name, word, folder;
+  PictureShards::Place place{};
+  bool picture = false;
+};
+
+struct ShardIndex {
+  std::vector<Labelled> items;
+  std::vector<PictureShards::Place> places;
+};
+
+void add_example(Parts& parts, ShardIndex& index) {
+  if (parts.picture) {
+    const std::string& word = parts.word.empty() ? parts.folder : parts.word;
+    if (word.empty())
+      throw FormatError(cat(parts.name, ": has no class: neither a .cls beside it nor a folder"));
+    index.items.push_back({parts.name, word});
+    index.places.push_back(parts.place);
+  }
+  parts = {};
+}
+
+void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
+  const io::MappedFile mapped(path);
+  if (io::is_gzip(mapped.bytes()))
+    throw NotSupported(cat(path,
+                           ": a compressed shard cannot be read in any order: unpack it with "
+                           "gunzip"));
+  io::TarReader reader(mapped.bytes(), path);
+  std::string key;
+  Parts parts;
+  while (reader.next()) {
+    const std::string& member = reader.path();
+    const std::size_t slash = member.rfind('/') + 1, dot = member.find('.', slash);
+    if (const std::string now = member.substr(0, dot); now != key) {
+      add_example(parts, index);
+      key = now;
+    }
+    if (looks_like_picture(member)) {
+      parts.picture = true;
+      parts.name = cat(path, ":", member);
+      parts.place = {file, reader.place(), reader.size()};
+      if (reader.size() > kMostPictureBytes)
+        throw FormatError(cat(parts.name, ": a picture of ", reader.size(), " bytes"));
+      const std::string folder = slash > 0 ? member.substr(0, slash - 1) : "";
+      parts.folder = folder.substr(folder.rfind('/') + 1);
+      if (parts.folder == ".") parts.folder.clear();
+    } else if (member.ends_with(".cls")) {
+      parts.word = text_of(reader.read(1 << 16));
+    }
+  }
+  add_example(parts, index);
+}
+
+template <class Set>
+std::shared_ptr<Pictures> part_of(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
+                                  bool divide) {
+  set->number_classes(split.class_names);
+  if (divide) set->keep_part(part, split);
+  return set;
+}
+
+}  // namespace
+
+Pictures::~Pictures() = default;
+
+std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
+                                              const PictureSplit& split) {
+  const fs::path root(io::system_path(folder));
+  if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
+  const fs::path train = root / "train";
+  fs::path test = root / "val";
+  if (!is_folder_there(test)) test = root / "test";
+  const bool divided = !split.whole && is_folder_there(train) && is_folder_there(test);
+  if (divided && split.test != 0)
+    throw ValueError(
+        cat(folder, ": holds train and ", test.filename().string(), ": leave out how to divide"));
+  if (!divided) {
+    auto set = std::make_shared<PictureFiles>(classes_in(root), folder);
+    return part_of(std::move(set), part, split, !split.whole);
+  }
+  auto set = std::make_shared<PictureFiles>(classes_in(train), train.string());
+  set->number_classes(split.class_names);
+  if (part == Split::Train) return set;
+  auto held_out = std::make_shared<PictureFiles>(classes_in(test), test.string());
+  held_out->number_classes(set->class_names());
+  return held_out;
+}
+
+std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
+                                            const PictureSplit& split) {
+  const std::string text = io::read_file(file);
+  const fs::path base = fs::path(file).parent_path();
+  std::vector<Labelled> items;
+  int line_number = 0;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    const std::string line = text_of(text.substr(from, end - from));
+    from = end + 1;
+    ++line_number;
+    if (line.empty() || line.front() == '#') continue;
+    std::size_t cut = line.find('\t');
+    if (cut == std::string::npos) cut = line.rfind(',');
+    if (cut == std::string::npos) cut = line.rfind(' ');
+    if (cut == std::string::npos)
+      throw FormatError(
+          cat(file, ", line ", line_number, ": '", line, "' has no class; as in cats/1.jpg,cat"));
+    const std::string path = text_of(line.substr(0, cut)), word = text_of(line.substr(cut + 1));
+    if (path.empty() || word.empty())
+      throw FormatError(cat(file, ", line ", line_number, ": the path or the class is empty"));
+    items.push_back({(base / path).string(), word});
+  }
+  auto set = std::make_shared<PictureFiles>(std::move(items), file);
+  return part_of(std::move(set), part, split, !split.whole);
+}
+
+std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split part,
+                                              const PictureSplit& split) {
+  ShardIndex index;
+  std::vector<std::unique_ptr<io::InputFile>> files;
+  for (const std::string& path : shards_of(pattern)) {
+    index_shard(path, files.size(), index);
+    files.push_back(std::make_unique<io::InputFile>(path));
+  }
+  auto set = std::make_shared<PictureShards>(std::move(index.items), std::move(index.places),
+                                             std::move(files), pattern);
+  return part_of(std::move(set), part, split, !split.whole);
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,103 @@
+// What stands behind folder:, list: and shards:.
+#include "data/picture_spec.h"
+
+#include <charconv>
+
+#include <tenon/error.h>
+#include <tenon/pictures.h>
+
+#include "base/str.h"
+
+namespace tenon::data {
+namespace {
+
+struct PictureSource {
+  std::string kind, path, test;
+  PictureSplit split;
+  PictureOptions options;
+};
+
+double number_in(const std::string& word, const std::string& spec) {
+  const bool percent = word.ends_with('%');
+  const char *first = word.data(), *last = first + word.size() - (percent ? 1 : 0);
+  double value = 0;
+  const auto [end, error] = std::from_chars(first, last, value);
+  if (error != std::errc() || end != last || !(value >= 0 && value <= 9e15))
+    throw ValueError(cat("data '", spec, "': '", word, "' is no number"));
+  return percent ? value / 100 : value;
+}
+
+void set_option(PictureSource& source, const std::string& part, const std::string& spec) {
+  const std::size_t equals = part.find('=');
+  const std::string key = part.substr(0, equals),
+                    value = equals == std::string::npos ? "" : part.substr(equals + 1);
+  if (key == "test" && !value.empty()) {
+    source.test = value;
+  } else if (key == "split" && !value.empty()) {
+    source.split.test = number_in(value, spec);
+  } else if (key == "seed" && !value.empty()) {
+    source.split.seed = static_cast<std::uint64_t>(number_in(value, spec));
+  } else if (key == "size" && !value.empty()) {
+    const auto side = static_cast<std::int64_t>(number_in(value, spec));
+    source.options.input = {source.options.input[0], side, side};
+  } else if (part == "grey") {
+    source.options.input[0] = 1;
+  } else if (part == "broken=error" || part == "broken=skip") {
+    source.options.broken_is_error = value == "error";
+  } else {
+    throw ValueError(cat("data '", spec, "': '", part,
+                         "' is none of test=PATH, split=SHARE, seed=N, size=SIDE, grey, "
+                         "broken=skip|error"));
+  }
+}
+
+PictureSource parse(const std::string& spec) {
+  PictureSource source;
+  const std::size_t colon = spec.find(':');
+  source.kind = spec.substr(0, colon);
+  const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  std::size_t at = std::min(rest.find(','), rest.size());
+  source.path = rest.substr(0, at);
+  if (source.path.empty())
+    throw ValueError(cat("data '", spec, "': name what to read: ", source.kind,
+                         source.kind == "folder" ? ":DIR"
+                         : source.kind == "list" ? ":FILE"
+                                                 : ":PATTERN"));
+  while (at < rest.size()) {
+    const std::size_t end = std::min(rest.find(',', at + 1), rest.size());
+    set_option(source, rest.substr(at + 1, end - at - 1), spec);
+    at = end;
+  }
+  if (!source.test.empty() && source.split.test != 0)
+    throw ValueError(
+        cat("data '", spec, "': the test part lies elsewhere: leave out how to divide"));
+  return source;
+}
+
+std::shared_ptr<Pictures> open(const std::string& kind, const std::string& path, Split part,
+                               const PictureSplit& split) {
+  if (kind == "folder") return open_picture_folder(path, part, split);
+  if (kind == "list") return open_picture_list(path, part, split);
+  return open_picture_shards(path, part, split);
+}
+
+}  // namespace
+
+bool is_picture_source(const std::string& spec) {
+  return spec.starts_with("folder:") || spec.starts_with("list:") || spec.starts_with("shards:");
+}
+
+std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
+                                             const std::vector<std::string>& class_names) {
+  PictureSource source = parse(spec);
+  source.split.whole = !source.test.empty();
+  source.split.class_names = class_names;
+  std::shared_ptr<Pictures> pictures = open(source.kind, source.path, split, source.split);
+  if (split == Split::Test && !source.test.empty()) {
+    source.split.class_names = pictures->class_names();
+    pictures = open(source.kind, source.test, split, source.split);
+  }
+  return picture_dataset(std::move(pictures), source.options);
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,515 @@
+// The table of changes: names, numbers, ranges, and what each does with its draws.
+#include "data/transforms.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+
+namespace tenon::data {
+namespace {
+
+struct NumberRange {
+  const char* name;
+  double usual, low, high;
+};
+struct Kind {
+  const char* name;
+  const char* about;
+  std::vector<NumberRange> numbers;
+};
+
+constexpr double kSame = -1;  // of a jitter: as the first number
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"resize",
+       "the short side to SIDE; without one, to cover 8/7 of the network's input",
+       {{"SIDE", 0, 0, 8192}}},
+      {"center_crop",
+       "the middle of SIDE x SIDE; without one, of the network's size",
+       {{"SIDE", 0, 0, 8192}}},
+      {"crop",
+       "a part of the network's size, anywhere, with PADDING black pixels around before",
+       {{"PADDING", 0, 0, 4096}}},
+      {"resized_crop",
+       "a part of LOW to HIGH of the area, NARROW to WIDE in proportion, scaled to SIDE (the "
+       "network's)",
+       {{"SIDE", 0, 0, 8192},
+        {"LOW", 0.08, 1e-4, 1},
+        {"HIGH", 1, 1e-4, 1},
+        {"NARROW", 3.0 / 4, 0.01, 100},
+        {"WIDE", 4.0 / 3, 0.01, 100}}},
+      {"flip", "left for right, of a share CHANCE of them", {{"CHANCE", 0.5, 0, 1}}},
+      {"vflip", "upside down, of a share CHANCE of them", {{"CHANCE", 0.5, 0, 1}}},
+      {"rotate", "by up to DEGREES either way", {{"DEGREES", 15, 0, 180}}},
+      {"affine",
+       "turned by up to DEGREES, shifted by up to a share SHIFT of the sides, scaled by LOW to "
+       "HIGH, sheared by up to SHEAR degrees",
+       {{"DEGREES", 10, 0, 180},
+        {"SHIFT", 0, 0, 1},
+        {"LOW", 1, 0.01, 100},
+        {"HIGH", 1, 0.01, 100},
+        {"SHEAR", 0, 0, 89}}},
+      {"perspective",
+       "corners moved inwards by up to DISTORTION of half the sides",
+       {{"DISTORTION", 0.5, 0, 1}, {"CHANCE", 0.5, 0, 1}}},
+      {"jitter",
+       "brightness, contrast and saturation by factors of 1 - X to 1 + X, hue by H",
+       {{"BRIGHTNESS", 0.4, 0, 10},
+        {"CONTRAST", kSame, 0, 10},
+        {"SATURATION", kSame, 0, 10},
+        {"H", 0, 0, 0.5}}},
+      {"pca",
+       "a colour along ImageNet's principal axes (AlexNet, 2012)",
+       {{"DEVIATION", 0.1, 0, 10}}},
+      {"blur",
+       "Gaussian blur over KERNEL pixels, by LOW to HIGH",
+       {{"KERNEL", 5, 1, 99}, {"LOW", 0.1, 1e-3, 100}, {"HIGH", 2, 1e-3, 100}}},
+      {"grey", "without colour, of a share CHANCE of them", {{"CHANCE", 0.1, 0, 1}}},
+      {"erase",
+       "a rectangle of LOW to HIGH of the area becomes the mean",
+       {{"CHANCE", 0.5, 0, 1}, {"LOW", 0.02, 0, 1}, {"HIGH", 0.33, 0, 1}}},
+      {"cutout", "a square of SIDE pixels becomes the mean", {{"SIDE", 16, 1, 4096}}},
+      {"randaugment",
+       "CHANGES drawn of 14, each as strong as MAGNITUDE of 30 (RandAugment, 2019)",
+       {{"CHANGES", 2, 1, 14}, {"MAGNITUDE", 9, 0, 30}}},
+  };
+  return all;
+}
+
+const Kind* find_kind(const std::string& name) {
+  for (const Kind& kind : kinds())
+    if (name == kind.name) return &kind;
+  return nullptr;
+}
+
+void check_step(const Transform& step) {
+  const Kind* kind = find_kind(step.name);
+  if (kind == nullptr) {
+    std::vector<std::string> names;
+    names.reserve(kinds().size());
+    std::string all;
+    for (const Kind& k : kinds()) {
+      all += cat(names.empty() ? "" : ", ", k.name);
+      names.emplace_back(k.name);
+    }
+    const std::string near = nearest(step.name, names.data(), static_cast<int>(names.size()));
+    throw ValueError(cat("there is no change of pictures '", step.name, "'",
+                         near.empty() ? "" : cat("; did you mean '", near, "'?"), " There are ",
+                         all));
+  }
+  if (step.values.size() > kind->numbers.size())
+    throw ValueError(cat("'", step.name, "' has ", step.values.size(),
+                         " numbers; it takes at most ", kind->numbers.size()));
+  for (std::size_t k = 0; k < step.values.size(); ++k) {
+    const NumberRange& range = kind->numbers[k];
+    if (!(step.values[k] >= range.low && step.values[k] <= range.high))
+      throw ValueError(cat("'", step.name, "': ", range.name, " is ", step.values[k],
+                           ", must be from ", range.low, " to ", range.high));
+  }
+  const auto ascending = [&](std::size_t low) {
+    if (number_of(step, low) > number_of(step, low + 1))
+      throw ValueError(cat("'", step.name, "': ", kind->numbers[low].name, " is ",
+                           number_of(step, low), ", more than ", kind->numbers[low + 1].name, ", ",
+                           number_of(step, low + 1)));
+  };
+  if (step.name == "resized_crop") ascending(1), ascending(3);
+  if (step.name == "affine") ascending(2);
+  if (step.name == "blur" || step.name == "erase") ascending(1);
+  if (step.name == "blur" && std::fmod(number_of(step, 0), 2) != 1)
+    throw ValueError(cat("'blur': KERNEL is ", number_of(step, 0), ", must be odd"));
+}
+
+// ---- Where a picture is cut
+
+struct Sides {
+  int width, height;
+};
+
+// torchvision's RandomResizedCrop: ten tries, then the middle.
+ImageBox drawn_box(const Transform& step, Sides size, PictureDraws& draws) {
+  const double area = double{1} * size.width * size.height;
+  const double low = std::log(number_of(step, 3)), high = std::log(number_of(step, 4));
+  const auto box = [](int left, int top, int w, int h) {
+    return ImageBox{static_cast<double>(left), static_cast<double>(top),
+                    static_cast<double>(left + w), static_cast<double>(top + h)};
+  };
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double target = area * draws.uniform(number_of(step, 1), number_of(step, 2)),
+                 ratio = std::exp(draws.uniform(low, high));
+    const int w = static_cast<int>(std::lround(std::sqrt(target * ratio))),
+              h = static_cast<int>(std::lround(std::sqrt(target / ratio)));
+    if (w < 1 || h < 1 || w > size.width || h > size.height) continue;
+    const int top = draws.below(size.height - h + 1), left = draws.below(size.width - w + 1);
+    return box(left, top, w, h);
+  }
+  const double ratio = static_cast<double>(size.width) / size.height;
+  int w = size.width, h = size.height;
+  if (ratio < number_of(step, 3)) h = static_cast<int>(std::lround(w / number_of(step, 3)));
+  if (ratio > number_of(step, 4)) w = static_cast<int>(std::lround(h * number_of(step, 4)));
+  w = std::clamp(w, 1, size.width), h = std::clamp(h, 1, size.height);
+  return box((size.width - w) / 2, (size.height - h) / 2, w, h);
+}
+
+// What "resize" makes of a picture.
+Sides resized_sides(const Transform& step, Sides from, const PictureTarget& target) {
+  const auto scaled = [](double side) { return std::max(1, static_cast<int>(side + 1e-9)); };
+  double side = number_of(step, 0);
+  if (side == 0) {
+    const double wide = std::round(target.width * 8 / 7.0),
+                 high = std::round(target.height * 8 / 7.0);
+    side = std::max(wide / from.width, high / from.height) * std::min(from.width, from.height);
+    side = std::round(side);
+  }
+  if (from.width <= from.height) return {scaled(side), scaled(side * from.height / from.width)};
+  return {scaled(side * from.width / from.height), scaled(side)};
+}
+
+Sides side_or_target(double side, const PictureTarget& target) {
+  return side > 0 ? Sides{static_cast<int>(side), static_cast<int>(side)}
+                  : Sides{target.width, target.height};
+}
+
+// Half way, a half to the even side, as torchvision's center_crop.
+int middle(int size, int part) { return static_cast<int>(std::nearbyint((size - part) / 2.0)); }
+
+// ---- What happens to what was cut
+
+Image jittered(Image image, const Transform& step, PictureDraws& draws) {
+  const auto factor = [&](std::size_t k) {
+    const double by = number_of(step, k);
+    return draws.uniform(std::max(0.0, 1 - by), 1 + by);
+  };
+  const double brightness = factor(0), contrast = factor(1), saturation = factor(2),
+               hue = draws.uniform(-number_of(step, 3), number_of(step, 3));
+  std::array<int, 4> order{0, 1, 2, 3};
+  for (int i = 3; i > 0; --i) std::swap(order[at(i)], order[at(draws.below(i + 1))]);
+  for (const int what : order) {
+    if (what == 0 && number_of(step, 0) > 0) image = with_brightness(image, brightness);
+    if (what == 1 && number_of(step, 1) > 0) image = with_contrast(image, contrast);
+    if (what == 2 && number_of(step, 2) > 0) image = with_saturation(image, saturation);
+    if (what == 3 && number_of(step, 3) > 0) image = with_hue(image, hue);
+  }
+  return image;
+}
+
+Image moved(const Image& image, const Transform& step, PictureDraws& draws) {
+  const double turn = draws.uniform(-number_of(step, 0), number_of(step, 0)),
+               most_x = number_of(step, 1) * image.width,
+               most_y = number_of(step, 1) * image.height,
+               x = std::round(draws.uniform(-most_x, most_x)),
+               y = std::round(draws.uniform(-most_y, most_y)),
+               scale = draws.uniform(number_of(step, 2), number_of(step, 3)),
+               shear = draws.uniform(-number_of(step, 4), number_of(step, 4));
+  return affine(image, affine_matrix(image, turn, x, y, scale, shear, 0));
+}
+
+Image seen_from_aside(const Image& image, const Transform& step, PictureDraws& draws) {
+  const double distortion = number_of(step, 0);
+  const int w = image.width, h = image.height;
+  const int half_w = w / 2, half_h = h / 2;
+  const int dx = static_cast<int>(distortion * half_w), dy = static_cast<int>(distortion * half_h);
+  const auto corner = [&](int x, int y) {
+    return Corner{static_cast<double>(x), static_cast<double>(y)};
+  };
+  std::array<Corner, 4> to;
+  for (std::size_t k = 0; k < 4; ++k) {
+    const int x = draws.below(dx + 1), y = draws.below(dy + 1);
+    to[k] = corner(k == 1 || k == 2 ? w - 1 - x : x, k >= 2 ? h - 1 - y : y);
+  }
+  return perspective(image,
+                     {corner(0, 0), corner(w - 1, 0), corner(w - 1, h - 1), corner(0, h - 1)}, to);
+}
+
+Image with_hole(Image image, const Transform& step, const PictureTarget& target,
+                PictureDraws& draws) {
+  const double area = double{1} * image.width * image.height;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double share = area * draws.uniform(number_of(step, 1), number_of(step, 2)),
+                 ratio = std::exp(draws.uniform(std::log(0.3), std::log(3.3)));
+    const int h = static_cast<int>(std::lround(std::sqrt(share * ratio))),
+              w = static_cast<int>(std::lround(std::sqrt(share / ratio)));
+    if (h >= image.height || w >= image.width) continue;
+    const int top = draws.below(image.height - h + 1), left = draws.below(image.width - w + 1);
+    return erased(image, left, top, w, h, target.mean);
+  }
+  return image;
+}
+
+// The 14 changes of RandAugment as torchvision has them; those with a sign take either.
+Image one_of_fourteen(const Image& image, int which, double share, double sign) {
+  const auto shifted = [&](double x, double y) { return affine(image, {1, 0, -x, 0, 1, -y}); };
+  const double signed_share = share * sign;
+  switch (which) {
+    case 1:
+      return affine(image, {1, std::tan(0.3 * signed_share), 0, 0, 1, 0});
+    case 2:
+      return affine(image, {1, 0, 0, std::tan(0.3 * signed_share), 1, 0});
+    case 3:
+      return shifted(std::trunc(signed_share * 150 / 331 * image.width), 0);
+    case 4:
+      return shifted(0, std::trunc(signed_share * 150 / 331 * image.height));
+    case 5:
+      return rotated(image, 30 * signed_share);
+    case 6:
+      return with_brightness(image, 1 + 0.9 * signed_share);
+    case 7:
+      return with_saturation(image, 1 + 0.9 * signed_share);
+    case 8:
+      return with_contrast(image, 1 + 0.9 * signed_share);
+    case 9:
+      return with_sharpness(image, 1 + 0.9 * signed_share);
+    case 10:
+      return posterized(image, 8 - static_cast<int>(std::nearbyint(4 * share)));
+    case 11:
+      return solarized(image, 255 * (1 - share));
+    case 12:
+      return auto_contrasted(image);
+    case 13:
+      return equalized(image);
+    default:
+      return image;
+  }
+}
+
+Image rand_augmented(Image image, const Transform& step, PictureDraws& draws) {
+  for (int k = 0; k < static_cast<int>(number_of(step, 0)); ++k) {
+    const int which = draws.below(14);
+    const double sign = draws.chance(0.5) ? -1 : 1;
+    image = one_of_fourteen(image, which, number_of(step, 1) / 30, sign);
+  }
+  return image;
+}
+
+Image after_crop(Image image, const Transform& step, const PictureTarget& target,
+                 PictureDraws& draws) {
+  const std::string& name = step.name;
+  const double first = number_of(step, 0);
+  if (name == "flip") return draws.chance(first) ? mirrored(image) : image;
+  if (name == "vflip") return draws.chance(first) ? upside_down(image) : image;
+  if (name == "rotate") return rotated(image, draws.uniform(-first, first));
+  if (name == "affine") return moved(image, step, draws);
+  if (name == "perspective")
+    return draws.chance(number_of(step, 1)) ? seen_from_aside(image, step, draws) : image;
+  if (name == "jitter") return jittered(std::move(image), step, draws);
+  if (name == "pca") {
+    std::array<double, 3> alphas{};
+    for (double& alpha : alphas) alpha = first * draws.normal();
+    return with_pca_colour(image, alphas);
+  }
+  if (name == "blur")
+    return gaussian_blurred(image, static_cast<int>(first),
+                            draws.uniform(number_of(step, 1), number_of(step, 2)));
+  if (name == "grey") return draws.chance(first) ? grey_of(image) : image;
+  if (name == "erase")
+    return draws.chance(first) ? with_hole(std::move(image), step, target, draws) : image;
+  if (name == "cutout") {
+    const int side = static_cast<int>(first), x = draws.below(image.width),
+              y = draws.below(image.height);
+    return erased(image, x - side / 2, y - side / 2, side, side, target.mean);
+  }
+  return rand_augmented(std::move(image), step, draws);
+}
+
+Image one_step(Image image, const Transform& step, const PictureTarget& target,
+               PictureDraws& draws) {
+  const Sides size{image.width, image.height};
+  if (step.name == "resize") {
+    const Sides to = resized_sides(step, size, target);
+    const ImageBox whole{0, 0, static_cast<double>(size.width), static_cast<double>(size.height)};
+    return resized(image, whole, to.width, to.height);
+  }
+  if (step.name == "resized_crop") {
+    const Sides to = side_or_target(number_of(step, 0), target);
+    return resized(image, drawn_box(step, size, draws), to.width, to.height);
+  }
+  if (step.name == "center_crop") {
+    const Sides to = side_or_target(number_of(step, 0), target);
+    return cropped(image, middle(size.width, to.width), middle(size.height, to.height), to.width,
+                   to.height);
+  }
+  if (step.name == "crop") {
+    const int padding = static_cast<int>(number_of(step, 0));
+    const auto place = [&](int have, int want) {
+      const int room = have + 2 * padding - want;
+      return room > 0 ? draws.below(room + 1) - padding : middle(have, want);
+    };
+    const int top = place(size.height, target.height), left = place(size.width, target.width);
+    return cropped(image, left, top, target.width, target.height);
+  }
+  return after_crop(std::move(image), step, target, draws);
+}
+
+}  // namespace
+
+double number_of(const Transform& step, std::size_t k) {
+  if (k < step.values.size()) return step.values[k];
+  const double usual = find_kind(step.name)->numbers[k].usual;
+  return usual == kSame ? number_of(step, 0) : usual;
+}
+
+bool sets_size(const Transform& step) {
+  return step.name == "center_crop" || step.name == "crop" || step.name == "resized_crop";
+}
+
+void check_size(const Transforms& steps, std::int64_t height, std::int64_t width) {
+  for (auto step = steps.steps().rbegin(); step != steps.steps().rend(); ++step) {
+    const double side = sets_size(*step) && step->name != "crop" ? number_of(*step, 0) : 0;
+    if (step->name == "resize" ||
+        (side > 0 && !(side == static_cast<double>(height) && side == static_cast<double>(width))))
+      throw ValueError(cat("after '", steps.text(), "' pictures are not of ", height, " x ", width,
+                           ", as the network takes them: end with a crop of that size, which is "
+                           "what one without a number takes"));
+    if (sets_size(*step)) return;
+  }
+}
+
+PictureDraws::PictureDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number)
+    : seed_(seed ^ 0x7069637475726573),
+      epoch_(static_cast<std::uint64_t>(epoch)),
+      number_(static_cast<std::uint64_t>(number)) {}
+
+void PictureDraws::begin_step(std::uint64_t step) {
+  step_ = step;
+  block_ = 0;
+  used_ = 4;
+}
+
+std::uint32_t PictureDraws::word() {
+  if (used_ == 4) {
+    words_ = philox(seed_, number_, epoch_ | step_ << 56 | block_++ << 40);
+    used_ = 0;
+  }
+  return words_.v[used_++];
+}
+
+double PictureDraws::uniform() { return static_cast<double>(word()) * 0x1p-32; }
+
+int PictureDraws::below(int count) {
+  return static_cast<int>(std::uint64_t{word()} * static_cast<std::uint64_t>(count) >> 32);
+}
+
+double PictureDraws::normal() {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+  return radius * std::cos(6.283185307179586 * uniform());
+}
+
+Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
+              const PictureTarget& target, PictureDraws& draws) {
+  for (std::size_t k = first; k < steps.size(); ++k) {
+    draws.begin_step(k);
+    image = one_step(std::move(image), steps[k], target, draws);
+  }
+  return image;
+}
+
+Image decoded_and_changed(std::string_view bytes, const std::string& name,
+                          const std::vector<Transform>& steps, const PictureTarget& target,
+                          PictureDraws& draws) {
+  Sides to{0, 0};
+  ImageBox inner, outer;  // of a middle: what is scaled, and with the neighbours that it needs
+  std::size_t done = 0;
+  const auto choose = [&](int width, int height) -> io::ImagePart {
+    const ImageBox whole{0, 0, static_cast<double>(width), static_cast<double>(height)};
+    if (!steps.empty() && steps[0].name == "resized_crop") {
+      draws.begin_step(0);
+      to = side_or_target(number_of(steps[0], 0), target);
+      done = 1;
+      return {drawn_box(steps[0], {width, height}, draws), to.width, to.height};
+    }
+    if (steps.empty() || steps[0].name != "resize") return {whole, width, height};
+    const Sides all = resized_sides(steps[0], {width, height}, target);
+    to = all, done = 1;
+    if (steps.size() < 2 || steps[1].name != "center_crop") return {whole, to.width, to.height};
+    const Sides crop = side_or_target(number_of(steps[1], 0), target);
+    if (crop.width > all.width || crop.height > all.height) return {whole, to.width, to.height};
+    to = crop, done = 2;
+    const double by_x = static_cast<double>(width) / all.width,
+                 by_y = static_cast<double>(height) / all.height;
+    const int left = middle(all.width, crop.width), top = middle(all.height, crop.height);
+    inner = {left * by_x, top * by_y, (left + crop.width) * by_x, (top + crop.height) * by_y};
+    // A pixel of the result is a mean of pixels so far around it.
+    const double around_x = std::ceil(by_x) + 1, around_y = std::ceil(by_y) + 1;
+    outer = {std::max(inner.left - around_x, 0.0), std::max(inner.top - around_y, 0.0),
+             std::min(inner.right + around_x, whole.right),
+             std::min(inner.bottom + around_y, whole.bottom)};
+    return {outer, static_cast<int>((outer.right - outer.left) / by_x),
+            static_cast<int>((outer.bottom - outer.top) / by_y)};
+  };
+  io::DecodedPart part = io::parse_image_part(bytes, name, target.channels, choose);
+  if (done == 1) part.image = resized(part.image, part.box, to.width, to.height);
+  if (done == 2) {
+    const double by_x = (part.box.right - part.box.left) / (outer.right - outer.left),
+                 by_y = (part.box.bottom - part.box.top) / (outer.bottom - outer.top);
+    const ImageBox box{part.box.left + (inner.left - outer.left) * by_x,
+                       part.box.top + (inner.top - outer.top) * by_y,
+                       part.box.left + (inner.right - outer.left) * by_x,
+                       part.box.top + (inner.bottom - outer.top) * by_y};
+    part.image = resized(part.image, box, part.box, to.width, to.height);
+  }
+  return changed(std::move(part.image), steps, done, target, draws);
+}
+
+Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {
+  if (steps_.size() > 64) throw ValueError("more than 64 changes of pictures, one after another");
+  for (const Transform& step : steps_) check_step(step);
+}
+
+Transforms Transforms::parse(const std::string& text) {
+  if (text.empty() || text == "none") return {};
+  std::vector<Transform> steps;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = item.find('=');
+    Transform step{item.substr(0, equals), {}};
+    for (std::size_t from = equals; from != std::string::npos;) {
+      const std::size_t stop = item.find(':', ++from);
+      const std::string word = item.substr(from, stop == std::string::npos ? stop : stop - from);
+      double value = 0;
+      const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (error != std::errc() || last != word.data() + word.size())
+        throw ValueError(
+            cat("'", item, "': '", word, "' is no number; as in jitter=0.4:0.4:0.4:0.1"));
+      step.values.push_back(value);
+      from = stop;
+    }
+    steps.push_back(std::move(step));
+  }
+  return Transforms(std::move(steps));
+}
+
+std::string Transforms::text() const {
+  std::string out;
+  for (const Transform& step : steps_) {
+    out += cat(out.empty() ? "" : ",", step.name);
+    for (std::size_t k = 0; k < step.values.size(); ++k)
+      out += cat(k == 0 ? "=" : ":", step.values[k]);
+  }
+  return out.empty() ? "none" : out;
+}
+
+bool Transforms::has(const std::string& name) const noexcept {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [&](const Transform& step) { return step.name == name; });
+}
+
+std::vector<Transforms::Known> Transforms::known() {
+  std::vector<Known> out;
+  out.reserve(kinds().size());
+  for (const Kind& kind : kinds()) {
+    std::string usage = kind.name;
+    for (std::size_t k = 0; k < kind.numbers.size(); ++k)
+      usage += cat(k == 0 ? "[=" : ":", kind.numbers[k].name);
+    out.push_back({kind.numbers.empty() ? usage : usage + "]", kind.about});
+  }
+  return out;
+}
+
+}  // namespace tenon::data

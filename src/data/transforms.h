@@ -1,0 +1,53 @@
+// What a list of changes does to one picture: its draws, and the part of it that is wanted at all.
+#pragma once
+
+#include <cstdint>
+
+#include <tenon/pictures.h>
+
+#include "base/philox.h"
+#include "data/picture_ops.h"
+
+namespace tenon::data {
+
+/// The random numbers of one example in one epoch. Each step of a list has a row of its own, so
+/// that one step more changes nothing of the others' draws.
+class PictureDraws {
+ public:
+  PictureDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number);
+  void begin_step(std::uint64_t step);
+  std::uint32_t word();
+  /// In [0, 1), [low, high), [0, count), and whether something of this probability happens.
+  double uniform();
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  int below(int count);
+  bool chance(double probability) { return uniform() < probability; }
+  double normal();
+
+ private:
+  std::uint64_t seed_, epoch_, number_, step_ = 0, block_ = 0;
+  Philox4 words_{};
+  int used_ = 4;
+};
+
+struct PictureTarget {
+  int height, width, channels;
+  std::array<std::uint8_t, 3> mean;
+};
+
+/// Decodes a picture and applies the steps, decoding no more than the first of them wants.
+Image decoded_and_changed(std::string_view bytes, const std::string& name,
+                          const std::vector<Transform>& steps, const PictureTarget& target,
+                          PictureDraws& draws);
+/// The steps from number `first` on.
+Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
+              const PictureTarget& target, PictureDraws& draws);
+
+/// Whether a step decides the size of what comes out.
+bool sets_size(const Transform& step);
+/// The step's k-th number: as given, or as usual.
+double number_of(const Transform& step, std::size_t k);
+/// Throws ValueError for steps after which pictures are not of the target's size.
+void check_size(const Transforms& steps, std::int64_t height, std::int64_t width);
+
+}  // namespace tenon::data

@@ -1,0 +1,156 @@
+// Settings of pictures, read and filled in.
+#include "train/pictures.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "train/settings.h"
+
+namespace tenon::train {
+namespace {
+
+constexpr char kImageNet[] = "0.485,0.456,0.406/0.229,0.224,0.225";
+constexpr char kFit[] = "resize,center_crop";
+constexpr char kUsualChanges[] = "resized_crop,flip";
+
+// Whether a list has the three changes alone that pictures in memory have always had.
+bool is_plain(const std::string& text) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at), name = item.substr(0, item.find('='));
+    if (item != "flip" && name != "crop" && name != "cutout" && !item.empty()) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+std::vector<double> parse_channels(const std::string& text) {
+  std::vector<double> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    double value = 0;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, value);
+    if (error != std::errc() || stop != text.data() + end || !std::isfinite(value)) return {};
+    out.push_back(value);
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+AugmentChoice parse_augment_choice(const std::string& text, bool own) {
+  AugmentChoice out;
+  if (text == "none") return out;
+  if (!own && is_plain(text)) {
+    out.plain = parse_augment(text);
+    return out;
+  }
+  try {
+    out.steps = data::Transforms::parse(text);
+  } catch (const ValueError& error) {
+    throw ValueError(cat("setting 'augment' is '", text, "': ", error.what()));
+  }
+  return out;
+}
+
+ChannelScale parse_channel_scale(const std::string& text) {
+  if (text == "none" || text == "auto") return {};
+  const std::string numbers = text == "imagenet" ? kImageNet : text;
+  const std::size_t slash = std::min(numbers.find('/'), numbers.size());
+  ChannelScale out{
+      parse_channels(numbers.substr(0, slash)),
+      slash < numbers.size() ? parse_channels(numbers.substr(slash + 1)) : std::vector<double>()};
+  if (out.mean.empty() || out.mean.size() != out.std.size() ||
+      *std::min_element(out.std.begin(), out.std.end()) <= 0)
+    throw ValueError(cat("setting 'normalize' is '", text,
+                         "', must be auto, none, imagenet, or the channels' means and deviations, "
+                         "as in ",
+                         kImageNet));
+  return out;
+}
+
+data::Transforms parse_fitting(const std::string& text) {
+  try {
+    data::Transforms steps = data::Transforms::parse(text);
+    for (const data::Transform& step : steps.steps())
+      if (step.name != "resize" && step.name != "center_crop")
+        throw ValueError(cat("'", step.name, "' changes pictures at random"));
+    if (!steps.has("center_crop")) throw ValueError("its last step must be center_crop");
+    return steps;
+  } catch (const ValueError& error) {
+    throw ValueError(cat("setting 'picture' is '", text,
+                         "', must be as resize=256,center_crop=224: ", error.what()));
+  }
+}
+
+bool own_sizes(const Settings& settings) {
+  return settings.picture != "auto" || data::is_picture_source(settings.data);
+}
+
+Settings with_picture_settings(Settings settings) {
+  if (!own_sizes(settings)) return settings;
+  const Shape input = settings.model_info().input;
+  if (settings.picture == "auto") settings.picture = kFit;
+  if (settings.normalize == "auto")
+    settings.normalize = input.rank() == 3 && input[0] == 3 ? kImageNet : "none";
+  return settings;
+}
+
+ChannelScale channel_scale(const Settings& settings) {
+  ChannelScale scale = parse_channel_scale(with_picture_settings(settings).normalize);
+  const Shape input = settings.model_info().input;
+  if (!scale.mean.empty() &&
+      (input.rank() != 3 || input[0] != static_cast<std::int64_t>(scale.mean.size())))
+    throw ValueError(cat("setting 'normalize' has numbers for ", scale.mean.size(),
+                         " channels, and model '", settings.model, "' takes ", input));
+  return scale;
+}
+
+// Drawn pictures are as many as one likes: a recipe's changes are for photographs. What is frozen
+// is computed once where its input stays as it is.
+AugmentChoice augmentation_of(const Settings& settings) {
+  const bool own = own_sizes(settings);
+  if (settings.augment != "auto") return parse_augment_choice(settings.augment, own);
+  if (own) return parse_augment_choice(settings.freeze.empty() ? kUsualChanges : "none", own);
+  const std::string recipe = settings.model_info().recipe.augment;
+  return recipe.empty() || !settings.data.starts_with("cifar") ? AugmentChoice()
+                                                               : parse_augment_choice(recipe, own);
+}
+
+data::PictureOptions picture_options(const Settings& settings, const Shape& input) {
+  if (input.rank() != 3 || (input[0] != 1 && input[0] != 3))
+    throw ValueError(cat("model '", settings.model, "' takes ", input, ", not pictures"));
+  data::PictureOptions options;
+  options.input = input;
+  const std::string fit = with_picture_settings(settings).picture;
+  options.resize = data::Transforms::parse(fit == "auto" ? kFit : fit);
+  options.mean = channel_scale(settings).mean;
+  if (options.mean.empty())
+    options.mean.assign(static_cast<std::size_t>(input[0]), settings.input_mean);
+  options.broken_is_error =
+      settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
+  return options;
+}
+
+std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
+                                      data::Split part) {
+  const bool train = part == data::Split::Train;
+  const data::Transforms changes = train ? augmentation_of(settings).steps : data::Transforms();
+  const Shape input = settings.model_info().input;
+  const bool rows = input.rank() == 1;  // a perceptron's, which lays any picture in a row
+  if (const auto pictures = set->pictures()) {
+    data::PictureOptions options = picture_options(settings, rows ? set->input_shape() : input);
+    options.augment = changes;
+    return data::picture_dataset(pictures, options);
+  }
+  if (!changes.any()) return set;
+  return data::augmented(std::move(set), changes,
+                         std::vector<double>(static_cast<std::size_t>(3), settings.input_mean));
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,48 @@
+// How pictures come to a network, by a run's settings: part of what a model file says of it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/data.h>
+#include <tenon/pictures.h>
+#include <tenon/train.h>
+
+namespace tenon::train {
+
+/// Changes of training pictures: of those in memory that are of one size already the plain three,
+/// of all others whatever there is.
+struct AugmentChoice {
+  data::Augmentation plain{};
+  data::Transforms steps{};
+  bool any() const { return plain.any() || steps.any(); }
+};
+/// The setting `augment`, which is not "auto". Throws ValueError.
+AugmentChoice parse_augment_choice(const std::string& text, bool own_sizes);
+
+/// "0.485,0.456,0.406/0.229,0.224,0.225", "imagenet", or none: both empty. Throws ValueError.
+struct ChannelScale {
+  std::vector<double> mean, std;
+};
+ChannelScale parse_channel_scale(const std::string& text);
+
+/// The setting `picture`, which is not "auto". Throws ValueError.
+data::Transforms parse_fitting(const std::string& text);
+
+/// Whether the settings are for pictures of sizes of their own.
+bool own_sizes(const Settings& settings);
+/// `settings` with "auto" replaced, where pictures are of sizes of their own, by what it stands
+/// for: a model file says it so.
+Settings with_picture_settings(Settings settings);
+ChannelScale channel_scale(const Settings& settings);
+/// What the settings' data is changed by, for training.
+AugmentChoice augmentation_of(const Settings& settings);
+/// For examples of this shape. Throws ValueError where they are no pictures.
+data::PictureOptions picture_options(const Settings& settings, const Shape& input);
+/// The set as the network takes it: pictures of sizes of their own brought to its size, and, of a
+/// training part, changed.
+std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
+                                      data::Split part);
+
+}  // namespace tenon::train

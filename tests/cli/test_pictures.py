@@ -1,0 +1,77 @@
+"""Photographs of any size, in folders: looked at, trained on, and judged by the model file alone."""
+import shutil
+import unittest
+
+from command import CommandTest, write_png
+
+
+def photo(path, width, height, colour, down):
+    """Stripes of a colour: down for one class, across for the other."""
+    write_png(path, [sum((list(colour) if ((x if down else y) // 6) % 2 else [16] * 3 for x in range(width)), []) for y in range(height)], 3)
+
+
+class Pictures(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for kind in ("across", "down"):
+            folder = cls("test_folder").folder / "photos" / kind
+            folder.mkdir(parents=True)
+            for k in range(20):
+                photo(folder / f"{k:02}.png", 50 + k, 70 - 2 * k, (200, 40 + 10 * k, 60), kind == "down")
+        broken = cls("test_folder").folder / "photos" / "down" / "03.png"
+        broken.write_bytes(broken.read_bytes()[:90])
+
+    def test_folder(self):
+        info = self.json("data", "info", "folder:photos,size=24", "--json")
+        self.assertEqual(info["train"]["size"] + info["test"]["size"], 40)
+        self.assertEqual(info["train"]["input"], [3, 24, 24])
+        self.assertEqual(info["train"]["broken"], ["photos/down/03.png"])
+        out = self.ok("train", "resnet20", "--data", "folder:photos", "--epochs", "3", "--batch", "8", "--lr", "0.02", "--out", "run").out
+        for word in ("waited for", "1 picture that cannot be decoded", "photos/down/03.png"):
+            self.assertIn(word, out)
+        self.assertEqual(self.json("eval", "run", "--json")["items"], 4)
+        # The model's file says how pictures come to it, and what its classes are called.
+        (self.folder / "elsewhere").mkdir()
+        shutil.copy(self.folder / "run" / "model.safetensors", self.folder / "elsewhere" / "m.safetensors")
+        picture = "photos/down/05.png"
+        rows = [self.json("predict", model, picture, "--json")[0] for model in ("run", "elsewhere/m.safetensors")]
+        self.assertEqual(rows[0], rows[1])
+        self.assertIn(rows[0]["class_name"], ("across", "down"))
+        self.assertIn("resize,center_crop", rows[0]["prepared"])
+        # What is predicted of a file is what is predicted of the data source that holds it.
+        first = self.json("predict", "run", "--data", "folder:photos", "--count", "1", "--json")[0]
+        self.assertEqual(first["probabilities"], self.json("predict", "run", "photos/across/09.png", "--json")[0]["probabilities"])
+        self.assertTrue(self.json("verify", "run", "--steps", "4", "--json")["passed"])
+        self.fails(3, "train", "resnet20", "--data", "folder:photos", "--broken", "error", "--epochs", "1", "--out", "no", says=["03.png"])
+
+    def test_classes_by_name(self):
+        """A test folder without one of the classes keeps the numbers of the others."""
+        self.ok("train", "resnet20", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--out", "named")
+        only = self.folder / "only" / "down"
+        only.mkdir(parents=True)
+        for k in range(3):
+            photo(only / f"{k}.png", 60, 60, (200, 40, 60), True)
+        row = self.json("predict", "named", "--data", "folder:only,test=only", "--count", "1", "--json")[0]
+        self.assertEqual(row["label"], 1)
+        other = self.folder / "others" / "owl"
+        other.mkdir(parents=True)
+        photo(other / "1.png", 60, 60, (200, 40, 60), True)
+        self.fails(3, "eval", "named", "--data", "folder:others,test=others", says=["owl"])
+
+    def test_show(self):
+        out = self.ok("data", "show", "folder:photos", "sheet.png", "--rows", "2", "--columns", "3", "--size", "32",
+                      "--augment", "resized_crop,flip,jitter=0.4:0.4:0.4:0.1,randaugment").out
+        self.assertIn("112 x 76 pixels", out)
+        first = (self.folder / "sheet.png").read_bytes()
+        self.ok("data", "show", "folder:photos", "again.png", "--rows", "2", "--columns", "3", "--size", "32",
+                "--augment", "resized_crop,flip,jitter=0.4:0.4:0.4:0.1,randaugment")
+        self.assertEqual(first, (self.folder / "again.png").read_bytes())
+        self.ok("data", "show", "scenes:20,10", "scenes.png", "--augment", "crop=4,flip,rotate=20", "--rows", "2")
+        self.fails(2, "data", "show", "folder:photos", "x.png", "--augment", "flop", says=["did you mean 'flip'"])
+        self.fails(2, "train", "resnet20", "--augment", "resized_crop,flop", says=["--augment", "flip"])
+        self.assertIn("resized_crop[=SIDE:LOW:HIGH:NARROW:WIDE]", self.ok("data", "show", "--help").out)
+
+
+if __name__ == "__main__":
+    unittest.main()

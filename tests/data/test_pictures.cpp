@@ -1,0 +1,307 @@
+// Pictures of sizes of their own: where they lie, which are for testing, what stands in for broken
+// ones, the same batches for any number of workers.
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/pictures.h>
+#include <tenon/tensor.h>
+
+#include "io/folder.h"
+#include "io/image.h"
+
+using namespace tenon;
+using data::Split;
+
+namespace {
+
+// One colour a picture, its red telling which.
+io::Image plain(int width, int height, std::uint8_t red) {
+  io::Image image{width, height, 3, {}};
+  for (int i = 0; i < width * height; ++i) image.pixels.insert(image.pixels.end(), {red, 90, 200});
+  return image;
+}
+
+void save(const std::string& path, std::uint8_t red, int width = 20, int height = 14) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  io::save_png(path, plain(width, height, red));
+}
+
+// cat/0.png to cat/9.png and dog/0.png to dog/9.png: red is 10 * number, and one more for dogs.
+void make_pets(const TestFolder& dir, const std::string& root = "pets") {
+  for (int k = 0; k < 10; ++k) {
+    save(dir / (root + "/dog/" + std::to_string(k) + ".png"), static_cast<std::uint8_t>(10 * k + 1),
+         20 + k, 30 - k);
+    save(dir / (root + "/cat/" + std::to_string(k) + ".png"), static_cast<std::uint8_t>(10 * k));
+  }
+}
+
+struct Found {
+  std::vector<int> reds;
+  std::vector<std::int64_t> labels;
+};
+
+Found all(const data::Dataset& set) {
+  Found out;
+  std::vector<std::uint8_t> input(static_cast<std::size_t>(set.input_shape().numel()));
+  for (std::int64_t i = 0; i < set.size(); ++i) {
+    std::int64_t label = -1;
+    set.get({&i, 1}, input.data(), &label);
+    out.reds.push_back(input[0]);
+    out.labels.push_back(label);
+  }
+  return out;
+}
+
+template <class E>
+std::string refusal(const std::string& spec, Split split = Split::Train) {
+  try {
+    data::open_dataset(spec, split);
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// A tar archive of these files.
+std::string tar(const std::vector<std::pair<std::string, std::string>>& files) {
+  std::string out;
+  for (const auto& [name, bytes] : files) {
+    std::string header(512, '\0');
+    std::memcpy(header.data(), name.data(), name.size());
+    std::snprintf(header.data() + 124, 12, "%011zo", bytes.size());
+    std::memset(header.data() + 148, ' ', 8);
+    header[156] = '0';
+    unsigned sum = 0;
+    for (const char c : header) sum += static_cast<unsigned char>(c);
+    std::snprintf(header.data() + 148, 8, "%06o", sum);
+    out += header + bytes + std::string((512 - bytes.size() % 512) % 512, '\0');
+  }
+  return out + std::string(1024, '\0');
+}
+
+std::string png(std::uint8_t red) { return io::encode_png(plain(9, 7, red)); }
+
+}  // namespace
+
+TEST_CASE("folder: classes by name, every tenth for testing, examples of the size asked for") {
+  const TestFolder dir;
+  make_pets(dir);
+  io::write_file(dir / "pets/cat/notes.txt", "no picture");
+  const std::string spec = "folder:" + (dir / "pets") + ",size=8";
+  const auto train = data::open_dataset(spec, Split::Train),
+             test = data::open_dataset(spec, Split::Test);
+  CHECK(train->class_names() == std::vector<std::string>{"cat", "dog"});
+  CHECK(train->input_shape() == Shape{3, 8, 8});
+  CHECK(train->size() == 18);
+  const Found found = all(*test);
+  CHECK(found.reds == std::vector<int>{90, 91});
+  CHECK(found.labels == std::vector<std::int64_t>{0, 1});
+  for (std::size_t i = 0; i < 18; ++i) {
+    const Found trained = all(*train);
+    CHECK(trained.reds[i] % 10 == trained.labels[i]);
+  }
+  CHECK(data::open_dataset(spec + ",grey", Split::Train)->input_shape() == Shape{1, 8, 8});
+}
+
+TEST_CASE("folder: parts by share and seed are apart, and train/ and val/ are taken as they are") {
+  const TestFolder dir;
+  make_pets(dir);
+  const std::string spec = "folder:" + (dir / "pets") + ",size=4,split=0.25,seed=";
+  const auto reds = [&](const std::string& seed, Split part) {
+    return all(*data::open_dataset(spec + seed, part)).reds;
+  };
+  const std::vector<int> one = reds("1", Split::Test), train = reds("1", Split::Train);
+  CHECK(one.size() == 5);
+  CHECK(train.size() == 15);
+  for (const int red : one) CHECK(std::find(train.begin(), train.end(), red) == train.end());
+  CHECK(one == reds("1", Split::Test));
+  CHECK(one != reds("2", Split::Test));
+
+  make_pets(dir, "parted/train");
+  save(dir / "parted/val/dog/x.png", 77);
+  const std::string parted = "folder:" + (dir / "parted") + ",size=4";
+  CHECK(data::open_dataset(parted, Split::Train)->size() == 20);
+  const Found test = all(*data::open_dataset(parted, Split::Test));
+  CHECK(test.reds == std::vector<int>{77});
+  CHECK(test.labels == std::vector<std::int64_t>{1});  // dog, though the test part has no cat
+  CHECK(refusal<ValueError>(parted + ",split=0.5") != "");
+  const std::string elsewhere = spec.substr(0, spec.find(',')) + ",size=4,test=";
+  CHECK(data::open_dataset(elsewhere + (dir / "parted/val"), Split::Train)->size() == 20);
+  CHECK(all(*data::open_dataset(elsewhere + (dir / "parted/val"), Split::Test)).labels ==
+        std::vector<std::int64_t>{1});
+  save(dir / "parted/val/owl/x.png", 5);
+  CHECK(refusal<FormatError>(parted, Split::Test).find("'owl'") != std::string::npos);
+}
+
+TEST_CASE("list: tabs, commas and spaces; classes that are numbers in their order") {
+  const TestFolder dir;
+  for (int k = 0; k < 4; ++k)
+    save(dir / ("a b" + std::to_string(k) + ".png"), static_cast<std::uint8_t>(k));
+  io::write_file(dir / "list.txt",
+                 "# pictures\na b0.png\t10\na b1.png,9\r\na b2.png 9\n\na b3.png,2\n");
+  const auto set =
+      data::open_dataset("list:" + (dir / "list.txt") + ",size=4,split=0.25", Split::Train);
+  CHECK(set->class_names() == std::vector<std::string>{"2", "9", "10"});
+  const Found found = all(*set);
+  CHECK(found.reds.size() == 3);
+  const std::vector<std::int64_t> labels{2, 1, 1, 0};
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(found.labels[i] == labels[static_cast<std::size_t>(found.reds[i])]);
+  io::write_file(dir / "bad.txt", "onlyapath.png\n");
+  CHECK(refusal<FormatError>("list:" + (dir / "bad.txt")).find("line 1") != std::string::npos);
+}
+
+TEST_CASE("shards: examples of .cls files, of folders, over several tars, in any order") {
+  const TestFolder dir;
+  io::write_file(dir / "a-00.tar", tar({{"0001.png", png(1)},
+                                        {"0001.cls", "dog\n"},
+                                        {"0002.cls", "cat"},
+                                        {"0002.json", "{}"},
+                                        {"0002.png", png(2)}}));
+  io::write_file(dir / "a-01.tar", tar({{"0003.png", png(3)}, {"0003.cls", "dog"}}));
+  for (const char* pattern : {"a-{00..01}.tar", "a-*.tar"}) {
+    const auto set = data::open_dataset(
+        "shards:" + (dir / pattern) + ",size=4,test=" + (dir / "a-01.tar"), Split::Train);
+    const Found found = all(*set);
+    CHECK(found.reds == std::vector<int>{1, 2, 3});
+    CHECK(found.labels == std::vector<std::int64_t>{1, 0, 1});
+    CHECK(set->class_names() == std::vector<std::string>{"cat", "dog"});
+  }
+  io::write_file(dir / "f.tar", tar({{"x/owl/1.png", png(4)}, {"x/ape/1.png", png(5)}}));
+  const auto folders = data::open_dataset(
+      "shards:" + (dir / "f.tar") + ",size=4,test=" + (dir / "f.tar"), Split::Train);
+  CHECK(all(*folders).labels == std::vector<std::int64_t>{1, 0});
+  io::write_file(dir / "none.tar", tar({{"1.png", png(4)}}));
+  CHECK(refusal<FormatError>("shards:" + (dir / "none.tar")).find("no class") != std::string::npos);
+  const std::string whole = tar({{"x/owl/1.png", png(4)}});
+  for (const std::size_t size : {std::size_t{100}, std::size_t{600}, whole.size() - 1024}) {
+    io::write_file(dir / "cut.tar", whole.substr(0, size));
+    CHECK(refusal<FormatError>("shards:" + (dir / "cut.tar")) != "");
+  }
+  CHECK(refusal<IoError>("shards:" + (dir / "b-*.tar")) != "");
+  CHECK(refusal<ValueError>("shards:" + (dir / "b-{x..y}.tar")) != "");
+}
+
+TEST_CASE("broken pictures: the next one stands in, with names; or an error; or nothing is whole") {
+  const TestFolder dir;
+  make_pets(dir);
+  const std::string whole = io::read_file(dir / "pets/cat/3.png");
+  io::write_file(dir / "pets/cat/3.png", whole.substr(0, whole.size() / 2));
+  io::write_file(dir / "pets/dog/5.png", "");
+  const std::string spec = "folder:" + (dir / "pets") + ",size=4";
+  const auto set = data::open_dataset(spec, Split::Train);
+  CHECK(set->broken().empty());
+  const Found found = all(*set);
+  CHECK(found.reds[3] == 40);
+  CHECK(found.labels[3] == 0);
+  CHECK(set->broken() == std::vector<std::string>{dir / "pets/cat/3.png", dir / "pets/dog/5.png"});
+  const auto strict = data::open_dataset(spec + ",broken=error", Split::Train);
+  CHECK_THROWS_AS(all(*strict), FormatError);
+  for (int k = 0; k < 10; ++k)
+    for (const char* pet : {"cat", "dog"})
+      io::write_file(dir / ("pets/" + std::string(pet) + "/" + std::to_string(k) + ".png"), "x");
+  CHECK_THROWS_AS(all(*data::open_dataset(spec, Split::Train)), FormatError);
+}
+
+TEST_CASE("loader: the same changed pictures for any number of workers and after a resume") {
+  const TestFolder dir;
+  make_pets(dir);
+  const auto pictures = data::open_picture_folder(dir / "pets", Split::Train);
+  data::PictureOptions how;
+  how.input = {3, 12, 10};
+  how.augment = data::Transforms::parse("resized_crop,flip,jitter,erase");
+  const auto set = data::picture_dataset(pictures, how);
+  CHECK(set->drawn_anew());
+  const auto epochs = [&](int workers, std::int64_t from) {
+    data::LoaderOptions options;
+    options.batch = 4;
+    options.workers = workers;
+    options.channel_mean = {0.5, 0.4, 0.3};
+    options.channel_std = {0.2, 0.3, 0.4};
+    data::Loader loader(set, options);
+    loader.set_state({0, 0, from});
+    std::vector<float> out;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      data::Batch batch;
+      while (loader.next(batch)) {
+        const std::vector<float> numbers = batch.input.to_vector<float>();
+        out.insert(out.end(), numbers.begin(), numbers.end());
+      }
+    }
+    return out;
+  };
+  const std::vector<float> one = epochs(0, 0);
+  CHECK(one == epochs(1, 0));
+  CHECK(one == epochs(3, 0));
+  const std::vector<float> later = epochs(2, 8);
+  const auto skipped = static_cast<std::ptrdiff_t>(8 * 3 * 12 * 10);
+  CHECK(std::vector<float>(one.begin() + skipped, one.end()) == later);
+  const auto half = static_cast<std::ptrdiff_t>(one.size() / 2);
+  CHECK(std::vector<float>(one.begin(), one.begin() + half) !=
+        std::vector<float>(one.begin() + half, one.end()));
+}
+
+TEST_CASE("pictures: options that do not fit each other are refused") {
+  const TestFolder dir;
+  make_pets(dir);
+  const auto pictures = data::open_picture_folder(dir / "pets", Split::Train);
+  const auto with = [&](const std::string& resize, const std::string& augment, Shape input) {
+    data::PictureOptions how;
+    how.input = std::move(input);
+    how.resize = data::Transforms::parse(resize);
+    how.augment = data::Transforms::parse(augment);
+    return data::picture_dataset(pictures, how);
+  };
+  CHECK_THROWS_AS(with("resize,center_crop=9", "none", {3, 8, 8}), ValueError);
+  CHECK_THROWS_AS(with("resize,center_crop", "resized_crop=9", {3, 8, 8}), ValueError);
+  CHECK_THROWS_AS(with("resize,center_crop", "resized_crop,resize=20", {3, 8, 8}), ValueError);
+  CHECK_THROWS_AS(with("resize,center_crop", "none", {2, 8, 8}), ValueError);
+  CHECK_THROWS_AS(with("resize,center_crop", "none", {8, 8}), ValueError);
+  CHECK_NOTHROW(with("resize=9,center_crop=8", "resized_crop=8,flip", {3, 8, 8}));
+  CHECK_THROWS_AS(data::Loader(with("resize,center_crop", "none", {1, 8, 8}),
+                               {.channel_mean = {0, 0, 0}, .channel_std = {1, 1, 1}}),
+                  ValueError);
+  const std::string folder = "folder:" + (dir / "pets");
+  CHECK(refusal<IoError>("folder:" + (dir / "nowhere")) != "");
+  CHECK(refusal<FormatError>(folder + "/cat").find("no pictures") != std::string::npos);
+  for (const char* more : {",size=x", ",size=0", ",split=2", ",what=1", ",", ",broken=maybe"})
+    CHECK(refusal<ValueError>(folder + more) != "");
+  CHECK(refusal<ValueError>("folder:") != "");
+}
+
+TEST_CASE("JPEG: a part decodes to the same pixels as the whole, and large ones come smaller") {
+  const char* photo = "/work/shared/data/photos/rocket.jpg";
+  if (!std::filesystem::exists(photo)) {
+    MESSAGE("skipped: there is no ", photo);
+    return;
+  }
+  const std::string bytes = io::read_file(photo);
+  const io::Image whole = io::parse_image(bytes, photo, 3);
+  for (const auto& box : {io::ImageBox{0, 0, 50, 40}, io::ImageBox{101, 77, 260, 199},
+                          io::ImageBox{400, 300, 640, 427}}) {
+    const io::DecodedPart part = io::parse_image_part(bytes, photo, 3, [&](int, int) {
+      return io::ImagePart{box, 1000, 1000};
+    });
+    CHECK(part.image.pixels.size() < whole.pixels.size());
+    int worst = 0;
+    for (int y = 0; y < static_cast<int>(box.bottom - box.top); ++y)
+      for (int x = 0; x < static_cast<int>(box.right - box.left) * 3; ++x) {
+        const auto at = [&](const io::Image& image, double left, double top) {
+          return int{image.pixels[static_cast<std::size_t>(
+              (y + static_cast<int>(top)) * image.width * 3 + static_cast<int>(left) * 3 + x)]};
+        };
+        worst = std::max(worst, std::abs(at(part.image, part.box.left, part.box.top) -
+                                         at(whole, box.left, box.top)));
+      }
+    CHECK(worst == 0);
+  }
+  const io::DecodedPart small = io::parse_image_part(bytes, photo, 3, [&](int width, int height) {
+    return io::ImagePart{{0, 0, static_cast<double>(width), static_cast<double>(height)}, 70, 50};
+  });
+  CHECK(small.image.width == whole.width / 8);
+}

@@ -1,0 +1,175 @@
+// Changes of pictures: equal to torchvision's with the same parameters, and drawn from (seed,
+// epoch, example) alone.
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/pictures.h>
+
+#include "data/picture_ops.h"
+
+using namespace tenon;
+using data::Image;
+using data::Transforms;
+
+namespace {
+
+Image image_of(const Tensor& tensor) {
+  return {static_cast<int>(tensor.size(1)), static_cast<int>(tensor.size(0)),
+          static_cast<int>(tensor.size(2)), tensor.to_vector<std::uint8_t>()};
+}
+
+struct Difference {
+  int most = 0;
+  double share = 0;  // of numbers that differ by more than one level
+};
+
+Difference difference(const Image& a, const Image& b) {
+  REQUIRE(a.width == b.width);
+  REQUIRE(a.height == b.height);
+  REQUIRE(a.pixels.size() == b.pixels.size());
+  Difference out;
+  for (std::size_t i = 0; i < a.pixels.size(); ++i) {
+    const int away = std::abs(int{a.pixels[i]} - int{b.pixels[i]});
+    out.most = std::max(out.most, away);
+    out.share += away > 1 ? 1.0 / static_cast<double>(a.pixels.size()) : 0;
+  }
+  return out;
+}
+
+data::ImageBox whole(const Image& image) {
+  return {0, 0, static_cast<double>(image.width), static_cast<double>(image.height)};
+}
+
+Image noise(int width, int height, int channels) {
+  Image image{width, height, channels,
+              std::vector<std::uint8_t>(static_cast<std::size_t>(width * height * channels))};
+  std::uint32_t state = 7;
+  for (std::uint8_t& pixel : image.pixels)
+    pixel = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
+  return image;
+}
+
+}  // namespace
+
+TEST_CASE("transforms: each equals torchvision's with the same parameters") {
+  const io::TensorMap fixtures =
+      io::load_safetensors("tests/e2e/fixtures/transforms.safetensors").tensors;
+  const Image in = image_of(fixtures.at("in"));
+  const double w = in.width - 1, h = in.height - 1;
+  struct Case {
+    std::string name;
+    Image out;
+    int most = 1;  // levels; 0 is the same bytes
+  };
+  const std::vector<Case> cases = {
+      {"resize_down", data::resized(in, whole(in), 26, 20), 0},
+      {"resize_up", data::resized(in, whole(in), 67, 51), 0},
+      {"center_crop", data::cropped(in, 8, 6, 28, 21), 0},
+      {"center_crop_beyond", data::cropped(in, 8, -3, 30, 40), 0},
+      {"resized_crop", data::resized(in, {7, 5, 38, 28}, 16, 16), 0},
+      {"crop", data::cropped(in, 2, -3, 45, 34), 0},
+      {"hflip", data::mirrored(in), 0},
+      {"vflip", data::upside_down(in), 0},
+      {"rotate", data::rotated(in, 25), 0},
+      {"affine", data::affine(in, data::affine_matrix(in, -12, 3, -2, 1.2, 8, 0)), 0},
+      {"shear_x", data::affine(in, {1, 0.21, 0, 0, 1, 0}), 0},
+      {"perspective", data::perspective(in, {{{0, 0}, {w, 0}, {w, h}, {0, h}}},
+                                        {{{3, 2}, {w - 5, 4}, {w - 1, h - 4}, {7, h - 2}}})},
+      {"brightness", data::with_brightness(in, 1.35), 0},
+      {"contrast", data::with_contrast(in, 0.6), 0},
+      {"contrast_more", data::with_contrast(in, 1.7), 0},
+      {"saturation", data::with_saturation(in, 1.5), 0},
+      {"hue", data::with_hue(in, 0.17), 0},
+      {"hue_back", data::with_hue(in, -0.3), 0},
+      {"sharpness", data::with_sharpness(in, 1.8), 0},
+      {"blur", data::gaussian_blurred(in, 5, 1.4)},
+      {"grey", data::grey_of(in), 0},
+      {"posterize", data::posterized(in, 3), 0},
+      {"solarize", data::solarized(in, 153), 0},
+      {"auto_contrast", data::auto_contrasted(data::with_contrast(in, 0.6)), 0},
+      {"equalize", data::equalized(in), 0},
+      {"erase", data::erased(in, 9, 6, 17, 12, {10, 20, 30}), 0},
+      {"pca", data::with_pca_colour(in, {0.12, -0.2, 0.08}), 0},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.name);
+    const Difference found = difference(one.out, image_of(fixtures.at(one.name)));
+    CAPTURE(found.share);
+    CHECK(found.most <= one.most);
+  }
+  CHECK(cases.size() + 1 == fixtures.size());
+}
+
+TEST_CASE("transforms: drawn from seed, epoch and example, and each step by itself") {
+  const Image in = noise(60, 50, 3);
+  const Transforms all = Transforms::parse(
+      "resized_crop,flip,vflip,rotate=20,affine=10:0.1:0.8:1.2:5,perspective,"
+      "jitter=0.4:0.4:0.4:0.1,pca,blur,grey,erase,cutout=6,randaugment");
+  const Image a = all.apply(in, 32, 24, 1, 2, 3);
+  CHECK(a.width == 24);
+  CHECK(a.height == 32);
+  CHECK(a.pixels == all.apply(in, 32, 24, 1, 2, 3).pixels);
+  CHECK(a.pixels != all.apply(in, 32, 24, 2, 2, 3).pixels);
+  CHECK(a.pixels != all.apply(in, 32, 24, 1, 3, 3).pixels);
+  CHECK(a.pixels != all.apply(in, 32, 24, 1, 2, 4).pixels);
+  // A step more leaves the draws of the first as they are.
+  const Image crop = Transforms::parse("resized_crop").apply(in, 32, 24, 1, 2, 3);
+  const Image more = Transforms::parse("resized_crop,vflip=1").apply(in, 32, 24, 1, 2, 3);
+  CHECK(data::upside_down(crop).pixels == more.pixels);
+}
+
+TEST_CASE("transforms: every one on small, narrow and grey pictures; random ones do change") {
+  for (const Transforms::Known& known : Transforms::known()) {
+    const std::string name = known.usage.substr(0, known.usage.find('['));
+    CAPTURE(name);
+    const Transforms one = Transforms::parse(name);
+    CHECK(Transforms::parse(one.text()).text() == one.text());
+    for (const auto& [width, height] : {std::pair{1, 1}, {1, 40}, {40, 1}, {3, 2}, {33, 31}})
+      for (const int channels : {1, 3}) {
+        const Image in = noise(width, height, channels);
+        for (int number = 0; number < 12; ++number) {
+          const Image out = one.apply(in, 16, 16, 0, 0, number);
+          CHECK(out.channels == channels);
+          CHECK(out.pixels.size() == static_cast<std::size_t>(out.width * out.height * channels));
+        }
+      }
+    const Image in = noise(33, 31, 3);
+    bool changed = false;
+    for (int number = 0; number < 40; ++number)
+      changed = changed || one.apply(in, 31, 33, 0, 0, number).pixels != in.pixels;
+    CHECK(changed == (name != "center_crop" && name != "crop"));  // which are of the size already
+  }
+}
+
+TEST_CASE("transforms: shares of flips and areas of crops are as asked for") {
+  const Image in = noise(40, 30, 1);
+  int flipped = 0;
+  for (int number = 0; number < 1000; ++number)
+    flipped += Transforms::parse("flip=0.3").apply(in, 8, 8, 0, 0, number).pixels != in.pixels;
+  CHECK(flipped > 240);
+  CHECK(flipped < 360);
+}
+
+TEST_CASE("transforms: texts that are refused, with what would do") {
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      Transforms::parse(text);
+    } catch (const ValueError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refusal("flop").find("did you mean 'flip'") != std::string::npos);
+  for (const char* text : {"flip,", ",flip", "flip=2", "flip=x", "flip=0.5:1", "rotate=nan",
+                           "resized_crop=224:0.9:0.1", "blur=4", "jitter=-1", "crop=-1",
+                           "flip=", "randaugment=2:31", "affine=10:0:2:1"})
+    CHECK(refusal(text) != "");
+  CHECK_FALSE(Transforms::parse("none").any());
+  CHECK(Transforms({data::transforms::random_resized_crop(), data::transforms::horizontal_flip()})
+            .text() == "resized_crop=0:0.08:1:0.75:1.3333333333333333,flip=0.5");
+}

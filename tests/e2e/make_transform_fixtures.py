@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Writes tests/e2e/fixtures/transforms.safetensors: what torchvision makes of a picture, parameters given.
+
+    pip install torch torchvision numpy safetensors pillow      (torchvision 0.26, Pillow 13.0 made the committed file)
+    tests/e2e/make_transform_fixtures.py [FOLDER]
+
+NAME: uint8 [height, width, channels], as tests/data/test_transforms.cpp names it; "in" is the picture that all begin with. The
+pictures are PIL's, which is what torchvision's datasets give; PCA colour, which torchvision lacks, is computed with NumPy.
+"""
+import pathlib
+import sys
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.numpy import save_file
+from torchvision.transforms import functional as F
+from torchvision.transforms import InterpolationMode
+
+
+def picture(height, width):
+    """Smooth colours, a sharp edge and noise."""
+    rng = np.random.default_rng(5)
+    y, x = np.mgrid[0:height, 0:width]
+    planes = [127 + 120 * np.sin(x / 5 + 1.3 * c) * np.cos(y / 7 - c) for c in range(3)]
+    out = np.stack(planes, -1) + rng.normal(0, 12, (height, width, 3))
+    out[(x - 20) ** 2 + (y - 12) ** 2 < 60] = [230, 40, 90]
+    return np.clip(out, 0, 255).astype(np.uint8)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "fixtures")
+    image = Image.fromarray(picture(34, 45))
+    out = {"in": image}
+    out["resize_down"] = F.resize(image, 20, InterpolationMode.BILINEAR)
+    out["resize_up"] = F.resize(image, 51, InterpolationMode.BILINEAR)
+    out["center_crop"] = F.center_crop(image, [21, 28])
+    out["center_crop_beyond"] = F.center_crop(image, [40, 30])
+    out["resized_crop"] = F.resized_crop(image, 5, 7, 23, 31, [16, 16])
+    out["crop"] = F.crop(F.pad(image, 4), 1, 6, 34, 45)
+    out["hflip"] = F.hflip(image)
+    out["vflip"] = F.vflip(image)
+    out["rotate"] = F.rotate(image, 25)
+    out["affine"] = F.affine(image, angle=-12, translate=[3, -2], scale=1.2, shear=[8.0, 0.0])
+    w, h = image.size
+    start = [[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1]]
+    end = [[3, 2], [w - 6, 4], [w - 2, h - 5], [7, h - 3]]
+    out["perspective"] = F.perspective(image, start, end, InterpolationMode.BILINEAR)
+    out["brightness"] = F.adjust_brightness(image, 1.35)
+    out["contrast"] = F.adjust_contrast(image, 0.6)
+    out["contrast_more"] = F.adjust_contrast(image, 1.7)
+    out["saturation"] = F.adjust_saturation(image, 1.5)
+    out["hue"] = F.adjust_hue(image, 0.17)
+    out["hue_back"] = F.adjust_hue(image, -0.3)
+    out["sharpness"] = F.adjust_sharpness(image, 1.8)
+    out["blur"] = F.gaussian_blur(image, [5, 5], [1.4, 1.4])
+    out["grey"] = F.rgb_to_grayscale(image, 3)
+    out["posterize"] = F.posterize(image, 3)
+    out["solarize"] = F.solarize(image, 153.0)
+    out["auto_contrast"] = F.autocontrast(F.adjust_contrast(image, 0.6))
+    out["equalize"] = F.equalize(image)
+    out["shear_x"] = F.affine(image, 0.0, [0, 0], 1.0, [np.degrees(np.arctan(0.21)), 0.0], InterpolationMode.NEAREST, center=[0, 0])
+    tensor = torch.from_numpy(np.array(image)).permute(2, 0, 1)
+    out["erase"] = F.erase(tensor, 6, 9, 12, 17, torch.tensor([10, 20, 30], dtype=torch.uint8).view(3, 1, 1)).permute(1, 2, 0).numpy()
+    values, vectors = np.array([0.2175, 0.0188, 0.0045]), np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+    added = vectors @ (np.array([0.12, -0.2, 0.08]) * values)
+    out["pca"] = np.clip(np.rint((np.array(image) / 255 + added) * 255), 0, 255).astype(np.uint8)
+    save_file({name: np.ascontiguousarray(np.array(value)) for name, value in out.items()}, folder / "transforms.safetensors")
+
+
+if __name__ == "__main__":
+    main()
