@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostPictureBytes = 1ull << 30;
 constexpr std::size_t kMostClasses = 1'000'000;
-constexpr int kTestEvery = 10;
+constexpr int kPicturesPerTest = 10;
 
 struct Labelled {
   std::string name, word;  // of the class
@@ -95,7 +95,8 @@ class ListedPictures : public Pictures {
     const auto count = static_cast<std::int64_t>(items_.size());
     std::vector<bool> test(items_.size());
     if (split.test == 0) {
-      for (std::size_t i = kTestEvery - 1; i < test.size(); i += kTestEvery) test[i] = true;
+      for (std::size_t i = kPicturesPerTest - 1; i < test.size(); i += kPicturesPerTest)
+        test[i] = true;
     } else {
       const std::vector<std::int64_t> order = epoch_order(split.seed, 0, count);
       const auto share =
