@@ -123,6 +123,7 @@ TEST_CASE("cuda wide rows: losses and gradients are float64's within the operand
                          {256, 1030, true},
                          {256, 1032, true},
                          {17, 16385},
+                         {9, 10000, true},
                          {256, 1027, true, smooth},
                          {257, 1025, false, some},
                          {256, 1033, false, all}};
@@ -170,4 +171,27 @@ TEST_CASE("cuda wide rows: scores are kept in 16 bits, in rows that copies of 16
   CHECK(is_whole(planned({256, 1025}, Precision::Bf16, Device::Kind::Cpu), 256));
   CHECK(is_whole(planned({512, 1001}, Precision::Bf16, kCard), 512));
   CHECK(is_whole(planned({256, 1025}, Precision::Bf16, kCard, true), 256));
+}
+
+TEST_CASE(
+    "cuda wide rows: rows of 16-bit scores are read once, however often they are passed over") {
+  for (const bool bias : {false, true}) {
+    CAPTURE(bias);
+    const auto program = planned({512, 50257, bias}, Precision::Bf16, Device::Kind::Cuda);
+    const auto has_rows = [](const Step& step) {
+      return step.region.kind == RegionKind::Map && step.region.map.has_rows;
+    };
+    const auto step = std::find_if(program->steps.begin(), program->steps.end(), has_rows);
+    REQUIRE(step != program->steps.end());
+    const std::string text = step->kernel->source();
+    const auto count = [&text](const std::string& what) {
+      std::size_t found = 0;
+      for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+        ++found;
+      return found;
+    };
+    CHECK(count("_packed<N>(") == 1);
+    CHECK(count("widen_row(") == 3);                         // maximum, sum, gradient
+    CHECK(count("load_constant_row<") == (bias ? 3u : 0u));  // of the bias, which all rows share
+  }
 }

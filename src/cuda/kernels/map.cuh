@@ -159,6 +159,21 @@ __device__ __forceinline__ void load_constant_row(T (&x)[N], const M* at) {
   }
 }
 
+/// W aligned neighbours as they lie in memory, and their numbers.
+template <int W, class M>
+__device__ __forceinline__ Packed<M, W> load_packed(const M* at) {
+  return *reinterpret_cast<const Packed<M, W>*>(at);
+}
+template <int W, class M>
+__device__ __forceinline__ Packed<M, W> load_constant_packed(const M* at) {
+  return fetch(reinterpret_cast<const Packed<M, W>*>(at));
+}
+template <class T, class M, int W>
+__device__ __forceinline__ void widen_row(T (&x)[W], const Packed<M, W>& packed) {
+#pragma unroll
+  for (int i = 0; i < W; ++i) x[i] = widen(packed.element[i]);
+}
+
 /// n / divisor for 0 <= n < 2^31 by a multiplication (Granlund and Montgomery, "Division by
 /// invariant integers using multiplication", PLDI 1994). The host fills it in.
 struct Divider {

@@ -2,7 +2,9 @@
 // to some lanes of a warp or to a block.
 //
 // Pass p computes what waits for p reductions of the row. Short rows stay in registers from pass to
-// pass; long ones are loaded and computed again, each value in the pass that needs it.
+// pass. Longer ones are computed again, each value in the pass that needs it: from their 16-bit
+// elements, which stay in registers packed as they lie in memory, or, where they are not of 16 bits
+// or longer still, loaded again.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -24,6 +26,9 @@ constexpr int kWidestBlock = 1024;
 constexpr std::int64_t most_kept(std::int64_t lanes) {
   return lanes > 512 ? 28 : (lanes > 32 ? 56 : 72);
 }
+
+/// Registers that a thread may fill with packed elements: in the widest blocks it has 64.
+constexpr std::int64_t kMostPacked = 28;
 
 class RowsPrinter {
  public:
@@ -48,6 +53,8 @@ class RowsPrinter {
     printer_.limit_alignment(wide_);
     choose_kept();
     choose_lanes();
+    packed_.assign(map_.instrs.size(), false);
+    choose_packed();
     if (!keeps_) kept_.assign(map_.instrs.size(), false);
     if (!options.one_block) printer_.allow_constant_loads(options.written);
   }
@@ -59,7 +66,7 @@ class RowsPrinter {
     part.threads = threads_;
     part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
     part.code = cat("constexpr int kThreads = ", threads_, ", kLanes = ", lanes_, ", N = ", wide_,
-                    keeps_ ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
+                    in_steps() ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
                     ";\n\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
     part.arguments = arguments_.block();
     part.blocks = std::min(divide_up(rows_, threads_ / lanes_), kMostRowBlocks);
@@ -158,11 +165,53 @@ class RowsPrinter {
     steps_ = static_cast<int>(std::max<std::int64_t>(divide_up(units, lanes_), 1));
   }
 
+  /// Loads of rows of the region's own, all of them of 16 bits, are packed; what all rows share is
+  /// loaded again, from the cache. So are rows that could be kept in wider blocks alone: smaller
+  /// ones hide more of one another's waiting.
+  void choose_packed() {
+    if (options_.one_block || passes_ < 2 || wide_ < 8 || keeps_costly()) return;
+    std::vector<bool> packed(map_.instrs.size());
+    for (int i = 0; i < count(); ++i) {
+      if (!varies(i) || instr(i).code != MapCode::Load || !differs_by_row(instr(i).view)) continue;
+      const View& view = instr(i).view;
+      if (item_size(instr(i).dtype) != 2 || printer_.inner_step(view) != InnerStep::One ||
+          printer_.alignment(view) < wide_)
+        return;
+      packed[at(i)] = true;
+    }
+    const std::int64_t rows = std::count(packed.begin(), packed.end(), true),
+                       units = divide_up(length_, wide_);
+    const auto fits = [&](std::int64_t threads) {
+      return rows * divide_up(units, threads) * wide_ / 2 <= kMostPacked;
+    };
+    int threads = options_.threads;
+    while (threads < kWidestBlock && !fits(threads)) threads *= 2;
+    if (rows == 0 || !fits(threads) || (keeps_ && threads >= lanes_)) return;
+    keeps_ = false;
+    lanes_ = threads_ = threads;
+    steps_ = static_cast<int>(divide_up(units, threads));
+    packed_ = std::move(packed);
+    packs_ = true;
+  }
+  /// Whether registers keep more than what was loaded and what is made of that in a step.
+  bool keeps_costly() const {
+    for (int i = 0; keeps_ && i < count(); ++i)
+      if (kept_[at(i)] && instr(i).code != MapCode::Load && !is_cheap(i)) return true;
+    return false;
+  }
+  bool differs_by_row(const View& view) const {
+    for (int d = 0; d + 1 < map_.space.rank(); ++d)
+      if (map_.space[d] != 1 && view.stride[d] != 0) return true;
+    return false;
+  }
+  /// Whether a thread has a fixed number of steps along the row, not a loop.
+  bool in_steps() const { return keeps_ || packs_; }
+
   // ---- Statements
 
   std::string inside() const {
     std::string text = lanes_ == threads_ ? "" : "active";
-    if (keeps_) text += cat(text.empty() ? "" : " && ", "j < length");
+    if (in_steps()) text += cat(text.empty() ? "" : " && ", "j < length");
     return text;
   }
   std::string kept_row(char kind, int i) const { return cat(kind, i, keeps_ ? "[s]" : ""); }
@@ -172,7 +221,28 @@ class RowsPrinter {
     out.line(cat(printer_.type(i), " ", kind, i, keeps_ ? "[kSteps]" : "", "[N];"));
   }
 
+  /// All packed loads of a row are under way before the first is waited for.
+  void load_packed(CodeWriter& out) {
+    for (int i = 0; i < count(); ++i)
+      if (packed_[at(i)]) out.line(cat(packed_type(i), " w", i, "[kSteps];"));
+    open_steps(out, inside());
+    for (int i = 0; i < count(); ++i) {
+      if (!packed_[at(i)]) continue;
+      const View& view = instr(i).view;
+      out.line(cat("w", i, "[s] = ", printer_.load_function(view), "_packed<N>(",
+                   printer_.address(view, true), ");"));
+    }
+    close_steps(out, inside());
+  }
+  std::string packed_type(int i) const {
+    return cat("Packed<", memory_type(instr(i).dtype), ", N>");
+  }
+
   void load_elements(CodeWriter& out, int i) {
+    if (packed_[at(i)]) {
+      out.line(cat("widen_row(x", i, ", w", i, "[s]);"));
+      return printer_.set(i, kept_element('x', i));
+    }
     const View& view = instr(i).view;
     const std::string address = printer_.address(view, true), x = kept_row('x', i);
     if (printer_.inner_step(view) == InnerStep::One) {
@@ -187,7 +257,7 @@ class RowsPrinter {
   }
 
   void open_steps(CodeWriter& out, const std::string& guard) {
-    if (keeps_) {
+    if (in_steps()) {
       out.line("#pragma unroll");
       out.line("for (int s = 0; s < kSteps; ++s) {");
       out.line("const Index j = (s * kLanes + lane) * N;");
@@ -199,7 +269,7 @@ class RowsPrinter {
     }
   }
   void close_steps(CodeWriter& out, const std::string& guard) {
-    if (keeps_ || !guard.empty()) out.line("}");
+    if (in_steps() || !guard.empty()) out.line("}");
     out.line("}");
   }
 
@@ -390,6 +460,7 @@ class RowsPrinter {
                      : "const Index row = first + Index(threadIdx.x) / kLanes;");
     if (!alone) out.line("const bool active = row < rows;");
     if (!outer.empty()) print_coordinates(out, arguments_, map_, "row", outer, 1);
+    if (packs_) load_packed(out);
     for (int p = 0; p < passes_; ++p) {
       for (int i = 0; i < count(); ++i)
         if (depths_[at(i)] == p) print_row_value(out, i);
@@ -410,8 +481,9 @@ class RowsPrinter {
   const std::vector<int> depths_;
   int passes_ = 1;
   int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
-  bool keeps_ = true, uses_random_ = false;
-  std::vector<bool> kept_;  // in registers, from the pass that makes it on
+  bool keeps_ = true, packs_ = false, uses_random_ = false;
+  std::vector<bool> kept_;    // in registers, from the pass that makes it on
+  std::vector<bool> packed_;  // loads that stay in registers as they lie in memory
   Arguments arguments_;
   InstrPrinter printer_;
   std::vector<Reduction> reductions_;
