@@ -57,6 +57,20 @@ TEST_CASE("card attention: long texts by products of warpgroups, the same bits e
     }
 }
 
+TEST_CASE("card attention: long texts' gradients of keys alone, with no gradient of queries") {
+  if (!test::has_card()) return;
+  const Operands o = on(operands({1, 4, 2, 300, 391, 64, 64}, Masked::Causal), device("cuda"));
+  const Tensors all = results(o, Masked::Causal, DType::BFloat16);
+  AttentionOptions options;
+  options.causal = options.enable_gqa = true;
+  const Tensor q = cast(o.q, DType::BFloat16), k = cast(o.k, DType::BFloat16),
+               v = cast(o.v, DType::BFloat16);
+  const Tensor y = scaled_dot_product_attention(q, k, v, {}, options);
+  const Tensor alone = grad(y, Tensors{k}, cast(o.seed, DType::BFloat16))[0];
+  CHECK(cast(alone, DType::Float32).to_vector<float>() ==
+        cast(all[2], DType::Float32).to_vector<float>());
+}
+
 TEST_CASE("card attention: float32 operands that are multiplied in 16 bits") {
   if (!test::has_card()) return;
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {

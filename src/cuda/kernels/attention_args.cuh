@@ -6,6 +6,7 @@ namespace tenon::cuda {
 constexpr int kAttentionThreads = 128;  // four warps of 16 rows each
 constexpr int kAttentionRows = 64;  // of a block's own tile: queries, or keys for their gradients
 constexpr int kAttentionBoxBytes = 64 * 128;  // 64 rows of 64 16-bit elements in shared memory
+constexpr int kAttentionTaken = 2 * kAttentionRows;  // numbers that 64 queries have in `delta`
 
 /// Element (b, i, h, e) of an operand stands at data + b * stride[0] + i * stride[1] + h *
 /// stride[2] + e, of a mask (b, h, i, j) at data + sum of coordinate * stride.
@@ -18,7 +19,7 @@ struct AttentionOperand {
 struct AttentionArgs {
   AttentionOperand q, k, v, mask, y, dy;
   float* log = nullptr;    // of each query's sum of exponentials; null: not asked for
-  float* delta = nullptr;  // rowsum(dy y)
+  float* delta = nullptr;  // rowsum(dy y); by warpgroups of 64 queries the logarithms, then these
   void* out = nullptr;     // y, or the gradient of q
   void* out_k = nullptr;   // the gradients of k and v; null: not asked for
   void* out_v = nullptr;

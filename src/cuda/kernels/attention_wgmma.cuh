@@ -1,11 +1,18 @@
 // Attention and its gradients by warpgroup products (Hopper), as attention.cuh does them by mma:
 // heads of 64 or 128 16-bit elements, no mask but the causal one, a positive scale.
 //
-// A warpgroup owns 64 rows, 16 a warp: queries (forward, gradient of the query) or keys (gradients
-// of key and value). Scores are products of two tiles in shared memory; weights stay in the
-// registers where the product left them, which is how the next product takes its left operand. The
-// other side comes in tiles of 64 rows, double-buffered by asynchronous copies. Nothing is added to
-// what another block adds to: the same bits every time. Bound by arithmetic.
+// A block is a warpgroup and owns 64 rows, 16 a warp: queries (forward, gradient of the query) or
+// keys (gradients of key and value). Scores are products of two tiles in shared memory; weights
+// stay in the registers where the product left them, which is how the next product takes its left
+// operand. The other side comes in tiles of 64 rows, double-buffered by asynchronous copies. Blocks
+// of several warpgroups that share those tiles are slower: they wait for one another. Nothing is
+// added to what another block adds to: the same bits every time.
+//
+// Backward is two sweeps, seven products for the five that one would have ("FlashAttention-2"):
+// its third result would be added up by many blocks, in memory.
+//
+// Bound by arithmetic; on an H200, causal, [16, 12, 1024, 64]: forward 273 TFLOP/s, sweep for
+// queries 366, for keys 368; [8, 16, 2048, 128]: 365, 434 and 438.
 #pragma once
 
 #include "cuda/kernels/attention.cuh"
@@ -13,11 +20,10 @@
 
 namespace tenon::cuda {
 
-/// `groups`: warpgroups of a block, which share the other side's tiles.
-template <class T, int size, bool causal, int groups>
+template <class T, int size, bool causal>
 struct AttentionWgmmaConfig {
   using Type = T;
-  static constexpr int kSize = size, kGroups = groups, kThreads = 128 * groups;
+  static constexpr int kSize = size, kThreads = kAttentionThreads;
   static constexpr bool kCausal = causal;
   static constexpr AttentionMask kMask = AttentionMask::None;
   static constexpr int kBoxes = size / 64;  // of 64 x 64 elements: lines of 128 bytes, swizzled
@@ -43,26 +49,53 @@ struct AttentionTiles {
   TENON_DEVICE AttentionTiles next(int tiles) const {
     return {memory + tiles * C::kTileBytes, address + tiles * C::kTileBytes};
   }
-  /// Begins to copy rows [0, left) of an operand to `tiles` tiles; zeros beyond.
-  template <int tiles>
+  /// Begins to copy rows [0, left) of an operand; zeros beyond.
   TENON_DEVICE void stage(const unsigned short* from, long long stride, long long left) const {
     constexpr int kChunks = C::kSize / 8;
 #pragma unroll
-    for (int i = 0; i < tiles * 64 * kChunks / C::kThreads; ++i) {
+    for (int i = 0; i < 64 * kChunks / C::kThreads; ++i) {
       const int c = i * C::kThreads + static_cast<int>(threadIdx.x), r = c / kChunks,
                 e = c % kChunks;
-      const bool inside = r < left;
-      copy_async_16(memory + r / 64 * C::kTileBytes + e / 8 * kAttentionBoxBytes + r % 64 * 128 +
-                        ((e % 8 ^ r % 8) << 4),
-                    inside ? from + r * stride + e * 8 : from, inside);
+      copy_async_16(address + e / 8 * kAttentionBoxBytes + r * 128 + ((e % 8 ^ r % 8) << 4),
+                    from + r * stride + e * 8, r < left);
     }
   }
 };
 
-/// What asynchronous copies of this thread have brought can be read by products behind a barrier.
-template <int pending>
+/// This thread's share of the copies that bring an operand's tiles of 64 rows, one after the other.
+template <class C>
+struct AttentionStream {
+  static constexpr int kChunks = C::kSize / 8, kRows = C::kThreads / kChunks;  // copied at once
+  static_assert(kRows % 8 == 0, "a thread's chunks stand in one column of the swizzle");
+  const unsigned short* from;
+  long long stride;
+  int row, to;
+
+  TENON_DEVICE AttentionStream(const unsigned short* first, long long row_stride)
+      : stride(row_stride), row(static_cast<int>(threadIdx.x) / kChunks) {
+    const int chunk = static_cast<int>(threadIdx.x) % kChunks;
+    from = first + row * stride + chunk * 8;
+    to = chunk / 8 * kAttentionBoxBytes + row * 128 + ((chunk % 8 ^ row % 8) << 4);
+  }
+  /// Begins to copy the next tile, of which `left` rows are there; zeros beyond.
+  TENON_DEVICE void stage(const AttentionTiles<C>& tile, int left) {
+#pragma unroll
+    for (int i = 0; i < 64 / kRows; ++i)
+      copy_async_16(tile.address + to + i * kRows * 128, from + i * kRows * stride,
+                    row + i * kRows < left);
+    from += 64 * stride;
+  }
+};
+
+/// Rows of a tile from row0 on that are there.
+TENON_DEVICE int rows_left(long long rows, long long row0) {
+  return rows - row0 < 64 ? static_cast<int>(rows - row0) : 64;
+}
+
+/// All that was begun to be copied can be read by the block's products, and all products that the
+/// block waited for have read what they read: one barrier a step serves both of two tiles in turn.
 TENON_DEVICE void await_tiles() {
-  copy_async_wait<pending>();
+  copy_async_wait<0>();
   fence_shared_for_products();
   __syncthreads();
 }
@@ -115,6 +148,14 @@ TENON_DEVICE void clear_all(float (&x)[boxes][32]) {
     for (int i = 0; i < 32; ++i) x[b][i] = 0.0f;
 }
 
+template <int boxes>
+TENON_DEVICE void multiply_all(float (&x)[boxes][32], float factor) {
+#pragma unroll
+  for (int b = 0; b < boxes; ++b)
+#pragma unroll
+    for (int i = 0; i < 32; ++i) x[b][i] *= factor;
+}
+
 /// The warp's 16 rows from row0 on, to [length, heads, size].
 template <class C>
 TENON_DEVICE void store_boxes(void* out, const float (&x)[C::kBoxes][32], long long head_at,
@@ -134,12 +175,12 @@ TENON_DEVICE void store_boxes(void* out, const float (&x)[C::kBoxes][32], long l
   }
 }
 
-/// Which 64 rows of a batch's head the warpgroup has, and where its lane stands among them.
+/// Where a lane stands among the warpgroup's 64 rows.
 struct AttentionPlace {
-  int group, g, t, warp_row;
+  int g, t, warp_row;
   static TENON_DEVICE AttentionPlace here() {
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-    return {thread / 128, lane / 4, lane % 4, thread % 128 / 32 * 16};
+    return {lane / 4, lane % 4, thread / 32 * 16};
   }
 };
 
@@ -162,85 +203,77 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a) 
   using T = typename C::Type;
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
-  const Tiles q = Tiles::first(shared), k = q.next(C::kGroups), v = k.next(2);
+  const Tiles q = Tiles::first(shared), k = q.next(1), v = k.next(2);
   const AttentionPlace at = AttentionPlace::here();
   // Blocks with most keys first, where later queries see more.
   const long long block = static_cast<long long>(gridDim.x - 1 - blockIdx.x),
                   h = static_cast<long long>(blockIdx.y) % a.heads,
                   b = static_cast<long long>(blockIdx.y) / a.heads, of = h / (a.heads / a.kv_heads);
-  const long long q0 = block * (64 * C::kGroups), mine = q0 + at.group * 64 + at.warp_row;
-  const unsigned short *const kp = head_of(a.k, b, of), *const vp = head_of(a.v, b, of);
-  const long long end = q0 + 64 * C::kGroups, seen = C::kCausal && end < a.keys ? end : a.keys;
+  const long long q0 = block * 64, mine = q0 + at.warp_row;
+  const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
   const int blocks = static_cast<int>((seen + 63) / 64);
+  AttentionStream<C> k_from(head_of(a.k, b, of), a.k.stride[1]),
+      v_from(head_of(a.v, b, of), a.v.stride[1]);
   const auto stage = [&](int j) {
-    const long long k0 = static_cast<long long>(j) * 64;
-    k.next(j % 2).template stage<1>(kp + k0 * a.k.stride[1], a.k.stride[1], a.keys - k0);
-    v.next(j % 2).template stage<1>(vp + k0 * a.v.stride[1], a.v.stride[1], a.keys - k0);
+    const int left = rows_left(a.keys, static_cast<long long>(j) * 64);
+    k_from.stage(k.next(j % 2), left);
+    v_from.stage(v.next(j % 2), left);
     copy_async_commit();
   };
-  q.template stage<C::kGroups>(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1],
-                               a.queries - q0);
+  q.stage(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
   if (blocks > 0) stage(0);
   const float scale = a.scale * kLog2E;
   float y[C::kBoxes][32], largest[2], total[2] = {0.0f, 0.0f};
   clear_all(y);
   largest[0] = largest[1] = minus_infinity();
   for (int j = 0; j < blocks; ++j) {
-    if (j + 1 < blocks) {
-      stage(j + 1);
-      await_tiles<1>();
-    } else {
-      await_tiles<0>();
-    }
+    await_tiles();
+    if (j + 1 < blocks) stage(j + 1);
     const long long k0 = static_cast<long long>(j) * 64;
-    // The first warpgroup's queries may all stand before these keys.
-    if (!C::kCausal || k0 <= q0 + at.group * 64 + 63) {
-      float s[32];
-      pin(s);
-      wgmma_fence();
-      begin_scores<C>(s, q.next(at.group), k.next(j % 2));
-      wgmma_wait<0>();
-      pin(s);
-      if (k0 + 64 > a.keys || (C::kCausal && k0 + 63 > mine)) hide<C>(s, at, mine, k0, a.keys);
+    float s[32];
+    pin(s);
+    wgmma_fence();
+    begin_scores<C>(s, q, k.next(j % 2));
+    wgmma_wait<0>();
+    pin(s);
+    if (k0 + 64 > a.keys || (C::kCausal && k0 + 63 > mine)) hide<C>(s, at, mine, k0, a.keys);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float most = largest[half];
+    for (int half = 0; half < 2; ++half) {
+      float most = largest[half];
 #pragma unroll
-        for (int n = 0; n < 8; ++n)
+      for (int n = 0; n < 8; ++n)
 #pragma unroll
-          for (int e = 0; e < 2; ++e) most = fmaxf(most, s[4 * n + 2 * half + e]);
-        for (int other = 1; other < 4; other *= 2) most = fmaxf(most, shuffle_xor(most, other));
-        // A query that has seen no key yet has no largest score to take off.
-        const float shift = most == minus_infinity() ? 0.0f : most * scale,
-                    factor = exp2_fast(largest[half] * scale - shift);
-        largest[half] = most;
-        float sum = total[half] * factor;
+        for (int e = 0; e < 2; ++e) most = fmaxf(most, s[4 * n + 2 * half + e]);
+      for (int other = 1; other < 4; other *= 2) most = fmaxf(most, shuffle_xor(most, other));
+      // A query that has seen no key yet has no largest score to take off.
+      const float shift = most == minus_infinity() ? 0.0f : most * scale,
+                  factor = exp2_fast(largest[half] * scale - shift);
+      largest[half] = most;
+      float sum = total[half] * factor;
 #pragma unroll
-        for (int n = 0; n < 8; ++n)
+      for (int n = 0; n < 8; ++n)
 #pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float& x = s[4 * n + 2 * half + e];
-            x = exp2_fast(x * scale - shift);
-            sum += x;
-          }
-        total[half] = sum;
+        for (int e = 0; e < 2; ++e) {
+          float& x = s[4 * n + 2 * half + e];
+          x = exp2_fast(x * scale - shift);
+          sum += x;
+        }
+      total[half] = sum;
 #pragma unroll
-        for (int box = 0; box < C::kBoxes; ++box)
+      for (int box = 0; box < C::kBoxes; ++box)
 #pragma unroll
-          for (int n = 0; n < 8; ++n) {
-            y[box][4 * n + 2 * half] *= factor;
-            y[box][4 * n + 2 * half + 1] *= factor;
-          }
-      }
-      unsigned p[4][4];
-      pack_left<T>(p, s);
-      pin_all(y);
-      wgmma_fence();
-      begin_weighted<C>(y, p, v.next(j % 2));
-      wgmma_wait<0>();
-      pin_all(y);
+        for (int n = 0; n < 8; ++n) {
+          y[box][4 * n + 2 * half] *= factor;
+          y[box][4 * n + 2 * half + 1] *= factor;
+        }
     }
-    __syncthreads();
+    unsigned p[4][4];
+    pack_left<T>(p, s);
+    pin_all(y);
+    wgmma_fence();
+    begin_weighted<C>(y, p, v.next(j % 2));
+    wgmma_wait<0>();
+    pin_all(y);
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -268,6 +301,13 @@ TENON_DEVICE float weight_of(float score, float scale, float log) {
   return exp2_fast(score * scale - log);
 }
 
+/// What a head's scores and its weights' gradients are taken off by: of each 64 queries the 64
+/// logarithms (in units of log2), then the 64 rowsum(dy y). Written by the sweep for queries, read
+/// by that for keys.
+TENON_DEVICE float* taken_of(const AttentionArgs& a, long long b, long long h) {
+  return a.delta + (b * a.heads + h) * ((a.queries + 63) / 64) * kAttentionTaken;
+}
+
 /// The gradients of 64 keys and values a warpgroup: sweeps over the queries that see them, of all
 /// heads that share them.
 template <class C>
@@ -275,172 +315,199 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a) {
   using T = typename C::Type;
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
-  const Tiles k = Tiles::first(shared), v = k.next(C::kGroups), q = v.next(C::kGroups),
-              dy = q.next(2);
-  float* const rows = reinterpret_cast<float*>(dy.next(2).memory);  // logarithms, deltas, twice
+  const Tiles k = Tiles::first(shared), v = k.next(1), q = v.next(1), dy = q.next(2),
+              rows = dy.next(2);  // what is taken off: 512 bytes, twice
   const AttentionPlace at = AttentionPlace::here();
   const long long of = static_cast<long long>(blockIdx.y) % a.kv_heads,
                   b = static_cast<long long>(blockIdx.y) / a.kv_heads, group = a.heads / a.kv_heads,
-                  k0 = static_cast<long long>(blockIdx.x) * (64 * C::kGroups),
-                  mine = k0 + at.group * 64 + at.warp_row;
-  k.template stage<C::kGroups>(head_of(a.k, b, of) + k0 * a.k.stride[1], a.k.stride[1],
-                               a.keys - k0);
-  v.template stage<C::kGroups>(head_of(a.v, b, of) + k0 * a.v.stride[1], a.v.stride[1],
-                               a.keys - k0);
+                  k0 = static_cast<long long>(blockIdx.x) * 64, mine = k0 + at.warp_row;
+  k.stage(head_of(a.k, b, of) + k0 * a.k.stride[1], a.k.stride[1], a.keys - k0);
+  v.stage(head_of(a.v, b, of) + k0 * a.v.stride[1], a.v.stride[1], a.keys - k0);
   const int all = static_cast<int>((a.queries + 63) / 64),
             first = C::kCausal ? static_cast<int>(k0 / 64) : 0,
-            blocks = all > first ? all - first : 0, steps = static_cast<int>(group) * blocks;
-  const auto head_at = [&](int step) { return of * group + step / blocks; };
-  const auto query_at = [&](int step) {
-    return static_cast<long long>(first + step % blocks) * 64;
-  };
-  const auto stage = [&](int step) {
-    const long long h = head_at(step), q0 = query_at(step), left = a.queries - q0;
-    q.next(step % 2).template stage<1>(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1],
-                                       left);
-    dy.next(step % 2).template stage<1>(head_of(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1],
-                                        left);
-    const int i = static_cast<int>(threadIdx.x);
-    if (i < 128) {
-      const bool inside = i % 64 < left;
-      const float* from = (i < 64 ? a.log : a.delta) + (b * a.heads + h) * a.queries;
-      copy_async_4(rows + step % 2 * 128 + i, inside ? from + q0 + i % 64 : from, inside);
-    }
+            steps = all > first ? static_cast<int>(group) * (all - first) : 0;
+  const long long first_row = static_cast<long long>(first) * 64;
+  long long head = of * group;
+  int coming = first;
+  AttentionStream<C> q_from(head_of(a.q, b, head) + first_row * a.q.stride[1], a.q.stride[1]),
+      dy_from(head_of(a.dy, b, head) + first_row * a.dy.stride[1], a.dy.stride[1]);
+  const auto stage = [&](int slot) {
+    const long long q0 = static_cast<long long>(coming) * 64;
+    const int left = rows_left(a.queries, q0), i = static_cast<int>(threadIdx.x);
+    q_from.stage(q.next(slot), left);
+    dy_from.stage(dy.next(slot), left);
+    if (i < 32)
+      copy_async_16(rows.address + slot * 512 + i * 16, taken_of(a, b, head) + q0 * 2 + i * 4,
+                    true);
     copy_async_commit();
+    if (++coming == all) {
+      coming = first;
+      ++head;
+      q_from.from += a.q.stride[2] - (all - first) * 64 * a.q.stride[1];
+      dy_from.from += a.dy.stride[2] - (all - first) * 64 * a.dy.stride[1];
+    }
   };
   const float scale = a.scale * kLog2E;
   float dk[C::kBoxes][32], dv[C::kBoxes][32];
   clear_all(dk);
   clear_all(dv);
   if (steps > 0) stage(0);
-  for (int step = 0; step < steps; ++step) {
-    if (step + 1 < steps) {
-      stage(step + 1);
-      await_tiles<1>();
-    } else {
-      await_tiles<0>();
-    }
-    const long long q0 = query_at(step);
-    if (!C::kCausal || q0 + 63 >= k0 + at.group * 64) {
-      const float* const log = rows + step % 2 * 128;
-      float s[32], ds[32];
-      pin(s);
-      pin(ds);
-      wgmma_fence();
-      begin_scores<C>(s, k.next(at.group), q.next(step % 2));
-      begin_scores<C>(ds, v.next(at.group), dy.next(step % 2));
-      wgmma_wait<1>();
-      pin(s);
-      const bool hides = C::kCausal && mine + 15 > q0;
-#pragma unroll
-      for (int n = 0; n < 8; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int column = n * 8 + 2 * at.t + e % 2;
-          float& x = s[4 * n + e];
-          x = weight_of(x, scale, log[column] * kLog2E);
-          if (hides && mine + at.g + e / 2 * 8 > q0 + column) x = 0.0f;
-        }
-      unsigned p[4][4];
-      pack_left<T>(p, s);
-      wgmma_wait<0>();
-      pin(ds);
-      pin_all(dv);
-      wgmma_fence();
-      begin_weighted<C>(dv, p, dy.next(step % 2));
+  for (int step = 0, tile = first; step < steps; ++step, tile = tile + 1 < all ? tile + 1 : first) {
+    const int slot = step % 2;
+    await_tiles();
+    if (step + 1 < steps) stage(slot ^ 1);
+    const long long q0 = static_cast<long long>(tile) * 64;
+    const float2* const taken =
+        reinterpret_cast<const float2*>(rows.memory + slot * 512) + at.t;  // off two queries each
+    float s[32], ds[32];
+    pin(s);
+    pin(ds);
+    wgmma_fence();
+    begin_scores<C>(s, k, q.next(slot));
+    begin_scores<C>(ds, v, dy.next(slot));
+    wgmma_wait<0>();
+    pin(s);
+    pin(ds);
+    if (C::kCausal && mine + 15 > q0) {
+      const int behind = static_cast<int>(mine - q0) + at.g;
 #pragma unroll
       for (int i = 0; i < 32; ++i)
-        ds[i] = s[i] * (ds[i] - log[64 + i / 4 * 8 + 2 * at.t + i % 2]) * a.scale;
-      unsigned d[4][4];
-      pack_left<T>(d, ds);
-      pin_all(dk);
-      wgmma_fence();
-      begin_weighted<C>(dk, d, q.next(step % 2));
-      wgmma_wait<0>();
-      pin_all(dv);
-      pin_all(dk);
+        if (behind + i % 4 / 2 * 8 > i / 4 * 8 + 2 * at.t + i % 2) s[i] = minus_infinity();
     }
-    __syncthreads();
+    unsigned p[4][4], d[4][4];
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const float2 log = taken[n * 4], delta = taken[32 + n * 4];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int i = 4 * n + 2 * half;
+        const float x = weight_of(s[i], scale, log.x), y = weight_of(s[i + 1], scale, log.y);
+        p[n / 2][n % 2 * 2 + half] = T::pack(x, y);
+        d[n / 2][n % 2 * 2 + half] = T::pack(x * (ds[i] - delta.x), y * (ds[i + 1] - delta.y));
+      }
+    }
+    pin_all(dv);
+    pin_all(dk);
+    wgmma_fence();
+    begin_weighted<C>(dv, p, dy.next(slot));
+    begin_weighted<C>(dk, d, q.next(slot));
+    wgmma_wait<0>();
+    pin_all(dv);
+    pin_all(dk);
   }
-  if (a.out_k != nullptr)
-    store_boxes<C>(a.out_k, dk, (b * a.keys * a.kv_heads + of) * C::kSize, a.kv_heads * C::kSize,
-                   mine, a.keys);
-  if (a.out_v != nullptr)
-    store_boxes<C>(a.out_v, dv, (b * a.keys * a.kv_heads + of) * C::kSize, a.kv_heads * C::kSize,
-                   mine, a.keys);
+  const long long out_at = (b * a.keys * a.kv_heads + of) * C::kSize;
+  if (a.out_k != nullptr) {
+    multiply_all(dk, a.scale);
+    store_boxes<C>(a.out_k, dk, out_at, a.kv_heads * C::kSize, mine, a.keys);
+  }
+  if (a.out_v != nullptr) store_boxes<C>(a.out_v, dv, out_at, a.kv_heads * C::kSize, mine, a.keys);
 }
 
-/// The gradient of 64 queries a warpgroup: a sweep over the keys that they see.
+/// Rows g and g + 8 of the warp's sixteen from `row0` on: rowsum(dy y). A pair of lanes has a row.
+template <class C>
+TENON_DEVICE void row_products(float (&sums)[2], const AttentionArgs& a, long long b, long long h,
+                               long long row0) {
+  using T = typename C::Type;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const long long row = row0 + lane / 2, e = lane % 2 * (C::kSize / 2);
+  float sum = 0.0f;
+  if (row < a.queries) {
+    const uint4* const y =
+        reinterpret_cast<const uint4*>(head_of(a.y, b, h) + row * a.y.stride[1] + e);
+    const uint4* const dy =
+        reinterpret_cast<const uint4*>(head_of(a.dy, b, h) + row * a.dy.stride[1] + e);
+#pragma unroll
+    for (int i = 0; i < C::kSize / 16; ++i) {
+      const uint4 left = y[i], right = dy[i];
+      const unsigned l[4] = {left.x, left.y, left.z, left.w},
+                     r[4] = {right.x, right.y, right.z, right.w};
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        sum += T::wide(static_cast<unsigned short>(l[k])) *
+                   T::wide(static_cast<unsigned short>(r[k])) +
+               T::wide(static_cast<unsigned short>(l[k] >> 16)) *
+                   T::wide(static_cast<unsigned short>(r[k] >> 16));
+    }
+  }
+  sum += shuffle_xor(sum, 1);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) sums[half] = shuffle(sum, lane / 4 * 2 + half * 16);
+}
+
+/// The gradient of 64 queries a warpgroup: a sweep over the keys that they see. First what is taken
+/// off; with no gradient to write that is all.
 template <class C>
 __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) {
   using T = typename C::Type;
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
-  const Tiles q = Tiles::first(shared), dy = q.next(C::kGroups), k = dy.next(C::kGroups),
-              v = k.next(2);
+  const Tiles q = Tiles::first(shared), dy = q.next(1), k = dy.next(1), v = k.next(2);
   const AttentionPlace at = AttentionPlace::here();
+  // Blocks with most keys first, where later queries see more.
   const long long block = static_cast<long long>(gridDim.x - 1 - blockIdx.x),
                   h = static_cast<long long>(blockIdx.y) % a.heads,
                   b = static_cast<long long>(blockIdx.y) / a.heads, of = h / (a.heads / a.kv_heads);
-  const long long q0 = block * (64 * C::kGroups), mine = q0 + at.group * 64 + at.warp_row;
-  q.template stage<C::kGroups>(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1],
-                               a.queries - q0);
-  dy.template stage<C::kGroups>(head_of(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1],
-                                a.queries - q0);
-  const unsigned short *const kp = head_of(a.k, b, of), *const vp = head_of(a.v, b, of);
-  const long long end = q0 + 64 * C::kGroups, seen = C::kCausal && end < a.keys ? end : a.keys;
-  const int blocks = static_cast<int>((seen + 63) / 64);
+  const long long q0 = block * 64, mine = q0 + at.warp_row;
+  const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
+  const int blocks = a.out != nullptr ? static_cast<int>((seen + 63) / 64) : 0;
+  AttentionStream<C> k_from(head_of(a.k, b, of), a.k.stride[1]),
+      v_from(head_of(a.v, b, of), a.v.stride[1]);
   const auto stage = [&](int j) {
-    const long long k0 = static_cast<long long>(j) * 64;
-    k.next(j % 2).template stage<1>(kp + k0 * a.k.stride[1], a.k.stride[1], a.keys - k0);
-    v.next(j % 2).template stage<1>(vp + k0 * a.v.stride[1], a.v.stride[1], a.keys - k0);
+    const int left = rows_left(a.keys, static_cast<long long>(j) * 64);
+    k_from.stage(k.next(j % 2), left);
+    v_from.stage(v.next(j % 2), left);
     copy_async_commit();
   };
+  if (blocks > 0) {
+    q.stage(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
+    dy.stage(head_of(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1], a.queries - q0);
+    stage(0);
+  }
   float log[2], delta[2];
+  row_products<C>(delta, a, b, h, mine);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const long long row = mine + at.g + 8 * half, place = (b * a.heads + h) * a.queries + row;
-    log[half] = row < a.queries ? a.log[place] * kLog2E : 0.0f;
-    delta[half] = row < a.queries ? a.delta[place] : 0.0f;
+    const long long row = mine + at.g + 8 * half;
+    log[half] = row < a.queries ? a.log[(b * a.heads + h) * a.queries + row] * kLog2E : 0.0f;
+    if (at.t == 0) {
+      float* const to = taken_of(a, b, h) + row / 64 * kAttentionTaken + row % 64;
+      to[0] = log[half];
+      to[64] = delta[half];
+    }
   }
-  if (blocks > 0) stage(0);
   const float scale = a.scale * kLog2E;
   float dq[C::kBoxes][32];
   clear_all(dq);
   for (int j = 0; j < blocks; ++j) {
-    if (j + 1 < blocks) {
-      stage(j + 1);
-      await_tiles<1>();
-    } else {
-      await_tiles<0>();
-    }
+    await_tiles();
+    if (j + 1 < blocks) stage(j + 1);
     const long long k0 = static_cast<long long>(j) * 64;
-    if (!C::kCausal || k0 <= q0 + at.group * 64 + 63) {
-      float s[32], ds[32];
-      pin(s);
-      pin(ds);
-      wgmma_fence();
-      begin_scores<C>(s, q.next(at.group), k.next(j % 2));
-      begin_scores<C>(ds, dy.next(at.group), v.next(j % 2));
-      wgmma_wait<1>();
-      pin(s);
-      if (k0 + 64 > a.keys || (C::kCausal && k0 + 63 > mine)) hide<C>(s, at, mine, k0, a.keys);
+    float s[32], ds[32];
+    pin(s);
+    pin(ds);
+    wgmma_fence();
+    begin_scores<C>(s, q, k.next(j % 2));
+    begin_scores<C>(ds, dy, v.next(j % 2));
+    wgmma_wait<0>();
+    pin(s);
+    pin(ds);
+    if (k0 + 64 > a.keys || (C::kCausal && k0 + 63 > mine)) hide<C>(s, at, mine, k0, a.keys);
+    unsigned d[4][4];
 #pragma unroll
-      for (int i = 0; i < 32; ++i) s[i] = weight_of(s[i], scale, log[i % 4 / 2]);
-      wgmma_wait<0>();
-      pin(ds);
-#pragma unroll
-      for (int i = 0; i < 32; ++i) ds[i] = s[i] * (ds[i] - delta[i % 4 / 2]) * a.scale;
-      unsigned d[4][4];
-      pack_left<T>(d, ds);
-      pin_all(dq);
-      wgmma_fence();
-      begin_weighted<C>(dq, d, k.next(j % 2));
-      wgmma_wait<0>();
-      pin_all(dq);
+    for (int i = 0; i < 32; i += 2) {
+      const int half = i % 4 / 2;
+      d[i / 8][i % 8 / 2] =
+          T::pack(weight_of(s[i], scale, log[half]) * (ds[i] - delta[half]),
+                  weight_of(s[i + 1], scale, log[half]) * (ds[i + 1] - delta[half]));
     }
-    __syncthreads();
+    pin_all(dq);
+    wgmma_fence();
+    begin_weighted<C>(dq, d, k.next(j % 2));
+    wgmma_wait<0>();
+    pin_all(dq);
   }
+  if (a.out == nullptr) return;
+  multiply_all(dq, a.scale);
   store_boxes<C>(a.out, dq, (b * a.queries * a.heads + h) * C::kSize, a.heads * C::kSize, mine,
                  a.queries);
 }

@@ -73,6 +73,16 @@ TENON_DEVICE void cluster_load(float (&x)[4], unsigned address, unsigned rank) {
       : "memory");
 }
 
+// ---- Asynchronous copies -----------------------------------------------------------------------
+
+/// 16 bytes to a 32-bit address of shared memory; zeros when not `inside`: `global` is not read
+/// then.
+TENON_DEVICE void copy_async_16(unsigned shared, const void* global, bool inside) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
+               "r"(inside ? 16 : 0)
+               : "memory");
+}
+
 // ---- The tensor copy engine ---------------------------------------------------------------------
 
 TENON_DEVICE void prefetch_map(const void* map) {

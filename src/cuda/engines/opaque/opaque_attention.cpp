@@ -1,6 +1,7 @@
 // Attention and its gradients: one launch forward; backward one for what the weights' gradients are
 // taken off by, one for queries and one for keys and values. On Hopper long texts go by products of
-// warpgroups (attention_wgmma.cuh), else by those of warps (attention.cuh).
+// warpgroups (attention_wgmma.cuh), where the launch for queries makes the first of these, else by
+// those of warps (attention.cuh).
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -29,14 +30,10 @@ const char* mask_name(DType dtype) {
   }
 }
 
-/// How a kernel by warpgroups is compiled: their number in a block, and blocks that a
-/// multiprocessor is to hold, as registers allow.
-struct Warpgroups {
-  int groups, blocks;
-};
-Warpgroups warpgroups_of(std::string_view part, std::int64_t size) {
-  if (part == "forward" && size == 64) return {2, 2};
-  return {1, part == "queries" && size == 64 ? 3 : 2};
+/// Blocks of a warpgroup that a multiprocessor is to hold, as registers allow.
+int blocks_of(std::string_view part, std::int64_t size) {
+  if (size != 64) return 2;
+  return part == "keys" ? 3 : 4;
 }
 
 /// Shorter texts leave parts of the larger tiles idle.
@@ -68,11 +65,13 @@ class AttentionKernel final : public Kernel {
       forward_ = compiled(call.target, "forward");
       return;
     }
-    delta_ = compiled(call.target, "delta");
-    if (outs_[0] != kNoValue) queries_ = compiled(call.target, "queries");
+    if (!by_warpgroups_) delta_ = compiled(call.target, "delta");
+    if (outs_[0] != kNoValue || by_warpgroups_) queries_ = compiled(call.target, "queries");
     if (outs_[1] != kNoValue || outs_[2] != kNoValue) keys_ = compiled(call.target, "keys");
-    workspace_bytes =
-        static_cast<std::size_t>(args_.batch * args_.heads * args_.queries) * sizeof(float);
+    const std::int64_t numbers =
+        by_warpgroups_ ? (args_.queries + kAttentionRows - 1) / kAttentionRows * kAttentionTaken
+                       : args_.queries;
+    workspace_bytes = static_cast<std::size_t>(args_.batch * args_.heads * numbers) * sizeof(float);
   }
 
   void run(const Binding& binding) const override {
@@ -88,27 +87,29 @@ class AttentionKernel final : public Kernel {
     const Grid of_queries = grid(args.queries, args.batch * args.heads);
     if (!backward_) {
       args.log = reinterpret_cast<float*>(out(1));
-      if (by_warpgroups_) return launch_wide(*forward_, "forward", binding, args);
+      if (by_warpgroups_) return launch(*forward_, binding, of_queries, wide_bytes(5), args);
       return launch(*forward_, binding, of_queries, 3 * tile + 2 * value_tile, args);
     }
     args.y = bound(binding, kOutput), args.dy = bound(binding, kOutputGrad);
     args.log = static_cast<float*>(const_cast<void*>(bound(binding, kLog).data));
     args.delta = reinterpret_cast<float*>(binding.workspace);
     args.out_k = out(1), args.out_v = out(2);
+    const Grid of_keys = grid(args.keys, args.batch * args.kv_heads);
+    if (by_warpgroups_) {
+      constexpr std::int64_t kTaken = 2 * kAttentionTaken * sizeof(float);
+      launch(*queries_, binding, of_queries, wide_bytes(6), args);
+      if (keys_ != nullptr) launch(*keys_, binding, of_keys, wide_bytes(6) + kTaken, args);
+      return;
+    }
     const auto warps = static_cast<std::uint32_t>(
         (args.batch * args.heads * args.queries * 32 + kAttentionThreads - 1) / kAttentionThreads);
     launch(*delta_, binding, {warps, 1, 1}, 0, args);
-    if (by_warpgroups_) {
-      if (queries_ != nullptr) launch_wide(*queries_, "queries", binding, args);
-      if (keys_ != nullptr) launch_wide(*keys_, "keys", binding, args);
-      return;
-    }
     const std::int64_t other = filled(size_) > 64 || filled(value_size_) > 64 ? 32 : 64;
     const std::int64_t shared =
         tile + value_tile + 2 * rows(other, size_) + 2 * rows(other, value_size_);
     if (queries_ != nullptr) launch(*queries_, binding, of_queries, shared, args);
     if (keys_ != nullptr)
-      launch(*keys_, binding, grid(args.keys, args.batch * args.kv_heads),
+      launch(*keys_, binding, of_keys,
              shared + 2 * other * static_cast<std::int64_t>(sizeof(float)), args);
   }
 
@@ -134,15 +135,14 @@ class AttentionKernel final : public Kernel {
 
   std::shared_ptr<const CompiledKernel> compiled(const Target& target, const char* part) const {
     const std::string entry = cat("tenon_attention_", part);
-    if (by_warpgroups_ && std::string_view(part) != "delta") {
-      const auto [groups, blocks] = warpgroups_of(part, size_);
-      return compile(
-          target,
-          {entry, cat("#include \"cuda/kernels/attention_wgmma.cuh\"\n\nusing namespace "
-                      "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
-                      128 * groups, ", ", blocks, ")\n", entry, "(const AttentionArgs a) {\n",
-                      kAwaitKernels, "  attention_wgmma_", part, "<AttentionWgmmaConfig<", type_,
-                      ", ", size_, ", ", truth(causal_), ", ", groups, ">>(a);\n}\n")});
+    if (by_warpgroups_) {
+      return compile(target,
+                     {entry, cat("#include \"cuda/kernels/attention_wgmma.cuh\"\n\nusing namespace "
+                                 "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+                                 kAttentionThreads, ", ", blocks_of(part, size_), ")\n", entry,
+                                 "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_wgmma_",
+                                 part, "<AttentionWgmmaConfig<", type_, ", ", size_, ", ",
+                                 truth(causal_), ">>(a);\n}\n")});
     }
     return compile(target,
                    {entry, cat("#include \"cuda/kernels/attention.cuh\"\n\nusing namespace "
@@ -159,23 +159,10 @@ class AttentionKernel final : public Kernel {
                   static_cast<std::uint32_t>(shared_bytes), params);
   }
 
-  /// The same by warpgroups: a block's own tiles, of one operand or two, and two of each of the
-  /// other side's operands.
-  void launch_wide(const CompiledKernel& kernel, std::string_view part, const Binding& binding,
-                   AttentionArgs& args) const {
-    const int groups = warpgroups_of(part, size_).groups;
-    const bool keys = part == "keys";
-    const std::int64_t own = part == "forward" ? groups : 2 * groups,
-                       tile = size_ / 64 * kAttentionBoxBytes, rows = std::int64_t{64} * groups,
-                       length = keys ? args.keys : args.queries,
-                       heads = args.batch * (keys ? args.kv_heads : args.heads);
-    const std::int64_t numbers = keys ? std::int64_t{256} * 4 : 0;  // of the queries' rows
-    void* params[] = {&args};
-    kernel.launch(binding.stream,
-                  {static_cast<std::uint32_t>((length + rows - 1) / rows),
-                   static_cast<std::uint32_t>(heads), 1},
-                  {static_cast<std::uint32_t>(128 * groups), 1, 1},
-                  static_cast<std::uint32_t>(1024 + (own + 4) * tile + numbers), params);
+  /// Shared memory of a block by warpgroups: its own tiles and two of each operand of the other
+  /// side, which begin at a multiple of 1024.
+  std::int64_t wide_bytes(int tiles) const {
+    return 1024 + tiles * (size_ / 64) * kAttentionBoxBytes;
   }
 
   AttentionOperand bound(const Binding& binding, std::size_t k) const {
