@@ -102,34 +102,72 @@ class ScanGradient {
     std::vector<Tensor> with_regard_to;
     for (std::size_t p : wanted_) with_regard_to.push_back(parameter(p));
     gradients_ = grad_of_several(outputs, with_regard_to, seeds_);
-    std::vector<Tensor> defined;
-    for (const Tensor& g : gradients_)
-      if (g.defined()) defined.push_back(g);
+    const std::vector<Tensor> defined = gradients_defined();
     behind_ = dependent_on(seeds_, defined);
     forward_ = dependent_on(body_.parameters, defined);
   }
 
   // Values of the forward step that the backward one reads: rows of xs and carries as they are,
-  // what is dear as a further y of the forward scan.
+  // what is dear, or what is made of it, as a further y of the forward scan.
   void keep_values() {
-    NodeSet seen;
-    std::vector<const Node*> stack;
-    for (const Tensor& g : gradients_)
-      if (g.defined()) stack.push_back(g.node());
-    while (!stack.empty()) {
-      const Node* node = stack.back();
-      stack.pop_back();
-      if (!seen.insert(node).second || node->realised()) continue;
-      if (!behind_.contains(node) && forward_.contains(node) && !is_cheap(*node)) {
-        kept_.emplace_back(const_cast<Node*>(node));
-        continue;
-      }
-      for (const Node* in : node->in()) stack.push_back(in);
-    }
+    std::unordered_map<const Node*, NodeSet> readers;
+    NodeSet stops;
+    for (const Node* node : read_behind({}, &readers))
+      if (is_dear(*node)) stops.insert(made_of(node, readers));
+    const NodeSet seen = read_behind(stops, nullptr);
+    for (const Node* node : topological_order(gradients_defined()))
+      if (stops.contains(node) && seen.contains(node)) kept_.emplace_back(const_cast<Node*>(node));
     for (std::size_t p = 0; p < at(carries()); ++p)
       if (seen.contains(parameter(p).node())) read_carries_.push_back(p);
     for (std::size_t p = at(carries()); p < at(carries() + attrs_.rows); ++p)
       if (seen.contains(parameter(p).node())) read_rows_.push_back(p);
+  }
+
+  bool is_dear(const Node& node) const {
+    return !node.realised() && !behind_.contains(&node) && forward_.contains(&node) &&
+           !is_cheap(node);
+  }
+
+  // What gradients are made of, down to what is dear or in `stops`; who reads what of it.
+  NodeSet read_behind(const NodeSet& stops,
+                      std::unordered_map<const Node*, NodeSet>* readers) const {
+    NodeSet seen;
+    std::vector<const Node*> stack;
+    for (const Tensor& g : gradients_defined()) stack.push_back(g.node());
+    while (!stack.empty()) {
+      const Node* node = stack.back();
+      stack.pop_back();
+      if (!seen.insert(node).second || node->realised()) continue;
+      if (is_dear(*node) || stops.contains(node)) continue;
+      for (const Node* in : node->in()) {
+        if (readers != nullptr) (*readers)[in].insert(node);
+        stack.push_back(in);
+      }
+    }
+    return seen;
+  }
+
+  // Where one element-wise op alone reads what is dear, its result takes the same memory and need
+  // not be made again (the sum of both products of a recurrent step).
+  const Node* made_of(const Node* node,
+                      const std::unordered_map<const Node*, NodeSet>& readers) const {
+    for (;;) {
+      const auto found = readers.find(node);
+      if (found == readers.end() || found->second.size() != 1) return node;
+      const Node* reader = *found->second.begin();
+      const bool replaces = !behind_.contains(reader) && forward_.contains(reader) &&
+                            op_info(reader->op).kind == OpKind::Elementwise &&
+                            reader->shape == node->shape && reader->dtype == node->dtype;
+      if (!replaces) return node;
+      node = reader;
+    }
+  }
+
+  std::vector<Tensor> gradients_defined() const {
+    std::vector<Tensor> defined;
+    for (const Tensor& g : gradients_)
+      if (g.defined()) defined.push_back(g);
+    return defined;
   }
 
   // ---- sums over steps ----------------------------------------------------------------------
@@ -272,9 +310,7 @@ class ScanGradient {
     for (std::size_t p : read_rows_) instead.emplace(parameter(p).node(), x[row++]);
     for (std::size_t p = at(carries() + attrs_.rows); p < inputs_.size(); ++p)
       instead.emplace(parameter(p).node(), inputs_[p]);
-    std::vector<Tensor> roots;
-    for (const Tensor& g : gradients_)
-      if (g.defined()) roots.push_back(g);
+    std::vector<Tensor> roots = gradients_defined();
     roots.insert(roots.end(), stacked_.begin(), stacked_.end());
     const std::vector<Tensor> here = substitute(roots, instead);
     return results_of(here, c);

@@ -6,6 +6,8 @@
 
 #include <optional>
 
+#include "graph/attrs.h"
+#include "graph/node.h"
 #include "null/thread_time.h"
 
 using namespace tenon;
@@ -145,6 +147,24 @@ TEST_CASE("loops: the forward pass runs once though its gradient asks for more o
        at = steps.find("scan", at + 1))
     ++scans;
   CHECK_MESSAGE(scans == 2, steps);
+}
+
+TEST_CASE("loops: a gradient keeps the sum that a product goes into, and reads no row for it") {
+  const Tensor w = draw({4, 4}, 5, DType::Float32);
+  const ScanStep step = [&w](const Tensors& c, const Tensors& x) {
+    const Tensor h = tanh(x[0] + matmul(c[0], w));
+    return ScanResult{{h}, {h}};
+  };
+  const ScanResult r =
+      scan(step, {draw({2, 4}, 6, DType::Float32)}, {draw({3, 2, 4}, 7, DType::Float32)});
+  std::vector<std::int64_t> rows;
+  const Tensor g = grad(sum(r.ys[0]), w);
+  for (const Node* node : topological_order(std::vector<Tensor>{g}))
+    if (!node->realised() && node->op == Op::Scan) rows.push_back(node->attrs.as<ScanAttrs>().rows);
+  // Back: the gradient of each y, the carry before each step, the sum.
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0] == 1);
+  CHECK(rows[1] == 3);
 }
 
 TEST_CASE("loops: what does not fit is refused where it is written") {
