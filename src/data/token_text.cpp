@@ -17,9 +17,9 @@
 namespace tenon::data {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
+using TokenRow = std::vector<std::int64_t>;
 
-constexpr std::int64_t kHeldOutShare = 10;  // one token, or line, in so many
+constexpr std::int64_t kTestPartOf = 10;  // one token, or line, in so many
 
 std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
   const std::int64_t number = tokenizer.number(token);
@@ -31,7 +31,7 @@ std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
 
 // The part of a text that is for training, or the rest; cut between two signs.
 std::string_view part_of(std::string_view text, Split split) {
-  const auto share = static_cast<std::size_t>(kHeldOutShare);
+  const auto share = static_cast<std::size_t>(kTestPartOf);
   std::size_t middle = text.size() - text.size() / share;
   while (middle < text.size() && (static_cast<unsigned char>(text[middle]) & 0xc0) == 0x80)
     ++middle;
@@ -40,7 +40,7 @@ std::string_view part_of(std::string_view text, Split split) {
 
 class TokenWindows : public Dataset {
  public:
-  TokenWindows(Numbers tokens, std::int64_t vocabulary, std::int64_t length, std::string about)
+  TokenWindows(TokenRow tokens, std::int64_t vocabulary, std::int64_t length, std::string about)
       : tokens_(std::move(tokens)),
         vocabulary_(vocabulary),
         length_(length),
@@ -66,7 +66,7 @@ class TokenWindows : public Dataset {
   }
 
  private:
-  Numbers tokens_;
+  TokenRow tokens_;
   std::int64_t vocabulary_, length_;
   std::string description_;
 };
@@ -75,7 +75,7 @@ class TokenWindows : public Dataset {
 // [MASK] stands for 80 % of them, any token for 10 %, and 10 % are as they are.
 class HiddenWords : public Dataset {
  public:
-  HiddenWords(Numbers tokens, const Tokenizer& tokenizer, std::int64_t length, bool testing,
+  HiddenWords(TokenRow tokens, const Tokenizer& tokenizer, std::int64_t length, bool testing,
               std::string about)
       : tokens_(std::move(tokens)),
         vocabulary_(tokenizer.size()),
@@ -116,7 +116,7 @@ class HiddenWords : public Dataset {
 
   void fill(std::uint64_t seed, std::int64_t epoch, std::span<const std::int64_t> indices,
             std::int64_t* input, std::int64_t* target) const {
-    Numbers places(at(words()));
+    TokenRow places(at(words()));
     for (const std::int64_t index : indices) {
       input[0] = begin_, input[length_ - 1] = end_;
       const std::int64_t* window = tokens_.data() + index * words();
@@ -141,7 +141,7 @@ class HiddenWords : public Dataset {
     }
   }
 
-  Numbers tokens_;
+  TokenRow tokens_;
   std::int64_t vocabulary_, length_, begin_, end_, mask_;
   bool testing_;
   std::string description_;
@@ -174,7 +174,7 @@ class ClassLines : public Dataset {
   ClassLines(std::vector<std::string> names, const std::vector<ClassLine>& lines,
              const Tokenizer& tokenizer, std::int64_t length, std::string about)
       : names_(std::move(names)), description_(std::move(about)) {
-    std::vector<Numbers> rows;
+    std::vector<TokenRow> rows;
     rows.reserve(lines.size());
     classes_.reserve(lines.size());
     for (const ClassLine& line : lines) {
@@ -211,16 +211,16 @@ class ClassLines : public Dataset {
   std::vector<std::string> names_;
   std::string description_;
   std::int64_t length_ = 1;
-  Numbers inputs_, classes_;
+  TokenRow inputs_, classes_;
 };
 
 }  // namespace
 
-Numbers encode_within(const Tokenizer& tokenizer, std::string_view text, std::int64_t length) {
-  Numbers tokens = tokenizer.encode(text);
+TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::int64_t length) {
+  TokenRow tokens = tokenizer.encode(text);
   if (std::ssize(tokens) <= length) return tokens;
   // What ends a text stays: [SEP].
-  const Numbers around = tokenizer.encode("");
+  const TokenRow around = tokenizer.encode("");
   const std::int64_t last = tokens.back();
   tokens.resize(at(length));
   if (!around.empty() && around.back() == last && length > 0) tokens.back() = last;
@@ -236,7 +236,7 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
         cat(file, ": windows of ", options.length, " tokens: give ", least, " or more"));
   const std::string text = io::read_file(file);
   try {
-    Numbers tokens = tokenizer.encode(part_of(text, split), false);
+    TokenRow tokens = tokenizer.encode(part_of(text, split), false);
     const std::int64_t needed = options.hide_words ? options.length - 2 : options.length + 1;
     if (std::ssize(tokens) < needed)
       throw ValueError(cat("its ", split == Split::Train ? "training" : "test", " part has ",
@@ -275,7 +275,7 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
       lines = split == Split::Train ? all : parse_class_lines(io::read_file(of_part));
     } else {
       for (std::size_t k = 0; k < all.size(); ++k)
-        if ((static_cast<std::int64_t>(k) % kHeldOutShare == kHeldOutShare - 1) ==
+        if ((static_cast<std::int64_t>(k) % kTestPartOf == kTestPartOf - 1) ==
             (split == Split::Test))
           lines.push_back(all[k]);
     }

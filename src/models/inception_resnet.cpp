@@ -210,7 +210,7 @@ class InceptionResNet : public Module {
   std::optional<AnyModule> head_drop_, classif_;
 };
 
-AnyModule build(const std::string& sizes, const Options& o) {
+AnyModule build_inception_resnet(const std::string& sizes, const Options& o) {
   return InceptionResNet(width_of("inception_resnet_v2", sizes, Branches::kStem), o);
 }
 
@@ -231,8 +231,8 @@ std::vector<Entry> inception_resnet_entries() {
              .data = "scenes:2000,500,size=299",
              .input_mean = 0.5,
              .input_std = 0.5}},
-           build,
-           of_width<build>,
+           build_inception_resnet,
+           of_width<build_inception_resnet>,
            false,
            true}};
 }

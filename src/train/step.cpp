@@ -35,7 +35,7 @@ Tensor in_one(const std::vector<Tensor>& figures) {
   return concat(parts, 0);
 }
 
-Tensor number(double value) { return variable(scalar(value)); }
+Tensor figure(double value) { return variable(scalar(value)); }
 
 bool on_card() { return current_device().kind != Device::Kind::Cpu; }
 
@@ -48,7 +48,7 @@ Tensor places_of(const Tensor& scores) {
   return reshape(scores, {scores.size(0) * scores.size(1), scores.size(2)});
 }
 
-LossScale::LossScale() : scale(number(kStart)), good_steps(number(0)) {}
+LossScale::LossScale() : scale(figure(kStart)), good_steps(figure(0)) {}
 
 TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Optimizer& optimizer,
                      const TrainOptions& options)
