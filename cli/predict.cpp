@@ -307,7 +307,8 @@ void print_sample(const Sample& sample, const std::vector<float>& probabilities,
 }
 
 Json json_of(const Sample& sample, const std::vector<float>& probabilities,
-             const std::vector<std::string>& names) {
+             const std::vector<std::string>& names, int top) {
+  constexpr std::size_t kMostListed = 10'000;  // a vocabulary's are more: its likeliest are given
   const int best = ranking(probabilities)[0];
   Json json{{"name", sample.name},
             {"class", best},
@@ -318,7 +319,16 @@ Json json_of(const Sample& sample, const std::vector<float>& probabilities,
     json["right"] = sample.label == best;
   }
   if (!sample.glyph.how.empty()) json["prepared"] = sample.glyph.how;
-  json["probabilities"] = probabilities;
+  if (probabilities.size() <= kMostListed) {
+    json["probabilities"] = probabilities;
+    return json;
+  }
+  const std::vector<int> order = ranking(probabilities);
+  json["likeliest"] = Json::array();
+  for (std::size_t k = 0; k < std::min(order.size(), static_cast<std::size_t>(top)); ++k)
+    json["likeliest"].push_back(
+        {{"class_name", name_of(names, order[k])},
+         {"probability", probabilities[static_cast<std::size_t>(order[k])]}});
   return json;
 }
 
@@ -374,7 +384,7 @@ int run(const Options& options) {
     labelled += sample.label >= 0;
     right += sample.label >= 0 && sample.label == ranking(probabilities)[0];
     if (options.json)
-      json.push_back(json_of(sample, probabilities, model.class_names()));
+      json.push_back(json_of(sample, probabilities, model.class_names(), options.top));
     else
       print_sample(sample, probabilities, model.class_names(), options);
   };
@@ -382,7 +392,7 @@ int run(const Options& options) {
     const std::vector<float> shares = model.predict_text(text).to_vector<float>();
     const Sample sample{text, {}, {}, -1, {}};
     if (options.json)
-      json.push_back(json_of(sample, shares, model.class_names()));
+      json.push_back(json_of(sample, shares, model.class_names(), options.top));
     else
       print_sample(sample, shares, model.class_names(), options);
   };

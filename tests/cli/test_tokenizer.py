@@ -31,6 +31,24 @@ class Tokenizers(CommandTest):
             self.assertEqual(told["numbers"], expected[name][1][0])
         self.assertIn("[CLS]", self.ok("tokenizer", "encode", str(FIXTURES / "bert"), line).out)
 
+    def test_words_and_classes_by_one(self):
+        (self.folder / "text.txt").write_text("the sea is wide .\nthe land is far .\n" * 200)
+        (self.folder / "lines.txt").write_text("water\tthe sea is wide\nearth\tthe land is far\n" * 40)
+        small = "layers=1,heads=2,width=16,context=16"
+        self.ok("train", f"bert:{small}", "--tokenizer", str(FIXTURES / "bert"), "--data", "text:text.txt,length=16", "--epochs", "1", "--quiet", "--out", "words")
+        self.assertIn("perplexity", self.ok("eval", "words").out)
+        told = self.json("predict", "words", "--text", "the [MASK] is wide", "--json")[0]
+        vocabulary = (FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n")
+        self.assertEqual(told["class_name"], vocabulary[told["class"]])
+        self.fails(2, "predict", "words", "--text", "the sea", says="[MASK]")
+        self.ok("train", f"bert_classifier:{small},vocabulary={len(vocabulary)}", "--weights", "words/model.safetensors", "--tokenizer", "words/tokenizer.json", "--data", "lines:lines.txt",
+                "--epochs", "8", "--lr", "0.01", "--quiet", "--out", "classes")
+        (self.folder / "more.txt").write_text("the sea is wide\nthe land is far\n")
+        told = self.json("predict", "classes/model.safetensors", "more.txt", "--json")
+        self.assertEqual([each["class_name"] for each in told], ["water", "earth"])
+        self.fails(2, "eval", "classes", "--tokenizer", str(FIXTURES / "bert"), says="--weights")
+        self.fails(2, "train", f"bert:{small}", "--data", "text:text.txt", "--out", "none", says="--tokenizer")
+
     def test_refusals(self):
         (self.folder / "bad.json").write_text('{"model": {"type": "Unigram", "vocab": {}}}')
         self.fails(7, "tokenizer", "encode", "bad.json", "a", says="Unigram")

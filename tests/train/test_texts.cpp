@@ -146,7 +146,7 @@ TEST_CASE("texts: what does not go together is said before there is a run") {
   };
   const std::string windows = "text:" + corpus.text, lines = "lines:" + corpus.lines;
   refused(std::string("bert") + kSizes, windows, "", "--tokenizer");
-  refused(std::string("bert") + kSizes, windows + ",length=32", corpus.tokens, "length=16");
+  refused(std::string("bert") + kSizes, windows + ",length=20", corpus.tokens, "length=16");
   refused(std::string("bert") + kSizes, lines, corpus.tokens, "text:FILE");
   refused(std::string("bert_classifier") + kSizes, windows, corpus.tokens, "CLASS TAB TEXT");
   refused(std::string("bert_spans") + kSizes, windows, corpus.tokens, "Trainer");
