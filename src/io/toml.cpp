@@ -191,7 +191,10 @@ TomlValue parse_toml(const std::string& text, const std::string& source) {
     out.line = 0;
     return out;
   } catch (const toml::parse_error& error) {
-    throw FormatError(cat(source, ", line ", error.source().begin.line, ": ", error.description()));
+    const std::string_view what = error.description();
+    const bool no_kind = what.find("could not determine value type") != std::string_view::npos;
+    throw FormatError(cat(source, ", line ", error.source().begin.line, ": ", what,
+                          no_kind ? "; text stands in double quotes" : ""));
   } catch (const BrokenAssumption&) {
     throw FormatError(cat(source, ": not TOML; write 'key = value' lines"));
   }

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include <tenon/error.h>
-#include <tenon/shapes_only.h>
 
 #include "base/str.h"
 
@@ -112,12 +111,11 @@ FileDraw draw_of(const TomlValue& value, const Variables& variables, const std::
   if (value.is(Kind::Table)) return draw_of_table(value, variables, what);
   const auto begins = [&](const char* word) { return value.text.starts_with(word); };
   if (value.is(Kind::Text) && (begins("xavier") || begins("kaiming") || begins("lecun"))) {
-    try {
-      const ShapesOnly unused;  // draws nothing
-      (void)nn::init::by_name(value.text, {2, 2});
-    } catch (const ValueError& error) {
-      throw FileFault{value.line, cat(what, ": ", error.what())};
-    }
+    const std::vector<std::string> words{"xavier_uniform", "xavier_normal", "kaiming_uniform",
+                                         "kaiming_normal", "lecun_uniform", "lecun_normal"};
+    if (std::find(words.begin(), words.end(), value.text) == words.end())
+      throw FileFault{value.line, cat(what, ": there is no way '", value.text, "' to draw values",
+                                      near_miss(value.text, words))};
     return {
         [name = value.text](const Shape& s, Generator* g) { return nn::init::by_name(name, s, g); },
         true};
@@ -133,9 +131,11 @@ LayerKeys::LayerKeys(const TomlValue& layer, const Variables& variables)
   } else if (layer.is(Kind::Table) && !layer.entries.empty()) {
     kind_ = layer.entries.front().key;
   } else {
-    throw FileFault{layer.line, cat("a layer is ", layer.kind_name(),
-                                    ", must be its name, \"relu\", or a table that begins with it, "
-                                    "{ linear = 10 }")};
+    throw FileFault{layer.line,
+                    cat("a layer is ", layer.is(Kind::Table) ? "an empty table" : layer.kind_name(),
+                        ", must be its name, \"relu\", or a table that begins with it, "
+                        "{ linear = 10 }",
+                        layer.is(Kind::List) ? "; several are { sequence = [ ... ] }" : "")};
   }
   asked_ = {kind_, "name"};
 }
@@ -233,6 +233,12 @@ std::optional<FileDraw> LayerKeys::draw(const std::string& key) {
   const TomlValue* value = find(key);
   return value == nullptr ? std::nullopt
                           : std::optional<FileDraw>(draw_of(*value, variables_, label(key)));
+}
+
+std::string LayerKeys::first_of(const std::vector<std::string>& words) const {
+  for (const io::TomlEntry& entry : layer_.entries)
+    if (std::find(words.begin(), words.end(), entry.key) != words.end()) return entry.key;
+  return "";
 }
 
 void LayerKeys::finish() const {

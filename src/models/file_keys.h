@@ -68,6 +68,8 @@ class LayerKeys {
                                  std::int64_t low);
   nn::Pair pair(const std::string& key, std::int64_t fallback, std::int64_t low = 0);
   std::optional<FileDraw> draw(const std::string& key);
+  /// The first key that is one of these words; "" : none is.
+  std::string first_of(const std::vector<std::string>& words) const;
   /// Throws for a key that nobody asked for.
   void finish() const;
   [[noreturn]] void refuse(const std::string& what) const { throw FileFault{line(), what}; }

@@ -18,11 +18,6 @@
 namespace tenon::models {
 namespace {
 
-template <class M>
-FileLayer layer_of(const M& module) {
-  return {module, [module](const Tensor& x) { return module(x); }};
-}
-
 FileLayer function_of(const std::string& text, const FileStep& function) {
   return layer_of(FileFunction(text, function));
 }
@@ -57,7 +52,10 @@ void read_weight(LayerKeys& keys, Options& options, const FileArrival& at) {
 FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ linear = 10 }");
   if (at.x.rank() < 2 || !is_floating(at.x.dtype()))
-    keys.refuse(cat("linear takes features [N, ..., features], not ", shape_text(at.x)));
+    keys.refuse(is_floating(at.x.dtype())
+                    ? cat("linear takes features [N, ..., features], not ", shape_text(at.x))
+                    : std::string("linear takes features, and tokens arrive: put { embedding = "
+                                  "64 } before it"));
   if (at.x.rank() == 4)
     keys.refuse(cat("linear takes features in the last axis, and pictures ", shape_text(at.x),
                     " arrive: put \"flatten\" before it"));
@@ -241,8 +239,7 @@ FileLayer flatten_layer(LayerKeys& keys, const FileArrival&) {
 
 FileLayer activation_layer(LayerKeys& keys, const FileArrival&) {
   (void)keys.own();
-  const nn::AnyModule module = nn::activation(keys.kind());
-  return {module, [module](const Tensor& x) { return module(x); }};
+  return layer_of(nn::activation(keys.kind()));
 }
 
 FileLayer gelu_layer(LayerKeys& keys, const FileArrival&) {
@@ -313,8 +310,8 @@ template <class Layer>
 FileLayer recurrent_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t units = keys.own_whole("units", "{ lstm = 128 }");
   require_rank(keys, at, 3, kSequences);
-  const Layer module(at.x.size(2), units, recurrent_options(keys, at));
-  return {module, [module](const Tensor& x) { return module(x).output; }};
+  const nn::AnyModule module = Layer(at.x.size(2), units, recurrent_options(keys, at));
+  return {module, [module](const Tensor& x) { return (*module.as<Layer>())(x).output; }};
 }
 
 FileLayer self_attention_layer(LayerKeys& keys, const FileArrival& at) {
@@ -327,9 +324,10 @@ FileLayer self_attention_layer(LayerKeys& keys, const FileArrival& at) {
   options.kv_heads = keys.whole("kv_heads", 0);
   options.generator = at.generator;
   const bool causal = keys.truth("causal", false);
-  const nn::MultiheadAttention module(at.x.size(2), heads, options);
+  const nn::AnyModule module = nn::MultiheadAttention(at.x.size(2), heads, options);
   return {module, [module, causal](const Tensor& x) {
-            return module(x, x, x, nn::AttentionMask{.causal = causal});
+            const auto& attention = *module.as<nn::MultiheadAttention>();
+            return attention(x, x, x, nn::AttentionMask{.causal = causal});
           }};
 }
 
@@ -366,9 +364,10 @@ FileLayer transformer_layer(LayerKeys& keys, const FileArrival& at) {
   options.batch_first = true;
   options.generator = at.generator;
   const bool causal = keys.truth("causal", false);
-  const nn::TransformerEncoderLayer module(at.x.size(2), heads, options);
+  const nn::AnyModule module = nn::TransformerEncoderLayer(at.x.size(2), heads, options);
   return {module, [module, causal](const Tensor& x) {
-            return module(x, nn::AttentionMask{.causal = causal});
+            const auto& layer = *module.as<nn::TransformerEncoderLayer>();
+            return layer(x, nn::AttentionMask{.causal = causal});
           }};
 }
 
@@ -531,6 +530,10 @@ const std::vector<std::string>& file_layer_names() {
   return names;
 }
 
+FileLayer layer_of(const nn::AnyModule& module) {
+  return {module, [module](const Tensor& x) { return module(x); }};
+}
+
 FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival) {
   for (const FileKind& kind : kKinds)
     if (keys.kind() == kind.name) {
@@ -538,8 +541,13 @@ FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival) {
       keys.finish();
       return out;
     }
+  const std::vector<std::string>& names = file_layer_names();
+  if (const std::string known = keys.first_of(names); !known.empty())
+    keys.refuse(cat("a layer begins with what it is: put ", known, " before '", keys.kind(), "'"));
+  const std::string near = nearest(keys.kind(), names.data(), static_cast<int>(names.size()));
   keys.refuse(
-      cat("there is no layer '", keys.kind(), "'", near_miss(keys.kind(), file_layer_names())));
+      cat("there is no layer '", keys.kind(), "'",
+          near.empty() ? near_miss(keys.kind(), names) : cat("; did you mean '", near, "'?")));
 }
 
 std::string shape_text(const Tensor& x) {

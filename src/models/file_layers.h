@@ -20,6 +20,9 @@ struct FileLayer {
   FileStep step;
 };
 
+/// The layer that a module of one tensor is.
+FileLayer layer_of(const nn::AnyModule& module);
+
 /// What a layer is made for.
 struct FileArrival {
   Tensor x;  ///< of the right shape and dtype, without memory, for two examples

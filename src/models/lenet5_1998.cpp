@@ -286,11 +286,6 @@ layers = [
 )";
 }
 
-template <class M>
-FileLayer lenet_layer(const M& module) {
-  return {module, [module](const Tensor& x) { return module(x); }};
-}
-
 void require_maps(const LayerKeys& keys, const FileArrival& at, std::int64_t maps = 0) {
   if (at.x.rank() != 4 || (maps > 0 && at.x.size(1) != maps))
     keys.refuse(cat(keys.kind(), " takes pictures [N, ", maps > 0 ? cat(maps) : "maps",
@@ -302,31 +297,31 @@ void require_maps(const LayerKeys& keys, const FileArrival& at, std::int64_t map
 FileLayer lenet_convolution_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t maps = keys.own_whole("maps", "{ lenet_convolution = 6 }");
   require_maps(keys, at);
-  return lenet_layer(Convolution(at.x.size(1), maps, at.generator));
+  return layer_of(Convolution(at.x.size(1), maps, at.generator));
 }
 
 FileLayer lenet_subsampling_layer(LayerKeys& keys, const FileArrival& at) {
   (void)keys.own();
   require_maps(keys, at);
-  return lenet_layer(Subsampling(at.x.size(1), at.generator));
+  return layer_of(Subsampling(at.x.size(1), at.generator));
 }
 
 FileLayer lenet_partial_convolution_layer(LayerKeys& keys, const FileArrival& at) {
   (void)keys.own();
   require_maps(keys, at, 6);
-  return lenet_layer(PartialConvolution(at.generator));
+  return layer_of(PartialConvolution(at.generator));
 }
 
 FileLayer lenet_hidden_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t units = keys.own_whole("units", "{ lenet_hidden = 84 }");
-  return lenet_layer(Hidden(at.x.size(-1), units, at.generator));
+  return layer_of(Hidden(at.x.size(-1), units, at.generator));
 }
 
 FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at) {
   (void)keys.own();
   if (at.x.rank() != 2 || at.x.size(1) != kWidth)
     keys.refuse(cat("lenet_drawings takes [N, ", kWidth, "], not ", shape_text(at.x)));
-  return lenet_layer(RadialBasis());
+  return layer_of(RadialBasis());
 }
 
 std::vector<Entry> lenet5_1998_entries() {

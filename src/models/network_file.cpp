@@ -289,7 +289,7 @@ class NetworkBuilder {
   }
 
   Flow repeat(LayerKeys& keys, Tensor& x) {
-    const std::int64_t times = keys.own_whole("a number", "{ repeat = 3, layers = [ ... ] }", 0);
+    const std::int64_t times = keys.own_whole("times", "{ repeat = 3, layers = [ ... ] }", 0);
     const TomlValue* layers = keys.find("layers");
     const std::string given = keys.text("index"), index = given.empty() ? "i" : given;
     if (layers == nullptr)

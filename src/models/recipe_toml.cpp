@@ -65,7 +65,10 @@ Recipe recipe_of(const io::TomlValue& table) {
     for (const RecipeField& field : kRecipe)
       if (key == field.name) found = &field;
     if (found == nullptr)
-      throw FileFault{value.line, cat("a recipe has no '", key, "'", near_miss(key, names))};
+      throw FileFault{value.line, cat("a recipe has no '", key, "'",
+                                      key == "layers" || key == "init" || key == "freeze"
+                                          ? std::string(": write it above the line [recipe]")
+                                          : near_miss(key, names))};
     std::visit(
         [&, &name = key, &given = value](auto member) {
           auto& to = out.*member;

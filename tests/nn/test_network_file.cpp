@@ -279,6 +279,15 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("\"relu\""), {"line 3: the last layer gives [N, 1, 8, 8], must be [N, outputs]"});
   says(file_of(""), {"a list of layers is empty"});
   says(file_of("3"), {"a layer is a whole number"});
+  says(file_of("{}"), {"a layer is an empty table"});
+  says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
+  says(file_of("relu"), {"x.toml, line 4", "text stands in double quotes"});
+  says(file_of("{ name = \"a\", linear = 3 }"),
+       {"a layer begins with what it is: put linear before 'name'"});
+  says(file_of("\"flatten\", { linear = 3, init = \"kaiming_norml\" }"),
+       {"did you mean 'kaiming_normal'?"});
+  says({"x.toml", "input = [4]\nclasses = 2\n[recipe]\nlayers = [\"relu\"]\n"},
+       {"line 4: a recipe has no 'layers': write it above the line [recipe]"});
   says(file_of("\"flatten\", { linear = 3 }", "[recipe]\nepoch = 3\n"),
        {"line 7: a recipe has no 'epoch'; did you mean 'epochs'?"});
   says(file_of("\"flatten\", { linear = 3 }", "init = [ { parameters = \"x.*\", values = 0 } ]\n"),
