@@ -18,24 +18,31 @@ struct Scale {
   Tensor mean, deviation;
 };
 
-class Standardized final : public nn::Sequential {
+// The parts of a network under the names that they have in it.
+class Standardized final : public nn::Module {
  public:
-  Standardized(const nn::Sequential& net, const Scale& input, const std::optional<Scale>& target)
-      : nn::Sequential(net),
+  Standardized(const nn::AnyModule& net, const Scale& input, const std::optional<Scale>& target)
+      : net_(net),
         input_mean_(buffer(kInputMean, input.mean)),
         input_deviation_(buffer("input_deviation", input.deviation)) {
+    for (const auto& [name, part] : net.children()) child(name, part);
+    if (named_parameters().size() != net.named_parameters().size())
+      throw NotSupported(cat("standardize: ", net.describe(),
+                             " has parameters of its own beside its parts': scale the columns "
+                             "before, and set standardize to false"));
     if (!target) return;
     target_mean_ = buffer(kTargetMean, target->mean);
     target_deviation_ = buffer("target_deviation", target->deviation);
   }
   Tensor forward(const Tensor& x) const override {
-    const Tensor y = nn::Sequential::forward((x - input_mean_) / input_deviation_);
+    const Tensor y = net_((x - input_mean_) / input_deviation_);
     return target_mean_.defined() ? y * target_deviation_ + target_mean_ : y;
   }
   std::string describe() const override { return "Standardized"; }
   const Tensor& target_deviation() const { return target_deviation_; }
 
  private:
+  nn::AnyModule net_;
   Tensor input_mean_, input_deviation_, target_mean_, target_deviation_;
 };
 
@@ -90,13 +97,6 @@ Scale without_words(const Scale& scale, const data::TableColumns* table) {
   return {Tensor::from(mean, scale.mean.shape()), Tensor::from(deviation, scale.mean.shape())};
 }
 
-const nn::Sequential& layers_of(const nn::AnyModule& net) {
-  if (const auto* layers = net.as<nn::Sequential>()) return *layers;
-  throw NotSupported(cat("standardize: ", net.describe(),
-                         " is no Sequential: scale the columns before, and set standardize to "
-                         "false"));
-}
-
 }  // namespace
 
 bool is_table(const data::Dataset& set) {
@@ -105,7 +105,6 @@ bool is_table(const data::Dataset& set) {
 }
 
 nn::AnyModule standardized(const nn::AnyModule& net, const data::Dataset& set, bool targets) {
-  const nn::Sequential& layers = layers_of(net);
   if (ShapesOnly::is_on())  // a plan is made ahead: its values do not matter
     return standardized(net, set.input_shape(),
                         targets ? std::optional<Shape>(set.target_shape()) : std::nullopt);
@@ -124,14 +123,14 @@ nn::AnyModule standardized(const nn::AnyModule& net, const data::Dataset& set, b
   }
   std::optional<Scale> outputs;
   if (targets) outputs = target.scale(set.size());
-  return Standardized(layers, without_words(input.scale(set.size()), set.table().get()), outputs);
+  return Standardized(net, without_words(input.scale(set.size()), set.table().get()), outputs);
 }
 
 nn::AnyModule standardized(const nn::AnyModule& net, const Shape& input,
                            const std::optional<Shape>& target) {
   std::optional<Scale> outputs;
   if (target) outputs = Scale{zeros(*target), ones(*target)};
-  return Standardized(layers_of(net), {zeros(input), ones(input)}, outputs);
+  return Standardized(net, {zeros(input), ones(input)}, outputs);
 }
 
 Tensor target_deviation(const nn::AnyModule& net) {

@@ -19,7 +19,8 @@ inline constexpr char kInputMean[] = "input_mean", kTargetMean[] = "target_mean"
 /// Rows of floating numbers.
 bool is_table(const data::Dataset& set);
 
-/// The network, which is a Sequential, with the statistics of a set.
+/// The network with the statistics of a set. Throws NotSupported for one that has parameters of its
+/// own beside its parts'.
 nn::AnyModule standardized(const nn::AnyModule& net, const data::Dataset& set, bool targets);
 /// With means of 0 and deviations of 1, of these shapes, for values to be loaded.
 nn::AnyModule standardized(const nn::AnyModule& net, const Shape& input,

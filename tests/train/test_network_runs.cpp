@@ -9,6 +9,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/str.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -104,4 +105,30 @@ TEST_CASE("network runs: what is wrong is found before there is a folder") {
   CHECK(s.network.empty());
   CHECK_THROWS_AS(s.set("model", folder / "gone.toml"), IoError);
   CHECK(s.model == "lenet5");
+}
+
+TEST_CASE("network runs: tables are standardized, for quantities and for classes") {
+  const TestFolder folder;
+  std::string rows = "a,b,y\n";
+  for (int k = 0; k < 120; ++k) rows += cat(k % 7, ",", 100 * (k % 5), ",", 10 * (k % 7) + 3, "\n");
+  io::write_file(folder / "t.csv", rows);
+  io::write_file(folder / "net.toml",
+                 "input = [2]\nclasses = 1\nlayers = [ { linear = 8 }, \"tanh\", { linear = "
+                 "\"classes\" } ]\n[recipe]\nepochs = 3\n");
+  Settings s = Settings::for_model(folder / "net.toml");
+  s.set("data", cat("csv:", folder / "t.csv", ",label=y"));
+  s.set("task", "regression");
+  train::start_run(s, folder / "run");
+  const auto model = train::TrainedModel::open(folder / "run");
+  const StateDict state = model.net().state_dict();
+  CHECK(state.contains("input_mean"));
+  CHECK(state.contains("0.weight"));
+  CHECK(model.evaluate().errors.has_value());
+  // The same numbers as the perceptron of these sizes.
+  Settings page = Settings::for_model("mlp:2-8-1");
+  for (const Settings::Key& key : s.keys())
+    if (key.name != "model") page.set(key.name, key.value);
+  page.set("activation", "tanh");
+  train::start_run(page, folder / "page");
+  check_same_weights(folder / "run/model.safetensors", folder / "page/model.safetensors");
 }
