@@ -37,7 +37,10 @@ include(cmake/TenonEmbed.cmake)
 # Kernels, and what every step or batch goes through, are worth full optimisation; the rest is compiled in half the time.
 set(TENON_HOT_SOURCES ${TENON_SOURCES})
 list(FILTER TENON_HOT_SOURCES INCLUDE REGEX "/src/(base|cpu|data|device|graph)/")
-list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/src/data/(cifar|csv|number|pairs|picture_s|picture_colour|picture_shape|sources|transforms|table|token_learn|token_text|tokenizer|vocabulary)[a-z_]*\\.cpp$")
+set(TENON_DATA_SOURCES ${TENON_HOT_SOURCES})
+list(FILTER TENON_DATA_SOURCES INCLUDE REGEX "/src/data/")
+list(FILTER TENON_DATA_SOURCES EXCLUDE REGEX "/(augment|order|pieces|tensor_dataset|token_model|token_steps|unicode|[a-z_]+_exact)\\.cpp$")
+list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_DATA_SOURCES})
 set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
 # What runs once a file, a network, a plan's kernel or an epoch is compiled for size: a third smaller.
