@@ -1,6 +1,7 @@
 // tenon doctor: what this machine offers, what Tenon uses of it, and how fast it measures.
 #include <fmt/core.h>
 #include <tenon/eval.h>
+#include <tenon/io.h>
 #include <tenon/system.h>
 
 #include <filesystem>
@@ -138,6 +139,15 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
     line("memory copy", fmt::format("{:.1f} GB/s read and written", speed->copy_bytes * 1e-9));
   }
   print_cards(speed != nullptr);
+  std::vector<std::string> formats, missing;
+  for (const io::ImageFormat& format : io::image_formats()) {
+    auto& list = format.library.empty() ? missing : formats;
+    list.push_back(format.library.empty() || format.library == "Tenon"
+                       ? format.name
+                       : fmt::format("{} ({})", format.name, format.library));
+  }
+  line("pictures", join(formats, ", ") + (missing.empty() ? "" : "; not in this build: ") +
+                       join(missing, ", "));
   line("cache folder",
        cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not made yet)"));
   for (const FoundData& data : look_for_data())
@@ -169,6 +179,9 @@ void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
     json["copy_gb_per_s"] = speed->copy_bytes * 1e-9;
   }
   json["cuda"] = json_of_cards(speed != nullptr);
+  json["pictures"] = Json::object();
+  for (const io::ImageFormat& format : io::image_formats())
+    json["pictures"][format.name] = format.library;
   json["cache_folder"] = cache_folder();
   json["data"] = Json::object();
   for (const FoundData& data : look_for_data()) json["data"][data.name] = data.present;

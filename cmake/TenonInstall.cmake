@@ -17,6 +17,12 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/TenonConfigVersion.cmake CO
 install(FILES ${CMAKE_BINARY_DIR}/TenonConfig.cmake ${CMAKE_BINARY_DIR}/TenonConfigVersion.cmake
         DESTINATION ${config_folder})
 
+if(TENON_WITH_TIFF)
+  string(APPEND TENON_PKG_OPTIONAL " libtiff-4")
+endif()
+if(TENON_WITH_WEBP)
+  string(APPEND TENON_PKG_OPTIONAL " libwebp")
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in ${CMAKE_BINARY_DIR}/tenon.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -10,6 +10,19 @@ if(NOT UTF8PROC_INCLUDE_DIR OR NOT UTF8PROC_LIBRARY)
 endif()
 set(TENON_DEPENDENCIES Threads::Threads ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc ${CMAKE_DL_LIBS})
 
+# Kinds of pictures that not every machine has a library for.
+find_package(TIFF QUIET)
+if(TIFF_FOUND AND NOT TIFF_VERSION_STRING VERSION_LESS 4.5)
+  set(TENON_WITH_TIFF ON)
+  list(APPEND TENON_DEPENDENCIES TIFF::TIFF)
+endif()
+find_path(WEBP_INCLUDE_DIR webp/decode.h)
+find_library(WEBP_LIBRARY webp)
+if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
+  set(TENON_WITH_WEBP ON)
+  list(APPEND TENON_DEPENDENCIES webp)
+endif()
+
 # Every target of the project is compiled with these: results follow IEEE 754.
 add_library(tenon_options INTERFACE)
 target_compile_options(tenon_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
@@ -32,6 +45,13 @@ target_compile_definitions(tenon_options INTERFACE TENON_VERSION="${PROJECT_VERS
 
 file(GLOB_RECURSE TENON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 tenon_choose_isa(TENON_SOURCES)
+foreach(kind TIFF WEBP)
+  if(TENON_WITH_${kind})
+    string(TOLOWER ${kind} name)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/io/image_${name}.cpp APPEND PROPERTY COMPILE_DEFINITIONS TENON_WITH_${kind})
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/io/image_${name}.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endforeach()
 include(cmake/TenonEmbed.cmake)
 
 # Kernels, and what every step or batch goes through, are worth full optimisation; the rest is compiled in half the time.

@@ -60,9 +60,15 @@ struct Image {
   int width = 0, height = 0, channels = 0;
   std::vector<std::uint8_t> pixels;
 };
-/// Decodes PNG, JPEG, PGM or PPM (told by content, not by name). channels: 1 grey, 3 RGB, 0 as in
-/// the file. Transparent parts lie on white; photographs are turned as EXIF says they were taken.
+/// Decodes PNG, JPEG, WebP, TIFF, BMP, PGM or PPM (told by content, not by name). channels: 1 grey,
+/// 3 RGB, 0 as in the file. Transparent parts lie on white; photographs are turned as EXIF says
+/// they were taken.
 TENON_API Image load_image(const std::string& path, int channels = 0);
+/// A kind of picture and the library that reads it; "" where this build has none.
+struct ImageFormat {
+  std::string name, library;
+};
+TENON_API std::vector<ImageFormat> image_formats();
 /// Writes an 8-bit grey or RGB PNG atomically.
 TENON_API void save_png(const std::string& path, const Image& image);
 

@@ -67,10 +67,17 @@ DecodedPart parse_image_part(std::string_view bytes, const std::string& name, in
     out.image = parse_png(bytes, name);
   } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7') {
     out.image = parse_pnm(bytes, name);
+  } else if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP")) {
+    out.image = parse_webp(bytes, name);
+  } else if (bytes.starts_with(std::string_view("II*\0", 4)) ||
+             bytes.starts_with(std::string_view("MM\0*", 4))) {
+    out.image = parse_tiff(bytes, name);
+  } else if (bytes.starts_with("BM")) {
+    out.image = parse_bmp(bytes, name);
   } else {
-    throw FormatError(cat(name,
-                          bytes.empty() ? ": is empty" : ": is neither PNG, JPEG, PGM nor PPM",
-                          ": convert it to PNG"));
+    throw FormatError(cat(
+        name, bytes.empty() ? ": is empty" : ": is neither PNG, JPEG, WebP, TIFF, BMP, PGM nor PPM",
+        ": convert it to PNG"));
   }
   if (!jpeg) out.box = choose(out.image.width, out.image.height).box;
   if (channels == 1 && out.image.channels == 3) out.image = to_grey(out.image);
@@ -80,6 +87,18 @@ DecodedPart parse_image_part(std::string_view bytes, const std::string& name, in
 
 Image parse_image(std::string_view bytes, const std::string& name, int channels) {
   return parse_image_part(bytes, name, channels, whole_image).image;
+}
+
+void lay_on_white(const std::uint8_t* rgba, Image& rgb) {
+  for (std::size_t i = 0; i < rgb.pixels.size(); i += 3, rgba += 4)
+    for (std::size_t c = 0; c < 3; ++c)
+      rgb.pixels[i + c] =
+          static_cast<std::uint8_t>((rgba[c] * rgba[3] + 255 * (255 - rgba[3]) + 127) / 255);
+}
+
+std::vector<ImageFormat> image_formats() {
+  return {{"JPEG", jpeg_version()}, {"PNG", png_version()}, {"WebP", webp_version()},
+          {"TIFF", tiff_version()}, {"BMP", "Tenon"},       {"PGM, PPM", "Tenon"}};
 }
 
 Image load_image(const std::string& path, int channels) {

@@ -42,6 +42,17 @@ DecodedPart parse_image_part(std::string_view bytes, const std::string& name, in
 Image parse_png(std::string_view bytes, const std::string& name);
 DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose);
 Image parse_pnm(std::string_view bytes, const std::string& name);
+Image parse_bmp(std::string_view bytes, const std::string& name);
+/// NotSupported in a build without the library, whose version is then "".
+Image parse_webp(std::string_view bytes, const std::string& name);
+Image parse_tiff(std::string_view bytes, const std::string& name);
+std::string jpeg_version();
+std::string png_version();
+std::string webp_version();
+std::string tiff_version();
+
+/// RGBA pixels, as many as `rgb` has, upon white.
+void lay_on_white(const std::uint8_t* rgba, Image& rgb);
 
 /// Throws FormatError for no pixels, or more than kMaxPixels.
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name);

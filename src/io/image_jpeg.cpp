@@ -159,6 +159,15 @@ Window window_around(const ImageBox& box, JDIMENSION width, JDIMENSION height) {
 
 }  // namespace
 
+std::string jpeg_version() {
+#ifdef LIBJPEG_TURBO_VERSION
+  constexpr int number = LIBJPEG_TURBO_VERSION_NUMBER;
+  return cat("libjpeg-turbo ", number / 1000000, ".", number / 1000 % 1000, ".", number % 1000);
+#else
+  return cat("libjpeg ", JPEG_LIB_VERSION / 10);
+#endif
+}
+
 DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose) {
   Decoder d;
   start(d);

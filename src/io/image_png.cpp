@@ -20,12 +20,16 @@ struct PngImage {
 
 }  // namespace
 
+std::string png_version() { return cat("libpng ", png_get_libpng_ver(nullptr)); }
+
 Image parse_png(std::string_view bytes, const std::string& name) {
   PngImage png;
   const auto refuse = [&] {
     return FormatError(cat(name, ": damaged PNG (", png.value.message, "): save it again"));
   };
   if (png_image_begin_read_from_memory(&png.value, bytes.data(), bytes.size()) == 0) throw refuse();
+  // Those that do not say otherwise hold colours as those of 8 bits do, only finer.
+  png.value.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   const bool color = (png.value.format & PNG_FORMAT_FLAG_COLOR) != 0;
   Image image = make_image(png.value.width, png.value.height, color ? 3 : 1, name);
   png.value.format = color ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;

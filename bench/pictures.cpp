@@ -1,0 +1,51 @@
+// How many photographs a second a loader decodes, crops at random, mirrors and scales:
+//   bench_pictures FOLDER [WORKERS] [SIDE] [SECONDS]
+// prints one number. bench/peer_pictures.py does the same with torchvision's DataLoader, and with
+// both as arguments measures them in turn.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/pictures.h>
+
+int main(int argc, char** argv) {
+  using namespace tenon;
+  using Clock = std::chrono::steady_clock;
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: bench_pictures FOLDER [WORKERS] [SIDE] [SECONDS]\n");
+    return 2;
+  }
+  try {
+    const std::int64_t side = argc > 3 ? std::atoll(argv[3]) : 224;
+    const double least = argc > 4 ? std::atof(argv[4]) : 5;
+    data::PictureOptions how;
+    how.input = {3, side, side};
+    how.augment = data::Transforms::parse("resized_crop,flip");
+    data::LoaderOptions options;
+    options.batch = 64;
+    options.workers = argc > 2 ? std::atoi(argv[2]) : 2;
+    options.channel_mean = {0.485, 0.456, 0.406};
+    options.channel_std = {0.229, 0.224, 0.225};
+    data::Loader loader(
+        data::picture_dataset(data::open_picture_folder(argv[1], data::Split::Train), how), options);
+    std::vector<float> input(static_cast<std::size_t>(64 * 3 * side * side));
+    std::vector<std::int64_t> target(64);
+    loader.next(input.data(), target.data());  // files come into the system's memory, threads begin
+    const Clock::time_point start = Clock::now();
+    std::int64_t pictures = 0;
+    double seconds = 0;
+    while (seconds < least) {
+      pictures += loader.next(input.data(), target.data());
+      seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+    std::printf("%.1f\n", static_cast<double>(pictures) / seconds);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
