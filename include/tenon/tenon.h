@@ -3,6 +3,7 @@
 
 #include <tenon/data.h>
 #include <tenon/device.h>
+#include <tenon/distillation.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>

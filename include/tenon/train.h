@@ -121,6 +121,12 @@ struct TrainOptions {
   /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
   /// given to the trainer sees them as [N · T, classes] and [N · T].
   bool tokens = false;
+  /// A network whose scores are learnt from too: it stays in evaluation mode and does not learn.
+  /// It gets the network's inputs and gives scores of the same shape. The loss of training is then
+  /// (1 - distill_weight) · loss + distill_weight · distillation_loss(scores, its scores,
+  /// temperature), of sequences over the places whose target is not negative.
+  std::optional<nn::AnyModule> teacher{};
+  double temperature = 4, distill_weight = 0.5;
   bool guard = true;       ///< a step whose loss is not finite changes nothing
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
@@ -180,8 +186,11 @@ TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& inpu
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {
   std::string model = "lenet5", activation;
-  std::string network;    ///< the text of the file that `model` names (docs/model_toml.md), or ""
-  std::string head;       ///< layers in place of the network's last: "256,relu"
+  std::string network;  ///< the text of the file that `model` names (docs/model_toml.md), or ""
+  std::string head;     ///< layers in place of the network's last: "256,relu"
+  std::string lora;     ///< adapters beside weights that stay: "rank=8,alpha=16,targets=c_attn"
+  std::string teacher;  ///< a run whose network's scores are learnt from too; "": none
+  double temperature = 4, distill_weight = 0.5;  ///< of the teacher's scores
   std::string weights;    ///< a file of weights, of which what fits is taken; "": as drawn
   std::string freeze;     ///< parts of the network that do not learn: "features,fc.0"
   std::string rate_of;    ///< learning rates of parts, as shares of lr: "features=0.1,fc=2"

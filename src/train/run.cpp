@@ -19,6 +19,7 @@
 #include "run/tune.h"
 #include "train/evaluate.h"
 #include "train/frozen.h"
+#include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
 #include "train/run_data.h"
@@ -55,6 +56,29 @@ std::optional<Plan> plan_ahead(Context context, const Settings& settings, const 
   }
 }
 
+// The model's file is the network as it was published, which whoever reads it need not know to be
+// adapted; the adapters stand beside it as peft writes them.
+void write_without_adapters(const Session& session, const std::string& dir) {
+  const std::string file = dir + "/model.safetensors";
+  const io::Metadata metadata = io::inspect_safetensors(file).metadata;
+  io::save_safetensors(dir + "/adapters.safetensors", adapter_state(*session.adapted),
+                       {{"lora", session.settings.lora}, {"base", session.settings.weights}});
+  io::save_safetensors(file, merged_state(*session.adapted), metadata);
+}
+
+// Of a run that has not ended the adapters are added here.
+void load_weights_of_run(const nn::AnyModule& net, const Settings& settings,
+                         const StateDict& state) {
+  if (!has_adapters(state)) {
+    net.load_state_dict(state);
+    return;
+  }
+  const nn::AnyModule adapted = with_adapters(net, parse_lora(settings.lora));
+  adapted.load_state_dict(state);
+  net.load_state_dict(merged_state(adapted));
+  net.unfreeze();
+}
+
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
@@ -65,11 +89,11 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the card for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
-      settings.freeze.empty())
+      settings.freeze.empty() && settings.teacher.empty())
     planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
                           std::cref(sets), resume ? load_engines(dir) : TuneTable());
   Session session(settings, sets, resume);
-  if (!settings.freeze.empty())
+  if (!settings.freeze.empty() && settings.teacher.empty())
     session.keep_frozen(resume ? load_latest_checkpoint(dir) : std::nullopt);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
@@ -81,6 +105,8 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   for (const auto& set : {sets.train, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
+  if (session.adapted && result.reason != StopReason::Interrupted && !dir.empty())
+    write_without_adapters(session, dir);
   return result;
 }
 
@@ -207,7 +233,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
         out.net_, mean->second.shape(),
         target == weights.state.end() ? std::optional<Shape>() : target->second.shape());
   }
-  out.net_.load_state_dict(weights.state);
+  load_weights_of_run(out.net_, out.settings_, weights.state);
   out.net_.eval();
   out.file_ = weights.file;
   out.class_names_ = std::move(names);

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "train/frozen.h"
+#include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
 #include "train/run_folder.h"
@@ -287,6 +288,20 @@ nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
   return net;
 }
 
+namespace {
+
+LoraOptions lora_of(const Settings& settings) {
+  LoraOptions options = parse_lora(settings.lora);
+  // The layers of a head are as they were drawn: adapters beside them would adapt noise.
+  if (!settings.head.empty() && options.learn.empty())
+    throw ValueError(cat("setting 'lora' is '", settings.lora, "' and 'head' is '", settings.head,
+                         "', whose layers must learn themselves: name them, as in '", settings.lora,
+                         ",learn=classifier'"));
+  return options;
+}
+
+}  // namespace
+
 Session::Session(const Settings& s, const DataSets& sets, bool resume)
     : settings(s), net(nn::Identity()), tokenizer(sets.tokenizer) {
   const bool quantities = settings.task == kRegression;
@@ -302,10 +317,13 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
   loss = loss_of(settings, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
     notes.push_back(take_fitting_weights(net, settings.weights));
+  if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);
   if (!frozen.empty()) net = with_frozen(net, frozen);
   optimizer = optim::create(settings.optimizer, parameters_by_rate(net, settings),
                             optimizer_options(settings));
+  if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
+  if (!settings.freeze.empty() || adapted) notes.push_back(what_learns(net));
   data::LoaderOptions training = loader_options(settings);
   training.augment = augmentation_of(settings).plain;
   train = std::make_unique<data::Loader>(sets.train, training);
@@ -320,6 +338,41 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint) {
   net = kept.net;
   train = std::make_unique<data::Loader>(kept.train, train->options());
   if (test != nullptr) test = test_loader(settings, kept.test, 0);
+}
+
+// What the teacher gives of the run's inputs must be scores for the run's classes.
+void Session::open_teacher(const data::Dataset& set) {
+  const TrainedModel model = TrainedModel::open(settings.teacher);
+  if (settings.task == kRegression || model.is_regression())
+    throw NotSupported(
+        "setting 'teacher': a teacher gives scores of classes, a regression has none");
+  const std::vector<std::string> own = class_words(set);
+  const models::Info given = models::info(model.settings().model),
+                     wanted = settings.model_info();
+  const bool takes_them = given.tokens == wanted.tokens && given.pairs == wanted.pairs &&
+                          (given.tokens || given.input.numel() == wanted.input.numel());
+  if (!takes_them || model.settings().classes != settings.classes)
+    throw ValueError(cat("setting 'teacher': ", settings.teacher, " (", model.settings().model,
+                         ") takes ", given.input, " and knows ", model.settings().classes,
+                         " classes, where '", settings.data, "' has ", set.input_shape(), " and ",
+                         settings.classes, ": train a teacher on the same data"));
+  if (!own.empty() && model.class_names() != own)
+    throw ValueError(cat("setting 'teacher': the classes of ", settings.teacher, " (",
+                         model.class_names().front(), ", …) are others than those of '",
+                         settings.data, "' (", own.front(), ", …), or in another order"));
+  const Settings& theirs = model.settings();
+  teacher = model.net();
+  // Pixels are scaled as the run's network wants them.
+  if (set.input_dtype() == DType::UInt8 &&
+      (theirs.input_mean != settings.input_mean || theirs.input_std != settings.input_std))
+    throw ValueError(cat("setting 'teacher': ", settings.teacher, " learnt from pixels with mean ",
+                         theirs.input_mean, " and deviation ", theirs.input_std, ", this run has ",
+                         settings.input_mean, " and ", settings.input_std,
+                         ": set input_mean and input_std to the teacher's"));
+  notes.push_back(cat("teacher: ", theirs.model, " from ", model.file(), ", temperature ",
+                      settings.temperature, ", weight ", settings.distill_weight));
+  if (!settings.freeze.empty())
+    notes.emplace_back("the frozen part is computed in every step: the teacher takes its input");
 }
 
 TrainOptions Session::options(const std::string& dir, bool resume) const {
@@ -338,6 +391,9 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.tokens = settings.model_info().tokens;
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;
+  o.teacher = teacher;
+  o.temperature = settings.temperature;
+  o.distill_weight = settings.distill_weight;
   o.run_dir = dir;
   o.resume = resume;
   o.keep_checkpoints = settings.keep_checkpoints;

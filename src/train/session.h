@@ -59,10 +59,13 @@ struct Session {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, test;
   std::shared_ptr<const data::Tokenizer> tokenizer;
+  std::optional<nn::AnyModule> adapted;  // the network with adapters, where the settings want them
+  std::optional<nn::AnyModule> teacher;
   std::vector<std::string> notes;  // for people, on what was done beside the settings
 
  private:
   void check_outputs(const data::Dataset& set) const;
+  void open_teacher(const data::Dataset& set);
 };
 
 /// A loader of test data: in order, scaled as the run scales.

@@ -15,6 +15,7 @@
 #include "device/parse.h"
 #include "io/csv.h"
 #include "io/toml.h"
+#include "train/lora.h"
 #include "train/pictures.h"
 
 namespace tenon::train {
@@ -44,6 +45,15 @@ const Field kFields[] = {
     {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
     {"head", "of networks of photographs: layers in place of the last ones, as 256,relu",
      &Settings::head},
+    {"lora",
+     "adapters beside weights that stay: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
+     &Settings::lora},
+    {"teacher", "a run whose network is learnt from too: its scores are targets beside the classes",
+     &Settings::teacher},
+    {"temperature", "by which the scores of student and teacher are divided",
+     &Settings::temperature, 1e-3, 1e6},
+    {"distill_weight", "of the teacher's scores in the loss; the classes have the rest",
+     &Settings::distill_weight, 0, 1},
     {"weights", "a file of weights (.safetensors, .pt), of which tensors that fit are taken",
      &Settings::weights},
     {"freeze", "parts of the network that do not learn, by their names: features,classifier.0",
@@ -189,6 +199,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
   if (key == "layer_precision") parse_layer_precision(value);
+  if (key == "lora" && !value.empty()) parse_lora(value);
   if (key == "milestones") parse_milestones(value);
   if (key == "rate_of") parse_rates(value);
   if (key == "augment" && value != "auto") parse_augment_choice(value, false);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <tenon/distillation.h>
 #include <tenon/error.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -54,6 +55,9 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
                      const TrainOptions& options)
     : net_(net),
       loss_(loss),
+      teacher_(options.teacher),
+      temperature_(options.temperature),
+      distill_weight_(options.distill_weight),
       optimizer_(optimizer),
       clip_norm_(options.clip_norm),
       clip_value_(options.clip_value),
@@ -92,6 +96,23 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, Tensor& guard,
   guard = guard.defined() ? logical_and(guard, fine) : fine;
 }
 
+// Padding behind a short sequence is nothing to learn.
+Tensor TrainStep::with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
+                               const Tensor& target) const {
+  teacher_->eval();
+  const Tensor given = tokens_ ? places_of((*teacher_)(input)) : (*teacher_)(input);
+  if (given.shape() != scores.shape())
+    throw ShapeError(cat("Trainer: the teacher gives ", given.shape(), " where the network gives ",
+                         scores.shape(), ": a teacher of the same classes is needed"));
+  if (!tokens_)
+    return loss * (1 - distill_weight_) +
+           distillation_loss(scores, given, temperature_) * distill_weight_;
+  const Tensor counts = cast(ge(target, 0), scores.dtype());
+  const Tensor lost = distillation_loss(scores, given, temperature_, Reduction::None);
+  return loss * (1 - distill_weight_) +
+         sum(lost * counts) / maximum(sum(counts), scalar(1, scores.dtype())) * distill_weight_;
+}
+
 std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, const Tensor& rates,
                                      bool queued) {
   net_.train();
@@ -103,6 +124,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, 
                          least_scores_, " classes: it needs as many outputs"));
   values.push_back(loss_(values[0], wanted));
   check_loss(values[1]);
+  if (teacher_) values[1] = with_teacher(values[1], values[0], input, wanted);
   const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is
   const Tensor &scores = values[0], &value = values[1];
   const Tensor differentiated = scale_ ? value * scale_->scale : value;

@@ -72,8 +72,13 @@ class TrainStep {
   void scale_gradients(std::vector<Tensor>& grads, Tensor& guard, std::vector<Tensor>& figures,
                        std::vector<Tensor>& updates);
 
+  Tensor with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
+                      const Tensor& target) const;
+
   nn::AnyModule net_;
   nn::Loss loss_;
+  std::optional<nn::AnyModule> teacher_;
+  double temperature_, distill_weight_;
   optim::Optimizer& optimizer_;
   double clip_norm_, clip_value_;
   bool guarded_, classes_, tokens_;

@@ -1,0 +1,117 @@
+// Distillation: the loss beside PyTorch's, and runs that learn from another run.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <tenon/distillation.h>
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/io.h>
+#include <tenon/ops.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+#include "train/toy.h"
+
+using namespace tenon;
+using train::Settings;
+
+namespace {
+
+Settings digits(const std::string& model, const std::string& teacher = "",
+                const std::string& weight = "0.5") {
+  return Settings::resolve(model, "",
+                           {{"data", "digits:200,50"},
+                            {"teacher", teacher},
+                            {"distill_weight", weight},
+                            {"epochs", "2"},
+                            {"batch", "20"},
+                            {"keep_best", "false"}});
+}
+
+}  // namespace
+
+// torch 2: s.requires_grad_(); F.kl_div(F.log_softmax(s / T, 1), F.softmax(t / T, 1),
+// reduction='batchmean') * T * T, with T = 3, and its gradient.
+TEST_CASE("distillation_loss: PyTorch's kl_div with batchmean, times the temperature squared") {
+  const Tensor s = variable(Tensor::from(std::vector<double>{1, -2, 0.5, 3, 0, -1}, {2, 3}));
+  const Tensor t = variable(Tensor::from(std::vector<double>{0.5, 1.5, -1, 2, 2, -3}, {2, 3}));
+  const Tensor loss = distillation_loss(s, t, 3);
+  CHECK(loss.item() == doctest::Approx(1.7204079347010284).epsilon(1e-12));
+  const std::vector<Tensor> grads = grad(loss, std::vector<Tensor>{s, t});
+  const std::vector<double> wanted{0.1777531983892727,  -0.44810792022357565, 0.27035472183430304,
+                                   0.23412917691015847, -0.34705038170607333, 0.11292120479591494};
+  const std::vector<double> given = grads[0].to_vector<double>();
+  for (std::size_t k = 0; k < wanted.size(); ++k)
+    CHECK(given[k] == doctest::Approx(wanted[k]).epsilon(1e-10));
+  CHECK(amax(abs(grads[1])).item() == 0);
+  CHECK(distillation_loss(s, t, 3, Reduction::None).shape() == Shape{2});
+  CHECK(distillation_loss(t, t, 2).item() == doctest::Approx(0));
+  CHECK_THROWS_AS(distillation_loss(s, t, 0), ValueError);
+  CHECK_THROWS_AS(distillation_loss(s, zeros({2, 4}, DType::Float64)), ShapeError);
+  CHECK_THROWS_AS(distillation_loss(zeros({3}), zeros({3})), ShapeError);
+}
+
+TEST_CASE("teacher: a run learns from another run's scores") {
+  const TestFolder folder;
+  train::start_run(digits("mlp:784-32-10"), folder / "teacher");
+  const auto run = [&](const std::string& name, const std::string& weight) {
+    train::start_run(digits("mlp:784-12-10", folder / "teacher", weight), folder / name);
+    return io::load_safetensors(folder / name + "/model.safetensors").tensors;
+  };
+  const StateDict half = run("half", "0.5");
+  CHECK(toy::difference(half, run("again", "0.5")) == "");
+  // The classes alone are a run without a teacher.
+  train::start_run(digits("mlp:784-12-10"), folder / "alone");
+  const StateDict alone = io::load_safetensors(folder / "alone/model.safetensors").tensors;
+  CHECK(toy::difference(half, alone) != "");
+  const Tensor apart = run("none", "0").at("0.weight") - alone.at("0.weight");
+  CHECK(amax(abs(apart)).item<float>() < 1e-5);
+  for (const train::VerifyCheck& check : train::verify_run(folder / "half", 6).checks) {
+    CAPTURE(check.name);
+    CAPTURE(check.detail);
+    CHECK(check.passed);
+  }
+  // The saved model needs no teacher; a run that goes on does.
+  std::filesystem::remove(folder / "teacher/model.safetensors");
+  CHECK(train::TrainedModel::open(folder / "half").evaluate().items == 50);
+}
+
+TEST_CASE("teacher: of sequences, whose padding is nothing to learn") {
+  const TestFolder folder;
+  const auto run = [&](const std::string& name, const std::string& sizes,
+                       const std::string& teacher, const std::string& lora) {
+    return train::start_run(Settings::resolve("transformer:" + sizes, "",
+                                              {{"data", "numbers:300,40,below=1000,to=french"},
+                                               {"epochs", "1"},
+                                               {"batch", "30"},
+                                               {"teacher", teacher},
+                                               {"distill_weight", "1"},
+                                               {"temperature", "2"},
+                                               {"lora", lora}}),
+                            folder / name);
+  };
+  run("teacher", "layers=1,heads=2,width=16", "", "");
+  const double from_other =
+      run("student", "layers=1,heads=2,width=8", folder / "teacher", "").epochs[0].train_loss;
+  CHECK(from_other > 0);
+  CHECK(from_other < 4);
+  // Adapters in a translator, which is then translated with.
+  run("adapted", "layers=1,heads=2,width=16", "", "rank=2");
+  CHECK(train::TrainedModel::open(folder / "adapted").is_translator());
+}
+
+TEST_CASE("teacher: one of other classes or inputs is refused") {
+  const TestFolder folder;
+  train::start_run(digits("mlp:784-8-10"), folder / "teacher");
+  Settings s = Settings::resolve("resnet20:width=4", "",
+                                 {{"data", "scenes:20,10"},
+                                  {"augment", "none"},
+                                  {"teacher", folder / "teacher"},
+                                  {"epochs", "1"}});
+  CHECK_THROWS_WITH_AS(train::start_run(s, ""), doctest::Contains("same data"), ValueError);
+  CHECK_THROWS_AS(train::start_run(digits("mlp:784-8-10", folder / "nothing"), ""), Error);
+}

@@ -1,0 +1,196 @@
+// Low-rank adapters: peft's formula, what learns, and a model's file without them.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/ops.h>
+#include <tenon/train.h>
+#include <tenon/transformer.h>
+
+#include "io/folder.h"
+#include "train/lora.h"
+#include "train/toy.h"
+
+using namespace tenon;
+using train::LoraOptions;
+using train::Settings;
+
+namespace {
+
+double distance(const Tensor& a, const Tensor& b) { return amax(abs(a - b)).item<float>(); }
+
+nn::AnyModule small_gpt2() {
+  manual_seed(3);
+  return models::create("gpt2:layers=2,heads=2,width=16,context=8", {.classes = 11});
+}
+
+Settings adapted_run(const std::string& lora, const std::string& epochs = "2") {
+  return Settings::resolve("mlp:784-24-10", "",
+                           {{"data", "digits:200,50"},
+                            {"lora", lora},
+                            {"epochs", epochs},
+                            {"batch", "20"},
+                            {"lr", "0.1"},
+                            {"keep_best", "false"}});
+}
+
+class Notes : public train::Callback {
+ public:
+  void on_note(const std::string& note) override { all += note + "; "; }
+  std::string all;
+};
+
+}  // namespace
+
+TEST_CASE("lora: W + alpha / rank * B A, and B is zero at first") {
+  manual_seed(1);
+  const nn::Sequential plain(nn::Linear(6, 5), nn::ReLU(), nn::Linear(5, 3));
+  const Tensor x = randn({4, 6}).eval(), before = plain(x).eval();
+  const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 6});
+  CHECK(distance(net(x), before) == 0);
+  const StateDict state = net.state_dict();
+  const Tensor a = state.at("lora.0.weight.A"), b = state.at("lora.0.weight.B");
+  CHECK(a.shape() == Shape{2, 6});
+  CHECK(b.shape() == Shape{5, 2});
+  CHECK(amax(abs(a)).item<float>() <= 1 / std::sqrt(6.0));  // Kaiming's bound for a = sqrt(5)
+  CHECK(amax(abs(b)).item<float>() == 0);
+  const Tensor value = randn({5, 2}).eval();
+  set_value(b, value);
+  const Tensor hidden = matmul(x, transpose(state.at("0.weight"), 0, 1)) + state.at("0.bias") +
+                        matmul(matmul(x, transpose(a, 0, 1)), transpose(value, 0, 1)) * 3.0;
+  const Tensor wanted =
+      matmul(relu(hidden), transpose(state.at("2.weight"), 0, 1)) + state.at("2.bias");
+  wanted.eval();
+  CHECK(distance(net(x), wanted) < 1e-5);
+  // The same values without adapters.
+  const StateDict merged = train::merged_state(net);
+  CHECK(merged.size() == 4);
+  plain.load_state_dict(merged);
+  set_value(b, zeros({5, 2}));
+  CHECK(distance(plain(x), wanted) < 1e-5);
+  const StateDict peft = train::adapter_state(net);
+  CHECK(peft.count("base_model.model.2.lora_A.weight") == 1);
+  CHECK(peft.size() == 4);
+}
+
+TEST_CASE("lora: gradients reach the adapters alone, and are right") {
+  manual_seed(2);
+  const nn::Sequential plain(nn::Linear(4, 3));
+  const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 4});
+  CHECK(net.trainable_parameters().size() == 2);
+  const Tensor a = net.state_dict().at("lora.0.weight.A"),
+               b = net.state_dict().at("lora.0.weight.B");
+  set_value(b, randn({3, 2}).eval());
+  const Tensor x = randn({5, 4}).eval();
+  const Tensor loss = sum(square(net(x)));
+  const std::vector<Tensor> grads = grad(loss, std::vector<Tensor>{a, b});
+  // With G = dL/dW: dA = s B^T G, dB = s G A^T.
+  const Tensor g = matmul(transpose(net(x) * 2.0, 0, 1), x);
+  CHECK(distance(grads[0], matmul(transpose(b, 0, 1), g) * 2.0) < 1e-4);
+  CHECK(distance(grads[1], matmul(g, transpose(a, 0, 1)) * 2.0) < 1e-4);
+}
+
+TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings have none") {
+  const nn::AnyModule plain = small_gpt2();
+  const Tensor tokens = Tensor::from(std::vector<std::int64_t>{1, 5, 2, 9}, {1, 4});
+  const Tensor before = plain(tokens).eval();
+  const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 2});
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) names.push_back(p.name);
+  CHECK(names.size() == 2 * 2 * 4);  // of two blocks: c_attn, c_proj, c_fc, c_proj
+  CHECK(names.front() == "lora.transformer.h.0.attn.c_attn.weight.A");
+  CHECK(distance(net(tokens), before) == 0);
+  manual_seed(9);
+  for (const nn::NamedTensor& p : net.named_trainable_parameters())
+    set_value(p.tensor, (randn(p.tensor.shape()) * 0.1).eval());
+  const Tensor adapted = net(tokens).eval();
+  CHECK(distance(adapted, before) > 1e-3);
+  const nn::AnyModule served = small_gpt2();
+  served.load_state_dict(train::merged_state(net));
+  CHECK(distance(served(tokens), adapted) < 1e-5);
+
+  const nn::Sequential layers(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 12}));
+  const nn::AnyModule encoder = train::with_adapters(layers, {.rank = 2, .alpha = 2});
+  CHECK(encoder.state_dict().count("lora.0.self_attn.in_proj_weight.B") == 1);
+  CHECK(encoder.state_dict().at("lora.0.self_attn.in_proj_weight.B").shape() == Shape{24, 2});
+}
+
+TEST_CASE("lora: targets and parts that learn are named") {
+  const auto names_of = [](const LoraOptions& options) {
+    std::string all;
+    const nn::AnyModule net = train::with_adapters(small_gpt2(), options);
+    for (const nn::NamedTensor& p : net.named_trainable_parameters()) all += p.name + " ";
+    return all;
+  };
+  CHECK(names_of({.rank = 1, .targets = {"h.1.attn.c_attn"}, .learn = {"transformer.ln_f"}}) ==
+        "transformer.ln_f.weight transformer.ln_f.bias "
+        "lora.transformer.h.1.attn.c_attn.weight.A lora.transformer.h.1.attn.c_attn.weight.B ");
+  CHECK_THROWS_WITH_AS(names_of({.targets = {"c_atn"}}), doctest::Contains("'c_attn'"), ValueError);
+  CHECK_THROWS_WITH_AS(names_of({.targets = {"wte"}}), doctest::Contains("can have"), ValueError);
+  CHECK_THROWS_AS(names_of({.learn = {"transformer.ln_g"}}), ValueError);
+  for (const char* bad : {"", "rank", "rank=0", "rank=1.5", "rank=8,alpha=0",
+                          "rank=8,targets=", "rank=8,targets=a++b", "rnk=8", "rank=8,"})
+    CHECK_THROWS_WITH_AS(train::parse_lora(bad), doctest::Contains("rank=8,alpha=16"), ValueError);
+  CHECK(train::parse_lora("rank=4").alpha == 4);
+}
+
+TEST_CASE("lora: a run learns its adapters, repeats bit for bit, and leaves a plain model") {
+  const TestFolder folder;
+  const Settings s = adapted_run("rank=2,alpha=8");
+  train::start_run(s, folder / "run");
+  // The base is what the seed draws; the file has the sums.
+  const io::SafeTensors file = io::load_safetensors(folder / "run/model.safetensors");
+  CHECK(file.tensors.size() == 4);
+  const StateDict adapters = io::load_safetensors(folder / "run/adapters.safetensors").tensors;
+  CHECK(adapters.size() == 4);
+  CHECK(amax(abs(adapters.at("base_model.model.0.lora_B.weight"))).item<float>() > 0);
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  CHECK(model.evaluate().items == 50);
+  for (const train::VerifyCheck& check : train::verify_run(folder / "run", 6).checks) {
+    CAPTURE(check.name);
+    CAPTURE(check.detail);
+    CHECK(check.passed);
+  }
+  // Before a run's end its checkpoint is read, adapters and all.
+  train::start_run(adapted_run("rank=2,alpha=8", "1"), folder / "one");
+  const Tensor images = zeros({2, 1, 28, 28}, DType::UInt8);
+  const Tensor ended = train::TrainedModel::open(folder / "one").predict(images);
+  std::filesystem::remove(folder / "one/model.safetensors");
+  CHECK(distance(train::TrainedModel::open(folder / "one").predict(images), ended) < 1e-6);
+}
+
+TEST_CASE("lora: what is frozen before adapters is computed once") {
+  const TestFolder folder;
+  const auto notes = std::make_shared<Notes>();
+  Settings s = Settings::resolve("resnet20:width=4", "",
+                                 {{"data", "scenes:24,12"},
+                                  {"augment", "none"},
+                                  {"freeze", "conv1,bn1,layer1,layer2,layer3"},
+                                  {"lora", "rank=2"},
+                                  {"batch", "8"},
+                                  {"epochs", "1"}});
+  train::start_run(s, folder / "run", {.callbacks = {notes}});
+  CHECK(notes->all.find("computed once: of 36 examples") != std::string::npos);
+  CHECK(notes->all.find("parameters of adapters and 0 others") != std::string::npos);
+  CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 12);
+}
+
+TEST_CASE("lora: a new head must be said to learn") {
+  Settings s = Settings::resolve("resnet20:width=4", "",
+                                 {{"data", "scenes:20,10"},
+                                  {"augment", "none"},
+                                  {"head", "8,relu"},
+                                  {"lora", "rank=2"},
+                                  {"epochs", "1"}});
+  CHECK_THROWS_WITH_AS(train::start_run(s, ""), doctest::Contains("learn="), ValueError);
+}
