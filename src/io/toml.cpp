@@ -130,25 +130,24 @@ TomlValue table_of(const toml::table& table, const std::string& source) {
 }
 
 TomlValue tree_of(const toml::node& node, const std::string& source) {
-  using Kind = TomlValue::Kind;
   TomlValue out;
   if (const auto* table = node.as_table()) {
     out = table_of(*table, source);
   } else if (const auto* list = node.as_array()) {
-    out.kind = Kind::List;
+    out.kind = TomlValue::Kind::List;
     out.items.reserve(list->size());
     for (const toml::node& item : *list) out.items.push_back(tree_of(item, source));
   } else if (const auto* text = node.as_string()) {
-    out.kind = Kind::Text;
+    out.kind = TomlValue::Kind::Text;
     out.text = text->get();
   } else if (const auto* whole = node.as_integer()) {
-    out.kind = Kind::Whole;
+    out.kind = TomlValue::Kind::Whole;
     out.whole = whole->get();
   } else if (const auto* real = node.as_floating_point()) {
-    out.kind = Kind::Real;
+    out.kind = TomlValue::Kind::Real;
     out.real = real->get();
   } else if (const auto* truth = node.as_boolean()) {
-    out.kind = Kind::Truth;
+    out.kind = TomlValue::Kind::Truth;
     out.truth = truth->get();
   } else {
     throw FormatError(
@@ -168,17 +167,17 @@ const TomlValue* TomlValue::find(const std::string& key) const {
 
 const char* TomlValue::kind_name() const noexcept {
   switch (kind) {
-    case Kind::Text:
+    case TomlValue::Kind::Text:
       return "a text";
-    case Kind::Whole:
+    case TomlValue::Kind::Whole:
       return "a whole number";
-    case Kind::Real:
+    case TomlValue::Kind::Real:
       return "a number";
-    case Kind::Truth:
+    case TomlValue::Kind::Truth:
       return "a truth value";
-    case Kind::List:
+    case TomlValue::Kind::List:
       return "a list";
-    case Kind::Table:
+    case TomlValue::Kind::Table:
       break;
   }
   return "a table";
