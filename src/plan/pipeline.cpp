@@ -182,11 +182,9 @@ struct MergeRule {
   PassId pass;
   void (*apply)(Merger&);
 };
-constexpr MergeRule kMergeRules[] = {{kPrologue, merge_prologues},
-                                     {kReductions, merge_reductions},
-                                     {kJoin, merge_side_by_side},
-                                     {kPhases, merge_in_a_row},
-                                     {kChain, merge_slices}};
+constexpr MergeRule kMergeRules[] = {{kFuse, merge_concats},          {kPrologue, merge_prologues},
+                                     {kReductions, merge_reductions}, {kJoin, merge_side_by_side},
+                                     {kPhases, merge_in_a_row},       {kChain, merge_slices}};
 
 void merge_neighbours(Program& program, Lists& before, const PlanOptions& options,
                       Pipeline& pipeline) {

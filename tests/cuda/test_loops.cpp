@@ -60,3 +60,19 @@ TEST_CASE("card loops: cond computes both branches and takes one") {
     CHECK(distance(g, exp(a)) < 1e-6);
   }
 }
+
+TEST_CASE("card loops: one map writes all parts of a concatenation where they go") {
+  if (!test::has_card()) return;
+  const Tensor a = test::draw({6, 5}, 3, DType::Float32), b = test::draw({5}, 4, DType::Float32);
+  for (const int axis : {0, 1}) {
+    CAPTURE(axis);
+    const auto joined = [axis](const Tensors& x) {
+      const Tensor difference = x[0] - x[1];
+      return Tensors{concat({difference * x[1], exp(difference), difference}, axis)};
+    };
+    const CompiledFunction f = compile(joined);
+    const Tensors there = {to(a, device("cuda")).eval(), to(b, device("cuda")).eval()};
+    CHECK(distance(f(there)[0], joined({a, b})[0]) < 1e-6);
+    CHECK(f.plan(there).step_count() == 1);
+  }
+}

@@ -1,11 +1,12 @@
 // The merger: neighbours among a program's steps become one step, where they then share a launch,
 // a way through memory or a tile in cache.
 //
-// Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Five
-// rules look at neighbours, one after another, over one graph of steps: maps into the operands of
-// the products that read them (prologue), reductions into the products that make their elements
-// (reductions), maps into one launch, side by side (join) or in a row (phases), and steps
-// of any kind into slices of an axis (chain). A new idea of fusion is a capability and a rule.
+// Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Six
+// rules look at neighbours, one after another, over one graph of steps: concatenations into the
+// maps that make their inputs (a part of fuse), maps into the operands of the products that read
+// them (prologue), reductions into the products that make their elements (reductions), maps into
+// one launch, side by side (join) or in a row (phases), and steps of any kind into slices of an
+// axis (chain). A new idea of fusion is a capability and a rule.
 #pragma once
 
 #include <functional>
@@ -60,6 +61,7 @@ class Merger {
 };
 
 /// Runs a rule, if it is switched on.
+void merge_concats(Merger& merger);
 void merge_prologues(Merger& merger);
 void merge_reductions(Merger& merger);
 void merge_side_by_side(Merger& merger);
