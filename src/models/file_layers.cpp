@@ -3,6 +3,7 @@
 // Values are drawn as the constructors of nn/ draw them, in the order of the file.
 #include "models/file_layers.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -27,6 +28,7 @@ void require_rank(const LayerKeys& keys, const FileArrival& at, int rank, const 
     keys.refuse(cat(keys.kind(), " takes ", wanted, ", not ", shape_text(at.x)));
 }
 
+constexpr std::int64_t kLargestAdaptive = 8192, kLargestTable = 1 << 26;
 constexpr char kPictures[] = "pictures [N, channels, height, width]";
 constexpr char kSequences[] = "sequences [N, places, features]";
 
@@ -135,7 +137,12 @@ template <class Pool>
 FileLayer adaptive_pool_layer(LayerKeys& keys, const FileArrival& at) {
   keys.own("a size", "{ adaptive_avg_pool2d = 7 }");
   require_rank(keys, at, 4, kPictures);
-  return layer_of(Pool(keys.pair(keys.kind(), 1, 1)));
+  const nn::Pair out = keys.pair(keys.kind(), 1, 1);
+  // Its windows are listed one by one.
+  if (std::max({out.h, out.w, at.x.size(2), at.x.size(3)}) > kLargestAdaptive)
+    keys.refuse(cat(keys.kind(), " takes and gives up to ", kLargestAdaptive,
+                    " rows and columns, not ", shape_text(at.x)));
+  return layer_of(Pool(out));
 }
 
 FileLayer global_avg_pool_layer(LayerKeys& keys, const FileArrival& at) {
@@ -287,6 +294,9 @@ FileLayer positions_layer(LayerKeys& keys, const FileArrival& at) {
 FileLayer sinusoid_positions_layer(LayerKeys& keys, const FileArrival& at) {
   (void)keys.own();
   require_rank(keys, at, 3, kSequences);
+  if (at.x.size(1) > kLargestTable / at.x.size(2))
+    keys.refuse(cat("sinusoid_positions: a table for ", shape_text(at.x), " has more than ",
+                    kLargestTable, " values"));
   return function_of("SinusoidPositions()", [](const Tensor& x) {
     return x + nn::sinusoid_positions(x.size(1), x.size(2));
   });

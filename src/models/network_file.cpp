@@ -19,6 +19,7 @@ namespace {
 using io::TomlValue;
 using Kind = TomlValue::Kind;
 
+constexpr std::size_t kMostTensors = 50'000;
 constexpr std::int64_t kMostLayers = 20'000, kMostParameters = std::int64_t{1} << 40;
 constexpr int kDeepest = 60;  // structures within each other
 constexpr std::uint64_t kMostText = 4 << 20;
@@ -223,8 +224,10 @@ class NetworkBuilder {
     const std::string name = next_name(given), path = path_of(name);
     for (const nn::NamedTensor& p : made.module.named_parameters()) {
       parameters_ += p.tensor.numel();
-      named_.push_back({cat(path, ".", p.name), p.tensor});
+      named_.insert_or_assign(cat(path, ".", p.name), p.tensor);
     }
+    if (named_.size() > kMostTensors)
+      keys.refuse(cat("the network has more than ", kMostTensors, " weights and biases"));
     if (parameters_ > kMostParameters)
       keys.refuse(cat("the network has more than ", kMostParameters, " parameters"));
     open_->keep(name, made.module);
@@ -242,11 +245,10 @@ class NetworkBuilder {
   }
 
   Tensor parameter(const std::string& path) const {
+    if (const auto found = named_.find(path); found != named_.end()) return found->second;
     std::vector<std::string> names;
-    for (const nn::NamedTensor& p : named_) {
-      if (p.name == path) return p.tensor;
-      names.push_back(p.name);
-    }
+    names.reserve(named_.size());
+    for (const auto& [name, tensor] : named_) names.push_back(name);
     const std::string near = nearest(path, names.data(), static_cast<int>(names.size()));
     throw ValueError(cat("tie: no parameter before this layer is named '", path, "'",
                          near.empty() ? "" : cat("; did you mean '", near, "'?")));
@@ -440,7 +442,7 @@ class NetworkBuilder {
   Variables globals_;
   Open* open_ = nullptr;
   std::vector<std::string> trail_, open_blocks_;  // repeats and blocks that are being read
-  std::vector<nn::NamedTensor> named_;
+  StateDict named_;                               // parameters so far, by path
   std::int64_t layers_ = 0, parameters_ = 0;
   int depth_ = 0;
 };

@@ -278,6 +278,16 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
        {"no parameter before this layer"});
   says(file_of("\"relu\""), {"line 3: the last layer gives [N, 1, 8, 8], must be [N, outputs]"});
   says(file_of(""), {"a list of layers is empty"});
+  says({"x.toml",
+        "input = [16777216, 16777214]\nclasses = 2\nlayers = [ \"sinusoid_positions\" ]\n"},
+       {"a table for [N, 16777216, 16777214] has more"});
+  says({"x.toml",
+        "input = [1, 16777216, 9]\nclasses = 2\nlayers = [ { adaptive_avg_pool2d = 9 } ]\n"},
+       {"takes and gives up to 8192"});
+  says({"x.toml",
+        "input = [7, 4]\nclasses = 2\nlayers = [ { repeat = 99, layers = [ { lstm = 4, "
+        "layers = 1000 } ] } ]\n"},
+       {"more than 50000 weights and biases", "pass 13 of 99"});
   says(file_of("3"), {"a layer is a whole number"});
   says(file_of("{}"), {"a layer is an empty table"});
   says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
