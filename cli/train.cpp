@@ -63,7 +63,8 @@ constexpr Shortcut kShortcuts[] = {
      "layers in place of the last ones, as in 256,relu (of alexnet, vgg16, resnetN)",
      "Other people's weights"},
     {"--lora", "lora", "rank=R[,...]",
-     "adapters beside weights that stay: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
+     "adapters beside weights that stay, as in rank=8,alpha=16; targets=A+B names layers that have "
+     "them, learn=A+B parts that learn themselves",
      "Other people's weights"},
     {"--teacher", "teacher", "RUN",
      "learn from the scores of a trained network too (how: --temperature, --distill-weight)",
