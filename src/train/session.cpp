@@ -322,12 +322,12 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
   if (!frozen.empty()) net = with_frozen(net, frozen);
   optimizer = optim::create(settings.optimizer, parameters_by_rate(net, settings),
                             optimizer_options(settings));
-  if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
-  if (!settings.freeze.empty() || adapted) notes.push_back(what_learns(net));
   data::LoaderOptions training = loader_options(settings);
   training.augment = augmentation_of(settings).plain;
   train = std::make_unique<data::Loader>(sets.train, training);
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
+  if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
+  if (!settings.freeze.empty() || adapted) notes.push_back(what_learns(net));
 }
 
 void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint) {
