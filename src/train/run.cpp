@@ -93,7 +93,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
     planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
                           std::cref(sets), resume ? load_engines(dir) : TuneTable());
   Session session(settings, sets, resume);
-  if (!settings.freeze.empty() && settings.teacher.empty())
+  if (!settings.freeze.empty())
     session.keep_frozen(resume ? load_latest_checkpoint(dir) : std::nullopt);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;

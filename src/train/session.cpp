@@ -332,6 +332,10 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
 
 void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint) {
   if (checkpoint) net.load_state_dict(checkpoint->model_state());
+  if (teacher) {
+    notes.emplace_back("the frozen part is computed in every step: the teacher takes its input");
+    return;
+  }
   KeptPart kept = keep_frozen_part(net, *train, test.get());
   notes.push_back(kept.how);
   if (kept.train == nullptr) return;
@@ -371,8 +375,6 @@ void Session::open_teacher(const data::Dataset& set) {
                          ": set input_mean and input_std to the teacher's"));
   notes.push_back(cat("teacher: ", theirs.model, " from ", model.file(), ", temperature ",
                       settings.temperature, ", weight ", settings.distill_weight));
-  if (!settings.freeze.empty())
-    notes.emplace_back("the frozen part is computed in every step: the teacher takes its input");
 }
 
 TrainOptions Session::options(const std::string& dir, bool resume) const {

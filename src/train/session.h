@@ -55,12 +55,12 @@ struct Session {
 
   Settings settings;
   nn::AnyModule net;
+  std::optional<nn::AnyModule> adapted;  // the network with adapters, where the settings want them
+  std::optional<nn::AnyModule> teacher;
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, test;
   std::shared_ptr<const data::Tokenizer> tokenizer;
-  std::optional<nn::AnyModule> adapted;  // the network with adapters, where the settings want them
-  std::optional<nn::AnyModule> teacher;
   std::vector<std::string> notes;  // for people, on what was done beside the settings
 
  private:

@@ -8,8 +8,6 @@
 #include <tenon/data.h>
 #include <tenon/precision.h>
 
-#include "train/lora.h"
-
 namespace tenon::io {
 struct TomlValue;
 }

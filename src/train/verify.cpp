@@ -59,7 +59,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
   const ContextScope scope(context_of(settings));
   Session session(settings, {sets.train, nullptr, sets.tokenizer}, c.resume);
-  if (!settings.freeze.empty() && settings.teacher.empty())
+  if (!settings.freeze.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);
