@@ -6,7 +6,7 @@
     bench/peer_pictures.py pairs PROGRAM FOLDER [WORKERS] [ROUNDS]   PROGRAM (bench_pictures) and this one in turn, with the
                                                                      median of the ratios
 
-Needs torch and torchvision (2.11 and 0.26 made the numbers in docs/performance.md) and Pillow.
+Needs torch and torchvision (2.11 and 0.26 made the numbers in docs/pictures.md) and Pillow.
 """
 import pathlib
 import statistics

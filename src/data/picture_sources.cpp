@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostPictureBytes = 1ull << 30;
 constexpr std::size_t kMostClasses = 1'000'000;
-constexpr int kPicturesPerTest = 10;
+constexpr int kEveryForTest = 10;
 
 struct Labelled {
   std::string name, word;  // of the class
@@ -38,7 +38,7 @@ bool looks_like_picture(const std::string& path) {
   return kEndings.contains(ending);
 }
 
-std::optional<std::int64_t> whole(const std::string& word) {
+std::optional<std::int64_t> whole_number_of(const std::string& word) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size() || value < 0) return {};
@@ -50,9 +50,11 @@ std::vector<std::string> names_of(const std::vector<Labelled>& items) {
   std::set<std::string> words;
   for (const Labelled& item : items) words.insert(item.word);
   std::vector<std::string> names(words.begin(), words.end());
-  if (std::all_of(names.begin(), names.end(), [](const auto& n) { return whole(n).has_value(); }))
-    std::stable_sort(names.begin(), names.end(),
-                     [](const auto& a, const auto& b) { return *whole(a) < *whole(b); });
+  if (std::all_of(names.begin(), names.end(),
+                  [](const auto& n) { return whole_number_of(n).has_value(); }))
+    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+      return *whole_number_of(a) < *whole_number_of(b);
+    });
   return names;
 }
 
@@ -95,8 +97,7 @@ class ListedPictures : public Pictures {
     const auto count = static_cast<std::int64_t>(items_.size());
     std::vector<bool> test(items_.size());
     if (split.test == 0) {
-      for (std::size_t i = kPicturesPerTest - 1; i < test.size(); i += kPicturesPerTest)
-        test[i] = true;
+      for (std::size_t i = kEveryForTest - 1; i < test.size(); i += kEveryForTest) test[i] = true;
     } else {
       const std::vector<std::int64_t> order = epoch_order(split.seed, 0, count);
       const auto share =
@@ -189,7 +190,7 @@ std::vector<Labelled> classes_in(const fs::path& folder) {
   return items;
 }
 
-std::string text_of(std::string text) {
+std::string trimmed_text(std::string text) {
   const auto space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
   while (!text.empty() && space(text.back())) text.pop_back();
   while (!text.empty() && space(text.front())) text.erase(0, 1);
@@ -204,7 +205,7 @@ std::vector<std::string> shards_of(const std::string& pattern) {
   if (open != std::string::npos && close != std::string::npos) {
     const std::string low = pattern.substr(open + 1, dots - open - 1),
                       high = pattern.substr(dots + 2, close - dots - 2);
-    const auto first = whole(low), last = whole(high);
+    const auto first = whole_number_of(low), last = whole_number_of(high);
     if (!first || !last || *last < *first || *last - *first > 1'000'000)
       throw ValueError(
           cat("shards:", pattern, ": between braces stand two numbers, as {000..012}"));
@@ -278,7 +279,7 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
       parts.folder = folder.substr(folder.rfind('/') + 1);
       if (parts.folder == ".") parts.folder.clear();
     } else if (member.ends_with(".cls")) {
-      parts.word = text_of(reader.read(1 << 16));
+      parts.word = trimmed_text(reader.read(1 << 16));
     }
   }
   add_example(parts, index);
@@ -327,7 +328,7 @@ std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
   int line_number = 0;
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
-    const std::string line = text_of(text.substr(from, end - from));
+    const std::string line = trimmed_text(text.substr(from, end - from));
     from = end + 1;
     ++line_number;
     if (line.empty() || line.front() == '#') continue;
@@ -337,7 +338,8 @@ std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
     if (cut == std::string::npos)
       throw FormatError(
           cat(file, ", line ", line_number, ": '", line, "' has no class; as in cats/1.jpg,cat"));
-    const std::string path = text_of(line.substr(0, cut)), word = text_of(line.substr(cut + 1));
+    const std::string path = trimmed_text(line.substr(0, cut)),
+                      word = trimmed_text(line.substr(cut + 1));
     if (path.empty() || word.empty())
       throw FormatError(cat(file, ", line ", line_number, ": the path or the class is empty"));
     items.push_back({(base / path).string(), word});

@@ -51,7 +51,7 @@ void set_option(PictureSource& source, const std::string& part, const std::strin
   }
 }
 
-PictureSource parse(const std::string& spec) {
+PictureSource parse_picture_spec(const std::string& spec) {
   PictureSource source;
   const std::size_t colon = spec.find(':');
   source.kind = spec.substr(0, colon);
@@ -74,8 +74,8 @@ PictureSource parse(const std::string& spec) {
   return source;
 }
 
-std::shared_ptr<Pictures> open(const std::string& kind, const std::string& path, Split part,
-                               const PictureSplit& split) {
+std::shared_ptr<Pictures> open_kind(const std::string& kind, const std::string& path, Split part,
+                                    const PictureSplit& split) {
   if (kind == "folder") return open_picture_folder(path, part, split);
   if (kind == "list") return open_picture_list(path, part, split);
   return open_picture_shards(path, part, split);
@@ -89,13 +89,13 @@ bool is_picture_source(const std::string& spec) {
 
 std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
                                              const std::vector<std::string>& class_names) {
-  PictureSource source = parse(spec);
+  PictureSource source = parse_picture_spec(spec);
   source.split.whole = !source.test.empty();
   source.split.class_names = class_names;
-  std::shared_ptr<Pictures> pictures = open(source.kind, source.path, split, source.split);
+  std::shared_ptr<Pictures> pictures = open_kind(source.kind, source.path, split, source.split);
   if (split == Split::Test && !source.test.empty()) {
     source.split.class_names = pictures->class_names();
-    pictures = open(source.kind, source.test, split, source.split);
+    pictures = open_kind(source.kind, source.test, split, source.split);
   }
   return picture_dataset(std::move(pictures), source.options);
 }

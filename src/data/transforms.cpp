@@ -17,7 +17,7 @@ struct NumberRange {
   const char* name;
   double usual, low, high;
 };
-struct Kind {
+struct TransformKind {
   const char* name;
   const char* about;
   std::vector<NumberRange> numbers;
@@ -25,8 +25,8 @@ struct Kind {
 
 constexpr double kSame = -1;  // of a jitter: as the first number
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
+const std::vector<TransformKind>& kinds() {
+  static const std::vector<TransformKind> all = {
       {"resize",
        "the short side to SIDE; without one, to cover 8/7 of the network's input",
        {{"SIDE", 0, 0, 8192}}},
@@ -82,19 +82,19 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-const Kind* find_kind(const std::string& name) {
-  for (const Kind& kind : kinds())
+const TransformKind* find_kind(const std::string& name) {
+  for (const TransformKind& kind : kinds())
     if (name == kind.name) return &kind;
   return nullptr;
 }
 
 void check_step(const Transform& step) {
-  const Kind* kind = find_kind(step.name);
+  const TransformKind* kind = find_kind(step.name);
   if (kind == nullptr) {
     std::vector<std::string> names;
     names.reserve(kinds().size());
     std::string all;
-    for (const Kind& k : kinds()) {
+    for (const TransformKind& k : kinds()) {
       all += cat(names.empty() ? "" : ", ", k.name);
       names.emplace_back(k.name);
     }
@@ -503,7 +503,7 @@ bool Transforms::has(const std::string& name) const noexcept {
 std::vector<Transforms::Known> Transforms::known() {
   std::vector<Known> out;
   out.reserve(kinds().size());
-  for (const Kind& kind : kinds()) {
+  for (const TransformKind& kind : kinds()) {
     std::string usage = kind.name;
     for (std::size_t k = 0; k < kind.numbers.size(); ++k)
       usage += cat(k == 0 ? "[=" : ":", kind.numbers[k].name);

@@ -1,6 +1,5 @@
 // The settings of a run: one table of keys that set(), get(), toml() and keys() all read.
 #include "train/settings.h"
-#include "train/lora.h"
 
 #include <algorithm>
 #include <charconv>

@@ -250,9 +250,9 @@ TEST_CASE("pictures: options that do not fit each other are refused") {
   const TestFolder dir;
   make_pets(dir);
   const auto pictures = data::open_picture_folder(dir / "pets", Split::Train);
-  const auto with = [&](const std::string& resize, const std::string& augment, Shape input) {
+  const auto with = [&](const std::string& resize, const std::string& augment, const Shape& input) {
     data::PictureOptions how;
-    how.input = std::move(input);
+    how.input = input;
     how.resize = data::Transforms::parse(resize);
     how.augment = data::Transforms::parse(augment);
     return data::picture_dataset(pictures, how);
@@ -292,8 +292,10 @@ TEST_CASE("JPEG: a part decodes to the same pixels as the whole, and large ones 
     for (int y = 0; y < static_cast<int>(box.bottom - box.top); ++y)
       for (int x = 0; x < static_cast<int>(box.right - box.left) * 3; ++x) {
         const auto at = [&](const io::Image& image, double left, double top) {
-          return int{image.pixels[static_cast<std::size_t>(
-              (y + static_cast<int>(top)) * image.width * 3 + static_cast<int>(left) * 3 + x)]};
+          const std::ptrdiff_t row = y + static_cast<std::ptrdiff_t>(top),
+                               place =
+                                   row * image.width * 3 + static_cast<std::ptrdiff_t>(left) * 3;
+          return int{image.pixels[static_cast<std::size_t>(place + x)]};
         };
         worst = std::max(worst, std::abs(at(part.image, part.box.left, part.box.top) -
                                          at(whole, box.left, box.top)));

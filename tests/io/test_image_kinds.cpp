@@ -63,7 +63,9 @@ TEST_CASE("kinds: WebP, TIFF, BMP, PNG of 16 bits and JPEG of four inks hold wha
   }
   const std::string palette = text(k_palette_pixels);
   check_pixels(io::parse_image(text(k_bmp_palette), "x", 0), 0, [&](int x, int y, int c) {
-    return int{static_cast<unsigned char>(palette[static_cast<std::size_t>((y * 13 + x) * 3 + c)])};
+    return int{static_cast<unsigned char>(palette.at(static_cast<std::size_t>(y) * 39 +
+                                                     static_cast<std::size_t>(x) * 3 +
+                                                     static_cast<std::size_t>(c)))};
   });
   check_pixels(io::parse_image(text(k_png_16), "x", 0), 0, [](int x, int, int) { return x * 19; });
   if (has_library("WebP"))
