@@ -4,6 +4,7 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
+#include "cuda/device/vendor_library.h"
 #include "device/backend.h"
 
 namespace tenon::cuda {
@@ -30,9 +31,11 @@ class CardBackend final : public Backend {
   Device::Kind kind() const override { return Device::Kind::Cuda; }
   const char* name() const override { return "cuda"; }
   DeviceTraits traits() const override {
+    static const bool has_cudnn = cudnn_present();
     return {.is_queued = true,
             .overlaps_steps = true,
             .rounds_operands = true,
+            .convolves_channels_last = has_cudnn,
             .remake = {.most_cost = std::numeric_limits<std::int64_t>::max()},
             .attention = {.largest_size = 128, .size_step = 8, .wide = false},
             .longest_row = 65536};

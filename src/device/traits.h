@@ -33,6 +33,9 @@ struct DeviceTraits {
   /// Products round to bfloat16 what they read; of large matrices that nobody assigns meanwhile,
   /// they read a copy that is kept rounded.
   bool keeps_bf16_matrices = false;
+  /// Convolutions of 16 bits by filters of several pixels are fast over images that lie with their
+  /// channels last.
+  bool convolves_channels_last = false;
   RemakeTraits remake = {};
   /// What attention an engine knows.
   AttentionTraits attention = {};

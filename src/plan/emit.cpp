@@ -345,6 +345,7 @@ class Emitter {
     operand(lead.args[0], c.a, c.a_shape);
     operand(lead.args[1], c.b, c.b_shape);
     c.out_shape = lead.shape;
+    c.channels_last = lead.channels_last;
     c.out = value_of_[group.contraction];
     c.has_epilogue = group.items.size() > 1;
   }

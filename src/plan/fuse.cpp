@@ -198,6 +198,8 @@ class Fuser {
       if (theirs.kind == RegionKind::Opaque) note_stop(k, base, "runs as a step of its own");
       return;
     }
+    if (g_.stores_rounded && widens(k, base))
+      return note_stop(k, base, "rounds an image, which is stored so");
     if (out_.role[base] == Role::Column) {
       note_stop(k, base, "reduces over outer axes: complete only after its whole sweep");
       return;
@@ -223,6 +225,13 @@ class Fuser {
       return;
     }
     merge(k, base, guests);
+  }
+
+  // An image that is rounded to 16 bits is stored so, and whoever reads it makes it wide again.
+  bool widens(int k, int base) const {
+    const Item &wide = g_.items[k], &rounded = g_.items[base];
+    return wide.op == Op::Cast && rounded.op == Op::Cast && item_size(rounded.dtype) == 2 &&
+           item_size(wide.dtype) > 2 && is_floating(rounded.dtype);
   }
 
   // Whether others read the item, and its group would wait for more with the group of k in it.
@@ -516,7 +525,8 @@ class Fuser {
 
 }  // namespace
 
-Shape epilogue_space(Op op, const Shape& s) {
+Shape epilogue_space(Op op, const Shape& s, bool channels_last) {
+  if (channels_last) return {1, s[0] * s[1] * s[2], s[3]};
   if (op == Op::Matmul) {
     std::int64_t batch = 1;
     for (int d = 0; d < s.rank() - 2; ++d) batch *= s[d];
@@ -527,7 +537,7 @@ Shape epilogue_space(Op op, const Shape& s) {
 }
 
 Shape epilogue_space(const Item& contraction) {
-  return epilogue_space(contraction.op, contraction.shape);
+  return epilogue_space(contraction.op, contraction.shape, contraction.channels_last);
 }
 
 Fused fuse(const Lowered& graph, const PlanOptions& options) {

@@ -37,7 +37,7 @@ Fused fuse(const Lowered& graph, const PlanOptions& options);
 
 /// The three axes that a contraction's epilogue runs over, [batch, rows, columns], for its op and
 /// the shape of its result.
-Shape epilogue_space(Op op, const Shape& result);
+Shape epilogue_space(Op op, const Shape& result, bool channels_last);
 Shape epilogue_space(const Item& contraction);
 
 }  // namespace tenon

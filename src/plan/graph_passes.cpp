@@ -12,7 +12,9 @@
 #include "graph/node.h"
 #include "graph/node_index.h"
 #include "ops/table.h"
+#include "plan/layout.h"
 #include "plan/narrow_arguments.h"
+#include "plan/narrow_images.h"
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
 #include "plan/strided.h"
@@ -316,7 +318,9 @@ Roots share(Roots roots, const PlanOptions&) {
 }
 
 Roots factors(Roots roots, const PlanOptions& options) {
-  return options.traits.is_queued ? roots : rewrite(roots, factor_out_of_sum);
+  const bool pays =
+      !options.traits.is_queued || keeps_channels_last(topological_order(roots), options);
+  return pays ? rewrite(roots, factor_out_of_sum) : roots;
 }
 
 Roots before_pooling(Roots roots, const PlanOptions&) { return rewrite(roots, before_pool_grad); }
@@ -337,9 +341,12 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
 }  // namespace
 
 Roots legalize(Roots roots, const PlanOptions& options) {
-  return rewrite(roots, [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  const bool channels_last = keeps_channels_last(topological_order(roots), options);
+  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    const bool strided =
+        channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
     if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction)
-      return without_stride(node, inputs);
+      return strided ? Tensor() : without_stride(node, inputs);
     if (node.op != Op::Result) return {};
     const Node& owner = *inputs[0].node();
     const OpInfo& info = op_info(owner.op);
@@ -354,7 +361,10 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     if (info.decompose == nullptr || info.kind != OpKind::Composite) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
-  return options.traits.is_queued ? narrow_arguments(widen_rows(std::move(roots))) : roots;
+  if (!options.traits.is_queued) return roots;
+  roots = narrow_arguments(widen_rows(std::move(roots)));
+  return keeps_channels_last(topological_order(roots), options) ? narrow_images(std::move(roots))
+                                                                : roots;
 }
 
 }  // namespace tenon

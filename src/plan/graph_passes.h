@@ -31,7 +31,8 @@ Roots fold_constants(Roots roots, const PlanOptions& options);
 /// nothing go away; chains of reshapes and of permutes become one; a transposed product is computed
 /// transposed in the first place.
 Roots drop_noops(Roots roots, const PlanOptions& options);
-/// On the host, what is constant along the axes of a sum over samples is taken out of it.
+/// On the host, and on a card that keeps images of convolutions channels last, what is constant
+/// along the axes of a sum over samples is taken out of it.
 Roots factors(Roots roots, const PlanOptions& options);
 /// Equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);

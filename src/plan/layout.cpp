@@ -77,4 +77,53 @@ bool is_pixel_product(const Node& node) {
          node.input(0)->shape.numel() > 0;
 }
 
+namespace {
+
+/// Images at the ends of a chain of such convolutions are turned, which so many make good.
+constexpr std::ptrdiff_t kFewestConvolutions = 4;
+
+/// Of the input of a convolution and of its result.
+struct Channels {
+  std::int64_t in = 0, out = 0;
+};
+Channels channels_of(const Node& node) {
+  const Shape& w = node.op == Op::Conv2dWeightGrad ? node.shape : node.input(1)->shape;
+  return {w[1], w[0]};
+}
+
+bool is_convolution(const Node& node) {
+  return node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad || node.op == Op::Conv2dWeightGrad;
+}
+
+}  // namespace
+
+bool is_image_convolution(const Node& node) {
+  if (node.realised() || !is_convolution(node) || is_pixel_product(node)) return false;
+  const auto& attrs = node.attrs.as<ContractionAttrs>();
+  const DType dtype = node.input(0)->dtype;
+  const bool is_narrow = dtype == DType::BFloat16 || dtype == DType::Float16;
+  const bool rounds = dtype == DType::Float32 &&
+                      (attrs.precision == Precision::Bf16 || attrs.precision == Precision::Fp16);
+  const auto fits = [](std::int64_t channels) {
+    return channels >= kPixelChannels && channels % kPixelChannelStep == 0;
+  };
+  const Channels channels = channels_of(node);
+  const bool picture = node.op != Op::Conv2dInputGrad && channels.in < kPixelChannels;
+  return (is_narrow || rounds) && attrs.conv.groups == 1 && fits(channels.out) &&
+         (picture || fits(channels.in)) && node.shape.numel() > 0 &&
+         node.input(0)->shape.numel() > 0;
+}
+
+bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options) {
+  if (!options.traits.convolves_channels_last || !options.enabled(kLayout)) return false;
+  return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) {
+           return node->op == Op::Conv2d && is_image_convolution(*node);
+         }) >= kFewestConvolutions;
+}
+
+bool takes_channels_last(const Node& node, int index) {
+  if (index == 1) return node.op == Op::Conv2dWeightGrad;
+  return node.op == Op::Conv2dInputGrad || channels_of(node).in >= kPixelChannels;
+}
+
 }  // namespace tenon

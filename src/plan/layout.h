@@ -4,8 +4,14 @@
 // image sees [N, C, H, W] by strides; nothing is turned but where another convolution or pooling
 // takes images in their own order.
 //
+// Where the device's convolutions by larger filters are fast over such images, and a graph has
+// several of them, theirs lie so too, and everything between them: their results, what is computed
+// of those element by element, pooled images.
+//
 // Part of lowering, which asks here node by node. Decisions go by channels, never by the batch.
 #pragma once
+
+#include <span>
 
 #include "plan/lower.h"
 
@@ -27,5 +33,14 @@ Attrs channels_last_attrs(const Node& node);
 /// more than images in their own order: filters of one pixel, of stride 1, in one group, unpadded,
 /// multiplied in 16 bits or tf32, rows of whole 16 bytes.
 bool is_pixel_product(const Node& node);
+
+/// Whether a convolution by larger filters or one of its gradients, in one group and 16 bits, has
+/// rows of channels of whole 16 bytes, or reads pictures of a few channels and makes such rows.
+bool is_image_convolution(const Node& node);
+/// Whether those of a graph keep their images with the channels last.
+bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options);
+/// What input `index` of an image convolution is: images with the channels last (else filters, or a
+/// picture in its own order).
+bool takes_channels_last(const Node& node, int index);
 
 }  // namespace tenon

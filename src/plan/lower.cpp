@@ -102,12 +102,17 @@ class Lowering {
         makes_again_(options.traits.is_queued && options.enabled(kFuse)),
         channels_last_(options.traits.is_queued && options.enabled(kLayout)),
         results_apart_(options.results_apart),
+        options_(options),
         attention_step_(options.traits.attention.size_step) {
     for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
   }
 
   Lowered run(std::span<const Tensor> roots) {
-    for (Node* node : topological_order(roots)) add(*node);
+    const std::vector<Node*> nodes = topological_order(roots);
+    convolves_last_ = keeps_channels_last(nodes, options_);
+    if (convolves_last_) find_rounded_filters(nodes);
+    out_.stores_rounded = convolves_last_;
+    for (Node* node : nodes) add(*node);
     for (const Tensor& root : roots) out_.outputs.push_back(output(*root.node()));
     order_assignments();
     for (int k = 0; k < static_cast<int>(out_.items.size()); ++k) {
@@ -361,6 +366,65 @@ class Lowering {
     }
   }
 
+  // Filters of image convolutions that are rounded on the way are laid channels last by that.
+  void find_rounded_filters(std::span<Node* const> nodes) {
+    for (const Node* node : nodes) {
+      if (!is_image_convolution(*node) || node->op == Op::Conv2dWeightGrad) continue;
+      const Node* w = node->input(1);
+      if (!w->realised() && w->op == Op::Cast && w->input(0)->realised())
+        rounded_filters_.insert(w);
+    }
+  }
+
+  // Filters [K, C, R, S] that lie as [K, R, S, C].
+  Ref filters(const Node* node, std::uint32_t label) {
+    const auto rounded = again_.find(node);
+    const bool rounds = rounded_filters_.count(node) != 0 && rounded != again_.end();
+    const Ref ref = rounds ? rounded->second[0] : ref_of(node);
+    if (!rounds) return channels_inside(ref, label);
+    const auto [place, fresh] = laid_filters_.try_emplace(node, -1);
+    if (fresh) {
+      place->second = push(Op::Cast, *node);
+      Item& item = out_.items[place->second];
+      item.shape = channels_last(ref.shape);
+      item.args.push_back(channels_last(ref));
+    }
+    return channels_first(whole(place->second));
+  }
+
+  // What `ref` reads, laid with the second axis inside; turned where it is not, once for all.
+  Ref channels_inside(const Ref& ref, std::uint32_t label) {
+    const Item& base = out_.items[ref.item];
+    const Ref turned = channels_last(ref);
+    const bool has_memory = base.op != Op::Constant && base.op != Op::Iota;
+    if (has_memory && is_linear(turned, base.shape)) return ref;
+    return channels_first(whole(copy(turned, label)));
+  }
+
+  void add_image_convolution(const Node& node) {
+    std::vector<Ref> args;
+    for (int k = 0; k < 2; ++k) {
+      if (takes_channels_last(node, k)) {
+        args.push_back(channels_inside(ref_of(node.input(k)), node.label));
+        last_.insert(args.back().item);
+      } else if (k == 1) {
+        args.push_back(filters(node.input(k), node.label));
+      } else {
+        args.push_back(contiguous(ref_of(node.input(k)), node.label));
+      }
+    }
+    const int number = push(node.op, node);
+    Item& item = out_.items[number];
+    item.args = std::move(args);
+    item.channels_last = node.op != Op::Conv2dWeightGrad;
+    if (!item.channels_last) {
+      refs_[&node] = whole(number);
+      return;
+    }
+    item.shape = channels_last(node.shape);
+    refs_[&node] = images_of(number, item.shape);
+  }
+
   void add(Node& node) {
     const OpKind kind = op_info(node.op).kind;
     if (node.realised()) {
@@ -384,8 +448,16 @@ class Lowering {
       throw NotSupported(cat(where(op_info(node.op).name),
                              ": the body of a loop or branch runs on one device: move tensors "
                              "between devices outside of it"));
+    if (convolves_last_ && is_image_convolution(node)) {
+      add_image_convolution(node);
+      return;
+    }
     std::vector<Ref> args;
     for (Node* in : node.in()) args.push_back(ref_of(in));
+    if (rounded_filters_.count(&node) != 0) {
+      again_.emplace(&node, std::move(args));
+      return;
+    }
     if (channels_last_ && is_pixel_product(node)) {
       add_pixel_product(node, args);
       return;
@@ -471,7 +543,8 @@ class Lowering {
           out_.items[it->second].after.push_back(k);
   }
 
-  bool fold_views_, makes_again_, channels_last_, results_apart_;
+  bool fold_views_, makes_again_, channels_last_, results_apart_, convolves_last_ = false;
+  const PlanOptions& options_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, Ref> refs_;
@@ -480,6 +553,8 @@ class Lowering {
   std::unordered_map<int, int> assigned_;  // variable item to Assign item
   std::unordered_map<std::string, int> copies_;
   std::unordered_set<int> last_;  // items that hold images [N, H, W, C]
+  std::unordered_set<const Node*> rounded_filters_;
+  std::unordered_map<const Node*, int> laid_filters_;  // items that hold those [K, R, S, C]
   Lowered out_;
 };
 

@@ -33,13 +33,15 @@ struct Item {
   std::vector<Ref> args;
   std::vector<int>
       after;  // items that must have run before (readers of a variable, before its assignment)
-  std::vector<int> users;  // items that read this one or come after it
-  bool wanted = false;     // an output of the program
+  std::vector<int> users;      // items that read this one or come after it
+  bool wanted = false;         // an output of the program
+  bool channels_last = false;  // a convolution whose result's images are [N, H, W, C]
 };
 
 struct Lowered {
-  std::vector<Item> items;   // arguments before users
-  std::vector<int> outputs;  // item per root; an Assign item for an assignment
+  std::vector<Item> items;      // arguments before users
+  std::vector<int> outputs;     // item per root; an Assign item for an assignment
+  bool stores_rounded = false;  // images that are rounded on the way (plan/narrow_images.h)
 };
 
 Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves,

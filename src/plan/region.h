@@ -113,6 +113,14 @@ struct Contraction {
   bool has_epilogue =
       false;  // then Region::map runs over [batch, rows, columns]: matmul [B, M, N], convolution
               // [N, K, P*Q], input gradient [N, C, H*W], weight gradient [1, K, C/g*R*S]
+  bool channels_last = false;  // the result's images are out_shape [N, H, W, C] in memory, and the
+                               // map runs over [1, N*H*W, C]; shapes of operands never are
+
+  /// The result's images as [N, C, H, W]; of others their shape.
+  Shape result_shape() const {
+    if (!channels_last) return out_shape;
+    return {out_shape[0], out_shape[3], out_shape[1], out_shape[2]};
+  }
 
   /// What operands are multiplied as: 16-bit types where they are rounded to them (sums are
   /// float32), else the result's.

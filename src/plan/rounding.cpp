@@ -37,12 +37,12 @@ std::array<std::int64_t, 3> product_sizes(const Node& node, const Shape& a, cons
 
 // `kept_a`, `kept_b`: rounding that operand is free. Otherwise it must be read often enough.
 bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool kept_a,
-                          bool kept_b) {
+                          bool kept_b, bool channels_last) {
   constexpr std::int64_t kReads = 256;             // of each element
   constexpr std::int64_t kInner = 64, kThin = 16;  // what kernels for 16-bit operands are made for
   const auto [rows, columns, inner] = product_sizes(node, a, b);
   // Whoever makes the images writes them for these, channels last.
-  if (is_pixel_product(node)) return true;
+  if (is_pixel_product(node) || (channels_last && is_image_convolution(node))) return true;
   if (node.op != Op::Matmul) return std::min({rows, columns, inner}) >= kReads;
   return (kept_a || columns >= kReads) && (kept_b || rows >= kReads) && inner >= kInner &&
          std::min(rows, columns) >= kThin;
@@ -51,9 +51,10 @@ bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool
 // Whether both operands are rounded ahead of the product. Where kernels round as they pack: only
 // beside a copy.
 bool rounds_first(const Node& node, std::span<const Tensor> inputs, const bool (&keeps)[2],
-                  const PlanOptions& options) {
+                  const PlanOptions& options, bool channels_last) {
   if (!options.traits.rounds_operands) return keeps[0] || keeps[1];
-  return worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(), keeps[0], keeps[1]);
+  return worth_rounding_first(node, inputs[0].shape(), inputs[1].shape(), keeps[0], keeps[1],
+                              channels_last);
 }
 
 bool is_product_of_float32(const Node& node) {
@@ -180,6 +181,7 @@ DType attention_dtype(const Node& attention, const PlanOptions& options) {
 
 Roots autocast(Roots roots, const PlanOptions& options) {
   Rounded rounded;
+  const bool channels_last = keeps_channels_last(topological_order(roots), options);
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind == OpKind::Attention)
       return narrowed_attention(node, inputs, options, rounded);
@@ -190,7 +192,7 @@ Roots autocast(Roots roots, const PlanOptions& options) {
     const DType narrow = kept_dtype(node, attrs.precision, options);
     const bool keeps[2] = {copy_of(options, inputs[0].node(), narrow) != nullptr,
                            copy_of(options, inputs[1].node(), narrow) != nullptr};
-    if (narrow == DType::Float32 || !rounds_first(node, inputs, keeps, options))
+    if (narrow == DType::Float32 || !rounds_first(node, inputs, keeps, options, channels_last))
       return make_node(node.op, node.dtype, node.shape, attrs, inputs);
     const Tensor operands[2] = {narrowed(inputs[0], narrow, options, rounded),
                                 narrowed(inputs[1], narrow, options, rounded)};
@@ -204,6 +206,7 @@ std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const Plan
   std::vector<WeightToKeep> weights;
   if (!options.enabled(kAutocast)) return weights;
   const std::vector<Node*> nodes = topological_order(roots);
+  const bool channels_last = keeps_channels_last(nodes, options);
   std::unordered_set<const Node*> done;
   for (const Node* node : nodes)
     if (options.traits.keeps_bf16_matrices && node->op == Op::Assign && !node->realised())
@@ -214,7 +217,8 @@ std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const Plan
     if (narrow == DType::Float32) continue;
     const Tensor inputs[2] = {Tensor(node->input(0)), Tensor(node->input(1))};
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
-    if (!rounds_first(*node, inputs, {may_be_kept(*a), may_be_kept(*b)}, options)) continue;
+    if (!rounds_first(*node, inputs, {may_be_kept(*a), may_be_kept(*b)}, options, channels_last))
+      continue;
     for (Node* weight : {a, b})
       if (may_be_kept(*weight) && done.insert(weight).second) weights.push_back({weight, narrow});
   }

@@ -323,6 +323,7 @@ std::string tune_key(std::string_view card, const Region& region, std::span<cons
     const ConvAttrs& conv = c.attrs.conv;
     key += cat("stride ", conv.stride_h, "x", conv.stride_w, " pad ", conv.pad_h, "x", conv.pad_w,
                " dilation ", conv.dil_h, "x", conv.dil_w, " groups ", conv.groups, " ");
+    if (c.channels_last) key += "last ";
   }
   const LetteredShapes shapes(c);
   key += cat(shapes.a.text(), view_text(c.a, c.a_shape.rank(), values), " ", shapes.b.text(),

@@ -186,7 +186,7 @@ class RegionCheck {
     require(c.out != kNoValue || !region_.writes.empty(), "writes no result");
     require(c.has_epilogue != region_.map.instrs.empty(), "has half an epilogue");
     if (!c.has_epilogue) return;
-    require(region_.map.space == epilogue_space(c.op, c.out_shape),
+    require(region_.map.space == epilogue_space(c.op, c.out_shape, c.channels_last),
             "has an epilogue over another space");
     check_map(region_.map);
   }

@@ -37,7 +37,7 @@ constexpr std::uint32_t kAll = 7;
 void reduce_result(DeviceCheck& t, bool stores) {
   Contraction& c = t.region.contraction;
   c.has_epilogue = true;
-  t.region.map.space = epilogue_space(c.op, c.out_shape);
+  t.region.map.space = epilogue_space(c.op, c.out_shape, c.channels_last);
   const int acc = t.accumulator(c.dtype);
   t.reduce(t.compute(Op::Square, c.dtype, acc), Op::Sum, kAll, c.dtype);
   const int sum =

@@ -248,7 +248,8 @@ class HostProduct final : public Engine {
    public:
     Applied(const Region& region, std::span<const Value> values, std::vector<std::byte> result)
         : result_(std::move(result)),
-          epilogue_(cuda::target_of(0), region, values, region.map.space) {
+          epilogue_(cuda::target_of(0), region, values, region.map.space,
+                    region.contraction.dtype) {
       workspace_bytes = result_.size();
     }
     void run(const Binding& binding) const override {
@@ -569,7 +570,7 @@ TEST_CASE("vendor: cuDNN with channels-last images turned around it") {
         for (DeviceCheck& t : all) {
           const Contraction& c = t.region.contraction;
           t.region.contraction.attrs.conv = s.v;
-          if (epilogue) add_epilogue(t, epilogue_space(c.op, c.out_shape));
+          if (epilogue) add_epilogue(t, epilogue_space(c.op, c.out_shape, c.channels_last));
           const auto names = cudnn.configurations(t.region, t.values);
           if (std::find(names.begin(), names.end(), "last-0") == names.end()) {
             CHECK_THROWS_AS(engine.prepare(t.region, t.values, 1), NotSupported);

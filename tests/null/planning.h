@@ -31,6 +31,7 @@ inline bool contains(const std::string& text, const std::string& part) {
 struct Settings {
   Device::Kind kind = Device::Kind::Cuda;
   std::uint32_t disabled = 0;
+  bool convolves_channels_last = false;  // a card with cuDNN
 };
 
 inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
@@ -50,6 +51,7 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   options.device = {settings.kind, 0};
   options.traits =
       (settings.kind == Device::Kind::Cuda ? cuda::backend() : cpu::backend()).traits();
+  options.traits.convolves_channels_last = settings.convolves_channels_last;
   options.engines = engines;
   options.disabled = settings.disabled;
   return plan_program(roots, leaves, options);

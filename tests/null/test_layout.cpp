@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/functional.h>
@@ -10,6 +11,7 @@
 #include <tenon/ops.h>
 
 #include "planning.h"
+#include "thread_time.h"
 
 using namespace tenon;
 
@@ -89,4 +91,92 @@ TEST_CASE("layout: other convolutions keep their images, and full precision its 
   }
   const auto full = test::planned({conv2d(test::leaf({2, 16, 6, 6}), test::leaf({16, 16, 1, 1}))});
   CHECK(count_contractions(*full, false) == 1);
+}
+
+namespace {
+
+// Basic blocks of a residual network, with the gradients: every convolution reads and makes images.
+std::vector<Tensor> residual_blocks(int blocks, std::int64_t channels, std::int64_t images = 4) {
+  std::vector<Tensor> leaves{test::leaf({images, channels, 8, 8})};
+  const PrecisionScope bf16(Precision::Bf16);
+  Tensor x = leaves[0];
+  for (int k = 0; k < 2 * blocks; ++k) {
+    leaves.push_back(test::leaf({channels, channels, 3, 3}));
+    leaves.push_back(test::leaf({channels}));
+    const Tensor y =
+        normalised(conv2d(x, leaves[leaves.size() - 2], {}, {{1, 1}, {1, 1}}), leaves.back());
+    x = k % 2 == 0 ? relu(y) : relu(y + x);
+  }
+  return grad(sum(x * x), leaves);
+}
+
+const test::Settings kWithCudnn{Device::Kind::Cuda, 0, true};
+
+std::int64_t largest_bytes(const Program& program, DType dtype) {
+  std::int64_t most = 0;
+  for (const Value& v : program.values)
+    if (v.kind == Value::Kind::Arena && v.dtype == dtype) most = std::max(most, v.bytes);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("layout: images about convolutions by larger filters lie channels last in 16 bits") {
+  const auto card = test::planned(residual_blocks(3, 32), kWithCudnn);
+  CAPTURE(print_steps(*card));
+  int last = 0, wide = 0;
+  for (const Step& step : card->steps) {
+    const Region& r = step.region;
+    if (r.kind != RegionKind::Contraction) continue;
+    const Contraction& c = r.contraction;
+    CHECK(c.a.stride[1] == 1);
+    if (c.op == Op::Conv2dWeightGrad) continue;
+    ++last;
+    CHECK(c.channels_last);
+    CHECK(c.b.stride[1] == 1);
+    wide += c.out != kNoValue;
+    for (const MapStore& store : r.map.stores)
+      CHECK(card->values[static_cast<std::size_t>(store.view.value)].dtype == DType::BFloat16);
+  }
+  CHECK(last == 12);
+  CHECK(wide == 1);  // the gradient that is asked for
+  // Turned where they enter (the first image) and leave (its gradient); filters beside.
+  CHECK(count_turns(*card) <= 3);
+}
+
+TEST_CASE("layout: without such a library, or with few convolutions, images keep their order") {
+  for (const auto& [blocks, settings] :
+       {std::pair(3, test::Settings()), {1, kWithCudnn}, {3, test::Settings{Device::Kind::Cpu}}}) {
+    const auto plan = test::planned(residual_blocks(blocks, 32), settings);
+    for (const Step& step : plan->steps) CHECK_FALSE(step.region.contraction.channels_last);
+  }
+}
+
+TEST_CASE("layout: a normalisation's gradient is two sweeps over images of 16 bits") {
+  const auto card = test::planned(residual_blocks(3, 32, 64), kWithCudnn);
+  CAPTURE(print_steps(*card));
+  constexpr std::int64_t kImage = 64 * 32 * 8 * 8;
+  int sweeps = 0;
+  for (const Step& step : card->steps) {
+    const Region& r = step.region;
+    if (r.kind == RegionKind::Contraction || r.kind == RegionKind::Opaque) continue;
+    sweeps += std::any_of(r.reads.begin(), r.reads.end(), [&](ValueId id) {
+      return card->values[static_cast<std::size_t>(id)].shape.numel() == kImage;
+    });
+  }
+  // A layer: two for the moments, one that applies them, two of the gradient; the ends.
+  CHECK(sweeps <= 6 * 5 + 6);
+  // What stays float32 is the gradient behind the last block, which no convolution has made.
+  CHECK(largest_bytes(*card, DType::BFloat16) == 2 * kImage);
+}
+
+TEST_CASE("layout: planning images channels last takes a time in proportion to the graph") {
+  const std::vector<Tensor> one = residual_blocks(12, 16), two = residual_blocks(24, 16);
+  test::Least half, whole;
+  for (int k = 0; k < test::kMostAttempts; ++k) {
+    half.attempt([&] { test::planned(one, kWithCudnn); });
+    whole.attempt([&] { test::planned(two, kWithCudnn); });
+    if (k > 0 && whole.seconds() < 3 * half.seconds()) break;
+  }
+  CHECK(whole.seconds() < 3 * half.seconds());
 }

@@ -47,7 +47,7 @@ Region finish_of(const Region& part, ValueId partial) {
   finish.kind = RegionKind::Map;
   finish.label = part.label;
   if (c.has_epilogue) finish.map = part.map;
-  finish.map.space = epilogue_space(c.op, c.out_shape);
+  finish.map.space = epilogue_space(c.op, c.out_shape, c.channels_last);
   View total;
   total.value = partial;
   total.stride[2] = 1;

@@ -64,15 +64,28 @@ struct Sums {
 
   void convolution() {
     const ConvAttrs v = c.attrs.conv;
+    const Shape result = c.result_shape();
     if (c.op == Op::Conv2d)
-      each_product(v, c.a_shape, c.b_shape, c.out_shape,
+      each_product(v, c.a_shape, c.b_shape, result,
                    [&](std::size_t x, std::size_t w, std::size_t y) { out[y] += a[x] * b[w]; });
     else if (c.op == Op::Conv2dInputGrad)
-      each_product(v, c.out_shape, c.b_shape, c.a_shape,
+      each_product(v, result, c.b_shape, c.a_shape,
                    [&](std::size_t x, std::size_t w, std::size_t y) { out[x] += a[y] * b[w]; });
     else
-      each_product(v, c.a_shape, c.out_shape, c.b_shape,
+      each_product(v, c.a_shape, result, c.b_shape,
                    [&](std::size_t x, std::size_t w, std::size_t y) { out[w] += a[x] * b[y]; });
+    if (c.channels_last) turn(result);
+  }
+
+  /// Images [N, C, H, W] to [N, H, W, C].
+  void turn(const Shape& images) {
+    const std::int64_t channels = images[1], pixels = images[2] * images[3];
+    const std::vector<T> from = out;
+    for (std::int64_t image = 0; image < images[0]; ++image)
+      for (std::int64_t k = 0; k < channels; ++k)
+        for (std::int64_t p = 0; p < pixels; ++p)
+          out[at((image * pixels + p) * channels + k)] =
+              from[at((image * channels + k) * pixels + p)];
   }
 
   void run() {

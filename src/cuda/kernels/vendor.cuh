@@ -143,4 +143,26 @@ __device__ __forceinline__ void apply_epilogue(const ProductArgs& a, const E& ep
   }
 }
 
+/// The same to a product that was stored as elements of 16 bits.
+template <class Element, int Width, bool Wide, class E>
+__device__ __forceinline__ void apply_epilogue_to(const ProductArgs& a, const E& epilogue) {
+  using Storage = typename Element::Storage;
+  typename Counter<Wide>::type n = thread_number<Wide>();
+  if (n >= static_cast<typename Counter<Wide>::type>(a.count)) return;
+  const Neighbours<Storage, Width> stored =
+      reinterpret_cast<const Neighbours<Storage, Width>*>(a.product)[n];
+  float row[Width];
+#pragma unroll
+  for (int i = 0; i < Width; ++i) row[i] = Element::load(stored.at, i);
+  typename Counter<Wide>::type rest = split<Wide>(n, a.groups);
+  const long long batch = split<Wide>(rest, a.rows);
+  const long long column = static_cast<long long>(n) * Width;
+  typename E::Sums none = E::no_sums();
+  if constexpr (Width == 1) {
+    epilogue.store(batch, rest, column, row[0], none);
+  } else {
+    epilogue.store_row(batch, rest, column, row, none);
+  }
+}
+
 }  // namespace tenon::cuda

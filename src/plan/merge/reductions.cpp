@@ -83,7 +83,7 @@ class Epilogue {
     Contraction& c = region.contraction;
     if (c.has_epilogue) return;
     c.has_epilogue = true;
-    map_.space = epilogue_space(c.op, c.out_shape);
+    map_.space = epilogue_space(c.op, c.out_shape, c.channels_last);
   }
 
   /// What the sweep reads of the region's results, it reads element by element (reads_in_order).

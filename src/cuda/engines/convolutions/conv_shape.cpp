@@ -140,6 +140,7 @@ class Shaper {
 const char* conv_shape(const Region& region, std::span<const Value> values, ConvShape& shape) {
   const Contraction& c = region.contraction;
   if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
+  if (c.channels_last) return "its result's channels are last";
   shape.picture_dtype = values[at(c.a.value)].dtype;
   shape.other_dtype = values[at(c.b.value)].dtype;
   for (const DType dtype : {c.dtype, shape.picture_dtype, shape.other_dtype})

@@ -21,7 +21,8 @@ MapProgram with_result(const Region& region, std::span<const Value> values) {
   MapProgram map = region.contraction.has_epilogue ? region.map : MapProgram();
   if (map.has_rows) throw InternalError(cat(region.title, ": an epilogue has no rows"));
   if (!region.contraction.has_epilogue)
-    map.space = epilogue_space(region.contraction.op, region.contraction.out_shape);
+    map.space = epilogue_space(region.contraction.op, region.contraction.out_shape,
+                               region.contraction.channels_last);
   if (map.space.rank() != 3)
     throw InternalError(
         cat(region.title, ": an epilogue's space is [batch, rows, columns], not ", map.space));

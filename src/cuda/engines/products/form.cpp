@@ -247,25 +247,37 @@ class Former {
   }
 
   void forward() {
-    const Shape &w = c_.b_shape, &y = c_.out_shape;
+    const Shape &w = c_.b_shape, y = c_.result_shape();
     const std::int64_t group_out = w[0] / v_.groups;
     add_batch_axis(v_.groups, group_out * c_.b.stride[0], w[1] * c_.a.stride[1]);
-    std::swap(form_.a, form_.b);  // A: the filters
     Axis pixel{{y[0], y[2], y[3]}, {}}, tap{{w[1], w[2], w[3]}, {}};
-    window_of(form_.b, 1, c_.a, c_.a_shape, pixel, tap);
-    sizes(group_out, pixel.count(), tap.count());
-    set_axes(form_.a, one_digit(group_out, c_.b.stride[0]), taps(c_.b, w), like_.apart);
-    set_axes(form_.b, pixel, tap, like_.apart);
-    pixels_are_columns(y);
+    window_of(form_.a, 1, c_.a, c_.a_shape, pixel, tap);
+    images_by_filters(pixel, tap, one_digit(group_out, c_.b.stride[0]), taps(c_.b, w));
+  }
+
+  /// The form's operands are the images and the filters still. Rows are channels of the result,
+  /// columns its pixels; or where channels are last, pixels and channels.
+  void images_by_filters(const Axis& pixel, const Axis& tap, const Axis& channel,
+                         const Axis& filter) {
+    set_axes(form_.a, pixel, tap, like_.apart);
+    set_axes(form_.b, channel, filter, like_.apart);
+    if (c_.channels_last) {
+      sizes(pixel.count(), channel.count(), tap.count());
+      form_.problem.batch_step = 1;
+      form_.store_vector = channel.count() % 4 == 0 ? 4 : 1;
+      return;
+    }
+    std::swap(form_.a, form_.b);
+    sizes(channel.count(), pixel.count(), tap.count());
+    pixels_are_columns(c_.out_shape);
   }
 
   void input_grad() {
-    const Shape &dy = c_.a_shape, &w = c_.b_shape, &dx = c_.out_shape;
+    const Shape &dy = c_.a_shape, &w = c_.b_shape, dx = c_.result_shape();
     const std::int64_t group_out = w[0] / v_.groups;
     add_batch_axis(v_.groups, group_out * c_.b.stride[0], group_out * c_.a.stride[1]);
-    std::swap(form_.a, form_.b);  // A: the filters, transposed
     const bool strided = v_.stride_h != 1 || v_.stride_w != 1;
-    OperandForm& o = form_.b;
+    OperandForm& o = form_.a;
     Axis pixel{{dx[0], dx[2], dx[3]}, {c_.a.stride[0], 0, 0}}, tap{{group_out, w[2], w[3]}, {}};
     tap.stride[0] = c_.a.stride[1];
     pixel.u_step = pixel.v_step = 1;
@@ -282,13 +294,10 @@ class Former {
       tap.stride[1] = -v_.dil_h * c_.a.stride[2], tap.stride[2] = -v_.dil_w * c_.a.stride[3];
       o.offset += v_.pad_h * c_.a.stride[2] + v_.pad_w * c_.a.stride[3];
     }
-    sizes(w[1], pixel.count(), tap.count());
-    Axis filter = taps(c_.b, w);
+    Axis filter = taps(c_.b, w);  // transposed
     filter.size[0] = group_out;
     filter.stride[0] = c_.b.stride[0];
-    set_axes(form_.a, one_digit(w[1], c_.b.stride[1]), filter, like_.apart);
-    set_axes(o, pixel, tap, like_.apart);
-    pixels_are_columns(dx);
+    images_by_filters(pixel, tap, one_digit(w[1], c_.b.stride[1]), filter);
   }
 
   void weight_grad() {

@@ -53,7 +53,7 @@ bool refuse(std::string* why, const char* reason) {
 Contraction as_product(const Contraction& c) {
   const ConvAttrs& v = c.attrs.conv;
   const bool forward = c.op == Op::Conv2d;
-  if (!forward && c.op != Op::Conv2dInputGrad) return c;
+  if ((!forward && c.op != Op::Conv2dInputGrad) || c.channels_last) return c;
   const Shape &images = c.a_shape, &filters = c.b_shape;
   const bool one_pixel = filters[2] == 1 && filters[3] == 1 && v.groups == 1;
   const bool in_place = v.stride_h == 1 && v.stride_w == 1 && v.pad_h == 0 && v.pad_w == 0;

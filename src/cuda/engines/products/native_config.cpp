@@ -124,9 +124,12 @@ class Model {
       : card_(card),
         form_(form),
         base_(base),
-        m_(c.op == Op::Matmul ? power_above(form.problem.m) : form.problem.m),
-        n_(c.op == Op::Conv2dWeightGrad || c.op == Op::Matmul ? form.problem.n
-                                                              : pixels_above(c, form.problem.n)),
+        m_(c.op == Op::Matmul ? power_above(form.problem.m)
+           : c.channels_last  ? pixels_above(c, form.problem.m)
+                              : form.problem.m),
+        n_(c.op == Op::Conv2dWeightGrad || c.op == Op::Matmul || c.channels_last
+               ? form.problem.n
+               : pixels_above(c, form.problem.n)),
         k_(inner_above(c, std::max<std::int64_t>(form.problem.k, 1))),
         batch_(power_above(form.batch)),
         exact_(c.op == Op::Matmul) {}

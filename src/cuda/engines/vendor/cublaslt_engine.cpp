@@ -206,11 +206,12 @@ class LtKernel final : public Kernel {
     DType result = c_.dtype;
     if (simple) {
       out_ = simple->out;
+      result = values[at(out_)].dtype;
       bias_ = simple->bias;
       bias_offset_ = at(simple->bias_offset) * sizeof(float);
     } else if (c_.has_epilogue) {
       if (vendor_is_short(result)) result = DType::Float32;
-      epilogue_.emplace(target, region, values, region.map.space);
+      epilogue_.emplace(target, region, values, region.map.space, result);
       product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(result));
     } else {
       out_ = c_.out;
@@ -282,7 +283,8 @@ class LtKernel final : public Kernel {
   static std::optional<SimpleEpilogue> fused(const Region& region, std::span<const Value> values) {
     std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
     const bool fits = simple && (simple->bias == kNoValue ||
-                                 (simple->bias_axis == 2 && simple->bias_offset % 4 == 0));
+                                 (simple->bias_axis == 2 && simple->bias_offset % 4 == 0 &&
+                                  values[at(simple->out)].dtype == DType::Float32));
     return fits ? simple : std::nullopt;
   }
 

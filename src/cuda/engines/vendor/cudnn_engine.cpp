@@ -1,9 +1,12 @@
 // Convolutions by cuDNN: operands converted before it where they are asked for in 16 bits, bias and
 // ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
 // plans, "fused-N" where it does the epilogue too, "last-N" where all images are turned to channels
-// last and back around it: its fast kernels of 16 bits know no other.
+// last and back around it: its fast kernels of 16 bits know no other. Where the plan keeps images
+// so nothing but filters is turned; then results of 16 bits are asked for, which is what the
+// fastest of these kernels make, and "fused-last-N" does the epilogue too.
 #include "cuda/engines/vendor/cudnn_engine.h"
 
+#include <algorithm>
 #include <optional>
 
 #include <tenon/error.h>
@@ -14,13 +17,15 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/vendor/cudnn_graph.h"
 #include "cuda/engines/vendor/vendor_parts.h"
+#include "plan/tune.h"
 
 namespace tenon::cuda {
 namespace {
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
 constexpr int kLastPlans = 3;
-constexpr const char *kFused = "fused-", *kLast = "last-";
+constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over channels-last images
+constexpr const char *kFused = "fused-", *kLast = "last-", *kFusedLast = "fused-last-";
 
 /// Which plan, and whether the library is to do the epilogue; fused where it can when not said.
 struct Way {
@@ -35,6 +40,7 @@ Way way_named(const std::string& configuration) {
     if (configuration == std::to_string(rank)) return {false, rank};
     if (configuration == kFused + std::to_string(rank)) return {true, rank};
     if (configuration == kLast + std::to_string(rank)) return {false, rank, true};
+    if (configuration == kFusedLast + std::to_string(rank)) return {true, rank, true};
   }
   throw NotSupported(cat("cudnn has no configuration '", configuration, "'"));
 }
@@ -43,10 +49,41 @@ Way way_named(const std::string& configuration) {
 std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Value> values) {
   if (region.contraction.op != Op::Conv2d) return std::nullopt;
   std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
+  const int channels = region.contraction.channels_last ? 2 : 1;
   if (simple && simple->bias != kNoValue &&
-      (simple->bias_axis != 1 || simple->bias_offset % 4 != 0))
+      (simple->bias_axis != channels || simple->bias_offset % 4 != 0))
     return std::nullopt;
   return simple;
+}
+
+/// Whether a view of [N, C, H, W] lies contiguous, in that order or with the channels last.
+bool lies_in(const View& view, const Shape& shape, bool channels_last) {
+  constexpr int kAsWritten[] = {3, 2, 1, 0}, kChannelsLast[] = {1, 3, 2, 0};  // from the inside out
+  std::int64_t step = 1;
+  for (const int a : channels_last ? kChannelsLast : kAsWritten) {
+    if (shape[a] != 1 && view.stride[a] != step) return false;
+    step *= shape[a];
+  }
+  return true;
+}
+
+/// Whether the plan keeps the images of the convolution with the channels last.
+bool keeps_last(const Contraction& c) {
+  if (c.channels_last) return true;
+  return c.op == Op::Conv2dWeightGrad &&
+         (!lies_in(c.a, c.a_shape, false) || !lies_in(c.b, c.b_shape, false));
+}
+
+/// Whether all that becomes of a result that the plan keeps channels last is rounded to 16 bits
+/// anyway.
+bool rounds_result(const Region& region, std::span<const Value> values) {
+  const Contraction& c = region.contraction;
+  const auto is_rounded = [&](const MapStore& store) {
+    return values[at(store.view.value)].dtype == c.compute();
+  };
+  return c.channels_last && vendor_is_short(c.compute()) && c.has_epilogue && c.out == kNoValue &&
+         region.map.reduces.empty() &&
+         std::all_of(region.map.stores.begin(), region.map.stores.end(), is_rounded);
 }
 
 CudnnConvolution convolution_of(const Contraction& c) {
@@ -57,9 +94,9 @@ CudnnConvolution convolution_of(const Contraction& c) {
   v.result = c.dtype;
   v.tf32 = c.tf32();
   if (c.op == Op::Conv2d) {
-    v.x = c.a_shape, v.w = c.b_shape, v.y = c.out_shape;
+    v.x = c.a_shape, v.w = c.b_shape, v.y = c.result_shape();
   } else if (c.op == Op::Conv2dInputGrad) {
-    v.y = c.a_shape, v.w = c.b_shape, v.x = c.out_shape;
+    v.y = c.a_shape, v.w = c.b_shape, v.x = c.result_shape();
   } else {
     v.x = c.a_shape, v.y = c.b_shape, v.w = c.out_shape;
   }
@@ -75,7 +112,7 @@ bool may_turn(const Contraction& c, std::span<const Value> values) {
     if (values[at(view->value)].dtype == DType::Float64) return false;
   const auto fits = [](const Shape& s) { return s[1] % 8 == 0 && s.numel() < (1 << 30); };
   return vendor_is_short(c.compute()) && c.attrs.conv.groups == 1 && fits(c.a_shape) &&
-         fits(c.b_shape) && fits(c.out_shape);
+         fits(c.b_shape) && fits(c.result_shape());
 }
 
 /// One of the two operands: where it lies, and its conversion.
@@ -86,7 +123,7 @@ class Operand {
       : value_(view.value) {
     const DType dtype = values[at(view.value)].dtype;
     offset_ = at(view.offset) * item_size(dtype);
-    if (turned && shape[2] * shape[3] > 1) {
+    if (turned && !lies_in(view, shape, true)) {
       turn_.emplace(target, planes_of(shape), dtype, wanted);
       return;
     }
@@ -126,7 +163,7 @@ class CudnnKernel final : public Kernel {
         a_(target, c_.a, c_.a_shape, c_.compute(), values, way.channels_last),
         b_(target, c_.b, c_.b_shape, c_.compute(), values, way.channels_last) {
     if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way);
-    if (way.channels_last) turn_back(target);
+    if (way.channels_last && !c_.channels_last) turn_back(target);
     workspace_bytes = a_.bytes() + b_.bytes() + product_bytes_ + turned_bytes_ +
                       conversion_room(plan_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -164,20 +201,24 @@ class CudnnKernel final : public Kernel {
  private:
   bool plan_fused(const Target& target, const Region& region, std::span<const Value> values,
                   const Way& way) {
-    if (!way.fused.value_or(true)) return false;
     const std::optional<SimpleEpilogue> simple = fusible(region, values);
-    if (!simple && way.fused) throw NotSupported("cuDNN does not do this epilogue");
+    const bool rounds = simple && simple->bias == kNoValue && !simple->relu;
+    if (!way.fused.value_or(true) && !rounds) return false;
+    if (!simple && way.fused.value_or(false)) throw NotSupported("cuDNN does not do this epilogue");
     if (!simple) return false;
     CudnnConvolution v = convolution_of(c_);
+    v.result = values[at(simple->out)].dtype;
+    v.channels_last = way.channels_last;
     v.bias = simple->bias != kNoValue;
     v.relu = simple->relu;
     try {
       plan_.emplace(target, v, way.rank);
     } catch (const NotSupported&) {
-      if (way.fused) throw;
+      if (way.fused.value_or(false)) throw;
       return false;  // the library fuses only some shapes and types
     }
     out_ = simple->out;
+    result_ = v.result;
     bias_ = simple->bias;
     bias_offset_ = at(simple->bias_offset) * sizeof(float);
     return true;
@@ -189,7 +230,8 @@ class CudnnKernel final : public Kernel {
     v.channels_last = way.channels_last;
     if (c_.has_epilogue) {
       if (vendor_is_short(v.result)) v.result = DType::Float32;
-      epilogue_.emplace(target, region, values, region.map.space);
+      if (rounds_result(region, values)) v.result = c_.compute();
+      epilogue_.emplace(target, region, values, region.map.space, v.result);
       product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(v.result));
     } else {
       out_ = c_.out;
@@ -229,6 +271,21 @@ class CudnnEngine final : public Engine {
     return reason == nullptr;
   }
 
+  /// Of convolutions over channels-last images; others go to it where measurements say so.
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    const Contraction& c = region.contraction;
+    if (!keeps_last(c)) return 0;
+    constexpr double kShare = 0.5;  // of the tensor cores' rate, which its kernels reach
+    double bytes = 0;
+    for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
+      for (const ValueId id : *list) bytes += static_cast<double>(values[at(id)].bytes);
+    const bool computes = c.has_epilogue && !fusible(region, values).has_value();
+    return microseconds(target_.model, {.bytes = bytes,
+                                        .multiply_adds = multiply_adds(c),
+                                        .rate = kShare * target_.model.rate(c.compute(), false),
+                                        .launches = computes ? 2 : 1});
+  }
+
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int threads) const override {
     return prepare_as({}, region, values, threads);
@@ -236,8 +293,15 @@ class CudnnEngine final : public Engine {
 
   std::vector<std::string> configurations(const Region& region,
                                           std::span<const Value> values) const override {
-    const bool fuses = fusible(region, values).has_value();
+    const std::optional<SimpleEpilogue> simple = fusible(region, values);
+    const bool fuses = simple && (simple->relu || simple->bias != kNoValue);
     std::vector<std::string> names;
+    if (keeps_last(region.contraction)) {
+      for (int rank = 0; rank < kLastPlans; ++rank) names.push_back(kLast + std::to_string(rank));
+      for (int rank = 0; fuses && rank < kFusedPlans; ++rank)
+        names.push_back(kFusedLast + std::to_string(rank));
+      return names;
+    }
     for (int rank = 0; rank < kPlans; ++rank) {
       if (fuses) names.push_back(kFused + std::to_string(rank));
       names.push_back(std::to_string(rank));
@@ -249,7 +313,8 @@ class CudnnEngine final : public Engine {
 
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                      std::span<const Value> values, int) const override {
-    const Way way = way_named(configuration);
+    Way way = way_named(configuration);
+    if (configuration.empty() && keeps_last(region.contraction)) way = {false, 0, true};
     if (way.channels_last && !may_turn(region.contraction, values))
       throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
     return std::make_unique<CudnnKernel>(target_, region, values, way);
@@ -268,6 +333,8 @@ class CudnnEngine final : public Engine {
         return "an operand that is not aligned to 16 bytes";
     if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
       return "an empty convolution";
+    if (keeps_last(c) && !may_turn(c, values))
+      return "channels-last images of other channels than multiples of 8";
     return nullptr;
   }
 

@@ -24,7 +24,7 @@ const char* vendor_refusal(const Contraction& c, std::span<const Value> values) 
 }
 
 VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
-                               std::span<const Value> values, const Shape& space) {
+                               std::span<const Value> values, const Shape& space, DType product) {
   PrintedEpilogue printed = print_epilogue(region, values, target);
   arguments_ = std::move(printed.arguments);
   const bool is_double = region.contraction.dtype == DType::Float64;
@@ -34,12 +34,15 @@ VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
   args_.groups = make_divisor(space[2] / width);
   args_.rows = make_divisor(space[1]);
   grid_ = grid_over(args_.count);
+  const std::string function = vendor_is_short(product)
+                                   ? cat("apply_epilogue_to<", element_name(product))
+                                   : cat("apply_epilogue<", is_double ? "double" : "float");
   kernel_ = compile(
       target, {"tenon_epilogue",
                cat(printed.code, "\n", kConversionHeader,
                    flat_entry("tenon_epilogue", "const ProductArgs a, const Epilogue epilogue",
-                              cat("apply_epilogue<", is_double ? "double" : "float", ", ", width,
-                                  ", ", truth(needs_wide(space.numel())), ">(a, epilogue)")))});
+                              cat(function, ", ", width, ", ", truth(needs_wide(space.numel())),
+                                  ">(a, epilogue)")))});
 }
 
 void VendorEpilogue::run(const Binding& binding, const std::byte* product) const {
@@ -70,40 +73,34 @@ std::optional<SimpleEpilogue> simple_epilogue(const Region& region, std::span<co
   const Contraction& c = region.contraction;
   const MapProgram& map = region.map;
   if (!c.has_epilogue || c.out != kNoValue || c.dtype != DType::Float32 || map.stores.size() != 1 ||
-      !map.reduces.empty() || map.instrs.size() > 4)
+      !map.reduces.empty() || !is_contiguous(map.stores[0].view, map.space))
     return {};
   SimpleEpilogue e;
-  int product = -1, bias = -1;
-  bool added = false;
-  for (int i = 0; i < static_cast<int>(map.instrs.size()); ++i) {
-    const MapInstr& instr = map.instrs[at(i)];
-    if (instr.dtype != DType::Float32) return {};
-    if (instr.code == MapCode::Accumulator && product < 0) {
-      product = i;
-    } else if (instr.code == MapCode::Load && e.bias == kNoValue) {
-      bias = i;
-      e.bias = instr.view.value;
-      e.bias_offset = instr.view.offset;
-      e.bias_axis = only_axis(instr.view, map.space);
-      if (e.bias_axis < 0) return {};
-    } else if (instr.code == MapCode::Compute && instr.op == Op::Add && !e.relu && !added &&
-               std::minmax(instr.args[0], instr.args[1]) == std::minmax(product, bias)) {
-      added = true;
-      product = i;
-    } else if (instr.code == MapCode::Compute && instr.op == Op::Relu && instr.args[0] == product &&
-               !e.relu) {
-      e.relu = true;
-      product = i;
-    } else {
-      return {};
-    }
-  }
-  const MapStore& store = map.stores[0];
-  if (added != (bias >= 0) || store.source != product || !is_contiguous(store.view, map.space))
+  e.out = map.stores[0].view.value;
+  // From what is stored back to the result; other instructions are for nobody.
+  const MapInstr* instr = &map.instrs[at(map.stores[0].source)];
+  const auto steps_back = [&](Op op) {
+    if (instr->code != MapCode::Compute || instr->op != op) return false;
+    instr = &map.instrs[at(instr->args[0])];
+    return true;
+  };
+  const DType stored = values[at(e.out)].dtype;
+  if (stored != DType::Float32 &&
+      (stored != c.compute() || !vendor_is_short(stored) || !steps_back(Op::Cast)))
     return {};
-  if (product != static_cast<int>(map.instrs.size()) - 1) return {};
-  e.out = store.view.value;
-  if (values[at(e.out)].dtype != DType::Float32) return {};
+  e.relu = steps_back(Op::Relu);
+  if (instr->code == MapCode::Compute && instr->op == Op::Add) {
+    const MapInstr *product = &map.instrs[at(instr->args[0])],
+                   *bias = &map.instrs[at(instr->args[1])];
+    if (product->code != MapCode::Accumulator) std::swap(product, bias);
+    if (bias->code != MapCode::Load || bias->dtype != DType::Float32) return {};
+    e.bias = bias->view.value;
+    e.bias_offset = bias->view.offset;
+    e.bias_axis = only_axis(bias->view, map.space);
+    if (e.bias_axis < 0) return {};
+    instr = product;
+  }
+  if (instr->code != MapCode::Accumulator) return {};
   return e;
 }
 

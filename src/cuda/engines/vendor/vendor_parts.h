@@ -26,10 +26,10 @@ const char* vendor_refusal(const Contraction& c, std::span<const Value> values);
 /// A contraction's epilogue over its finished result.
 class VendorEpilogue {
  public:
-  /// `space` is [batch, rows, columns]; the result is float32, or float64 when that is the region's
-  /// dtype.
+  /// `space` is [batch, rows, columns]; the product is of 16 bits, or of the region's dtype where
+  /// that is wider, else float32.
   VendorEpilogue(const Target& target, const Region& region, std::span<const Value> values,
-                 const Shape& space);
+                 const Shape& space, DType product);
   void run(const Binding& binding, const std::byte* product) const;
   const std::string& source() const { return kernel_->source().text; }
 
@@ -41,7 +41,8 @@ class VendorEpilogue {
 };
 
 /// An epilogue that vendor libraries fuse: result + bias, then max(., 0), either of them, into one
-/// contiguous value of the accumulator's dtype.
+/// contiguous value: float32, or rounded to what the operands are multiplied as, and then it may be
+/// that alone.
 struct SimpleEpilogue {
   bool relu = false;
   ValueId bias = kNoValue;  // float32

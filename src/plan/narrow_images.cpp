@@ -1,0 +1,150 @@
+// Where a convolution's operands are 16 bits, torch.autocast stores its result in 16 bits too. So
+// does this pass, on a card that keeps the images of convolutions with the channels last:
+//
+// * results of convolutions and gradients with respect to their inputs are rounded;
+// * an image that a convolution reads rounded is read rounded by everyone else;
+// * sums of such gradients, where a network branches, are rounded behind the mask that follows.
+//
+// All arithmetic between is float32; gradients of filters, sums over images and what normalisation
+// makes of them stay float32. A result to which a bias is added at once is rounded behind that, and
+// one that goes into such a sum behind the sum.
+#include "plan/narrow_images.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <tenon/ops.h>
+
+#include "graph/node.h"
+#include "graph/node_index.h"
+#include "ops/table.h"
+#include "plan/layout.h"
+
+namespace tenon {
+namespace {
+
+bool is_narrow(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
+
+/// A convolution of 16-bit operands whose images lie with the channels last.
+bool is_narrow_convolution(const Node& node) {
+  return (is_image_convolution(node) || is_pixel_product(node)) && is_narrow(node.input(0)->dtype);
+}
+
+class ImageNarrowing {
+ public:
+  explicit ImageNarrowing(const Roots& roots) : order_(numbered_order(roots)) {
+    users_.resize(order_.nodes.size());
+    for (const Node* node : order_.nodes)
+      if (!node->realised())
+        for (Node* in : node->in()) users_[order_.index[in]].push_back(node);
+    for (const Tensor& root : roots) wanted_.insert(root.node());
+    for (const Node* node : order_.nodes) consider(*node);
+  }
+
+  Roots rewritten(const Roots& roots) const {
+    if (narrow_.empty()) return roots;
+    return rewrite(roots, [this](Node& node, std::span<const Tensor> inputs) -> Tensor {
+      if (node.op == Op::Cast && is_narrow(node.dtype))
+        if (Tensor inner = before_widening(*inputs[0].node(), node.dtype); inner.defined())
+          return inner;
+      const auto found = narrow_.find(&node);
+      if (found == narrow_.end()) return {};
+      const Tensor image = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
+      return cast(cast(image, found->second), node.dtype);
+    });
+  }
+
+ private:
+  const std::vector<const Node*>& users(const Node& node) const {
+    return users_[order_.index[&node]];
+  }
+
+  void consider(const Node& node) {
+    const bool image = node.dtype == DType::Float32 && node.shape.rank() == 4;
+    if (node.realised() || !image || wanted_.count(&node) != 0) return;
+    if (op_info(node.op).kind == OpKind::Contraction) {
+      if (node.op != Op::Conv2dWeightGrad && is_narrow_convolution(node) && !feeds_bias(node) &&
+          !feeds_sum(node))
+        narrow_.emplace(&node, node.input(0)->dtype);
+      return;
+    }
+    if (const DType read = read_by_convolutions(node); read != DType::Float32)
+      narrow_.emplace(&node, read);
+    else if (const DType summed = summed_gradient(node); summed != DType::Float32)
+      narrow_.emplace(masked(node), summed);
+  }
+
+  /// A vector of channels is all that is added, and the sum alone goes on.
+  bool feeds_bias(const Node& node) const {
+    const std::vector<const Node*>& readers = users(node);
+    return readers.size() == 1 && readers[0]->op == Op::Add &&
+           (readers[0]->input(0)->op == Op::Expand || readers[0]->input(1)->op == Op::Expand);
+  }
+
+  /// The one part of a sum of gradients that the sum is an epilogue of.
+  bool feeds_sum(const Node& node) const {
+    const std::vector<const Node*>& readers = users(node);
+    if (node.op != Op::Conv2dInputGrad || readers.size() != 1 || readers[0]->op != Op::Add ||
+        wanted_.count(readers[0]) != 0)
+      return false;
+    const Node& sum = *readers[0];
+    const auto fits = [&](int k) {
+      const Node& part = *sum.input(k);
+      return part.op == Op::Conv2dInputGrad && users(part).size() == 1 &&
+             is_narrow_convolution(part);
+    };
+    // A matrix product takes epilogues on.
+    const bool first = fits(0) && (!fits(1) || is_pixel_product(*sum.input(0)) ||
+                                   !is_pixel_product(*sum.input(1)));
+    return &node == sum.input(first ? 0 : 1);
+  }
+
+  /// The type that a convolution reads the image in; Float32: none does.
+  DType read_by_convolutions(const Node& node) const {
+    const OpKind kind = op_info(node.op).kind;
+    if (kind != OpKind::Elementwise && kind != OpKind::Pooling) return DType::Float32;
+    for (const Node* cast : users(node)) {
+      if (cast->op != Op::Cast || !is_narrow(cast->dtype)) continue;
+      for (const Node* reader : users(*cast))
+        if (op_info(reader->op).kind == OpKind::Contraction && is_narrow_convolution(*reader))
+          return cast->dtype;
+    }
+    return DType::Float32;
+  }
+
+  /// The type of a convolution whose input's gradient the node adds to another; Float32: it is
+  /// none.
+  static DType summed_gradient(const Node& node) {
+    if (node.op != Op::Add) return DType::Float32;
+    for (const Node* part : node.in())
+      if (!part->realised() && part->op == Op::Conv2dInputGrad && is_narrow_convolution(*part))
+        return part->input(0)->dtype;
+    return DType::Float32;
+  }
+
+  /// The activation function's slope that alone reads a gradient.
+  const Node* masked(const Node& sum) const {
+    const std::vector<const Node*>& readers = users(sum);
+    const bool one =
+        readers.size() == 1 && readers[0]->op == Op::Where && wanted_.count(readers[0]) == 0;
+    return one ? readers[0] : &sum;
+  }
+
+  static Tensor before_widening(const Node& wide, DType dtype) {
+    if (wide.realised() || wide.op != Op::Cast || wide.input(0)->dtype != dtype) return {};
+    return Tensor(wide.input(0));
+  }
+
+  NumberedOrder order_;
+  std::vector<std::vector<const Node*>> users_;
+  std::unordered_set<const Node*> wanted_;
+  std::unordered_map<const Node*, DType> narrow_;
+};
+
+}  // namespace
+
+Roots narrow_images(Roots roots) { return ImageNarrowing(roots).rewritten(roots); }
+
+}  // namespace tenon

@@ -1,0 +1,243 @@
+// Convolutions over images that the plan keeps with the channels last: by cuDNN (on the emulated
+// card tests/cuda/vendor) and by the native engine, against the reference engine.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <tenon/eval.h>
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+#include "../cpu/region_builders.h"
+#include "cuda/engines/products/native_engine.h"
+#include "cuda/engines/vendor/cudnn_engine.h"
+#include "device_check.h"
+#include "plan/fuse.h"
+
+using namespace tenon;
+using test::DeviceCheck;
+using test::natural;
+
+namespace {
+
+constexpr DType F = DType::Float32, BF = DType::BFloat16;
+
+/// Of 16-bit operands; the result is float32 until it is stored.
+DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& b,
+                        const View& b_view, const Shape& out, bool keep_result) {
+  return test::contraction_of<DeviceCheck>({a, b, out, BF, BF, F, BF, op}, a_view, b_view,
+                                           keep_result);
+}
+
+/// [N, C, H, W] that lies as [N, H, W, C], filters [K, C, R, S] as [K, R, S, C].
+View channels_inside(const Shape& s) {
+  View view = natural(s);
+  view.stride[0] = s[1] * s[2] * s[3], view.stride[1] = 1;
+  view.stride[2] = s[3] * s[1], view.stride[3] = s[1];
+  return view;
+}
+Shape channels_last_shape(const Shape& s) { return {s[0], s[2], s[3], s[1]}; }
+
+enum class Behind { Nothing, Rounding, BiasRelu, More };
+
+/// What becomes of the result: rounded alone, as a biased activation, or with a residual.
+void add_rounded_epilogue(DeviceCheck& t, Behind behind) {
+  if (behind == Behind::Nothing) return;
+  Contraction& c = t.region.contraction;
+  c.has_epilogue = true;
+  const Shape space = t.region.map.space = epilogue_space(c.op, c.out_shape, c.channels_last);
+  int value = t.accumulator();
+  if (behind == Behind::More) {  // rounded already when it is read
+    value = t.compute(Op::Cast, F, t.compute(Op::Cast, BF, value));
+    value = t.compute(Op::Mul, F, value, t.load(t.leaf(F, space)));
+  }
+  if (behind == Behind::BiasRelu)
+    value =
+        t.compute(Op::Relu, F, t.compute(Op::Add, F, value, t.load(t.leaf(F, {1, 1, space[2]}))));
+  t.store(t.compute(Op::Cast, BF, value));
+}
+
+/// An engine in one of its ways.
+struct InOneWay final : Engine {
+  InOneWay(const Engine& of, const char* which) : engine(of), way(which) {}
+  const char* name() const override { return engine.name(); }
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    return engine.claims(region, values, why);
+  }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int threads) const override {
+    return engine.prepare_as(way, region, values, threads);
+  }
+  const Engine& engine;
+  const char* way;
+};
+
+}  // namespace
+
+TEST_CASE("vendor: convolutions over images that the plan keeps with the channels last") {
+  if (!DeviceCheck::can_run()) return;
+  const cuda::Target target = cuda::target_of(0);
+  const Engine &cudnn = cuda::cudnn_engine(target),
+               &native = cuda::native_contraction_engine(target);
+  struct Sizes {
+    Shape x, w, y;
+    ConvAttrs v;
+  };
+  const Sizes sizes[] = {{{2, 16, 9, 11}, {24, 16, 3, 3}, {2, 24, 5, 6}, {2, 2, 1, 1, 1, 1, 1}},
+                         {{3, 24, 4, 5}, {16, 24, 3, 3}, {3, 16, 4, 5}, {1, 1, 1, 1, 1, 1, 1}},
+                         {{2, 16, 5, 4}, {32, 16, 1, 1}, {2, 32, 3, 2}, {2, 2, 0, 0, 1, 1, 1}}};
+  constexpr double kRounded = 1e-2;
+  for (const Sizes& s : sizes)
+    for (const Behind behind :
+         {Behind::Nothing, Behind::Rounding, Behind::BiasRelu, Behind::More}) {
+      CAPTURE(static_cast<int>(behind));
+      const bool keep = behind == Behind::Nothing;
+      DeviceCheck all[] = {contraction(Op::Conv2d, s.x, channels_inside(s.x), s.w,
+                                       channels_inside(s.w), channels_last_shape(s.y), keep),
+                           contraction(Op::Conv2dInputGrad, s.y, channels_inside(s.y), s.w,
+                                       channels_inside(s.w), channels_last_shape(s.x), keep),
+                           contraction(Op::Conv2dWeightGrad, s.x, channels_inside(s.x), s.y,
+                                       channels_inside(s.y), s.w, keep)};
+      for (DeviceCheck& t : all) {
+        Contraction& c = t.region.contraction;
+        c.attrs.conv = s.v;
+        c.channels_last = c.op != Op::Conv2dWeightGrad;
+        if (!c.channels_last && behind == Behind::BiasRelu) continue;
+        add_rounded_epilogue(t, behind);
+        const double tolerance = keep ? 2e-5 : kRounded;
+        if (target.cudnn) t.check_device(cudnn, tolerance);
+        t.check_device(native, tolerance);
+        t.check_device(InOneWay(native, kReferenceConfiguration), tolerance);
+        if (target.cudnn && c.op == Op::Conv2d && behind == Behind::BiasRelu)
+          t.check_device(InOneWay(cudnn, "fused-last-0"), tolerance);
+      }
+    }
+}
+
+namespace {
+
+using Values = std::vector<std::vector<float>>;
+
+/// What `make` gives on a device, in a precision.
+template <class Make>
+Values made_on(const char* device, Precision precision, Make&& make) {
+  set_device(device);
+  set_precision(precision);
+  const std::vector<Tensor> all = make();
+  eval(all);
+  Values values;
+  values.reserve(all.size());
+  for (const Tensor& t : all) values.push_back(t.to_vector<float>());
+  set_precision(Precision::Fp32);
+  set_device("cpu");
+  return values;
+}
+
+/// Two residual blocks, one of them strided, behind a picture of three channels.
+template <class Layer, class Activation>
+Tensor residual_network(const Tensor& picture, Layer&& layer, Activation&& f) {
+  Tensor x = max_pool2d(f(layer(picture, 16, 3, 1)), {{3, 3}, {2, 2}, {1, 1}});
+  x = f(layer(f(layer(x, 16, 3, 1)), 16, 3, 1) + x);
+  return f(layer(f(layer(x, 32, 3, 2)), 32, 3, 1) + layer(x, 32, 1, 2));
+}
+
+/// Gradients with normalisation and smooth functions: no choice turns on a rounding.
+std::vector<Tensor> smooth_step() {
+  std::int64_t seed = 0;
+  const auto numbers = [&seed](const Shape& shape, double scale) {
+    std::vector<float> all;
+    ++seed;
+    for (std::int64_t k = 0; k < shape.numel(); ++k)
+      all.push_back(static_cast<float>(
+          scale * std::sin(static_cast<double>(k * (2 * seed + 1) % 997 + seed))));
+    return Tensor::from(all, shape);
+  };
+  std::vector<Tensor> weights;
+  const auto layer = [&](const Tensor& x, std::int64_t filters, std::int64_t side,
+                         std::int64_t stride) {
+    const double terms = static_cast<double>(x.size(1) * side * side);
+    weights.push_back(numbers({filters, x.size(1), side, side}, std::sqrt(2 / terms)));
+    const Tensor y = conv2d(x, weights.back(), {}, {{stride, stride}, {side / 2, side / 2}});
+    const Tensor scale = numbers({filters}, 0.2) + 1.0, bias = numbers({filters}, 0.1);
+    weights.insert(weights.end(), {scale, bias});
+    const Moments m = batch_moments(y);
+    return batch_norm(y, m.mean, m.var, scale, bias, 1e-5);
+  };
+  const Tensor y =
+      residual_network(numbers({2, 3, 12, 12}, 1), layer, [](const Tensor& x) { return tanh(x); });
+  const Tensor loss = sum(mean(y, {2, 3}) * numbers({2, 32}, 8));
+  return grad(loss, weights);
+}
+
+/// Gradients where all that is computed are small whole numbers, which 16 bits hold: masks, sums
+/// where branches meet, biases, pooling.
+std::vector<Tensor> whole_step() {
+  std::int64_t seed = 0;
+  const auto numbers = [&seed](const Shape& shape, std::int64_t every) {
+    std::vector<float> all;
+    ++seed;
+    for (std::int64_t k = 0; k < shape.numel(); ++k) {
+      const std::int64_t drawn = (k + 1) * (7919 + 2 * seed) % 10007;
+      all.push_back(drawn % every != 0 ? 0.0f : drawn / every % 2 == 0 ? 1.0f : -1.0f);
+    }
+    return Tensor::from(all, shape);
+  };
+  std::vector<Tensor> weights;
+  const auto layer = [&](const Tensor& x, std::int64_t filters, std::int64_t side,
+                         std::int64_t stride) {
+    weights.push_back(numbers({filters, x.size(1), side, side}, 16));
+    weights.push_back(numbers({filters}, 2));
+    return conv2d(x, weights[weights.size() - 2], weights.back(),
+                  {{stride, stride}, {side / 2, side / 2}});
+  };
+  const Tensor y =
+      residual_network(numbers({2, 3, 12, 12}, 2), layer, [](const Tensor& x) { return relu(x); });
+  std::vector<Tensor> all = grad(sum(y * numbers(y.shape(), 5)), weights);
+  all.push_back(y);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("vendor: the step of a residual network in 16 bits has the CPU's gradients") {
+  if (!DeviceCheck::can_run()) return;
+  const Values wanted = made_on("cpu", Precision::Fp32, smooth_step);
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+    const Values got = made_on("cuda", precision, smooth_step);
+    CHECK(made_on("cuda", precision, smooth_step) == got);
+    REQUIRE(got.size() == wanted.size());
+    const double bound = precision == Precision::Bf16 ? 0.25 : 0.04;
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      CAPTURE(k);
+      REQUIRE(got[k].size() == wanted[k].size());
+      double apart = 0, size = 0;
+      for (std::size_t i = 0; i < got[k].size(); ++i) {
+        apart += std::pow(got[k][i] - wanted[k][i], 2);
+        size += std::pow(wanted[k][i], 2);
+      }
+      CHECK(std::sqrt(apart / size) <= bound);
+    }
+  }
+}
+
+TEST_CASE("vendor: the step of a residual network over whole numbers is exact in 16 bits") {
+  if (!DeviceCheck::can_run()) return;
+  const Values wanted = made_on("cpu", Precision::Fp32, whole_step);
+  CHECK(made_on("cuda", Precision::Fp16, whole_step) == wanted);
+}
+
+TEST_CASE("vendor: cuDNN refuses channels-last images whose rows of channels it cannot read") {
+  const Shape x{2, 3, 9, 9}, w{16, 3, 3, 3}, y{2, 16, 7, 7};
+  DeviceCheck t =
+      contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), channels_last_shape(y), true);
+  t.region.contraction.channels_last = true;
+  std::string why;
+  cuda::Target target;
+  target.cudnn = true;
+  CHECK_FALSE(cuda::cudnn_engine(target).claims(t.region, t.values, &why));
+  CHECK(why == "channels-last images of other channels than multiples of 8");
+}
