@@ -293,6 +293,7 @@ class Emitter {
     if (opaque) {
       r.opaque.op = lead.op;
       r.opaque.attrs = lead.attrs;
+      r.opaque.channels_last = lead.channels_last;
       for (const Ref& arg : lead.args) {
         r.opaque.inputs.push_back(value_of_[arg.item]);
         r.opaque.shapes.push_back(arg.shape);

@@ -81,6 +81,9 @@ namespace {
 
 /// Images at the ends of a chain of such convolutions are turned, which so many make good.
 constexpr std::ptrdiff_t kFewestConvolutions = 4;
+/// Over fewer, kernels of our own are faster than the library's (resnet56 on an H200: 3.7 ms a step
+/// with images in their own order, 5.6 with channels last).
+constexpr std::int64_t kImageChannels = 64;
 
 /// Of the input of a convolution and of its result.
 struct Channels {
@@ -105,7 +108,7 @@ bool is_image_convolution(const Node& node) {
   const bool rounds = dtype == DType::Float32 &&
                       (attrs.precision == Precision::Bf16 || attrs.precision == Precision::Fp16);
   const auto fits = [](std::int64_t channels) {
-    return channels >= kPixelChannels && channels % kPixelChannelStep == 0;
+    return channels >= kImageChannels && channels % kPixelChannelStep == 0;
   };
   const Channels channels = channels_of(node);
   const bool picture = node.op != Op::Conv2dInputGrad && channels.in < kPixelChannels;
@@ -116,9 +119,23 @@ bool is_image_convolution(const Node& node) {
 
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options) {
   if (!options.traits.convolves_channels_last || !options.enabled(kLayout)) return false;
-  return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) {
-           return node->op == Op::Conv2d && is_image_convolution(*node);
-         }) >= kFewestConvolutions;
+  std::ptrdiff_t all = 0, fit = 0;
+  for (const Node* node : nodes) {
+    if (node->realised() || node->op != Op::Conv2d || is_pixel_product(*node)) continue;
+    ++all;
+    fit += is_image_convolution(*node) ? 1 : 0;
+  }
+  return fit >= kFewestConvolutions && 2 * fit >= all;
+}
+
+bool pools_channels_last(const Node& node) {
+  constexpr std::int64_t kMostCell = 4, kMostTaps = 16;  // elements that a thread holds
+  if (node.op != Op::MaxPool2d && node.op != Op::MaxPool2dGrad) return false;
+  const auto& v = node.attrs.as<PoolAttrs>();
+  const bool narrow = node.dtype == DType::BFloat16 || node.dtype == DType::Float16;
+  return narrow && node.shape[1] % kPixelChannelStep == 0 && v.dil_h == 1 && v.dil_w == 1 &&
+         v.stride_h * v.stride_w <= kMostCell && v.kernel_h * v.kernel_w <= kMostTaps &&
+         node.shape.numel() > 0 && node.input(0)->shape.numel() > 0;
 }
 
 bool takes_channels_last(const Node& node, int index) {

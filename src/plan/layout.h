@@ -37,8 +37,12 @@ bool is_pixel_product(const Node& node);
 /// Whether a convolution by larger filters or one of its gradients, in one group and 16 bits, has
 /// rows of channels of whole 16 bytes, or reads pictures of a few channels and makes such rows.
 bool is_image_convolution(const Node& node);
-/// Whether those of a graph keep their images with the channels last.
+/// Whether those of a graph keep their images with the channels last: several of them, which are
+/// most.
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options);
+/// Whether a max pooling or its gradient can sweep images with the channels last, of 16 bits and in
+/// rows of whole 16 bytes.
+bool pools_channels_last(const Node& node);
 /// What input `index` of an image convolution is: images with the channels last (else filters, or a
 /// picture in its own order).
 bool takes_channels_last(const Node& node, int index);

@@ -425,6 +425,17 @@ class Lowering {
     refs_[&node] = images_of(number, item.shape);
   }
 
+  // Over images [N, H, W, C], as they lie.
+  void add_pooling(const Node& node, std::vector<Ref> args) {
+    for (Ref& arg : args) arg = channels_last(channels_inside(arg, node.label));
+    const int number = push(node.op, node);
+    Item& item = out_.items[number];
+    item.args = std::move(args);
+    item.channels_last = true;
+    item.shape = channels_last(node.shape);
+    refs_[&node] = images_of(number, item.shape);
+  }
+
   void add(Node& node) {
     const OpKind kind = op_info(node.op).kind;
     if (node.realised()) {
@@ -456,6 +467,10 @@ class Lowering {
     for (Node* in : node.in()) args.push_back(ref_of(in));
     if (rounded_filters_.count(&node) != 0) {
       again_.emplace(&node, std::move(args));
+      return;
+    }
+    if (convolves_last_ && pools_channels_last(node) && is_channels_last(args[0])) {
+      add_pooling(node, std::move(args));
       return;
     }
     if (channels_last_ && is_pixel_product(node)) {

@@ -35,7 +35,7 @@ struct Item {
       after;  // items that must have run before (readers of a variable, before its assignment)
   std::vector<int> users;      // items that read this one or come after it
   bool wanted = false;         // an output of the program
-  bool channels_last = false;  // a convolution whose result's images are [N, H, W, C]
+  bool channels_last = false;  // a convolution or pooling whose result's images are [N, H, W, C]
 };
 
 struct Lowered {

@@ -3,7 +3,10 @@
 //
 // * results of convolutions and gradients with respect to their inputs are rounded;
 // * an image that a convolution reads rounded is read rounded by everyone else;
-// * sums of such gradients, where a network branches, are rounded behind the mask that follows.
+// * sums of such gradients, where a network branches, are rounded behind the mask that follows;
+// * max pooling of such an image, and its gradient, are of 16 bits: the maximum of rounded values
+// is
+//   the rounded maximum, and of equal ones the first counts.
 //
 // All arithmetic between is float32; gradients of filters, sums over images and what normalisation
 // makes of them stay float32. A result to which a bias is added at once is rounded behind that, and
@@ -49,6 +52,9 @@ class ImageNarrowing {
       if (node.op == Op::Cast && is_narrow(node.dtype))
         if (Tensor inner = before_widening(*inputs[0].node(), node.dtype); inner.defined())
           return inner;
+      if (node.op == Op::MaxPool2d || node.op == Op::MaxPool2dGrad)
+        if (const auto pooled = narrow_.find(node.input(0)); pooled != narrow_.end())
+          return narrow_pooling(node, inputs, pooled->second);
       const auto found = narrow_.find(&node);
       if (found == narrow_.end()) return {};
       const Tensor image = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
@@ -57,6 +63,15 @@ class ImageNarrowing {
   }
 
  private:
+  static Tensor narrow_pooling(const Node& node, std::span<const Tensor> inputs, DType dtype) {
+    std::vector<Tensor> narrow;
+    for (const Tensor& input : inputs) {
+      const Tensor rounded = before_widening(*input.node(), dtype);
+      narrow.push_back(rounded.defined() ? rounded : cast(input, dtype));
+    }
+    return cast(make_node(node.op, dtype, node.shape, node.attrs, narrow), node.dtype);
+  }
+
   const std::vector<const Node*>& users(const Node& node) const {
     return users_[order_.index[&node]];
   }
@@ -69,6 +84,12 @@ class ImageNarrowing {
           !feeds_sum(node))
         narrow_.emplace(&node, node.input(0)->dtype);
       return;
+    }
+    if (node.op == Op::MaxPool2d) {
+      const Node& pooled = *node.input(0);
+      const bool computed = !pooled.realised() && wanted_.count(&pooled) == 0;
+      if (const DType made = made_by_convolution(pooled); computed && made != DType::Float32)
+        narrow_.emplace(&pooled, made);
     }
     if (const DType read = read_by_convolutions(node); read != DType::Float32)
       narrow_.emplace(&node, read);
@@ -110,6 +131,20 @@ class ImageNarrowing {
       for (const Node* reader : users(*cast))
         if (op_info(reader->op).kind == OpKind::Contraction && is_narrow_convolution(*reader))
           return cast->dtype;
+    }
+    return DType::Float32;
+  }
+
+  /// The type of the operands of the convolution that the image is computed of, element by element;
+  /// Float32: none is near.
+  static DType made_by_convolution(const Node& image) {
+    constexpr int kMostSteps = 6;  // a bias, a normalisation, an activation function
+    const Node* node = &image;
+    for (int k = 0; k < kMostSteps && !node->realised(); ++k) {
+      if (node->op == Op::Conv2d)
+        return is_narrow_convolution(*node) ? node->input(0)->dtype : DType::Float32;
+      if (op_info(node->op).kind != OpKind::Elementwise || node->shape.rank() != 4) break;
+      node = node->input(0);
     }
     return DType::Float32;
   }

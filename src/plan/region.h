@@ -149,6 +149,7 @@ struct Opaque {
                                 // one number everywhere
   std::vector<ValueId> outs;    // one each result; kNoValue where nobody reads one of several
   std::vector<std::shared_ptr<const Program>> bodies;  // of loops and branches
+  bool channels_last = false;  // pooling over images [N, H, W, C], as all shapes are then
   ValueId out() const { return outs[0]; }
 };
 

@@ -122,7 +122,7 @@ std::int64_t largest_bytes(const Program& program, DType dtype) {
 }  // namespace
 
 TEST_CASE("layout: images about convolutions by larger filters lie channels last in 16 bits") {
-  const auto card = test::planned(residual_blocks(3, 32), kWithCudnn);
+  const auto card = test::planned(residual_blocks(3, 64), kWithCudnn);
   CAPTURE(print_steps(*card));
   int last = 0, wide = 0;
   for (const Step& step : card->steps) {
@@ -144,18 +144,49 @@ TEST_CASE("layout: images about convolutions by larger filters lie channels last
   CHECK(count_turns(*card) <= 3);
 }
 
-TEST_CASE("layout: without such a library, or with few convolutions, images keep their order") {
-  for (const auto& [blocks, settings] :
-       {std::pair(3, test::Settings()), {1, kWithCudnn}, {3, test::Settings{Device::Kind::Cpu}}}) {
-    const auto plan = test::planned(residual_blocks(blocks, 32), settings);
+TEST_CASE(
+    "layout: without such a library, with few convolutions or channels, images keep their order") {
+  struct Network {
+    int blocks;
+    std::int64_t channels;
+    test::Settings settings;
+  };
+  for (const auto& [blocks, channels, settings] :
+       {Network{3, 64, {}}, Network{1, 64, kWithCudnn}, Network{3, 32, kWithCudnn},
+        Network{3, 64, {Device::Kind::Cpu}}}) {
+    const auto plan = test::planned(residual_blocks(blocks, channels), settings);
     for (const Step& step : plan->steps) CHECK_FALSE(step.region.contraction.channels_last);
   }
 }
 
-TEST_CASE("layout: a normalisation's gradient is two sweeps over images of 16 bits") {
-  const auto card = test::planned(residual_blocks(3, 32, 64), kWithCudnn);
+TEST_CASE("layout: max pooling between such convolutions sweeps images as they lie, in 16 bits") {
+  std::vector<Tensor> leaves{test::leaf({2, 64, 16, 16})};
+  const PrecisionScope bf16(Precision::Bf16);
+  Tensor x = leaves[0];
+  for (int k = 0; k < 4; ++k) {
+    leaves.push_back(test::leaf({64, 64, 3, 3}));
+    leaves.push_back(test::leaf({64}));
+    const std::size_t last = leaves.size() - 1;
+    x = relu(conv2d(x, leaves[last - 1], leaves[last], {{1, 1}, {1, 1}}));
+    if (k % 2 == 1) x = max_pool2d(x, {.kernel = {2, 2}});
+  }
+  const auto card = test::planned(grad(sum(x * x), leaves), kWithCudnn);
   CAPTURE(print_steps(*card));
-  constexpr std::int64_t kImage = 64 * 32 * 8 * 8;
+  int pools = 0;
+  for (const Step& step : card->steps) {
+    const Opaque& pool = step.region.opaque;
+    if (step.region.kind != RegionKind::Opaque) continue;
+    ++pools;
+    CHECK(pool.channels_last);
+    CHECK(card->values[static_cast<std::size_t>(pool.out())].dtype == DType::BFloat16);
+  }
+  CHECK(pools == 4);
+}
+
+TEST_CASE("layout: a normalisation's gradient is two sweeps over images of 16 bits") {
+  const auto card = test::planned(residual_blocks(3, 64, 32), kWithCudnn);
+  CAPTURE(print_steps(*card));
+  constexpr std::int64_t kImage = 32 * 64 * 8 * 8;
   int sweeps = 0;
   for (const Step& step : card->steps) {
     const Region& r = step.region;
@@ -171,7 +202,7 @@ TEST_CASE("layout: a normalisation's gradient is two sweeps over images of 16 bi
 }
 
 TEST_CASE("layout: planning images channels last takes a time in proportion to the graph") {
-  const std::vector<Tensor> one = residual_blocks(12, 16), two = residual_blocks(24, 16);
+  const std::vector<Tensor> one = residual_blocks(12, 64), two = residual_blocks(24, 64);
   test::Least half, whole;
   for (int k = 0; k < test::kMostAttempts; ++k) {
     half.attempt([&] { test::planned(one, kWithCudnn); });

@@ -20,6 +20,7 @@ template <int KernelH, int KernelW, int StrideH, int StrideW, int PadH, int PadW
 struct Window {
   static constexpr int kKernelH = KernelH, kKernelW = KernelW;
   static constexpr int kStrideH = StrideH, kStrideW = StrideW;
+  static constexpr int kPadH = PadH, kPadW = PadW;
   static constexpr int kUnroll = KernelH * KernelW <= 16 ? 16 : 1;
 
   int h0, w0;  // of the first element, may lie in the padding
@@ -325,6 +326,118 @@ __device__ __forceinline__ void avg_pool_grad_disjoint(const PoolArgs& a) {
   const int h1 = window.h0 + W::kKernelH, w1 = window.w0 + W::kKernelW;
   write_cell<E, W, Pairs>(a, at.row, at.column, at.plane * a.height * a.width,
                           [&](int i, int j) { return i < h1 && j < w1 ? g : 0; });
+}
+
+/// Images [N, H, W, C] of 16 bits, a multiple of kPoolLanes channels: a thread has so many of them,
+/// at a pixel of the pooled image, or at those that one stride covers of the unpooled one.
+template <class E>
+struct alignas(16) PoolLanes {
+  typename E::Storage at[kPoolLanes];
+};
+
+template <class E>
+__device__ __forceinline__ PoolLanes<E> load_lanes(const void* image, long long element) {
+  return *reinterpret_cast<const PoolLanes<E>*>(static_cast<const typename E::Storage*>(image) +
+                                                element);
+}
+template <class E>
+__device__ __forceinline__ void store_lanes(void* image, long long element,
+                                            const float (&values)[kPoolLanes]) {
+  PoolLanes<E> lanes;
+#pragma unroll
+  for (int l = 0; l < kPoolLanes; ++l) E::store(lanes.at, l, values[l]);
+  *reinterpret_cast<PoolLanes<E>*>(static_cast<typename E::Storage*>(image) + element) = lanes;
+}
+
+/// First maxima of a window (a NaN beats all before it), and where each stands in its plane; -1
+/// where nothing lies inside.
+template <class E, class W>
+__device__ __forceinline__ void largest_lanes(const PoolArgs& a, const W& window, long long first,
+                                              float (&best)[kPoolLanes], int (&where)[kPoolLanes]) {
+#pragma unroll
+  for (int l = 0; l < kPoolLanes; ++l) {
+    best[l] = -scalar::float_of(0x7f800000u);
+    where[l] = -1;
+  }
+  window.each([&](int offset) {
+    const PoolLanes<E> x = load_lanes<E>(a.in[0], first + offset * a.channels);
+#pragma unroll
+    for (int l = 0; l < kPoolLanes; ++l) {
+      const float v = E::load(x.at, l);
+      if (where[l] < 0 || v > best[l] || v != v) {
+        best[l] = v;
+        where[l] = offset;
+      }
+    }
+  });
+}
+
+/// Where a thread works: channels, column, row and image.
+template <bool Wide>
+struct LastPlace {
+  bool inside;
+  long long channel, image;
+  int row, column;
+
+  __device__ __forceinline__ explicit LastPlace(const PoolArgs& a) {
+    typename Counter<Wide>::type group = thread_number<Wide>();
+    inside = group < static_cast<typename Counter<Wide>::type>(a.count);
+    typename Counter<Wide>::type c = split<Wide>(group, a.groups);
+    typename Counter<Wide>::type r = split<Wide>(c, a.columns);
+    image = static_cast<long long>(split<Wide>(r, a.rows));
+    channel = static_cast<long long>(group) * kPoolLanes;
+    column = static_cast<int>(c);
+    row = static_cast<int>(r);
+  }
+};
+
+template <class E, class W, bool Wide>
+__device__ __forceinline__ void max_pool_last(const PoolArgs& a) {
+  const LastPlace<Wide> at(a);
+  if (!at.inside) return;
+  float best[kPoolLanes];
+  int where[kPoolLanes];
+  largest_lanes<E>(a, W(at.row, at.column, a),
+                   at.image * a.height * a.width * a.channels + at.channel, best, where);
+  const long long pixel = (at.image * a.windows_h + at.row) * a.windows_w + at.column;
+  store_lanes<E>(a.out, pixel * a.channels + at.channel, best);
+}
+
+/// The maxima of every window that meets a stride are found once for it. Bound: bandwidth; windows
+/// that several strides meet come from the caches.
+template <class E, class W, bool Wide>
+__device__ __forceinline__ void max_pool_grad_last(const PoolArgs& a) {
+  constexpr int kHigh = W::kStrideH, kWide = W::kStrideW;
+  const LastPlace<Wide> at(a);
+  if (!at.inside) return;
+  const int height = static_cast<int>(a.height), width = static_cast<int>(a.width);
+  const int i0 = at.row * kHigh, j0 = at.column * kWide;
+  const long long first = at.image * a.height * a.width * a.channels + at.channel;
+  float sums[kHigh * kWide][kPoolLanes] = {};
+  const int p_end = min((i0 + kHigh - 1 + W::kPadH) / kHigh, static_cast<int>(a.windows_h) - 1);
+  const int q_end = min((j0 + kWide - 1 + W::kPadW) / kWide, static_cast<int>(a.windows_w) - 1);
+  for (int p = W::first_h(i0); p <= p_end; ++p)
+    for (int q = W::first_w(j0); q <= q_end; ++q) {
+      float best[kPoolLanes];
+      int where[kPoolLanes];
+      largest_lanes<E>(a, W(p, q, a), first, best, where);
+      const long long pixel = (at.image * a.windows_h + p) * a.windows_w + q;
+      const PoolLanes<E> g = load_lanes<E>(a.in[1], pixel * a.channels + at.channel);
+#pragma unroll
+      for (int e = 0; e < kHigh * kWide; ++e) {
+        const int i = i0 + e / kWide, j = j0 + e % kWide;
+        const int here = i < height && j < width ? i * width + j : -2;
+#pragma unroll
+        for (int l = 0; l < kPoolLanes; ++l)
+          if (where[l] == here) sums[e][l] += E::load(g.at, l);
+      }
+    }
+#pragma unroll
+  for (int e = 0; e < kHigh * kWide; ++e) {
+    const int i = i0 + e / kWide, j = j0 + e % kWide;
+    if (i < height && j < width)
+      store_lanes<E>(a.out, first + (static_cast<long long>(i) * width + j) * a.channels, sums[e]);
+  }
 }
 
 }  // namespace tenon::cuda

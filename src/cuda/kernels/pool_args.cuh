@@ -8,6 +8,9 @@ namespace tenon::cuda {
 /// Elements of the planes that a block has on chip where it stages them.
 inline constexpr int kPoolStaged = 2048;
 
+/// Channels that a thread has where they are last, of 16 bits.
+inline constexpr int kPoolLanes = 8;
+
 struct PoolArgs {
   const void* in[2] = {};
   void* out = nullptr;
@@ -17,6 +20,8 @@ struct PoolArgs {
   long long windows_h = 0, windows_w = 0;  // of the pooled array
   long long planes = 0;                    // staged: of all
   int planes_of_block = 0;                 // staged: their bytes are a multiple of 16
+  Divisor groups;                          // channels last: words of kPoolLanes channels
+  long long channels = 0;
 };
 
 }  // namespace tenon::cuda

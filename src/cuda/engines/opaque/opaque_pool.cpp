@@ -81,9 +81,34 @@ Name name_of(Op op) {
   }
 }
 
+/// Over images [N, H, W, C].
+std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
+  const bool spread = spreads(call.op.op);
+  const auto& v = call.op.attrs.as<PoolAttrs>();
+  const Shape& large = call.op.shapes[0];
+  const Shape& small = spread ? call.op.shapes[1] : call.out().shape;
+  PoolArgs args;
+  args.height = large[1], args.width = large[2], args.channels = large[3];
+  args.windows_h = small[1], args.windows_w = small[2];
+  const std::int64_t groups = args.channels / kPoolLanes,
+                     rows = spread ? divide_up(args.height, v.stride_h) : args.windows_h,
+                     columns = spread ? divide_up(args.width, v.stride_w) : args.windows_w;
+  args.groups = make_divisor(groups);
+  args.rows = make_divisor(rows);
+  args.columns = make_divisor(columns);
+  args.count = large[0] * rows * columns * groups;
+  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid_over(args.count));
+  const char* function = spread ? "max_pool_grad_last" : "max_pool_last";
+  kernel->compile_body(call.target, cat("tenon_", function), "pool.cuh", "PoolArgs",
+                       cat(function, "<", element_name(call.out().dtype), ", ",
+                           window_type(v, args), ", ", truth(needs_wide(args.count)), ">(a)"));
+  return kernel;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
+  if (call.op.channels_last) return prepare_pool_last(call);
   const Op op = call.op.op;
   const auto& v = call.op.attrs.as<PoolAttrs>();
   const Shape& out = call.out().shape;

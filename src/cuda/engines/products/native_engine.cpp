@@ -175,6 +175,15 @@ const char* refusal(const Region& region, std::span<const Value> values) {
   return nullptr;
 }
 
+/// Whether the plan keeps images of a convolution with the channels last.
+bool lies_channels_last(const Contraction& c) {
+  const auto inside = [](const View& view, const Shape& shape) {
+    return shape.rank() == 4 && shape[1] > 1 && shape[2] * shape[3] > 1 && view.stride[1] == 1;
+  };
+  return c.op != Op::Matmul &&
+         (c.channels_last || inside(c.a, c.a_shape) || inside(c.b, c.b_shape));
+}
+
 class ContractionEngine final : public Engine {
  public:
   explicit ContractionEngine(const Target& target) : target_(target) {}
@@ -196,6 +205,8 @@ class ContractionEngine final : public Engine {
                        region.contraction.out_shape.numel() == 0 ||
                        is_tiled(region.contraction, contraction_form(region, values));
     can.no_prologues = takes ? nullptr : "applies prologues in float32 and 16-bit types only";
+    if (lies_channels_last(region.contraction))
+      can.no_prologues = "reads images with the channels last as they stand in memory";
     return can;
   }
 
