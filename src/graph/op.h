@@ -45,6 +45,7 @@ enum OpTrait : std::uint32_t {
   kIndexed = 1u << 7,  // input 1 holds places along the axis of the attributes
   kAddsUp = 1u << 8,   // sums of elements: not of truth values, and 16-bit floats are widened
   kSeveralResults = 1u << 9,  // read by Result nodes alone; the node's own type is the first one's
+  kPicks = 1u << 10,  // pooling that moves elements of images: exact in 16 bits, in any layout
 };
 // Of domains of element-wise ops (op_table.inc).
 inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloating = kFloatingOnly,

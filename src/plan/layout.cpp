@@ -130,7 +130,7 @@ bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& option
 
 bool pools_channels_last(const Node& node) {
   constexpr std::int64_t kMostCell = 4, kMostTaps = 16;  // elements that a thread holds
-  if (node.op != Op::MaxPool2d && node.op != Op::MaxPool2dGrad) return false;
+  if (!has_trait(node.op, kPicks)) return false;
   const auto& v = node.attrs.as<PoolAttrs>();
   const bool narrow = node.dtype == DType::BFloat16 || node.dtype == DType::Float16;
   return narrow && node.shape[1] % kPixelChannelStep == 0 && v.dil_h == 1 && v.dil_w == 1 &&

@@ -52,7 +52,7 @@ class ImageNarrowing {
       if (node.op == Op::Cast && is_narrow(node.dtype))
         if (Tensor inner = before_widening(*inputs[0].node(), node.dtype); inner.defined())
           return inner;
-      if (node.op == Op::MaxPool2d || node.op == Op::MaxPool2dGrad)
+      if (has_trait(node.op, kPicks))
         if (const auto pooled = narrow_.find(node.input(0)); pooled != narrow_.end())
           return narrow_pooling(node, inputs, pooled->second);
       const auto found = narrow_.find(&node);
@@ -85,7 +85,7 @@ class ImageNarrowing {
         narrow_.emplace(&node, node.input(0)->dtype);
       return;
     }
-    if (node.op == Op::MaxPool2d) {
+    if (has_trait(node.op, kPicks)) {
       const Node& pooled = *node.input(0);
       const bool computed = !pooled.realised() && wanted_.count(&pooled) == 0;
       if (const DType made = made_by_convolution(pooled); computed && made != DType::Float32)
