@@ -56,7 +56,7 @@ constexpr Shortcut kShortcuts[] = {
     {"--freeze", "freeze", "NAME[,NAME]",
      "parts that do not learn, as in features; what they give is computed once",
      "Other people's weights"},
-    {"--rate-of", "rate_of", "PART=X[,...]",
+    {"--rate-of", "rate_of", "LIST",
      "learning rates of parts, as shares of --lr: features=0.1,classifier=1",
      "Other people's weights"},
     {"--head", "head", "LAYERS",
