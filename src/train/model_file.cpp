@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What shapes the network's numbers; those at their default ("") are left out.
-constexpr const char* kTexts[] = {"task", "activation", "precision", "layer_precision"};
+constexpr const char* kTexts[] = {"task", "activation", "head", "precision", "layer_precision"};
 
 // Columns as {"name", "values"} or {"name", "fill"}.
 Json json_of(const data::TableColumns& table) {

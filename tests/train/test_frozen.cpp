@@ -1,6 +1,7 @@
 // Transfer learning: weights that fit, parts that do not learn, and what they give, computed once.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,9 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
   const train::TrainedModel model = train::TrainedModel::open(folder / "run");
   CHECK(model.evaluate().items == 12);
   CHECK(model.predict(zeros({2, 3, 32, 32}, DType::UInt8)).shape() == Shape{2, 10});
+  std::filesystem::copy_file(folder / "run/model.safetensors", folder / "alone.safetensors");
+  const train::TrainedModel alone = train::TrainedModel::open(folder / "alone.safetensors");
+  CHECK(alone.predict(zeros({2, 3, 32, 32}, DType::UInt8)).shape() == Shape{2, 10});
   for (const train::VerifyCheck& check : train::verify_run(folder / "run", 6).checks) {
     CAPTURE(check.name);
     CAPTURE(check.detail);
