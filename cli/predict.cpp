@@ -368,6 +368,10 @@ int run(const Options& options) {
   set_device(options.device);
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);
+  if (model.settings().model_info().pairs)
+    throw UsageError(
+        fmt::format("tenon predict: {} translates texts", model.settings().model),
+        fmt::format("tenon generate {} --prompt 'German: twenty-one'", options.trained.run));
   set_precision(precision_from_name(model.settings().precision));
   Json json = Json::array();
   std::int64_t labelled = 0, right = 0;

@@ -111,6 +111,7 @@ class Flow(CommandTest):
         self.assertNotIn("text of its own", out)
         self.ok("generate", "words", "--prompt", "French: twenty-one")
         self.fails(2, "generate", "words", says="--prompt")
+        self.fails(2, "predict", "words", "--data", "numbers:10,5", says="tenon generate words")
         self.assertEqual(self.json("eval", "words", "--json")["exact"], 0)  # after five steps
 
     def test_verify(self):
