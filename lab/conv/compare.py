@@ -4,7 +4,7 @@
     lab/conv/compare.py [--program build/bin/lab_conv] [--device cuda] [--precision fp32,tf32,bf16] [--batch 128] [--rounds 3]
                         [--budget 300] [--out FILE]
 
-lab_conv runs without vendor libraries (ours). A figure is the median over the rounds; FILE gets every row as measured.
+lab_conv runs without vendor libraries (ours). A figure is the median over the rounds; FILE gets every row as soon as it is measured.
 """
 import argparse
 import json
@@ -47,14 +47,18 @@ def main():
         parser.add_argument("--" + name, default=default)
     options = parser.parse_args()
     rows = []
+    if options.out:
+        pathlib.Path(options.out).write_text("")
     for turn in range(int(options.rounds)):
         for precision in options.precision.split(","):
             words = [options.device, precision, options.batch, options.budget, *([options.layer] if options.layer else [])]
-            found = rows_of([options.program, *words], TENON_CUDNN="off", TENON_CUBLASLT="off")
-            found += rows_of([sys.executable, HERE / "cudnn.py", *words])
-            rows += [{"round": turn} | row for row in found]
-    if options.out:
-        pathlib.Path(options.out).write_text("".join(json.dumps(row) + "\n" for row in rows))
+            for command, environment in (([options.program, *words], {"TENON_CUDNN": "off", "TENON_CUBLASLT": "off"}),
+                                         ([sys.executable, HERE / "cudnn.py", *words], {})):
+                found = [{"round": turn} | row for row in rows_of(command, **environment)]
+                rows += found
+                if options.out:
+                    with open(options.out, "a") as out:
+                        out.writelines(json.dumps(row) + "\n" for row in found)
     for precision in options.precision.split(","):
         print(table(rows, precision), end="\n\n")
 
