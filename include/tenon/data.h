@@ -231,6 +231,9 @@ class TENON_API Loader {
   std::int64_t next(void* input, void* target);
   /// The same as tensors, on the default device; false at the end of the epoch.
   bool next(Batch& batch);
+  /// The same with inputs as the set stores them, whatever options().scale. A batch that threads
+  /// prepare goes to a card beside the work there, and stays as it is until the next call.
+  bool next_stored(Batch& batch);
   /// Only the numbers of the next batch's examples, for callers that hold the set themselves. Empty
   /// at the end of the epoch.
   std::vector<std::int64_t> next_numbers();

@@ -222,7 +222,7 @@ struct TENON_API Settings {
   std::string normalize = "auto";  ///< of channels: "imagenet", "M,M,M/S,S,S", or none
   std::string broken = "skip";     ///< pictures that cannot be decoded, or "error"
   bool standardize = true;   ///< columns of a table, by the training part's means and deviations
-  int workers = 1;           ///< threads that prepare batches
+  int workers = 0;           ///< threads that prepare batches; 0: one, or for files of pictures all
   std::int64_t classes = 0;  ///< 0: as many as the data has
 
   /// The model's recipe. Throws ValueError for an unknown model; of a file (its name ends in .toml)

@@ -4,6 +4,7 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
+#include "cuda/device/uploads.h"
 #include "cuda/device/vendor_library.h"
 #include "device/backend.h"
 
@@ -65,6 +66,12 @@ class CardBackend final : public Backend {
     return cuda::measure(kernel, binding, index, repeats);
   }
   Trials* trials() override { return &trials_; }
+  std::unique_ptr<Uploads> make_uploads(int slots, std::size_t bytes, int index) override {
+    return cuda::make_uploads(slots, bytes, index);
+  }
+  std::unique_ptr<IdleClock> make_idle_clock(int index) override {
+    return cuda::make_idle_clock(index);
+  }
 
  private:
   CardTrials trials_;

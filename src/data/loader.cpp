@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -13,6 +14,7 @@
 #include "data/order.h"
 #include "data/prefetch.h"
 #include "data/scale.h"
+#include "device/backend.h"
 #include "device/buffer.h"
 #include "graph/node.h"
 
@@ -57,6 +59,69 @@ void check_channels(const LoaderOptions& o, const Shape& picture) {
           cat("Loader: a channel's deviation is ", std, "; it must be finite and above 0"));
 }
 
+// Memory in which batches are prepared ahead; of those that go to a device beside its work there
+// too.
+class Slots {
+ public:
+  Slots(int count, std::size_t input_bytes, std::size_t target_bytes, Device to)
+      : device(to),
+        target_offset_(in_lines(input_bytes)),
+        each_(target_offset_ + in_lines(target_bytes)) {
+    const std::size_t all = each_ * at(count);
+    if (to.kind != Device::Kind::Cpu) uploads = backend_of(to).make_uploads(count, each_, to.index);
+    if (uploads)
+      there_ = Buffer::allocate(all, to);
+    else
+      here_ = std::make_unique_for_overwrite<std::byte[]>(all);
+  }
+  std::byte* input(int slot) {
+    return uploads ? uploads->host(slot) : here_.get() + each_ * at(slot);
+  }
+  std::byte* target(int slot) { return input(slot) + target_offset_; }
+  void send(int slot) {
+    uploads->send(slot, static_cast<std::byte*>(there_->data()) + each_ * at(slot), each_);
+  }
+  std::shared_ptr<Buffer> sent_input(int slot, std::size_t bytes) const {
+    return Buffer::window(there_, each_ * at(slot), bytes);
+  }
+  std::shared_ptr<Buffer> sent_target(int slot, std::size_t bytes) const {
+    return Buffer::window(there_, each_ * at(slot) + target_offset_, bytes);
+  }
+
+  const Device device;
+
+ private:
+  // What a device reads begins at whole lines of its memory.
+  static std::size_t in_lines(std::size_t bytes) {
+    return at(round_up(static_cast<std::int64_t>(bytes), 256));
+  }
+
+  std::size_t target_offset_, each_;
+  std::unique_ptr<std::byte[]> here_;
+  std::shared_ptr<Buffer> there_;
+
+ public:
+  std::unique_ptr<Uploads> uploads;  // ends before the memory that it writes
+};
+
+std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
+  if (default_device() == host->device()) return host;
+  std::shared_ptr<Buffer> copy;
+  try {
+    copy = Buffer::allocate(host->bytes(), default_device());
+  } catch (const MemoryError& error) {
+    throw MemoryError(cat(error.what(), " (it is for a batch of shape ", shape, ")"));
+  }
+  if (host->bytes() != 0) copy->copy_from(*host, host->bytes());
+  return copy;
+}
+
+Shape with_batch(std::int64_t size, const Shape& shape) {
+  Shape whole{size};
+  for (std::int64_t extent : shape) whole.push_back(extent);
+  return whole;
+}
+
 }  // namespace
 
 struct Loader::Impl {
@@ -83,13 +148,14 @@ struct Loader::Impl {
     input_numel = dataset->input_shape().numel();
     scaled = options.scale && dataset->input_dtype() == DType::UInt8;
     stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());
-    input_bytes = static_cast<std::size_t>(input_numel) * item_size(input_dtype());
     target_bytes = static_cast<std::size_t>(dataset->target_shape().numel()) *
                    item_size(dataset->target_dtype());
     state.seed = options.seed;
   }
 
   DType input_dtype() const { return scaled ? DType::Float32 : dataset->input_dtype(); }
+  DType given_dtype() const { return as_stored ? dataset->input_dtype() : input_dtype(); }
+  std::size_t input_bytes() const { return at(input_numel) * item_size(given_dtype()); }
 
   void prepare_order() {
     if (!order.empty()) return;
@@ -113,7 +179,7 @@ struct Loader::Impl {
             std::vector<std::uint8_t>& stored) const {
     const std::span<const std::int64_t> indices(order.data() + first,
                                                 static_cast<std::size_t>(count));
-    if (!scaled) {
+    if (!scaled || as_stored) {
       dataset->get_drawn(indices, state.seed, state.epoch, input, target);
       change(indices, static_cast<std::uint8_t*>(input));
       return;
@@ -142,23 +208,70 @@ struct Loader::Impl {
     }
   }
 
-  std::int64_t next(void* input, void* target) {
+  // Examples of the next batch; 0 at the end of the epoch.
+  std::int64_t begin_batch(bool stored) {
+    return_lent();
+    const Device to = stored ? default_device() : Device();
+    if (stored != as_stored || (slots && slots->device != to)) {
+      prefetcher.reset();
+      slots.reset();
+    }
+    as_stored = stored;
     if (state.position >= usable) {
       move_to({state.seed, state.epoch + 1, 0});
       return 0;
     }
     prepare_order();
-    const std::int64_t count = std::min(options.batch, usable - state.position);
-    // A set may have come into memory during the last epoch, but an epoch begun with threads goes
-    // on with them.
+    return std::min(options.batch, usable - state.position);
+  }
+
+  // A set may have come into memory during the last epoch, but an epoch begun with threads goes on
+  // with them.
+  bool has_threads() const {
     const bool at_hand = dataset->in_memory() && !options.augment.any();
-    if (!prefetcher && (options.workers == 0 || at_hand)) {
-      fill(state.position, count, input, target, scratch);
-    } else {
-      take(count, input, target);
-    }
+    return prefetcher || !(options.workers == 0 || at_hand);
+  }
+
+  // To host memory.
+  void give(std::int64_t count, void* input, void* target) {
+    if (!has_threads()) return fill(state.position, count, input, target, scratch);
+    const int slot = take();
+    std::memcpy(input, slots->input(slot), input_bytes() * at(count));
+    std::memcpy(target, slots->target(slot), target_bytes * at(count));
+    prefetcher->give_back();
+  }
+
+  std::int64_t next(void* input, void* target) {
+    const std::int64_t count = begin_batch(false);
+    if (count > 0) give(count, input, target);
     state.position += count;
     return count;
+  }
+
+  bool next(Batch& batch, bool stored) {
+    batch = {};
+    const std::int64_t count = begin_batch(stored);
+    if (count == 0) return false;
+    const Shape inputs = with_batch(count, dataset->input_shape()),
+                targets = with_batch(count, dataset->target_shape());
+    const std::size_t of_inputs = input_bytes() * at(count), of_targets = target_bytes * at(count);
+    std::shared_ptr<Buffer> input, target;
+    if (stored && has_threads() && sends_slots()) {
+      const int slot = take();
+      slots->uploads->receive(slot);
+      lent = slot;
+      input = slots->sent_input(slot, of_inputs);
+      target = slots->sent_target(slot, of_targets);
+    } else {  // written where the tensors will hold it: nothing is copied afterwards
+      input = Buffer::allocate(of_inputs), target = Buffer::allocate(of_targets);
+      give(count, input->data(), target->data());
+      input = on_default_device(input, inputs), target = on_default_device(target, targets);
+    }
+    state.position += count;
+    batch.input = make_data(input, inputs, given_dtype());
+    batch.target = make_data(target, targets, dataset->target_dtype());
+    batch.size = count;
+    return true;
   }
 
   std::vector<std::int64_t> next_numbers() {
@@ -167,42 +280,71 @@ struct Loader::Impl {
       return {};
     }
     prepare_order();
-    prefetcher.reset();  // it counts batches by itself
+    drop_prefetcher();  // it counts batches by itself
     const std::int64_t count = std::min(options.batch, usable - state.position);
     const auto first = order.begin() + state.position;
     state.position += count;
     return {first, first + count};
   }
 
-  void take(std::int64_t count, void* input, void* target) {
-    const auto n = static_cast<std::size_t>(count);
+  // The slot with the next batch, until it is given back.
+  int take() {
     try {
       if (!prefetcher) start_prefetcher();
-      prefetcher->take(input, input_bytes * n, target, target_bytes * n);
+      return prefetcher->take();
     } catch (...) {
       prefetcher.reset();  // The next call tries the same batch again.
       throw;
     }
   }
 
+  bool sends_slots() {
+    if (!slots) make_slots();
+    return slots->uploads != nullptr;
+  }
+
+  void make_slots() {
+    depth = static_cast<int>(
+        std::min<std::int64_t>(options.prefetch, divide_up(usable, options.batch)));
+    slots.emplace(depth, input_bytes() * at(options.batch), target_bytes * at(options.batch),
+                  as_stored ? default_device() : Device());
+  }
+
   void start_prefetcher() {
+    if (!slots) make_slots();
     const std::int64_t first = state.position, batch = options.batch;
-    const std::int64_t batches = (usable - first + batch - 1) / batch;
-    const int workers = static_cast<int>(std::min<std::int64_t>(options.workers, batches));
-    const int depth =
-        static_cast<int>(std::min<std::int64_t>(std::max(options.prefetch, workers), batches));
-    const auto n = static_cast<std::size_t>(batch);
+    const int parts = static_cast<int>(std::min<std::int64_t>(options.workers, batch));
+    Prefetcher::Work work;
+    work.fill = [this, first, batch, parts](std::int64_t number, int part, int slot) {
+      thread_local std::vector<std::uint8_t> room;  // each worker's own
+      if (slots->uploads) slots->uploads->await(slot);
+      const std::int64_t begin = first + number * batch, count = std::min(batch, usable - begin),
+                         from = count * part / parts, to = count * (part + 1) / parts;
+      if (from == to) return;
+      fill(begin + from, to - from, slots->input(slot) + input_bytes() * at(from),
+           slots->target(slot) + target_bytes * at(from), room);
+    };
+    if (slots->uploads) work.finish = [this](std::int64_t, int slot) { slots->send(slot); };
     prefetcher = std::make_unique<Prefetcher>(
-        batches, workers, depth, input_bytes * n, target_bytes * n,
-        [this, first, batch](std::int64_t number, void* input, void* target) {
-          thread_local std::vector<std::uint8_t> room;  // each worker's own
-          const std::int64_t at = first + number * batch;
-          fill(at, std::min(batch, usable - at), input, target, room);
-        });
+        Prefetcher::Plan{divide_up(usable - first, batch), options.workers, parts, depth},
+        std::move(work));
+  }
+
+  // Whatever reads a batch that was lent has been queued by now.
+  void return_lent() {
+    if (lent < 0) return;
+    slots->uploads->release(lent);
+    lent = -1;
+    prefetcher->give_back();
+  }
+
+  void drop_prefetcher() {
+    return_lent();
+    prefetcher.reset();
   }
 
   void move_to(const LoaderState& to) {
-    prefetcher.reset();
+    drop_prefetcher();
     if (to.seed != state.seed || to.epoch != state.epoch) order.clear();
     state = to;
   }
@@ -211,10 +353,14 @@ struct Loader::Impl {
   LoaderOptions options;
   LoaderState state;
   std::int64_t usable = 0, input_numel = 0;
-  std::size_t stored_bytes = 0, input_bytes = 0, target_bytes = 0;
+  std::size_t stored_bytes = 0, target_bytes = 0;
   bool scaled = false;
+  bool as_stored = false;  // batches are given so now
   std::vector<std::int64_t> order;
   std::vector<std::uint8_t> scratch;
+  std::optional<Slots> slots;
+  int depth = 0;                           // slots
+  int lent = -1;                           // the slot that the caller reads; -1: none
   std::unique_ptr<Prefetcher> prefetcher;  // last: its threads use what stands above
 };
 
@@ -226,43 +372,9 @@ std::int64_t Loader::next(void* input, void* target) { return impl_->next(input,
 
 std::vector<std::int64_t> Loader::next_numbers() { return impl_->next_numbers(); }
 
-// The batch is written where the tensors will hold it: nothing is copied afterwards.
-namespace {
+bool Loader::next(Batch& batch) { return impl_->next(batch, false); }
 
-std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
-  if (default_device() == host->device()) return host;
-  std::shared_ptr<Buffer> copy;
-  try {
-    copy = Buffer::allocate(host->bytes(), default_device());
-  } catch (const MemoryError& error) {
-    throw MemoryError(cat(error.what(), " (it is for a batch of shape ", shape, ")"));
-  }
-  if (host->bytes() != 0) copy->copy_from(*host, host->bytes());
-  return copy;
-}
-
-}  // namespace
-
-bool Loader::next(Batch& batch) {
-  Impl& m = *impl_;
-  batch = {};
-  const std::int64_t left = m.usable - m.state.position;
-  const auto n = static_cast<std::size_t>(std::min(m.options.batch, left));
-  const auto input = Buffer::allocate(m.input_bytes * n);
-  const auto target = Buffer::allocate(m.target_bytes * n);
-  const std::int64_t size = m.next(input->data(), target->data());
-  if (size == 0) return false;
-  const auto with_batch = [size](const Shape& shape) {
-    Shape whole{size};
-    for (std::int64_t extent : shape) whole.push_back(extent);
-    return whole;
-  };
-  const Shape inputs = with_batch(input_shape()), targets = with_batch(m.dataset->target_shape());
-  batch.input = make_data(on_default_device(input, inputs), inputs, input_dtype());
-  batch.target = make_data(on_default_device(target, targets), targets, m.dataset->target_dtype());
-  batch.size = size;
-  return true;
-}
+bool Loader::next_stored(Batch& batch) { return impl_->next(batch, true); }
 
 const Dataset& Loader::dataset() const noexcept { return *impl_->dataset; }
 const LoaderOptions& Loader::options() const noexcept { return impl_->options; }

@@ -1,24 +1,34 @@
-// A ring of slots under one mutex: batches take far longer than the lock.
+// A ring of slots under one mutex: parts of batches take far longer than the lock.
 #include "data/prefetch.h"
 
-#include <cstring>
+#include <utility>
 
+#include "base/index.h"
 #include "base/thread_pool.h"
 
 namespace tenon::data {
+namespace {
 
-Prefetcher::Prefetcher(std::int64_t count, int workers, int depth, std::size_t input_bytes,
-                       std::size_t target_bytes, Fill fill)
-    : count_(count), fill_(std::move(fill)), slots_(static_cast<std::size_t>(depth)) {
-  for (Slot& slot : slots_) {
-    slot.input = std::make_unique_for_overwrite<char[]>(input_bytes);
-    slot.target = std::make_unique_for_overwrite<char[]>(target_bytes);
-  }
+template <class F>
+std::exception_ptr error_of(const F& work) {
   try {
-    for (int i = 0; i < workers; ++i)
+    work();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+}  // namespace
+
+Prefetcher::Prefetcher(const Plan& plan, Work work)
+    : plan_(plan), work_(std::move(work)), slots_(at(plan.slots)) {
+  for (Slot& slot : slots_) slot.parts_left = plan_.parts;
+  try {
+    for (int i = 0; i < plan_.workers; ++i)
       threads_.emplace_back([this, threads = num_threads()] {
         set_num_threads(threads);  // as many as its maker may use
-        work();
+        this->work();
       });
   } catch (...) {
     stop();
@@ -38,40 +48,51 @@ void Prefetcher::stop() noexcept {
 }
 
 void Prefetcher::work() {
-  const auto depth = static_cast<std::int64_t>(slots_.size());
+  const std::int64_t all = plan_.batches * plan_.parts;
   std::unique_lock lock(mutex_);
   for (;;) {
-    room_.wait(lock, [&] { return stopping_ || claimed_ == count_ || claimed_ < taken_ + depth; });
-    if (stopping_ || claimed_ == count_) return;
-    const std::int64_t number = claimed_++;
-    Slot& slot = slots_[static_cast<std::size_t>(number % depth)];
+    room_.wait(lock, [&] {
+      return stopping_ || claimed_ == all || claimed_ / plan_.parts < taken_ + plan_.slots;
+    });
+    if (stopping_ || claimed_ == all) return;
+    const std::int64_t batch = claimed_ / plan_.parts;
+    const int part = static_cast<int>(claimed_ % plan_.parts);
+    const int number = static_cast<int>(batch % plan_.slots);
+    Slot& slot = slots_[at(number)];
+    ++claimed_;
     lock.unlock();
-    std::exception_ptr error;
-    try {
-      fill_(number, slot.input.get(), slot.target.get());
-    } catch (...) {
-      error = std::current_exception();
-    }
+    const std::exception_ptr error = error_of([&] { work_.fill(batch, part, number); });
     lock.lock();
-    slot.error = std::move(error);
+    if (error) slot.error = error;
+    if (--slot.parts_left > 0) continue;
+    if (!slot.error && work_.finish) {
+      lock.unlock();
+      const std::exception_ptr at_end = error_of([&] { work_.finish(batch, number); });
+      lock.lock();
+      slot.error = at_end;
+    }
     slot.ready = true;
     ready_.notify_one();
   }
 }
 
-void Prefetcher::take(void* input, std::size_t input_bytes, void* target,
-                      std::size_t target_bytes) {
+int Prefetcher::take() {
   std::unique_lock lock(mutex_);
-  Slot& slot = slots_[static_cast<std::size_t>(taken_ % static_cast<std::int64_t>(slots_.size()))];
+  const int number = static_cast<int>(taken_ % plan_.slots);
+  Slot& slot = slots_[at(number)];
   ready_.wait(lock, [&] { return slot.ready; });
   if (slot.error) std::rethrow_exception(slot.error);
-  lock.unlock();
-  std::memcpy(input, slot.input.get(), input_bytes);
-  std::memcpy(target, slot.target.get(), target_bytes);
-  lock.lock();
-  slot.ready = false;
-  ++taken_;
-  lock.unlock();
+  return number;
+}
+
+void Prefetcher::give_back() {
+  {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[at(static_cast<int>(taken_ % plan_.slots))];
+    slot.ready = false;
+    slot.parts_left = plan_.parts;
+    ++taken_;
+  }
   room_.notify_all();
 }
 

@@ -1,12 +1,14 @@
 // Worker threads that prepare the batches of one epoch ahead of the caller, who still gets them in
 // order.
+//
+// A batch is cut into as many parts as there are workers, who are all at the batch that the caller
+// waits for before they begin the next.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -15,38 +17,44 @@ namespace tenon::data {
 
 class Prefetcher {
  public:
-  /// Writes batch `number` to the buffers; called by several threads at a time.
-  using Fill = std::function<void(std::int64_t number, void* input, void* target)>;
+  struct Plan {
+    std::int64_t batches = 0;
+    int workers = 1, parts = 1;
+    int slots = 1;  ///< batches prepared at most beyond the one taken last
+  };
+  /// What workers do, several at a time: write a part of a batch into a slot; and when the last
+  /// part of a batch is written, whatever comes before it can be taken.
+  struct Work {
+    std::function<void(std::int64_t batch, int part, int slot)> fill;
+    std::function<void(std::int64_t batch, int slot)> finish;
+  };
 
-  /// Prepares batches 0 … count-1 with `workers` threads, at most `depth` beyond the one taken
-  /// last.
-  Prefetcher(std::int64_t count, int workers, int depth, std::size_t input_bytes,
-             std::size_t target_bytes, Fill fill);
-  /// Ends the threads; waits for batches under way, at most one for each thread.
+  Prefetcher(const Plan& plan, Work work);
+  /// Ends the threads; waits for parts under way, at most one for each thread.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Waits for the next batch in order and copies its first bytes out. Throws what fill() threw for
-  /// it.
-  void take(void* input, std::size_t input_bytes, void* target, std::size_t target_bytes);
+  /// Waits for the next batch in order; the slot is the caller's until give_back(). Throws what the
+  /// work threw for it.
+  int take();
+  void give_back();
 
  private:
   struct Slot {
-    std::unique_ptr<char[]> input, target;
     std::exception_ptr error;
+    int parts_left = 0;
     bool ready = false;
   };
   void work();
   void stop() noexcept;
 
-  const std::int64_t count_;
-  const Fill fill_;
-  std::mutex mutex_;  // guards all below; a slot's buffers belong to a worker until ready, then to
-                      // the caller
+  const Plan plan_;
+  const Work work_;
+  std::mutex mutex_;  // guards all below
   std::condition_variable room_, ready_;
   std::vector<Slot> slots_;
-  std::int64_t claimed_ = 0, taken_ = 0;
+  std::int64_t claimed_ = 0, taken_ = 0;  // parts; batches
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -21,6 +21,7 @@
 #include "device/communicator.h"
 #include "device/memory.h"
 #include "device/traits.h"
+#include "device/uploads.h"
 
 namespace tenon {
 
@@ -108,6 +109,13 @@ class Backend {
   virtual double measure(const Kernel& kernel, const Binding& binding, int index, int repeats) = 0;
   /// Null where a region has one engine, so that there is nothing to tune.
   virtual Trials* trials() { return nullptr; }
+  /// `slots` of `bytes` each. Null on the host, and where copies wait for work in any case.
+  virtual std::unique_ptr<Uploads> make_uploads(int /*slots*/, std::size_t /*bytes*/,
+                                                int /*index*/) {
+    return nullptr;
+  }
+  /// Null where calls do the work: the caller's own clock tells.
+  virtual std::unique_ptr<IdleClock> make_idle_clock(int /*index*/) { return nullptr; }
   /// A group of these of its devices; one that exchanges through the host, unless the backend has
   /// another.
   virtual std::unique_ptr<Communicator> make_communicator(std::span<const int> indices);

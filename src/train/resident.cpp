@@ -21,9 +21,30 @@ Shape with_count(std::int64_t count, const Shape& shape) {
   return out;
 }
 
+Tensor PixelScale::operator()(const Tensor& stored) const {
+  if (factor.empty()) return stored;
+  const Tensor numbers = cast(stored, DType::Float32);
+  if (factor.size() == 1) return numbers * factor[0] + offset[0];
+  const Shape channels{std::ssize(factor), 1, 1};
+  return numbers * Tensor::from(factor, channels) + Tensor::from(offset, channels);
+}
+
+PixelScale pixel_scale(const data::Loader& loader) {
+  const data::LoaderOptions& o = loader.options();
+  if (!o.scale || loader.dataset().input_dtype() != DType::UInt8) return {};
+  const bool by_channel = !o.channel_mean.empty();
+  const std::vector<double> mean = by_channel ? o.channel_mean : std::vector{o.mean},
+                            std = by_channel ? o.channel_std : std::vector{o.std};
+  PixelScale out;
+  for (std::size_t k = 0; k < mean.size(); ++k) {
+    out.factor.push_back(static_cast<float>(1.0 / (255.0 * std[k])));
+    out.offset.push_back(static_cast<float>(-mean[k] / std[k]));
+  }
+  return out;
+}
+
 Tensor ResidentSet::input(const Tensor& numbers) const {
-  const Tensor stored = index_select(inputs, 0, numbers);
-  return scaled ? cast(stored, DType::Float32) * factor + offset : stored;
+  return scale(index_select(inputs, 0, numbers));
 }
 
 Tensor ResidentSet::target(const Tensor& numbers) const {
@@ -56,10 +77,7 @@ std::optional<ResidentSet> resident_set(const data::Loader& loader) {
     out.inputs = Tensor::from_data(x->data(), inputs, set.input_dtype());
     out.targets = Tensor::from_data(y->data(), targets, set.target_dtype());
   }
-  const data::LoaderOptions& o = loader.options();
-  out.scaled = o.scale && set.input_dtype() == DType::UInt8;
-  out.factor = static_cast<float>(1.0 / (255.0 * o.std));
-  out.offset = static_cast<float>(-o.mean / o.std);
+  out.scale = pixel_scale(loader);
   return out;
 }
 

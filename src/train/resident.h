@@ -3,15 +3,23 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <tenon/data.h>
 
 namespace tenon::train {
 
+/// Bytes that become factor * x + offset on the device, as the loader scales on the host.
+struct PixelScale {
+  std::vector<float> factor, offset;  // for all, or one for each channel of [N, C, H, W]; or none
+  Tensor operator()(const Tensor& stored) const;
+};
+/// None where the loader does not scale.
+PixelScale pixel_scale(const data::Loader& loader);
+
 struct ResidentSet {
   Tensor inputs, targets;  // as the set stores them: [N, …]
-  bool scaled = false;     // bytes that become factor * x + offset, as the loader scales
-  float factor = 1, offset = 0;
+  PixelScale scale;
 
   /// The examples with these numbers (int64[B]) as the network takes them.
   Tensor input(const Tensor& numbers) const;

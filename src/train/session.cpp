@@ -27,7 +27,6 @@ namespace tenon::train {
 namespace {
 
 constexpr std::int64_t kTestBatch = 250;
-constexpr int kMostTestWorkers = 8;  // each holds a batch
 constexpr char kRegression[] = "regression";
 
 data::LoaderOptions loader_options(const Settings& s) {
@@ -36,14 +35,13 @@ data::LoaderOptions loader_options(const Settings& s) {
   o.shuffle = s.shuffle;
   o.drop_last = s.drop_last;
   o.seed = static_cast<std::uint64_t>(s.seed);
-  o.workers = s.workers;
+  // Decoding takes longer than a step of many networks.
+  o.workers = s.workers > 0 ? s.workers : own_sizes(s) ? threads() : 1;
   o.mean = s.input_mean;
   o.std = s.input_std;
   const ChannelScale channels = channel_scale(s);
   o.channel_mean = channels.mean;
   o.channel_std = channels.std;
-  // Decoding takes longer than a step of many networks.
-  if (own_sizes(s)) o.workers = std::max(o.workers, std::min(threads(), kMostTestWorkers));
   return o;
 }
 
@@ -418,7 +416,7 @@ std::unique_ptr<data::Loader> test_loader(const Settings& settings,
   o.batch = batch > 0 ? batch : kTestBatch;
   o.shuffle = o.drop_last = false;
   // Without gradients the network is soon ready for more: reading and drawing set the pace.
-  o.workers = std::max(o.workers, std::min(threads(), kMostTestWorkers));
+  o.workers = std::max(o.workers, threads());
   return std::make_unique<data::Loader>(std::move(set), o);
 }
 

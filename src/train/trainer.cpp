@@ -23,6 +23,7 @@
 
 #include "base/str.h"
 #include "run/tune.h"
+#include "train/batches.h"
 #include "train/curvature.h"
 #include "train/evaluate.h"
 #include "train/records.h"
@@ -143,7 +144,7 @@ namespace {
 class Fit {
  public:
   Fit(Trainer::Impl& impl, data::Loader& train, data::Loader* test)
-      : t_(impl), o_(impl.options), train_(train), test_(test) {}
+      : t_(impl), o_(impl.options), train_(train), batches_(train), test_(test) {}
   TrainResult run();
 
  private:
@@ -189,6 +190,7 @@ class Fit {
   Trainer::Impl& t_;
   const TrainOptions& o_;
   data::Loader& train_;
+  Batches batches_;
   data::Loader* test_;
   std::unique_ptr<optim::Schedule> schedule_;
   std::unique_ptr<RunFolder> folder_;
@@ -206,8 +208,8 @@ class Fit {
   Clock::time_point start_ = Clock::now(), epoch_start_, last_checkpoint_;
   std::int64_t last_saved_ = -1;
   double evaluation_seconds_ = 0;
-  double waited_ = 0, waited_before_ = 0;  // for batches; and before this epoch
-  bool asked_to_stop_ = false;             // by a callback
+  double waited_before_ = 0;    // for batches, before this epoch
+  bool asked_to_stop_ = false;  // by a callback
   TrainResult result_;
 };
 
@@ -403,10 +405,7 @@ bool Fit::begin_step_on_batch() {
   Queued q;
   q.seed = Generator::current().seed();
   q.counter = Generator::current().counter();
-  const Clock::time_point asked = Clock::now();
-  const bool any = train_.next(batch);
-  waited_ += seconds_since(asked);
-  if (!any) return false;
+  if (!batches_.next(batch)) return false;
   t_.optimizer.set_lr(t_.optimizer.base_lr() * schedule_->factor(begun()));
   q.lr = t_.optimizer.lr();
   q.items = batch.size;
@@ -536,8 +535,8 @@ void Fit::end_epoch() {
   r.lr = t_.optimizer.lr();
   r.seconds = p_.seconds;
   r.items_per_s = static_cast<double>(p_.items) / std::max(p_.seconds, 1e-9);
-  r.data_seconds = waited_ - waited_before_;
-  waited_before_ = waited_;
+  r.data_seconds = batches_.waited() - waited_before_;
+  waited_before_ += r.data_seconds;
   if (test_ != nullptr && (r.epoch % std::max(o_.evaluate_every, 1) == 0 || p_.step == total_)) {
     const Evaluation evaluation = t_.evaluate(*test_);
     evaluation_seconds_ = evaluation.seconds;
@@ -602,7 +601,7 @@ void Fit::finish() {
   result_.epochs = p_.history;
   result_.steps = p_.step;
   result_.seconds = seconds_since(start_);
-  result_.data_seconds = waited_;
+  result_.data_seconds = batches_.waited();
   if (folder_ == nullptr) return;
   if (ended)
     io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),

@@ -228,6 +228,9 @@ TEST_CASE("loader: bytes become scaled floats, or stay bytes") {
   CHECK(raw.input_dtype() == DType::UInt8);
   REQUIRE(raw.next(batch));
   CHECK(batch.input.to_vector<std::uint8_t>() == input.to_vector<std::uint8_t>());
+  shifted.set_epoch(1);
+  REQUIRE(shifted.next_stored(batch));
+  CHECK(batch.input.to_vector<std::uint8_t>() == input.to_vector<std::uint8_t>());
 }
 
 TEST_CASE("loader: options outside their range, and no data") {

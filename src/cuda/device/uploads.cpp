@@ -1,0 +1,158 @@
+// Copies of batches on a stream of their own, and the card's clock.
+//
+// Whatever begins a copy or waits for one may be called while another thread captures a graph.
+#include "cuda/device/uploads.h"
+
+#include <deque>
+#include <vector>
+
+#include "cuda/device/card.h"
+#include "cuda/device/driver.h"
+
+namespace tenon::cuda {
+namespace {
+
+class CardUploads final : public Uploads {
+ public:
+  CardUploads(int slots, std::size_t bytes, int index) : context_(context_of(index)) {
+    const Driver& api = driver();
+    const OutsideCapture outside;
+    check(api.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream on ",
+          context_.title());
+    slots_.resize(static_cast<std::size_t>(slots));
+    const std::size_t each = (bytes + 255) / 256 * 256;
+    check(api.cuMemHostAlloc(&memory_, each * slots_.size(), CU_MEMHOSTALLOC_PORTABLE),
+          "pinning host memory for batches to ", context_.title());
+    for (std::size_t k = 0; k < slots_.size(); ++k) {
+      slots_[k].memory = static_cast<std::byte*>(memory_) + k * each;
+      slots_[k].sent = Event(context_);
+      slots_[k].read = Event(context_);
+      release(static_cast<int>(k));
+    }
+  }
+  ~CardUploads() override {
+    const Driver& api = loaded_driver().table;
+    const OutsideCapture outside;
+    if (stream_ != nullptr) {
+      api.cuStreamSynchronize(stream_);
+      api.cuStreamDestroy(stream_);
+    }
+    if (memory_ != nullptr) api.cuMemFreeHost(memory_);
+  }
+  CardUploads(const CardUploads&) = delete;
+  CardUploads& operator=(const CardUploads&) = delete;
+
+  std::byte* host(int slot) override { return at(slot).memory; }
+
+  void await(int slot) override {
+    use();
+    const OutsideCapture outside;
+    check(driver().cuEventSynchronize(at(slot).sent.get()), "waiting for a batch to reach ",
+          context_.title());
+  }
+
+  void send(int slot, void* to, std::size_t bytes) override {
+    use();
+    const OutsideCapture outside;
+    const Driver& api = driver();
+    check(api.cuStreamWaitEvent(stream_, at(slot).read.get(), 0), "waiting for ", context_.title());
+    check(api.cuMemcpyHtoDAsync(address(to), at(slot).memory, bytes, stream_), "copying ", bytes,
+          " bytes to ", context_.title());
+    check(api.cuEventRecord(at(slot).sent.get(), stream_), "recording an event on ",
+          context_.title());
+  }
+
+  void receive(int slot) override {
+    use();
+    check(driver().cuStreamWaitEvent(context_.work, at(slot).sent.get(), 0),
+          "waiting for a batch on ", context_.title());
+  }
+
+  void release(int slot) override {
+    use();
+    check(driver().cuEventRecord(at(slot).read.get(), context_.work), "recording an event on ",
+          context_.title());
+  }
+
+ private:
+  struct Slot {
+    std::byte* memory = nullptr;
+    Event sent, read;
+  };
+  Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  void use() const {
+    check(driver().cuCtxSetCurrent(context_.context), "choosing ", context_.title());
+  }
+
+  const Context& context_;
+  CUstream stream_ = nullptr;
+  void* memory_ = nullptr;  // of all slots
+  std::vector<Slot> slots_;
+};
+
+class CardIdleClock final : public IdleClock {
+ public:
+  explicit CardIdleClock(int index) : context_(context_of(index)) {}
+  ~CardIdleClock() override {
+    for (const std::deque<Pair>* list : {&spare_, &pending_})
+      for (const Pair& pair : *list)
+        for (CUevent event : {pair.begin, pair.end}) loaded_driver().table.cuEventDestroy(event);
+  }
+  CardIdleClock(const CardIdleClock&) = delete;
+  CardIdleClock& operator=(const CardIdleClock&) = delete;
+
+  void begin() override {
+    while (!pending_.empty() && driver().cuEventQuery(pending_.front().end) == CUDA_SUCCESS)
+      settle();
+    if (spare_.empty()) spare_.push_back(made());
+    pending_.push_back(spare_.front());
+    spare_.pop_front();
+    record(pending_.back().begin);
+  }
+  void end() override { record(pending_.back().end); }
+  double seconds() override {
+    while (!pending_.empty()) {
+      check(driver().cuEventSynchronize(pending_.front().end), "waiting for ", context_.title());
+      settle();
+    }
+    return seconds_;
+  }
+
+ private:
+  struct Pair {
+    CUevent begin = nullptr, end = nullptr;
+  };
+  Pair made() const {
+    Pair pair;
+    check(driver().cuEventCreate(&pair.begin, 0), "making an event on ", context_.title());
+    check(driver().cuEventCreate(&pair.end, 0), "making an event on ", context_.title());
+    return pair;
+  }
+  void record(CUevent event) const {
+    check(driver().cuEventRecord(event, context_.work), "timing ", context_.title());
+  }
+  void settle() {
+    float milliseconds = 0;
+    check(driver().cuEventElapsedTime(&milliseconds, pending_.front().begin, pending_.front().end),
+          "timing ", context_.title());
+    seconds_ += 1e-3 * static_cast<double>(milliseconds);
+    spare_.push_back(pending_.front());
+    pending_.pop_front();
+  }
+
+  const Context& context_;
+  std::deque<Pair> spare_, pending_;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Uploads> make_uploads(int slots, std::size_t bytes, int index) {
+  return std::make_unique<CardUploads>(slots, bytes, index);
+}
+
+std::unique_ptr<IdleClock> make_idle_clock(int index) {
+  return std::make_unique<CardIdleClock>(index);
+}
+
+}  // namespace tenon::cuda

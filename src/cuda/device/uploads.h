@@ -1,0 +1,14 @@
+// Batches on their way to a card.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "device/uploads.h"
+
+namespace tenon::cuda {
+
+std::unique_ptr<Uploads> make_uploads(int slots, std::size_t bytes, int index);
+std::unique_ptr<IdleClock> make_idle_clock(int index);
+
+}  // namespace tenon::cuda

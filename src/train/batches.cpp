@@ -1,0 +1,34 @@
+// Scaling on the device, and the clocks.
+#include "train/batches.h"
+
+#include "device/backend.h"
+#include "train/resident.h"
+
+namespace tenon::train {
+
+Batches::Batches(data::Loader& loader)
+    : loader_(loader), on_card_(current_device().kind != Device::Kind::Cpu) {
+  if (!on_card_) return;
+  const Device device = current_device();
+  clock_ = backend_of(device).make_idle_clock(device.index);
+  const PixelScale scale = pixel_scale(loader);
+  scales_ = !scale.factor.empty();
+  if (scales_)
+    scale_ = compile([scale](const std::vector<Tensor>& in) { return std::vector{scale(in[0])}; });
+}
+
+bool Batches::next(data::Batch& batch) {
+  const auto asked = std::chrono::steady_clock::now();
+  if (clock_) clock_->begin();
+  const bool any = on_card_ ? loader_.next_stored(batch) : loader_.next(batch);
+  if (clock_)
+    clock_->end();
+  else
+    waited_ += std::chrono::steady_clock::now() - asked;
+  if (any && scales_) batch.input = scale_({batch.input})[0];
+  return any;
+}
+
+double Batches::waited() { return clock_ ? clock_->seconds() : waited_.count(); }
+
+}  // namespace tenon::train

@@ -1,0 +1,31 @@
+// Batches of a loader on the device that computes, and how long it waited for them.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <tenon/data.h>
+#include <tenon/eval.h>
+
+#include "device/uploads.h"
+
+namespace tenon::train {
+
+/// On a card bytes of pictures are sent as they are, beside the work, and scaled there.
+class Batches {
+ public:
+  explicit Batches(data::Loader& loader);
+  /// As Loader::next().
+  bool next(data::Batch& batch);
+  /// Seconds that the device did nothing because a batch was not there.
+  double waited();
+
+ private:
+  data::Loader& loader_;
+  bool on_card_, scales_ = false;
+  std::unique_ptr<IdleClock> clock_;  // null: the host's own tells
+  CompiledFunction scale_;
+  std::chrono::duration<double> waited_{};
+};
+
+}  // namespace tenon::train
