@@ -144,9 +144,9 @@ struct Loader::Impl {
                            ": only pictures of bytes, uint8 [channels, height, width], can be "
                            "cropped, mirrored and cut out"));
     if (options.augment.any()) check_fits(options.augment, dataset->input_shape());
-    check_channels(options, dataset->input_shape());
     input_numel = dataset->input_shape().numel();
     scaled = options.scale && dataset->input_dtype() == DType::UInt8;
+    if (scaled) check_channels(options, dataset->input_shape());
     stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());
     target_bytes = static_cast<std::size_t>(dataset->target_shape().numel()) *
                    item_size(dataset->target_dtype());

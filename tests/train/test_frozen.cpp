@@ -77,6 +77,25 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
   CHECK(train::resume_run(folder / "run", {}, {{"epochs", "3"}}).epochs.size() == 3);
 }
 
+// Pictures of files are standardised by channel; what a frozen part gives of them is not.
+TEST_CASE("frozen: the base of a folder of pictures is computed once") {
+  const TestFolder folder;
+  for (const char* kind : {"a", "b"}) {
+    std::filesystem::create_directories(folder / "pictures/" + kind);
+    for (int k = 0; k < 10; ++k)
+      io::save_png(folder / "pictures/" + kind + "/" + std::to_string(k) + ".png",
+                   {40, 36, 3, std::vector<std::uint8_t>(40 * 36 * 3, kind[0] == 'a' ? 50 : 200)});
+  }
+  const auto notes = std::make_shared<Notes>();
+  Settings settings = with_head("", "none");
+  settings.weights = "";
+  settings.data = "folder:" + (folder / "pictures,split=0.2");
+  train::start_run(settings, folder / "run", {.callbacks = {notes}});
+  CAPTURE(notes->all);
+  CHECK(notes->all.find("computed once: of 20 examples") != std::string::npos);
+  CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 4);
+}
+
 TEST_CASE("frozen: what is kept trains as what is computed in every step") {
   const TestFolder folder;
   std::vector<std::vector<double>> losses;
