@@ -157,14 +157,17 @@ Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha,
   const std::int64_t channels = x.size(1), samples = x.size(0);
   const std::int64_t places = channels * samples == 0 ? 0 : x.numel() / (samples * channels);
   // The mean of squares over neighbouring channels: an average pooling along the axis of channels,
-  // which counts the zeros beyond its ends. Of an even number of neighbours more lie before.
+  // which counts the zeros beyond its ends. Of an even number of neighbours more lie before: one
+  // zero is put there, and the window's own padding does the rest.
   const Tensor squares = reshape(square(x), {samples, 1, channels, places});
-  const Tensor padded = pad(squares, {0, 0, size / 2, (size - 1) / 2});
   Pool2dOptions window;
   window.kernel = {size, 1};
   window.stride = {1, 1};
+  window.padding = {(size - 1) / 2, 0};
+  const bool even = size % 2 == 0;
   const Ints sizes(x.shape().begin(), x.shape().end());
-  const Tensor near = reshape(avg_pool2d(padded, window), sizes);
+  const Tensor near =
+      reshape(avg_pool2d(even ? pad(squares, {0, 0, 1, 0}) : squares, window), sizes);
   return in_type_of(x * pow(near * alpha + k, -beta), input);
 }
 

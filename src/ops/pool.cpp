@@ -2,7 +2,7 @@
 //
 // MaxPool2dGrad and MaxPool2dGather write to and read from each window's first maximum: each is the
 // other's gradient, as AvgPool2d and AvgPool2dGrad are each other's. The choice of the maximum
-// itself has no gradient.
+// itself has no gradient. An average over windows around every element is its own gradient.
 #include <algorithm>
 #include <limits>
 
@@ -96,6 +96,16 @@ Tensor whole_maxima(const Tensor& x, int axis, std::int64_t out, std::int64_t ke
   return best;
 }
 
+// Whether element i lies in the window of j as j lies in that of i, and all divide by the same: the
+// average's matrix is then symmetric.
+bool is_symmetric(const PoolAttrs& p) {
+  const auto centred = [](std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+    return kernel == 2 * pad + 1 && stride == 1;
+  };
+  return centred(p.kernel_h, p.stride_h, p.pad_h) && centred(p.kernel_w, p.stride_w, p.pad_w) &&
+         p.count_include_pad != 0;
+}
+
 Tensor whole_max_pool(const Tensor& x, const PoolAttrs& p) {
   // The row of the op checks the sizes.
   const Shape out = build(Op::MaxPool2d, {zeros(x.shape())}, p).shape();
@@ -167,6 +177,8 @@ Gradients vjp_max_pool2d_gather(const Tensor& out, const Tensor& g) {
 }
 
 Gradients vjp_avg_pool2d(const Tensor& out, const Tensor& g) {
+  if (is_symmetric(out.node()->attrs.as<PoolAttrs>()))
+    return {build(Op::AvgPool2d, {g}, out.node()->attrs)};
   const Node& x = *out.node()->input(0);
   return {build_as(Op::AvgPool2dGrad, x.dtype, x.shape, {g}, out.node()->attrs)};
 }

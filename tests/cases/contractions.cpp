@@ -133,15 +133,18 @@ void add_pooling(Cases& cases) {
     Pool2dOptions options;
     bool average;
   };
-  Pool2dOptions plain, overlap, ceil, inside, dilated;
+  Pool2dOptions plain, overlap, ceil, inside, dilated, centred, clipped;
   overlap.kernel = {3, 3}, overlap.stride = {2, 1}, overlap.padding = {1, 1};
   ceil = overlap, ceil.ceil_mode = true, ceil.stride = {2, 2};
   inside = ceil, inside.count_include_pad = false;
+  centred.kernel = {5, 3}, centred.stride = {1, 1}, centred.padding = {2, 1};
+  clipped = centred, clipped.count_include_pad = false;
   dilated.kernel = {2, 2}, dilated.stride = {1, 2}, dilated.dilation = {2, 3};
   const Row rows[] = {
       {"plain", {2, 2, 4, 6}, plain, true},     {"rest", {1, 2, 5, 7}, plain, true},
       {"overlap", {2, 1, 7, 6}, overlap, true}, {"ceil", {1, 2, 6, 8}, ceil, true},
       {"inside", {1, 1, 6, 7}, inside, true},   {"dilated", {1, 2, 6, 8}, dilated, false},
+      {"centred", {1, 2, 4, 6}, centred, true}, {"clipped", {1, 2, 4, 6}, clipped, true},
       {"empty", {0, 2, 4, 4}, plain, true}};
   for (const Row& r : rows) {
     cases.push_back({std::string("max_pool2d ") + r.name,
