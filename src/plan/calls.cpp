@@ -41,7 +41,8 @@ void each_value(Region& region, F&& f) {
   f(region.contraction.out);
   for (std::vector<ValueId>* list : {&region.opaque.inputs, &region.opaque.outs})
     for (ValueId& id : *list) f(id);
-  for (View& view : region.opaque.views) f(view.value);
+  for (std::vector<View>* list : {&region.opaque.views, &region.opaque.out_views})
+    for (View& view : *list) f(view.value);
   for (Region& part : region.parts) each_value(part, f);
 }
 

@@ -120,9 +120,10 @@ class ProgramSizes {
 
   template <class O>
   void opaque(O& o) {
-    fixed(o.op, o.shapes.size(), o.bodies.size(), o.views.size());
+    fixed(o.op, o.shapes.size(), o.bodies.size(), o.views.size(), o.out_views.size());
     ids(o.inputs);
     for (auto& in : o.views) view(in);
+    for (auto& out : o.out_views) view(out);
     ids(o.outs);
     for (auto& in : o.shapes) shape(in);
     if (const auto* scan = o.attrs.template get_if<ScanAttrs>()) {

@@ -148,6 +148,8 @@ struct Opaque {
                                 // same along all other axes, a scatter's base rank 0 when it is
                                 // one number everywhere
   std::vector<ValueId> outs;    // one each result; kNoValue where nobody reads one of several
+  std::vector<View> out_views;  // of an attention's gradients: where each is written, when some are
+                                // parts of one value; else empty, and each is contiguous
   std::vector<std::shared_ptr<const Program>> bodies;  // of loops and branches
   bool channels_last = false;  // pooling over images [N, H, W, C], as all shapes are then
   ValueId out() const { return outs[0]; }

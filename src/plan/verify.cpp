@@ -43,6 +43,9 @@ class RegionCheck {
       case RegionKind::Opaque:
         for (std::size_t k = 0; k < region_.opaque.views.size(); ++k)
           check_view(region_.opaque.views[k], region_.opaque.shapes[k]);
+        for (std::size_t k = 0; k < region_.opaque.out_views.size(); ++k)
+          if (region_.opaque.outs[k] != kNoValue)
+            check_view(region_.opaque.out_views[k], region_.opaque.shapes[k]);
         break;
       case RegionKind::Joined:
         return check_parts();

@@ -111,3 +111,35 @@ TEST_CASE("card attention: one step forward, one backward, nothing between the p
   for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, DType::BFloat16).eval());
   CHECK(f.plan(in).step_count() == 2);
 }
+
+TEST_CASE("card attention: gradients go into one projection's without a copy") {
+  if (!test::has_card()) return;
+  constexpr std::int64_t kBatch = 2, kHeads = 4, kKvHeads = 2, kSize = 16;
+  constexpr std::int64_t kRow = (kHeads + 2 * kKvHeads) * kSize;
+  AttentionOptions options;
+  options.causal = options.enable_gqa = true;
+  for (const std::int64_t length : {std::int64_t{9}, std::int64_t{70}}) {
+    CAPTURE(length);
+    // [batch, length, (query heads, key heads, value heads) * size]
+    const auto gradient = [&](const Tensors& in) {
+      const auto part = [&](std::int64_t first, std::int64_t heads) {
+        const Tensor columns = slice(in[0], 2, first * kSize, (first + heads) * kSize);
+        return transpose(reshape(columns, {kBatch, length, heads, kSize}), 1, 2);
+      };
+      const Tensor y = scaled_dot_product_attention(part(0, kHeads), part(kHeads, kKvHeads),
+                                                    part(kHeads + kKvHeads, kKvHeads), {}, options);
+      return grad(y, Tensors{in[0]}, in[1]);
+    };
+    Generator g(5);
+    const Tensor x = randn({kBatch, length, kRow}, DType::Float32, &g).eval(),
+                 seed = randn({kBatch, kHeads, length, kSize}, DType::Float32, &g).eval();
+    Tensors there, exact;
+    for (const Tensor& one : {x, seed}) {
+      there.push_back(cast(to(one, device("cuda")), DType::BFloat16).eval());
+      exact.push_back(cast(cast(one, DType::BFloat16), DType::Float64).eval());
+    }
+    const CompiledFunction f = compile(gradient);
+    CHECK(distance(f(there)[0], gradient(exact)[0]) < 2e-2);
+    CHECK(f.plan(there).step_count() == 2);
+  }
+}

@@ -166,16 +166,17 @@ TENON_DEVICE float seen_score(const AttentionArgs& a, float score, long long b, 
   }
 }
 
-/// Rows row0 + g and row0 + g + 8 of a warp's 16 x cols results, to [length, heads, real].
+/// Rows row0 + g and row0 + g + 8 of a warp's 16 x cols results, to head h of batch b.
 template <class T, int tiles>
-TENON_DEVICE void store_rows(void* out, const float (&x)[tiles][4], long long head_at,
-                             long long row_stride, long long row0, long long rows, int real) {
+TENON_DEVICE void store_rows(const AttentionResult& out, const float (&x)[tiles][4], long long b,
+                             long long h, long long row0, long long rows, int real) {
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const long long row = row0 + g + 8 * half;
     if (row >= rows) continue;
-    unsigned short* to = static_cast<unsigned short*>(out) + head_at + row * row_stride;
+    unsigned short* to = static_cast<unsigned short*>(out.data) + b * out.stride[0] +
+                         row * out.stride[1] + h * out.stride[2];
 #pragma unroll
     for (int n = 0; n < tiles; ++n) {
       const int e = n * 8 + 2 * t;
@@ -288,9 +289,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
     if (a.log != nullptr && t == 0 && row < a.queries)
       a.log[(b * a.heads + h) * a.queries + row] = largest[half] * kLn2 + scalar::log(total[half]);
   }
-  if (a.out != nullptr)
-    store_rows<T>(a.out, y, (b * a.queries * a.heads + h) * C::kValueSize, a.heads * C::kValueSize,
-                  q0 + warp_row, a.queries, C::kValueSize);
+  if (a.out.data != nullptr) store_rows<T>(a.out, y, b, h, q0 + warp_row, a.queries, C::kValueSize);
 }
 
 /// A warp a query: delta = rowsum(dy y).
@@ -395,12 +394,9 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     multiply_weights<T, kQueries>(dk, ds, q_tile(step % 2));
     __syncthreads();
   }
-  if (a.out_k != nullptr)
-    store_rows<T>(a.out_k, dk, (b * a.keys * a.kv_heads + of) * C::kSize, a.kv_heads * C::kSize,
-                  k0 + warp_row, a.keys, C::kSize);
-  if (a.out_v != nullptr)
-    store_rows<T>(a.out_v, dv, (b * a.keys * a.kv_heads + of) * C::kValueSize,
-                  a.kv_heads * C::kValueSize, k0 + warp_row, a.keys, C::kValueSize);
+  if (a.out_k.data != nullptr) store_rows<T>(a.out_k, dk, b, of, k0 + warp_row, a.keys, C::kSize);
+  if (a.out_v.data != nullptr)
+    store_rows<T>(a.out_v, dv, b, of, k0 + warp_row, a.keys, C::kValueSize);
 }
 
 /// The gradient of 64 queries: a sweep over the keys that they see.
@@ -478,8 +474,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     multiply_weights<T, kKeys>(dq, ds, k_tile(j % 2));
     __syncthreads();
   }
-  store_rows<T>(a.out, dq, (b * a.queries * a.heads + h) * C::kSize, a.heads * C::kSize,
-                q0 + warp_row, a.queries, C::kSize);
+  store_rows<T>(a.out, dq, b, h, q0 + warp_row, a.queries, C::kSize);
 }
 
 }  // namespace tenon::cuda

@@ -15,14 +15,20 @@ struct AttentionOperand {
   long long stride[4] = {};
 };
 
-/// Results are contiguous [batch, length, heads, size]; log and delta [batch, heads, queries].
+/// Element (b, i, h, e) of a result stands at data + b * stride[0] + i * stride[1] + h * stride[2]
+/// + e; pairs of elements are aligned. Null: not asked for.
+struct AttentionResult {
+  void* data = nullptr;
+  long long stride[3] = {};
+};
+
+/// log and delta are contiguous [batch, heads, queries].
 struct AttentionArgs {
   AttentionOperand q, k, v, mask, y, dy;
   float* log = nullptr;    // of each query's sum of exponentials; null: not asked for
   float* delta = nullptr;  // rowsum(dy y); by warpgroups of 64 queries the logarithms, then these
-  void* out = nullptr;     // y, or the gradient of q
-  void* out_k = nullptr;   // the gradients of k and v; null: not asked for
-  void* out_v = nullptr;
+  AttentionResult out;     // y, or the gradient of q
+  AttentionResult out_k, out_v;  // the gradients of k and v
   long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
   float scale = 1;
   int unused = 0;  // in place of padding

@@ -156,16 +156,17 @@ TENON_DEVICE void multiply_all(float (&x)[boxes][32], float factor) {
     for (int i = 0; i < 32; ++i) x[b][i] *= factor;
 }
 
-/// The warp's 16 rows from row0 on, to [length, heads, size].
+/// The warp's 16 rows from row0 on, to head h of batch b.
 template <class C>
-TENON_DEVICE void store_boxes(void* out, const float (&x)[C::kBoxes][32], long long head_at,
-                              long long row_stride, long long row0, long long rows) {
+TENON_DEVICE void store_boxes(const AttentionResult& out, const float (&x)[C::kBoxes][32],
+                              long long b, long long h, long long row0, long long rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const long long row = row0 + g + 8 * half;
     if (row >= rows) continue;
-    unsigned short* to = static_cast<unsigned short*>(out) + head_at + row * row_stride + 2 * t;
+    unsigned short* to = static_cast<unsigned short*>(out.data) + b * out.stride[0] +
+                         row * out.stride[1] + h * out.stride[2] + 2 * t;
 #pragma unroll
     for (int box = 0; box < C::kBoxes; ++box)
 #pragma unroll
@@ -291,9 +292,7 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a) 
       a.log[(b * a.heads + h) * a.queries + row] =
           largest[half] * a.scale + scalar::log(total[half]);
   }
-  if (a.out != nullptr)
-    store_boxes<C>(a.out, y, (b * a.queries * a.heads + h) * C::kSize, a.heads * C::kSize, mine,
-                   a.queries);
+  if (a.out.data != nullptr) store_boxes<C>(a.out, y, b, h, mine, a.queries);
 }
 
 /// Weights from scores, and the scores' gradients from the weights': `log` in units of log2.
@@ -395,12 +394,11 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a) {
     pin_all(dv);
     pin_all(dk);
   }
-  const long long out_at = (b * a.keys * a.kv_heads + of) * C::kSize;
-  if (a.out_k != nullptr) {
+  if (a.out_k.data != nullptr) {
     multiply_all(dk, a.scale);
-    store_boxes<C>(a.out_k, dk, out_at, a.kv_heads * C::kSize, mine, a.keys);
+    store_boxes<C>(a.out_k, dk, b, of, mine, a.keys);
   }
-  if (a.out_v != nullptr) store_boxes<C>(a.out_v, dv, out_at, a.kv_heads * C::kSize, mine, a.keys);
+  if (a.out_v.data != nullptr) store_boxes<C>(a.out_v, dv, b, of, mine, a.keys);
 }
 
 /// Rows g and g + 8 of the warp's sixteen from `row0` on: rowsum(dy y). A pair of lanes has a row.
@@ -449,7 +447,7 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) 
                   b = static_cast<long long>(blockIdx.y) / a.heads, of = h / (a.heads / a.kv_heads);
   const long long q0 = block * 64, mine = q0 + at.warp_row;
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
-  const int blocks = a.out != nullptr ? static_cast<int>((seen + 63) / 64) : 0;
+  const int blocks = a.out.data != nullptr ? static_cast<int>((seen + 63) / 64) : 0;
   AttentionStream<C> k_from(head_of(a.k, b, of), a.k.stride[1]),
       v_from(head_of(a.v, b, of), a.v.stride[1]);
   const auto stage = [&](int j) {
@@ -506,10 +504,9 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) 
     wgmma_wait<0>();
     pin_all(dq);
   }
-  if (a.out == nullptr) return;
+  if (a.out.data == nullptr) return;
   multiply_all(dq, a.scale);
-  store_boxes<C>(a.out, dq, (b * a.queries * a.heads + h) * C::kSize, a.heads * C::kSize, mine,
-                 a.queries);
+  store_boxes<C>(a.out, dq, b, h, mine, a.queries);
 }
 
 }  // namespace tenon::cuda

@@ -1,5 +1,6 @@
-// Concatenations of values that one map makes and nobody else reads: the map writes each where the
-// concatenation would copy it. The gradient of a recurrent step's gates is one.
+// Concatenations of values that one map, or one attention's gradient, makes and nobody else reads:
+// that step writes each where the concatenation would copy it. The gradient of a recurrent step's
+// gates is one, that of queries, keys and values of one projection another.
 //
 // On cards alone, where a copy is a launch; a map of a CPU writes in order.
 #include <algorithm>
@@ -18,6 +19,9 @@ namespace {
 struct RunsInRows {
   std::int64_t run = 0, pitch = 0, before = 0;
 };
+
+/// Rows of a part begin at words of 16 bytes, whatever the kernel stores at once.
+constexpr std::int64_t kAligned = 8;
 
 /// The view that writes a contiguous value as runs of rows: every axis of the space lies within a
 /// run or steps over whole ones. None where an axis crosses their ends.
@@ -43,10 +47,10 @@ class ConcatWriter {
     for (int s = 0; s < m_.size(); ++s) {
       const Region& region = m_.region(s);
       if (region.kind != RegionKind::Opaque || region.opaque.op != Op::Concat) continue;
-      const int map = maker_of(s);
-      if (map < 0 || taken[at(map)] != 0 || !write_in_place(s, m_.region(map))) continue;
-      taken[at(map)] = 1;
-      groups.push_back({map, s});
+      const int maker = maker_of(s);
+      if (maker < 0 || taken[at(maker)] != 0 || !write_in_place(s, m_.region(maker))) continue;
+      taken[at(maker)] = 1;
+      groups.push_back({maker, s});
     }
     if (groups.empty()) return;
     m_.replace(groups, [this](const std::vector<int>& members) {
@@ -55,7 +59,7 @@ class ConcatWriter {
   }
 
  private:
-  /// The map step that makes all inputs of a concatenation, for it alone; or -1.
+  /// The step that makes all inputs of a concatenation, for it alone; or -1.
   int maker_of(int concat) const {
     const std::vector<ValueId>& inputs = m_.region(concat).opaque.inputs;
     int maker = -1;
@@ -67,40 +71,82 @@ class ConcatWriter {
       if (!is_alone || (k > 0 && m_.writers[id][0] != maker)) return -1;
       maker = m_.writers[id][0];
     }
-    return maker >= 0 && m_.region(maker).kind == RegionKind::Map ? maker : -1;
+    return maker;
   }
 
-  bool write_in_place(int concat, Region& map) {
-    const Opaque& opaque = m_.region(concat).opaque;
-    const auto axis = static_cast<int>(opaque.attrs.as<AxisAttrs>().axis);
-    const Shape& all = m_.values()[at(opaque.out())].shape;
-    std::int64_t inner = 1, before = 0;
-    for (int d = axis + 1; d < opaque.shapes[0].rank(); ++d) inner *= opaque.shapes[0][d];
-    std::int64_t pitch = 0;
-    for (const Shape& shape : opaque.shapes) pitch += shape[axis] * inner;
-    if (all.numel() == 0) return false;
-    std::vector<MapStore> stores = map.map.stores;
-    for (std::size_t k = 0; k < opaque.inputs.size(); ++k) {
-      const std::int64_t run = opaque.shapes[k][axis] * inner;
-      const auto store = std::find_if(stores.begin(), stores.end(), [&](const MapStore& one) {
-        return one.view.value == opaque.inputs[k];
-      });
-      if (run == 0 || store == stores.end() || map.map.instrs[at(store->source)].per_row)
-        return false;
-      const std::optional<View> view =
-          written_as_runs(store->view, map.map.space, {run, pitch, before});
-      if (!view) return false;
-      store->view = *view;
-      store->view.value = opaque.out();
-      before += run;
+  /// Where each input of a concatenation goes, in their order; empty where there is nothing to do.
+  std::vector<RunsInRows> runs_of(const Opaque& concat) const {
+    const auto axis = static_cast<int>(concat.attrs.as<AxisAttrs>().axis);
+    std::int64_t inner = 1, pitch = 0;
+    for (int d = axis + 1; d < concat.shapes[0].rank(); ++d) inner *= concat.shapes[0][d];
+    for (const Shape& shape : concat.shapes) pitch += shape[axis] * inner;
+    std::vector<RunsInRows> runs;
+    std::int64_t before = 0;
+    for (const Shape& shape : concat.shapes) {
+      runs.push_back({shape[axis] * inner, pitch, before});
+      before += runs.back().run;
+      if (shape.numel() == 0) return {};
     }
-    map.map.stores = std::move(stores);
+    return runs;
+  }
+
+  bool write_in_place(int concat, Region& maker) {
+    const Opaque& opaque = m_.region(concat).opaque;
+    const std::vector<RunsInRows> runs = runs_of(opaque);
+    if (runs.empty()) return false;
+    const bool is_attention =
+        maker.kind == RegionKind::Opaque && maker.opaque.op == Op::AttentionGrad;
+    if (!is_attention && maker.kind != RegionKind::Map) return false;
+    if (!(is_attention ? place_results(opaque, runs, maker.opaque)
+                       : place_stores(opaque, runs, maker.map)))
+      return false;
     for (const ValueId id : opaque.inputs) {
-      std::erase(map.writes, id);
+      std::erase(maker.writes, id);
       m_.elide(id);
     }
-    map.writes.push_back(opaque.out());
-    note(map, "writes the parts of a concatenation where they go");
+    maker.writes.push_back(opaque.out());
+    note(maker, "writes the parts of a concatenation where they go");
+    return true;
+  }
+
+  static bool place_stores(const Opaque& concat, const std::vector<RunsInRows>& runs,
+                           MapProgram& map) {
+    std::vector<MapStore> stores = map.stores;
+    for (std::size_t k = 0; k < runs.size(); ++k) {
+      const auto store = std::find_if(stores.begin(), stores.end(), [&](const MapStore& one) {
+        return one.view.value == concat.inputs[k];
+      });
+      if (store == stores.end() || map.instrs[at(store->source)].per_row) return false;
+      const std::optional<View> view = written_as_runs(store->view, map.space, runs[k]);
+      if (!view) return false;
+      store->view = *view;
+      store->view.value = concat.out();
+    }
+    map.stores = std::move(stores);
+    return true;
+  }
+
+  /// Of attention [batch, length, heads, size]: rows of heads and sizes lie together.
+  static bool place_results(const Opaque& concat, const std::vector<RunsInRows>& runs,
+                            Opaque& attention) {
+    if (!attention.out_views.empty()) return false;
+    std::vector<View> views(attention.outs.size());
+    for (std::size_t k = 0; k < views.size(); ++k) {
+      const Shape& shape = attention.shapes[k];
+      views[k].value = attention.outs[k];
+      contiguous_strides(shape, views[k].stride);
+      const auto part = std::find(concat.inputs.begin(), concat.inputs.end(), attention.outs[k]);
+      if (part == concat.inputs.end()) continue;
+      const RunsInRows& to = runs[at(part - concat.inputs.begin())];
+      if (to.run != shape[2] * shape[3] || (to.run | to.pitch | to.before) % kAligned != 0)
+        return false;
+      const std::optional<View> view = written_as_runs(views[k], shape, to);
+      if (!view) return false;
+      views[k] = *view;
+      views[k].value = concat.out();
+    }
+    for (std::size_t k = 0; k < views.size(); ++k) attention.outs[k] = views[k].value;
+    attention.out_views = std::move(views);
     return true;
   }
 

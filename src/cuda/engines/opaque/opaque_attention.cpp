@@ -42,13 +42,17 @@ constexpr std::int64_t kShortest = 256;
 class AttentionKernel final : public Kernel {
  public:
   explicit AttentionKernel(const OpaqueCall& call)
-      : views_(call.op.views), outs_(call.op.outs), backward_(call.op.op == Op::AttentionGrad) {
+      : views_(call.op.views),
+        outs_(call.op.outs),
+        out_views_(call.op.out_views),
+        backward_(call.op.op == Op::AttentionGrad) {
     const auto& attrs = call.op.attrs.as<AttentionAttrs>();
     const Shape &q = call.op.shapes[0], &k = call.op.shapes[1], &v = call.op.shapes[2];
     args_.batch = q[0], args_.queries = q[1], args_.heads = q[2];
     args_.keys = k[1], args_.kv_heads = k[2];
     args_.scale = static_cast<float>(attrs.scale);
     size_ = q[3], value_size_ = v[3];
+    if (out_views_.empty()) list_results(call.op.shapes);
     for (std::size_t i = 0; i < views_.size(); ++i) items_.push_back(item_size(call.dtype(i)));
     const std::size_t mask = backward_ ? 6 : 3;
     has_mask_ = views_.size() > mask;
@@ -78,22 +82,20 @@ class AttentionKernel final : public Kernel {
     AttentionArgs args = args_;
     args.q = bound(binding, 0), args.k = bound(binding, 1), args.v = bound(binding, 2);
     if (has_mask_) args.mask = bound(binding, views_.size() - 1);
-    const auto out = [&](std::size_t k) -> std::byte* {
-      return outs_[k] == kNoValue ? nullptr : binding.values[static_cast<std::size_t>(outs_[k])];
-    };
-    args.out = out(0);
+    args.out = result(binding, 0);
     const std::int64_t tile = rows(kAttentionRows, size_),
                        value_tile = rows(kAttentionRows, value_size_);
     const Grid of_queries = grid(args.queries, args.batch * args.heads);
     if (!backward_) {
-      args.log = reinterpret_cast<float*>(out(1));
+      if (outs_[1] != kNoValue)
+        args.log = reinterpret_cast<float*>(binding.values[static_cast<std::size_t>(outs_[1])]);
       if (by_warpgroups_) return launch(*forward_, binding, of_queries, wide_bytes(5), args);
       return launch(*forward_, binding, of_queries, 3 * tile + 2 * value_tile, args);
     }
     args.y = bound(binding, kOutput), args.dy = bound(binding, kOutputGrad);
     args.log = static_cast<float*>(const_cast<void*>(bound(binding, kLog).data));
     args.delta = reinterpret_cast<float*>(binding.workspace);
-    args.out_k = out(1), args.out_v = out(2);
+    args.out_k = result(binding, 1), args.out_v = result(binding, 2);
     const Grid of_keys = grid(args.keys, args.batch * args.kv_heads);
     if (by_warpgroups_) {
       constexpr std::int64_t kTaken = 2 * kAttentionTaken * sizeof(float);
@@ -173,8 +175,31 @@ class AttentionKernel final : public Kernel {
     return x;
   }
 
+  /// Results that nobody places otherwise: [batch, length, heads, size], contiguous.
+  void list_results(const std::vector<Shape>& operands) {
+    const Shape& q = operands[0];
+    const auto add = [this](std::int64_t length, std::int64_t heads, std::int64_t size) {
+      View& view = out_views_.emplace_back();
+      view.stride[2] = size;
+      view.stride[1] = heads * size;
+      view.stride[0] = length * heads * size;
+    };
+    if (!backward_) return add(q[1], q[2], value_size_);
+    for (std::size_t k = 0; k < 3; ++k) add(operands[k][1], operands[k][2], operands[k][3]);
+  }
+
+  AttentionResult result(const Binding& binding, std::size_t k) const {
+    AttentionResult out;
+    if (outs_[k] == kNoValue) return out;
+    constexpr std::int64_t kItem = 2;
+    out.data = binding.values[static_cast<std::size_t>(outs_[k])] + out_views_[k].offset * kItem;
+    std::copy(out_views_[k].stride, out_views_[k].stride + 3, out.stride);
+    return out;
+  }
+
   const std::vector<View> views_;
   const std::vector<ValueId> outs_;
+  std::vector<View> out_views_;
   const bool backward_;
   std::vector<std::size_t> items_;  // bytes of an element of each input
   bool has_mask_ = false, by_warpgroups_ = false, causal_ = false;
