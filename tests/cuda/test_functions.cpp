@@ -62,3 +62,42 @@ TEST_CASE("cuda functions: errors of exp, tanh and sigmoid") {
   check([](const Tensor& x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); },
         3);
 }
+
+TEST_CASE("cuda functions: relative errors of functions of 16-bit numbers, computed in float32") {
+  if (!test::has_card()) return;
+  struct Case {
+    const char* name;
+    Tensor (*function)(const Tensor&);
+    double (*exact)(double);
+    double bound, slope;  // of the error: bound + slope |x|
+  };
+  const Case cases[] = {{"exp", [](const Tensor& x) { return exp(x); },
+                         [](double x) { return std::exp(x); }, 4e-7, 8e-8},
+                        {"tanh", [](const Tensor& x) { return tanh(x); },
+                         [](double x) { return std::tanh(x); }, 5e-6, 0},
+                        {"sigmoid", [](const Tensor& x) { return sigmoid(x); },
+                         [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-6, 8e-8}};
+  std::vector<float> x;
+  for (std::uint32_t bits = 0; bits < (1u << 16); ++bits)  // every bfloat16
+    x.push_back(std::bit_cast<float>(bits << 16));
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    set_device("cuda");
+    const Tensor narrow =
+        cast(Tensor::from(x, {static_cast<std::int64_t>(x.size())}), DType::BFloat16).eval();
+    const std::vector<float> y = c.function(cast(narrow, DType::Float32)).eval().to_vector<float>();
+    set_device("cpu");
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double number = x[i], exact = c.exact(number);
+      CAPTURE(number);
+      if (!std::isfinite(number) || std::fabs(exact) > std::numeric_limits<float>::max()) {
+        CHECK(ulps(y[i], exact) == 0);
+        continue;
+      }
+      const double smallest = 1.2e-38;  // below, results may be 0
+      const double error = std::fabs(static_cast<double>(y[i]) - exact);
+      const double allowed = std::fabs(exact) * (c.bound + c.slope * std::fabs(number)) + smallest;
+      if (!(error <= allowed)) CHECK(error <= allowed);
+    }
+  }
+}

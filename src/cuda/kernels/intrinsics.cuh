@@ -58,6 +58,19 @@ TENON_DEVICE float exp2_fast(float x) {
   return y;
 }
 
+/// 1 / x within 1 unit in the last place; results below the normal numbers are 0.
+TENON_DEVICE float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// The larger; NaN wins.
+TENON_DEVICE float max_or_nan(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 /// The upper half of the 64-bit product.
 TENON_DEVICE unsigned multiply_high(unsigned a, unsigned b) { return __umulhi(a, b); }
 

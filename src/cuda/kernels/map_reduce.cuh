@@ -28,6 +28,7 @@ struct MaxOf {
   static __device__ __forceinline__ T combine(T a, T b) {
     return scalar::maximum(a, b);
   }
+  static __device__ __forceinline__ float combine(float a, float b) { return max_or_nan(a, b); }
 };
 struct MinOf {
   template <class T>

@@ -61,7 +61,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
 #pragma unroll
         for (int i = 0; i < N; ++i) {
           const long long t7 = static_cast<long long>(j + i);
-          const int t8 = scalar::eq(x6, t7);
+          const int t8 = as_coordinate(x6) == j + i ? 1 : 0;
           const float t11 = x9[s][i] + x10[s][i];
           k11[s][i] = t11;
           const float t28 = t8 != 0 ? t27 : 0.0f;
@@ -99,7 +99,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
 #pragma unroll
         for (int i = 0; i < N; ++i) {
           const long long t7 = static_cast<long long>(j + i);
-          const int t8 = scalar::eq(x6, t7);
+          const int t8 = as_coordinate(x6) == j + i ? 1 : 0;
           const float t13 = k11[s][i] - t12;
           const float t17 = t13 - t16;
           const float t19 = t8 != 0 ? t17 : 0.0f;

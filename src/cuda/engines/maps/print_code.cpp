@@ -94,6 +94,8 @@ bool needs_rounding(DType dtype) {
          dtype == DType::Int8;
 }
 
+bool is_narrow_float(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
+
 std::string print_compute(const MapInstr& instr, std::span<const std::string> args,
                           std::span<const DType> from) {
   if (instr.op == Op::Cast) return print_cast(args[0], from[0], instr.dtype);

@@ -176,7 +176,7 @@ class ColumnsPrinter {
     out.line("for (int i = 0; i < N; ++i) {");
     elements_.inside(out);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
-      out.line(cat("y", s, "[i] = ", printer_.get(map_.stores[s].source), ";"));
+      out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
     for (std::size_t r = 0; r < reductions_.size(); ++r)
       out.line(cat("if (inside) g", r, "[i % kResults] = ", reductions_[r].function(),
                    "::combine(g", r, "[i % kResults], ",

@@ -56,7 +56,7 @@ class ElementsPrinter {
     out.line("for (int i = 0; i < N; ++i) {");
     elements_.inside(out);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
-      out.line(cat("y", s, "[i] = ", printer_.get(map_.stores[s].source), ";"));
+      out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
     out.line("}");
     for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);
     out.line("}");

@@ -99,14 +99,14 @@ class EpiloguePrinter {
     for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
       const MapInstr& instr = map_.instrs[at(i)];
       const std::string result = InstrPrinter::name('t', i), type = printer_.type(i);
-      std::string text;
+      std::string text, sum;
       switch (instr.code) {
         case MapCode::Accumulator:
-          text =
-              print_cast(lane.empty() ? "acc" : cat("acc[", lane, "]"), accumulator_, instr.dtype);
+          sum = lane.empty() ? "acc" : cat("acc[", lane, "]");
+          text = print_cast(sum, accumulator_, instr.dtype);
           break;
         case MapCode::Affine:
-          text = printer_.affine(instr, lane);
+          text = printer_.affine(i, lane);
           break;
         case MapCode::Random:
           text = printer_.random_element(i, cat("random_row<1>(r", i, ", position)"), "0");
@@ -121,6 +121,8 @@ class EpiloguePrinter {
       }
       out.line(cat("const ", type, " ", result, " = ", text, ";"));
       printer_.set(i, result);
+      if (is_narrow_float(instr.dtype) && accumulator_ == DType::Float32)
+        printer_.set_stored(i, std::move(sum));
     }
   }
 
@@ -147,8 +149,8 @@ class EpiloguePrinter {
     }
     compute(out, "");
     for (const MapStore& store : map_.stores)
-      out.line(
-          cat("save(", printer_.address(store.view, true), ", ", printer_.get(store.source), ");"));
+      out.line(cat("save(", printer_.address(store.view, true), ", ",
+                   printer_.get_stored(store.source), ");"));
     gather(out);
     out.line("}");
     return out.text();
@@ -247,7 +249,7 @@ class EpiloguePrinter {
     compute(out, "i");
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat(InstrPrinter::name('y', static_cast<int>(s)),
-                   "[i] = ", printer_.get(map_.stores[s].source), ";"));
+                   "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
     gather(out);
     out.line("}");
     for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);

@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "cuda/engines/maps/map_layout.h"
 
 namespace tenon::cuda {
 
@@ -18,9 +19,25 @@ InstrPrinter::InstrPrinter(const MapProgram& map, const ValueTable& values, Coor
       arguments_(arguments),
       prefix_(std::move(prefix)),
       index_(std::move(index)),
-      expressions_(map.instrs.size()) {
+      expressions_(map.instrs.size()),
+      stored_(map.instrs.size()),
+      coordinate_(map.instrs.size()),
+      near_(map.instrs.size()) {
+  find_near();
   for (const MapStore& store : map.stores) written_.insert(store.view.value);
   for (const MapReduce& reduce : map.reduces) written_.insert(reduce.value);
+}
+
+void InstrPrinter::find_near() {
+  for (std::size_t i = 0; i < near_.size(); ++i) {
+    const MapInstr& instr = map_.instrs[i];
+    const bool rounds =
+        instr.code == MapCode::Load || (instr.code == MapCode::Compute && instr.op == Op::Cast);
+    near_[i] = rounds && is_narrow_float(instr.dtype);
+    if (instr.code != MapCode::Compute && instr.code != MapCode::RowReduce) continue;
+    for (const int arg : instr.args)
+      if (arg >= 0 && near_[at(arg)] && is_floating(instr.dtype)) near_[i] = true;
+  }
 }
 
 std::string InstrPrinter::name(char kind, int instr) { return cat(kind, instr); }
@@ -174,13 +191,52 @@ std::string InstrPrinter::compute(int instr) {
     from.push_back(map_.instrs[at(arg)].dtype);
   }
   const std::string result = name('t', instr);
-  std::string text =
-      cat("const ", type(instr), " ", result, " = ", print_compute(op, args, from), ";");
+  const std::string by = cheaper(op, args);
+  std::string text = cat("const ", type(instr), " ", result, " = ",
+                         by.empty() ? print_compute(op, args, from) : by, ";");
   set(instr, result);
+  if (op.op == Op::Cast && is_narrow_float(op.dtype) && is_floating(from[0]) &&
+      from[0] != DType::Float64)
+    stored_[at(instr)] = args[0];
   return text;
 }
 
-std::string InstrPrinter::affine(const MapInstr& instr, const std::string& step) {
+std::string InstrPrinter::cheaper(const MapInstr& op, const std::vector<std::string>& args) const {
+  if (op.op == Op::Eq) {
+    for (const int side : {0, 1}) {
+      const std::string& coordinate = coordinate_[at(op.args[at(side)])];
+      if (coordinate.empty() || map_.instrs[at(op.args[at(1 - side)])].code != MapCode::Load)
+        continue;
+      return cat("as_coordinate(", args[at(1 - side)], ") == ", coordinate, " ? 1 : 0");
+    }
+    return {};
+  }
+  if (op.args[0] < 0 || !near_[at(op.args[0])] || op.dtype == DType::Float64) return {};
+  switch (op.op) {
+    case Op::Exp:
+      return cat("exp_near(", args[0], ")");
+    case Op::Tanh:
+      return cat("tanh_near(", args[0], ")");
+    case Op::Sigmoid:
+      return cat("sigmoid_near(", args[0], ")");
+    default:
+      return {};
+  }
+}
+
+bool InstrPrinter::is_coordinate(const MapInstr& instr) const {
+  const int last = coordinates_.rank() - 1;
+  if (index_ != "Index" || !fits_int(map_) || instr.dtype != DType::Int64 ||
+      instr.view.offset != 0 || last < 0)
+    return false;
+  for (int d = 0; d < last; ++d)
+    if (stride(instr.view, d) != 0) return false;
+  return stride(instr.view, last) == 1;
+}
+
+std::string InstrPrinter::affine(int i, const std::string& step) {
+  const MapInstr& instr = map_.instrs[at(i)];
+  if (is_coordinate(instr)) coordinate_[at(i)] = sum(instr.view, coordinates_.rank(), index_, step);
   // In 64 bits whatever the index type: an iota may start anywhere.
   std::string number = sum(instr.view, coordinates_.rank(), "long long", step);
   if (is_bool(instr.dtype)) return cat("static_cast<int>((", number, ") != 0)");

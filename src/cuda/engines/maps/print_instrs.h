@@ -59,8 +59,17 @@ class InstrPrinter {
   std::string address(const View& view, bool inner);
 
   /// The expression that stands for an instruction's result from now on.
-  void set(int instr, std::string expression) { expressions_[at(instr)] = std::move(expression); }
+  void set(int instr, std::string expression) {
+    if (expression != get(instr)) stored_[at(instr)].clear();
+    expressions_[at(instr)] = std::move(expression);
+  }
   const std::string& get(int instr) const { return expressions_[at(instr)]; }
+  /// The same for a store, which rounds: what is rounded once need not be rounded before.
+  const std::string& get_stored(int instr) const {
+    return stored_[at(instr)].empty() ? get(instr) : stored_[at(instr)];
+  }
+  /// What an instruction, whose expression is set, rounds to its dtype.
+  void set_stored(int instr, std::string expression) { stored_[at(instr)] = std::move(expression); }
   bool is_set(int instr) const { return !expressions_[at(instr)].empty(); }
   void forget(int instr) { expressions_[at(instr)].clear(); }
 
@@ -77,7 +86,7 @@ class InstrPrinter {
   /// "const float t4 = …;" for a Compute, whose arguments are set; sets it.
   std::string compute(int instr);
   /// The coordinate's function as the instruction's dtype; `step` is added to the last coordinate.
-  std::string affine(const MapInstr& instr, const std::string& step);
+  std::string affine(int instr, const std::string& step);
   /// "const RandomDraw r4 = …;"
   std::string random_draw(int instr);
   /// The number of the element at a position, from a block that holds it.
@@ -91,6 +100,11 @@ class InstrPrinter {
   const std::string& index_type() const { return index_; }
 
  private:
+  void find_near();
+  /// A function by a cheaper way that serves here; empty: by its own.
+  std::string cheaper(const MapInstr& op, const std::vector<std::string>& args) const;
+  /// Whether the instruction gives the last coordinate itself, as int.
+  bool is_coordinate(const MapInstr& instr) const;
   /// The name of a view's strides, the same for equal ones.
   const std::string& layout(const View& view);
   std::int64_t stride(const View& view, int axis) const;
@@ -104,7 +118,9 @@ class InstrPrinter {
   std::string prefix_, index_;
   bool constant_loads_ = false;
   std::int64_t widest_ = 8;
-  std::vector<std::string> expressions_;
+  std::vector<std::string> expressions_, stored_;
+  std::vector<std::string> coordinate_;  // as int, of instructions that are one
+  std::vector<bool> near_;               // what is computed of numbers that were rounded to 16 bits
   std::set<ValueId> written_, changing_;
   std::map<ValueId, std::string> pointers_;
   std::map<std::vector<std::int64_t>, std::string> layouts_;

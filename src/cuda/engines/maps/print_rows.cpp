@@ -284,7 +284,7 @@ class RowsPrinter {
                      "load(", printer_.address(instr(i).view, true), ");"));
         return printer_.set(i, cat("x", i));
       case MapCode::Affine:
-        out.line(cat("const ", type, " t", i, " = ", printer_.affine(instr(i), ""), ";"));
+        out.line(cat("const ", type, " t", i, " = ", printer_.affine(i, ""), ";"));
         return printer_.set(i, cat("t", i));
       case MapCode::Random:
         out.line(printer_.random_draw(i));
@@ -324,7 +324,7 @@ class RowsPrinter {
     std::string text;
     switch (instr(i).code) {
       case MapCode::Affine:
-        text = printer_.affine(instr(i), "i");
+        text = printer_.affine(i, "i");
         break;
       case MapCode::Random:
         text = printer_.random_element(i, cat("q", i), "i");
@@ -404,7 +404,7 @@ class RowsPrinter {
     }
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == p && !once_a_row(s))
-        out.line(cat("y", s, "[i] = ", printer_.get(map_.stores[s].source), ";"));
+        out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
     out.line("}");
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == p && !once_a_row(s)) printer_.save_row(out, s);
@@ -438,7 +438,7 @@ class RowsPrinter {
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (once_a_row(s))
         out.line(cat("save(", printer_.address(map_.stores[s].view, false), ", ",
-                     printer_.get(map_.stores[s].source), ");"));
+                     printer_.get_stored(map_.stores[s].source), ");"));
     out.line("}");
   }
 

@@ -116,7 +116,7 @@ void ElementPrinter::prepare(CodeWriter& out, const std::string& position) {
     }
     if (levels_[at(i)] == Level::Element) continue;
     if (instr.code == MapCode::Affine) {
-      out.line(cat("const ", printer_.type(i), " t", i, " = ", printer_.affine(instr, ""), ";"));
+      out.line(cat("const ", printer_.type(i), " t", i, " = ", printer_.affine(i, ""), ";"));
       printer_.set(i, cat("t", i));
     }
     if (instr.code == MapCode::Compute) out.line(printer_.compute(i));
@@ -129,7 +129,7 @@ void ElementPrinter::inside(CodeWriter& out) {
     if (levels_[at(i)] != Level::Element) continue;
     std::string text;
     if (instr.code == MapCode::Affine) {
-      text = printer_.affine(instr, "i");
+      text = printer_.affine(i, "i");
     } else if (instr.code == MapCode::Random) {
       text = printer_.random_element(i, cat("q", i), "i");
     } else if (instr.code == MapCode::Compute) {

@@ -37,6 +37,11 @@ TENON_DEVICE float exp2_fast(float x) {
   const float y = __builtin_exp2f(x);
   return y < 1.17549435e-38f ? 0.0f : y;
 }
+TENON_DEVICE float reciprocal_fast(float x) {
+  const float y = 1.0f / x;
+  return __builtin_fabsf(y) < 1.17549435e-38f ? __builtin_copysignf(0.0f, y) : y;
+}
+TENON_DEVICE float max_or_nan(float a, float b) { return a > b || a != a ? a : b; }
 /// Kernels run one after another.
 TENON_DEVICE void await_kernels() {}
 TENON_DEVICE unsigned multiply_high(unsigned a, unsigned b) { return __umulhi(a, b); }
