@@ -5,25 +5,13 @@
 
 #include "base/index.h"
 #include "data/picture_ops.h"
+#include "scalar/picture.h"
 
 namespace tenon::data {
 namespace {
 
 using Levels = std::array<std::uint8_t, 256>;
-
-std::uint8_t byte_of(double value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
-}
-
-// From `base` to `image` and beyond, cut off and not rounded, as Pillow blends.
-std::uint8_t blended(std::uint8_t base, std::uint8_t value, float factor) {
-  const float sum = static_cast<float>(base) + factor * static_cast<float>(int{value} - int{base});
-  return static_cast<std::uint8_t>(std::clamp(sum, 0.0f, 255.0f));
-}
-
-std::uint8_t luma(const std::uint8_t* p) {
-  return static_cast<std::uint8_t>((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
-}
+using scalar::blended, scalar::byte_of, scalar::luma;
 
 Image through(Image image, const std::array<Levels, 3>& levels) {
   const auto channels = at(image.channels);
@@ -52,33 +40,6 @@ Image each_channel(const Image& image, const F& levels_of) {
   std::array<Levels, 3> levels{};
   for (int c = 0; c < image.channels; ++c) levels[at(c)] = levels_of(histogram(image, c));
   return through(image, levels);
-}
-
-// Hue, saturation and value as bytes, and back.
-void turn_hue(std::uint8_t* p, std::uint8_t shift) {
-  const std::uint8_t most = std::max({p[0], p[1], p[2]}), least = std::min({p[0], p[1], p[2]});
-  if (most == least) return;
-  const auto range = static_cast<float>(most - least);
-  const float r = static_cast<float>(most - p[0]) / range,
-              g = static_cast<float>(most - p[1]) / range,
-              b = static_cast<float>(most - p[2]) / range;
-  const auto wide = [](float x) { return static_cast<double>(x); };
-  const auto raw = static_cast<float>(p[0] == most   ? wide(b) - wide(g)
-                                      : p[1] == most ? 2 + wide(r) - wide(b)
-                                                     : 4 + wide(g) - wide(r));
-  const auto turned = static_cast<float>(std::fmod(static_cast<double>(raw) / 6 + 1, 1.0));
-  const auto hue =
-      static_cast<std::uint8_t>(static_cast<int>(static_cast<double>(turned) * 255) + shift);
-  const auto saturation =
-      static_cast<std::uint8_t>(static_cast<double>(range / static_cast<float>(most)) * 255);
-  const double place = hue * 6.0 / 255, sector = std::floor(place), v = most;
-  const double part = static_cast<double>(static_cast<float>(place - sector)),
-               s = static_cast<double>(static_cast<float>(saturation / 255.0));
-  const auto low = byte_of(std::round(v * (1 - s))), fall = byte_of(std::round(v * (1 - s * part))),
-             rise = byte_of(std::round(v * (1 - s * (1 - part))));
-  const std::uint8_t colours[6][3] = {{most, rise, low}, {fall, most, low}, {low, most, rise},
-                                      {low, fall, most}, {rise, low, most}, {most, low, fall}};
-  std::copy_n(colours[static_cast<int>(sector) % 6], 3, p);
 }
 
 // Mirrored at the edges, which are not repeated.
@@ -143,26 +104,35 @@ Image with_sharpness(const Image& image, double factor) {
   return out;
 }
 
-Image with_hue(const Image& image, double shift) {
+std::uint8_t hue_turn(double share) {
+  return static_cast<std::uint8_t>(static_cast<int>(share * 255) & 255);
+}
+
+Image with_hue(const Image& image, std::uint8_t turn) {
   Image out = image;
-  const auto turn = static_cast<std::uint8_t>(static_cast<int>(shift * 255) & 255);
   for (std::size_t i = 0; image.channels == 3 && i < out.pixels.size(); i += 3)
-    turn_hue(&out.pixels[i], turn);
+    scalar::turn_hue(&out.pixels[i], turn);
   return out;
 }
 
-Image with_pca_colour(const Image& image, const std::array<double, 3>& alphas) {
+std::array<double, 3> pca_shift(const std::array<double, 3>& alphas) {
   // Of RGB from 0 to 1 over ImageNet's training pictures.
   constexpr double kValues[] = {0.2175, 0.0188, 0.0045};
   constexpr double kVectors[3][3] = {
       {-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}};
-  std::array<Levels, 3> levels{};
+  std::array<double, 3> shift{};
   for (std::size_t c = 0; c < 3; ++c) {
-    double added = 0;
-    for (std::size_t k = 0; k < 3; ++k) added += kVectors[c][k] * alphas[k] * kValues[k];
-    for (std::size_t i = 0; i < 256; ++i)
-      levels[c][i] = byte_of(std::floor(static_cast<double>(i) + 255 * added + 0.5));
+    for (std::size_t k = 0; k < 3; ++k) shift[c] += kVectors[c][k] * alphas[k] * kValues[k];
+    shift[c] *= 255;
   }
+  return shift;
+}
+
+Image with_shift(const Image& image, const std::array<double, 3>& shift) {
+  std::array<Levels, 3> levels{};
+  for (std::size_t c = 0; c < 3; ++c)
+    for (std::size_t i = 0; i < 256; ++i)
+      levels[c][i] = scalar::shifted_level(static_cast<std::uint8_t>(i), shift[c]);
   return image.channels == 3 ? through(image, levels) : image;
 }
 

@@ -17,6 +17,12 @@ namespace tenon::data {
 using io::Image;
 using io::ImageBox;
 
+/// Whole pixels within a box, of a picture of this size.
+struct SeenPixels {
+  int left, top, right, bottom;
+};
+SeenPixels seen_pixels(const ImageBox& within, int width, int height);
+
 /// The box scaled to width x height: triangle filter, as wide as the pixels of the larger side
 /// (Pillow's BILINEAR, torchvision's antialias).
 Image resized(const Image& image, const ImageBox& box, int width, int height);
@@ -50,10 +56,13 @@ Image with_brightness(const Image& image, double factor);
 Image with_contrast(const Image& image, double factor);
 Image with_saturation(const Image& image, double factor);
 Image with_sharpness(const Image& image, double factor);
-/// Turns the circle of colours by this share of it, -0.5 to 0.5.
-Image with_hue(const Image& image, double shift);
-/// Adds to all pixels a colour along the principal axes of ImageNet's (Krizhevsky et al., 2012).
-Image with_pca_colour(const Image& image, const std::array<double, 3>& alphas);
+/// Turns the circle of colours by so many of 256 parts; a share of it, -0.5 to 0.5, in such parts.
+Image with_hue(const Image& image, std::uint8_t turn);
+std::uint8_t hue_turn(double share);
+/// Adds levels to the three channels of all pixels; a colour along the principal axes of ImageNet's
+/// (Krizhevsky et al., 2012) as such.
+Image with_shift(const Image& image, const std::array<double, 3>& shift);
+std::array<double, 3> pca_shift(const std::array<double, 3>& alphas);
 Image gaussian_blurred(const Image& image, int kernel, double sigma);
 /// A rectangle in one colour.
 Image erased(const Image& image, int left, int top, int width, int height,

@@ -9,6 +9,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "data/picture_changes.h"
 
 namespace tenon::data {
 namespace {
@@ -180,24 +181,6 @@ int middle(int size, int part) { return static_cast<int>(std::nearbyint((size - 
 
 // ---- What happens to what was cut
 
-Image jittered(Image image, const Transform& step, PictureDraws& draws) {
-  const auto factor = [&](std::size_t k) {
-    const double by = number_of(step, k);
-    return draws.uniform(std::max(0.0, 1 - by), 1 + by);
-  };
-  const double brightness = factor(0), contrast = factor(1), saturation = factor(2),
-               hue = draws.uniform(-number_of(step, 3), number_of(step, 3));
-  std::array<int, 4> order{0, 1, 2, 3};
-  for (int i = 3; i > 0; --i) std::swap(order[at(i)], order[at(draws.below(i + 1))]);
-  for (const int what : order) {
-    if (what == 0 && number_of(step, 0) > 0) image = with_brightness(image, brightness);
-    if (what == 1 && number_of(step, 1) > 0) image = with_contrast(image, contrast);
-    if (what == 2 && number_of(step, 2) > 0) image = with_saturation(image, saturation);
-    if (what == 3 && number_of(step, 3) > 0) image = with_hue(image, hue);
-  }
-  return image;
-}
-
 Image moved(const Image& image, const Transform& step, PictureDraws& draws) {
   const double turn = draws.uniform(-number_of(step, 0), number_of(step, 0)),
                most_x = number_of(step, 1) * image.width,
@@ -224,21 +207,6 @@ Image seen_from_aside(const Image& image, const Transform& step, PictureDraws& d
   }
   return perspective(image,
                      {corner(0, 0), corner(w - 1, 0), corner(w - 1, h - 1), corner(0, h - 1)}, to);
-}
-
-Image with_hole(Image image, const Transform& step, const PictureTarget& target,
-                PictureDraws& draws) {
-  const double area = double{1} * image.width * image.height;
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double share = area * draws.uniform(number_of(step, 1), number_of(step, 2)),
-                 ratio = std::exp(draws.uniform(std::log(0.3), std::log(3.3)));
-    const int h = static_cast<int>(std::lround(std::sqrt(share * ratio))),
-              w = static_cast<int>(std::lround(std::sqrt(share / ratio)));
-    if (h >= image.height || w >= image.width) continue;
-    const int top = draws.below(image.height - h + 1), left = draws.below(image.width - w + 1);
-    return erased(image, left, top, w, h, target.mean);
-  }
-  return image;
 }
 
 // The 14 changes of RandAugment as torchvision has them; those with a sign take either.
@@ -290,29 +258,19 @@ Image after_crop(Image image, const Transform& step, const PictureTarget& target
                  PictureDraws& draws) {
   const std::string& name = step.name;
   const double first = number_of(step, 0);
-  if (name == "flip") return draws.chance(first) ? mirrored(image) : image;
-  if (name == "vflip") return draws.chance(first) ? upside_down(image) : image;
+  if (is_pointwise(name)) {
+    std::vector<PictureChange> changes;
+    draw_changes(step, image.width, image.height, target, draws, changes);
+    for (const PictureChange& change : changes) image = changed_by(std::move(image), change);
+    return image;
+  }
   if (name == "rotate") return rotated(image, draws.uniform(-first, first));
   if (name == "affine") return moved(image, step, draws);
   if (name == "perspective")
     return draws.chance(number_of(step, 1)) ? seen_from_aside(image, step, draws) : image;
-  if (name == "jitter") return jittered(std::move(image), step, draws);
-  if (name == "pca") {
-    std::array<double, 3> alphas{};
-    for (double& alpha : alphas) alpha = first * draws.normal();
-    return with_pca_colour(image, alphas);
-  }
   if (name == "blur")
     return gaussian_blurred(image, static_cast<int>(first),
                             draws.uniform(number_of(step, 1), number_of(step, 2)));
-  if (name == "grey") return draws.chance(first) ? grey_of(image) : image;
-  if (name == "erase")
-    return draws.chance(first) ? with_hole(std::move(image), step, target, draws) : image;
-  if (name == "cutout") {
-    const int side = static_cast<int>(first), x = draws.below(image.width),
-              y = draws.below(image.height);
-    return erased(image, x - side / 2, y - side / 2, side, side, target.mean);
-  }
   return rand_augmented(std::move(image), step, draws);
 }
 
@@ -408,51 +366,63 @@ Image changed(Image image, const std::vector<Transform>& steps, std::size_t firs
   return image;
 }
 
+FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
+                       const PictureTarget& target, PictureDraws& draws) {
+  const ImageBox whole{0, 0, static_cast<double>(width), static_cast<double>(height)};
+  FirstSteps out{{whole, width, height}, whole, width, height, 0};
+  if (!steps.empty() && steps[0].name == "resized_crop") {
+    draws.begin_step(0);
+    const Sides to = side_or_target(number_of(steps[0], 0), target);
+    out.width = to.width, out.height = to.height, out.done = 1;
+    out.box = drawn_box(steps[0], {width, height}, draws);
+    out.part = {out.box, to.width, to.height};
+    return out;
+  }
+  if (steps.empty() || steps[0].name != "resize") return out;
+  const Sides all = resized_sides(steps[0], {width, height}, target);
+  out.width = all.width, out.height = all.height, out.done = 1;
+  out.part = {whole, all.width, all.height};
+  if (steps.size() < 2 || steps[1].name != "center_crop") return out;
+  const Sides crop = side_or_target(number_of(steps[1], 0), target);
+  if (crop.width > all.width || crop.height > all.height) return out;
+  out.width = crop.width, out.height = crop.height, out.done = 2;
+  const double by_x = static_cast<double>(width) / all.width,
+               by_y = static_cast<double>(height) / all.height;
+  const int left = middle(all.width, crop.width), top = middle(all.height, crop.height);
+  const ImageBox inner{left * by_x, top * by_y, (left + crop.width) * by_x,
+                       (top + crop.height) * by_y};
+  // A pixel of the result is a mean of pixels so far around it.
+  const double around_x = std::ceil(by_x) + 1, around_y = std::ceil(by_y) + 1;
+  const ImageBox outer{std::max(inner.left - around_x, 0.0), std::max(inner.top - around_y, 0.0),
+                       std::min(inner.right + around_x, whole.right),
+                       std::min(inner.bottom + around_y, whole.bottom)};
+  out.box = inner;
+  out.part = {outer, static_cast<int>((outer.right - outer.left) / by_x),
+              static_cast<int>((outer.bottom - outer.top) / by_y)};
+  return out;
+}
+
 Image decoded_and_changed(std::string_view bytes, const std::string& name,
                           const std::vector<Transform>& steps, const PictureTarget& target,
                           PictureDraws& draws) {
-  Sides to{0, 0};
-  ImageBox inner, outer;  // of a middle: what is scaled, and with the neighbours that it needs
-  std::size_t done = 0;
-  const auto choose = [&](int width, int height) -> io::ImagePart {
-    const ImageBox whole{0, 0, static_cast<double>(width), static_cast<double>(height)};
-    if (!steps.empty() && steps[0].name == "resized_crop") {
-      draws.begin_step(0);
-      to = side_or_target(number_of(steps[0], 0), target);
-      done = 1;
-      return {drawn_box(steps[0], {width, height}, draws), to.width, to.height};
-    }
-    if (steps.empty() || steps[0].name != "resize") return {whole, width, height};
-    const Sides all = resized_sides(steps[0], {width, height}, target);
-    to = all, done = 1;
-    if (steps.size() < 2 || steps[1].name != "center_crop") return {whole, to.width, to.height};
-    const Sides crop = side_or_target(number_of(steps[1], 0), target);
-    if (crop.width > all.width || crop.height > all.height) return {whole, to.width, to.height};
-    to = crop, done = 2;
-    const double by_x = static_cast<double>(width) / all.width,
-                 by_y = static_cast<double>(height) / all.height;
-    const int left = middle(all.width, crop.width), top = middle(all.height, crop.height);
-    inner = {left * by_x, top * by_y, (left + crop.width) * by_x, (top + crop.height) * by_y};
-    // A pixel of the result is a mean of pixels so far around it.
-    const double around_x = std::ceil(by_x) + 1, around_y = std::ceil(by_y) + 1;
-    outer = {std::max(inner.left - around_x, 0.0), std::max(inner.top - around_y, 0.0),
-             std::min(inner.right + around_x, whole.right),
-             std::min(inner.bottom + around_y, whole.bottom)};
-    return {outer, static_cast<int>((outer.right - outer.left) / by_x),
-            static_cast<int>((outer.bottom - outer.top) / by_y)};
+  FirstSteps first;
+  const auto choose = [&](int width, int height) {
+    first = first_steps(steps, width, height, target, draws);
+    return first.part;
   };
   io::DecodedPart part = io::parse_image_part(bytes, name, target.channels, choose);
-  if (done == 1) part.image = resized(part.image, part.box, to.width, to.height);
-  if (done == 2) {
+  if (first.done == 1) part.image = resized(part.image, part.box, first.width, first.height);
+  if (first.done == 2) {
+    const ImageBox &outer = first.part.box, &inner = first.box;
     const double by_x = (part.box.right - part.box.left) / (outer.right - outer.left),
                  by_y = (part.box.bottom - part.box.top) / (outer.bottom - outer.top);
     const ImageBox box{part.box.left + (inner.left - outer.left) * by_x,
                        part.box.top + (inner.top - outer.top) * by_y,
                        part.box.left + (inner.right - outer.left) * by_x,
                        part.box.top + (inner.bottom - outer.top) * by_y};
-    part.image = resized(part.image, box, part.box, to.width, to.height);
+    part.image = resized(part.image, box, part.box, first.width, first.height);
   }
-  return changed(std::move(part.image), steps, done, target, draws);
+  return changed(std::move(part.image), steps, first.done, target, draws);
 }
 
 Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {

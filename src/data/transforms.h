@@ -35,6 +35,16 @@ struct PictureTarget {
   std::array<std::uint8_t, 3> mean;
 };
 
+/// What the first steps of a list make of a picture: a box of it, scaled.
+struct FirstSteps {
+  io::ImagePart part{};  // what must be decoded: the box and what its edges are means of
+  ImageBox box{};
+  int width = 0, height = 0;  // of the result
+  std::size_t done = 0;       // steps that this is
+};
+FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
+                       const PictureTarget& target, PictureDraws& draws);
+
 /// Decodes a picture and applies the steps, decoding no more than the first of them wants.
 Image decoded_and_changed(std::string_view bytes, const std::string& name,
                           const std::vector<Transform>& steps, const PictureTarget& target,

@@ -84,8 +84,8 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
       {"contrast", data::with_contrast(in, 0.6), 0},
       {"contrast_more", data::with_contrast(in, 1.7), 0},
       {"saturation", data::with_saturation(in, 1.5), 0},
-      {"hue", data::with_hue(in, 0.17), 0},
-      {"hue_back", data::with_hue(in, -0.3), 0},
+      {"hue", data::with_hue(in, data::hue_turn(0.17)), 0},
+      {"hue_back", data::with_hue(in, data::hue_turn(-0.3)), 0},
       {"sharpness", data::with_sharpness(in, 1.8), 0},
       {"blur", data::gaussian_blurred(in, 5, 1.4)},
       {"grey", data::grey_of(in), 0},
@@ -94,7 +94,7 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
       {"auto_contrast", data::auto_contrasted(data::with_contrast(in, 0.6)), 0},
       {"equalize", data::equalized(in), 0},
       {"erase", data::erased(in, 9, 6, 17, 12, {10, 20, 30}), 0},
-      {"pca", data::with_pca_colour(in, {0.12, -0.2, 0.08}), 0},
+      {"pca", data::with_shift(in, data::pca_shift({0.12, -0.2, 0.08})), 0},
   };
   for (const Case& one : cases) {
     CAPTURE(one.name);

@@ -1,0 +1,119 @@
+// What a pixel of a picture becomes: weights of a triangle filter, and changes of colour. One
+// definition for the CPU and for cards, which give the same bytes: nothing here is contracted to a
+// fused multiply-add.
+#pragma once
+
+#include "scalar/config.h"
+
+TENON_SCALAR_BEGIN
+
+/// a * b in a rounding of its own.
+TENON_SCALAR double product(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+TENON_SCALAR float product(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
+TENON_SCALAR int clamped(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
+TENON_SCALAR int nearest_whole(double x) { return static_cast<int>(::floor(x + 0.5)); }
+
+// ---- Resampling --------------------------------------------------------------------------------
+
+inline constexpr int kWeightBits =
+    22;  // of a fraction: 8 bits of a pixel and a sign beside it fit 32
+inline constexpr int kHalfWeight = 1 << (kWeightBits - 1);
+
+/// Pixels from `from` on, `scale` for one of the result; those from `low` to `high` - 1 are seen.
+struct ResampleAxis {
+  double from, scale, support;
+  int low, high;
+};
+TENON_SCALAR ResampleAxis resample_axis(double from, double to, int low, int high, int pixels) {
+  const double scale = (to - from) / pixels;
+  return {from, scale, scale > 1.0 ? scale : 1.0, low, high};
+}
+TENON_SCALAR double tap_centre(const ResampleAxis& axis, int i) {
+  return axis.from + product(i + 0.5, axis.scale);
+}
+TENON_SCALAR int first_tap(const ResampleAxis& axis, double centre) {
+  return clamped(nearest_whole(centre - axis.support), axis.low, axis.high - 1);
+}
+TENON_SCALAR int end_of_taps(const ResampleAxis& axis, double centre, int first) {
+  return clamped(nearest_whole(centre + axis.support), first + 1, axis.high);
+}
+/// Before the weights of a result's pixels are divided by their sum.
+TENON_SCALAR double raw_weight(const ResampleAxis& axis, double centre, int pixel) {
+  const double left = 1 - magnitude((pixel - centre + 0.5) / axis.support);
+  return left > 0.0 ? left : 0.0;
+}
+TENON_SCALAR int32_t tap_weight(double raw, double sum, int count) {
+  return nearest_whole(product(sum > 0 ? raw / sum : 1.0 / count, double{1 << kWeightBits}));
+}
+TENON_SCALAR unsigned char resampled(int32_t sum) {
+  return static_cast<unsigned char>(clamped(sum >> kWeightBits, 0, 255));
+}
+
+// ---- Colours -----------------------------------------------------------------------------------
+
+TENON_SCALAR unsigned char byte_of(double x) {
+  return static_cast<unsigned char>(x < 0.0 ? 0.0 : x > 255.0 ? 255.0 : x);
+}
+
+/// From `base` to `value` and beyond, cut off and not rounded, as Pillow blends.
+TENON_SCALAR unsigned char blended(unsigned char base, unsigned char value, float factor) {
+  const float sum =
+      static_cast<float>(base) + product(factor, static_cast<float>(int{value} - int{base}));
+  return static_cast<unsigned char>(sum < 0.0f ? 0.0f : sum > 255.0f ? 255.0f : sum);
+}
+
+TENON_SCALAR unsigned char luma(const unsigned char* p) {
+  return static_cast<unsigned char>((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
+}
+
+/// A level with a colour's share added to it.
+TENON_SCALAR unsigned char shifted_level(unsigned char level, double by) {
+  return byte_of(::floor(static_cast<double>(level) + by + 0.5));
+}
+
+/// Through hue, saturation and value as bytes, and back.
+TENON_SCALAR void turn_hue(unsigned char* p, unsigned char shift) {
+  const unsigned char rg_most = p[0] > p[1] ? p[0] : p[1], rg_least = p[0] < p[1] ? p[0] : p[1];
+  const unsigned char most = rg_most > p[2] ? rg_most : p[2],
+                      least = rg_least < p[2] ? rg_least : p[2];
+  if (most == least) return;
+  const auto range = static_cast<float>(most - least);
+  const float r = static_cast<float>(most - p[0]) / range,
+              g = static_cast<float>(most - p[1]) / range,
+              b = static_cast<float>(most - p[2]) / range;
+  const auto raw =
+      static_cast<float>(p[0] == most   ? static_cast<double>(b) - static_cast<double>(g)
+                         : p[1] == most ? 2 + static_cast<double>(r) - static_cast<double>(b)
+                                        : 4 + static_cast<double>(g) - static_cast<double>(r));
+  const double round = static_cast<double>(raw) / 6 + 1;
+  const auto turned = static_cast<float>(round - ::floor(round));
+  const auto hue = static_cast<unsigned char>(
+      static_cast<int>(product(static_cast<double>(turned), 255.0)) + shift);
+  const auto saturation = static_cast<unsigned char>(
+      product(static_cast<double>(range / static_cast<float>(most)), 255.0));
+  const double place = product(hue, 6.0) / 255, sector = ::floor(place), v = most;
+  const double part = static_cast<double>(static_cast<float>(place - sector)),
+               s = static_cast<double>(static_cast<float>(saturation / 255.0));
+  const unsigned char low = byte_of(::round(product(v, 1 - s))),
+                      fall = byte_of(::round(product(v, 1 - product(s, part)))),
+                      rise = byte_of(::round(product(v, 1 - product(s, 1 - part))));
+  const int which = static_cast<int>(sector) % 6;
+  p[0] = which == 0 || which == 5 ? most : which == 1 ? fall : which == 4 ? rise : low;
+  p[1] = which == 1 || which == 2 ? most : which == 3 ? fall : which == 0 ? rise : low;
+  p[2] = which == 3 || which == 4 ? most : which == 5 ? fall : which == 2 ? rise : low;
+}
+
+TENON_SCALAR_END
