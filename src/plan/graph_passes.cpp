@@ -12,6 +12,7 @@
 #include "graph/node.h"
 #include "graph/node_index.h"
 #include "ops/table.h"
+#include "plan/few_channels.h"
 #include "plan/layout.h"
 #include "plan/narrow_arguments.h"
 #include "plan/narrow_images.h"
@@ -345,8 +346,11 @@ Roots legalize(Roots roots, const PlanOptions& options) {
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const bool strided =
         channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
-    if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction)
+    if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction) {
+      if (channels_last)
+        if (Tensor full = with_full_channels(node, inputs); full.defined()) return full;
       return strided ? Tensor() : without_stride(node, inputs);
+    }
     if (node.op != Op::Result) return {};
     const Node& owner = *inputs[0].node();
     const OpInfo& info = op_info(owner.op);

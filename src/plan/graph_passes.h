@@ -23,7 +23,8 @@ Roots rewrite(const Roots& roots, const RewriteRule& rule);
 /// Throws InternalError when a node's dtype or shape is not what its row infers.
 Roots verify_graph(Roots roots, const PlanOptions& options);
 /// Ops with several results that no engine of the device knows are written out in others; on a card
-/// strided convolutions in ones of stride 1.
+/// strided convolutions in ones of stride 1, and those over pictures of few channels in ones of
+/// more.
 Roots legalize(Roots roots, const PlanOptions& options);
 /// Element-wise ops and views of constants become constants.
 Roots fold_constants(Roots roots, const PlanOptions& options);

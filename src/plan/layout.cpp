@@ -94,6 +94,13 @@ Channels channels_of(const Node& node) {
   return {w[1], w[0]};
 }
 
+/// Whether images are a view of rows of channels (plan/few_channels.h writes pictures so).
+bool is_written_last(const Node& images) {
+  const auto* order = images.realised() ? nullptr : images.attrs.get_if<PermuteAttrs>();
+  return order != nullptr && images.shape.rank() == 4 && images.shape[1] % kPixelChannelStep == 0 &&
+         order->axes[0] == 0 && order->axes[1] == 3 && order->axes[2] == 1 && order->axes[3] == 2;
+}
+
 bool is_convolution(const Node& node) {
   return node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad || node.op == Op::Conv2dWeightGrad;
 }
@@ -111,7 +118,8 @@ bool is_image_convolution(const Node& node) {
     return channels >= kImageChannels && channels % kPixelChannelStep == 0;
   };
   const Channels channels = channels_of(node);
-  const bool picture = node.op != Op::Conv2dInputGrad && channels.in < kPixelChannels;
+  const bool picture = node.op != Op::Conv2dInputGrad &&
+                       (channels.in < kPixelChannels || is_written_last(*node.input(0)));
   return (is_narrow || rounds) && attrs.conv.groups == 1 && fits(channels.out) &&
          (picture || fits(channels.in)) && node.shape.numel() > 0 &&
          node.input(0)->shape.numel() > 0;
@@ -140,7 +148,8 @@ bool pools_channels_last(const Node& node) {
 
 bool takes_channels_last(const Node& node, int index) {
   if (index == 1) return node.op == Op::Conv2dWeightGrad;
-  return node.op == Op::Conv2dInputGrad || channels_of(node).in >= kPixelChannels;
+  return node.op == Op::Conv2dInputGrad || channels_of(node).in >= kPixelChannels ||
+         is_written_last(*node.input(0));
 }
 
 }  // namespace tenon

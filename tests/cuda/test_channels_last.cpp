@@ -148,16 +148,22 @@ Values made_on(const char* device, Precision precision, Make&& make) {
   return values;
 }
 
-/// Two residual blocks, one of them strided, behind a picture of three channels.
+/// How the first layer reads a picture.
+struct First {
+  std::int64_t channels, height, width, side, stride;
+};
+
+/// Two residual blocks, one of them strided, behind such a layer.
 template <class Layer, class Activation, class Pool>
-Tensor residual_network(const Tensor& picture, Layer&& layer, Activation&& f, Pool&& pool) {
-  Tensor x = pool(f(layer(picture, 64, 3, 1)), {{3, 3}, {2, 2}, {1, 1}});
+Tensor residual_network(const Tensor& picture, const First& first, Layer&& layer, Activation&& f,
+                        Pool&& pool) {
+  Tensor x = pool(f(layer(picture, 64, first.side, first.stride)), {{3, 3}, {2, 2}, {1, 1}});
   x = pool(f(layer(f(layer(x, 64, 3, 1)), 64, 3, 1) + x), {.kernel = {2, 2}});
   return f(layer(f(layer(x, 64, 3, 2)), 64, 3, 1) + layer(x, 64, 1, 2));
 }
 
 /// Gradients with normalisation and smooth functions: no choice turns on a rounding.
-std::vector<Tensor> smooth_step() {
+std::vector<Tensor> smooth_step(const First& first) {
   std::int64_t seed = 0;
   const auto numbers = [&seed](const Shape& shape, double scale) {
     std::vector<float> all;
@@ -179,7 +185,8 @@ std::vector<Tensor> smooth_step() {
     return batch_norm(y, m.mean, m.var, scale, bias, 1e-5);
   };
   const Tensor y = residual_network(
-      numbers({2, 3, 12, 12}, 1), layer, [](const Tensor& x) { return tanh(x); },
+      numbers({2, first.channels, first.height, first.width}, 1), first, layer,
+      [](const Tensor& x) { return tanh(x); },
       [](const Tensor& x, const Pool2dOptions& o) { return avg_pool2d(x, o); });
   const Tensor loss = sum(mean(y, {2, 3}) * numbers({2, 64}, 8));
   return grad(loss, weights);
@@ -187,7 +194,7 @@ std::vector<Tensor> smooth_step() {
 
 /// Gradients where all that is computed are small whole numbers, which 16 bits hold: masks, sums
 /// where branches meet, biases, pooling.
-std::vector<Tensor> whole_step() {
+std::vector<Tensor> whole_step(const First& first) {
   std::int64_t seed = 0;
   const auto numbers = [&seed](const Shape& shape, std::int64_t every) {
     std::vector<float> all;
@@ -207,7 +214,8 @@ std::vector<Tensor> whole_step() {
                   {{stride, stride}, {side / 2, side / 2}});
   };
   const Tensor y = residual_network(
-      numbers({2, 3, 12, 12}, 2), layer, [](const Tensor& x) { return relu(x); },
+      numbers({2, first.channels, first.height, first.width}, 2), first, layer,
+      [](const Tensor& x) { return relu(x); },
       [](const Tensor& x, const Pool2dOptions& o) { return max_pool2d(x, o); });
   std::vector<Tensor> all = grad(sum(y * numbers(y.shape(), 5)), weights);
   all.push_back(y);
@@ -218,10 +226,11 @@ std::vector<Tensor> whole_step() {
 
 TEST_CASE("vendor: the step of a residual network in 16 bits has the CPU's gradients") {
   if (!DeviceCheck::can_run()) return;
-  const Values wanted = made_on("cpu", Precision::Fp32, smooth_step);
+  const auto step = [] { return smooth_step({3, 12, 12, 3, 1}); };
+  const Values wanted = made_on("cpu", Precision::Fp32, step);
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
-    const Values got = made_on("cuda", precision, smooth_step);
-    CHECK(made_on("cuda", precision, smooth_step) == got);
+    const Values got = made_on("cuda", precision, step);
+    CHECK(made_on("cuda", precision, step) == got);
     REQUIRE(got.size() == wanted.size());
     const double bound = precision == Precision::Bf16 ? 0.25 : 0.04;
     for (std::size_t k = 0; k < got.size(); ++k) {
@@ -239,8 +248,17 @@ TEST_CASE("vendor: the step of a residual network in 16 bits has the CPU's gradi
 
 TEST_CASE("vendor: the step of a residual network over whole numbers is exact in 16 bits") {
   if (!DeviceCheck::can_run()) return;
-  const Values wanted = made_on("cpu", Precision::Fp32, whole_step);
-  CHECK(made_on("cuda", Precision::Fp16, whole_step) == wanted);
+  // Phases of the first layer that are 3, 12, 48 and 36 channels; filters that the stride divides
+  // and others; pictures of which the last rows are read and others.
+  for (const First& first :
+       {First{3, 12, 12, 3, 1}, First{3, 22, 25, 7, 2}, First{3, 43, 48, 11, 4},
+        First{3, 31, 29, 4, 4}, First{4, 31, 30, 5, 3}}) {
+    CAPTURE(first.channels);
+    CAPTURE(first.side);
+    const auto step = [&first] { return whole_step(first); };
+    const Values wanted = made_on("cpu", Precision::Fp32, step);
+    CHECK(made_on("cuda", Precision::Fp16, step) == wanted);
+  }
 }
 
 TEST_CASE("vendor: cuDNN refuses channels-last images whose rows of channels it cannot read") {

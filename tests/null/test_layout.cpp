@@ -183,6 +183,70 @@ TEST_CASE("layout: max pooling between such convolutions sweeps images as they l
   CHECK(pools == 4);
 }
 
+// What a stride steps over are channels of their own: of 11 x 11 filters in steps of 4, 3 x 3
+// over 48.
+TEST_CASE("layout: a picture of three channels is written once, in whole rows of channels") {
+  struct First {
+    std::int64_t channels, side, stride, phases, taps;
+  };
+  // The last two are read as they lie.
+  for (const auto& [channels, side, stride, phases, taps] :
+       {First{3, 11, 4, 48, 3}, First{4, 5, 3, 40, 2}, First{3, 7, 2, 3, 7},
+        First{3, 3, 1, 3, 3}}) {
+    CAPTURE(side);
+    const PrecisionScope bf16(Precision::Bf16);
+    const Tensor picture = test::leaf({2, channels, 43, 47});
+    std::vector<Tensor> weights{test::leaf({64, channels, side, side})};
+    Tensor x = relu(conv2d(picture, weights[0], {}, {{stride, stride}, {1, 1}}));
+    for (int k = 0; k < 3; ++k) {
+      weights.push_back(test::leaf({64, 64, 3, 3}));
+      x = relu(conv2d(x, weights.back(), {}, {{1, 1}, {1, 1}}));
+    }
+    const auto card = test::planned(grad(sum(x * x), weights), kWithCudnn);
+    CAPTURE(print_steps(*card));
+    std::vector<ValueId> pictures;
+    for (const Step& step : card->steps) {
+      const Contraction& c = step.region.contraction;
+      if (step.region.kind != RegionKind::Contraction || c.op == Op::Conv2dInputGrad) continue;
+      if (c.a_shape[1] == 64) continue;
+      CHECK(c.a_shape[1] == phases);
+      CHECK((c.op == Op::Conv2d ? c.b_shape : c.out_shape)[3] == taps);
+      CHECK(card->values[static_cast<std::size_t>(c.a.value)].dtype == DType::BFloat16);
+      CHECK((c.a.stride[1] == 1) == (phases > channels));
+      pictures.push_back(c.a.value);
+    }
+    REQUIRE(pictures.size() == 2);
+    CHECK(pictures[0] == pictures[1]);
+  }
+}
+
+TEST_CASE(
+    "layout: gradients of filters are rounded to bfloat16 before they are used, to float16 not") {
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+    const PrecisionScope scope(precision);
+    std::vector<Tensor> weights;
+    Tensor x = test::leaf({2, 64, 8, 8});
+    for (int k = 0; k < 4; ++k) {
+      weights.push_back(test::leaf({64, 64, 3, 3}));
+      x = relu(conv2d(x, weights.back(), {}, {{1, 1}, {1, 1}}));
+    }
+    std::vector<Tensor> updated = grad(sum(x * x), weights);
+    for (std::size_t k = 0; k < weights.size(); ++k) updated[k] = weights[k] - updated[k] * 0.1;
+    const auto card = test::planned(updated, kWithCudnn);
+    CAPTURE(print_steps(*card));
+    int rounded = 0;
+    for (const Step& step : card->steps) {
+      const Region& r = step.region;
+      if (r.kind != RegionKind::Contraction || r.contraction.op != Op::Conv2dWeightGrad) continue;
+      for (const MapInstr& instr : r.map.instrs)
+        rounded +=
+            instr.op == Op::Cast && instr.dtype == DType::BFloat16 &&
+            r.map.instrs[static_cast<std::size_t>(instr.args[0])].code == MapCode::Accumulator;
+    }
+    CHECK(rounded == (precision == Precision::Bf16 ? 4 : 0));
+  }
+}
+
 TEST_CASE("layout: a normalisation's gradient is two sweeps over images of 16 bits") {
   const auto card = test::planned(residual_blocks(3, 64, 32), kWithCudnn);
   CAPTURE(print_steps(*card));
