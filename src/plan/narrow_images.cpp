@@ -8,8 +8,10 @@
 // is
 //   the rounded maximum, and of equal ones the first counts.
 //
-// All arithmetic between is float32; gradients of filters, sums over images and what normalisation
-// makes of them stay float32. A result to which a bias is added at once is rounded behind that, and
+// * gradients of filters by bfloat16 are rounded, as torch.autocast's are, and added up in float32.
+//
+// All arithmetic between is float32; sums over images and what normalisation makes of them stay
+// float32. A result to which a bias is added at once is rounded behind that, and
 // one that goes into such a sum behind the sum.
 #include "plan/narrow_images.h"
 
@@ -80,8 +82,11 @@ class ImageNarrowing {
     const bool image = node.dtype == DType::Float32 && node.shape.rank() == 4;
     if (node.realised() || !image || wanted_.count(&node) != 0) return;
     if (op_info(node.op).kind == OpKind::Contraction) {
-      if (node.op != Op::Conv2dWeightGrad && is_narrow_convolution(node) && !feeds_bias(node) &&
-          !feeds_sum(node))
+      if (node.op == Op::Conv2dWeightGrad) {
+        if (gains_by_rounding(node)) narrow_.emplace(&node, DType::BFloat16);
+        return;
+      }
+      if (is_narrow_convolution(node) && !feeds_bias(node) && !feeds_sum(node))
         narrow_.emplace(&node, node.input(0)->dtype);
       return;
     }
@@ -95,6 +100,13 @@ class ImageNarrowing {
       narrow_.emplace(&node, read);
     else if (const DType summed = summed_gradient(node); summed != DType::Float32)
       narrow_.emplace(masked(node), summed);
+  }
+
+  /// The library's kernels for filters' gradients are several times faster where they store 16
+  /// bits. float16 might overflow where the sum is over many pixels.
+  static bool gains_by_rounding(const Node& node) {
+    return is_image_convolution(node) && takes_channels_last(node, 0) &&
+           node.input(0)->dtype == DType::BFloat16;
   }
 
   /// A vector of channels is all that is added, and the sum alone goes on.

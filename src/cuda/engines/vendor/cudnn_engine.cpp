@@ -86,6 +86,25 @@ bool rounds_result(const Region& region, std::span<const Value> values) {
          std::all_of(region.map.stores.begin(), region.map.stores.end(), is_rounded);
 }
 
+/// Whether the result is rounded to 16 bits before anything is made of it.
+bool is_rounded_first(const Region& region) {
+  const Contraction& c = region.contraction;
+  const std::vector<MapInstr>& instrs = region.map.instrs;
+  if (!c.has_epilogue || c.out != kNoValue || !vendor_is_short(c.compute())) return false;
+  const auto is_result = [&](int k) {
+    return k >= 0 && instrs[at(k)].code == MapCode::Accumulator;
+  };
+  const auto takes_it_whole = [&](const MapInstr& instr) {
+    const bool rounds =
+        instr.code == MapCode::Compute && instr.op == Op::Cast && instr.dtype == c.compute();
+    return !rounds && std::any_of(std::begin(instr.args), std::end(instr.args), is_result);
+  };
+  const auto keeps_it = [&](const auto& out) { return is_result(out.source); };
+  return std::none_of(instrs.begin(), instrs.end(), takes_it_whole) &&
+         std::none_of(region.map.stores.begin(), region.map.stores.end(), keeps_it) &&
+         std::none_of(region.map.reduces.begin(), region.map.reduces.end(), keeps_it);
+}
+
 CudnnConvolution convolution_of(const Contraction& c) {
   CudnnConvolution v;
   v.op = c.op;
@@ -230,7 +249,7 @@ class CudnnKernel final : public Kernel {
     v.channels_last = way.channels_last;
     if (c_.has_epilogue) {
       if (vendor_is_short(v.result)) v.result = DType::Float32;
-      if (rounds_result(region, values)) v.result = c_.compute();
+      if (rounds_result(region, values) || is_rounded_first(region)) v.result = c_.compute();
       epilogue_.emplace(target, region, values, region.map.space, v.result);
       product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(v.result));
     } else {
