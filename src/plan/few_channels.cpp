@@ -20,7 +20,8 @@ namespace {
 // the picture as it lies: 3 x 3 filters over 8 channels .36 ms, over 3 .22 (VGG16's first on an
 // H200).
 constexpr std::int64_t kFewestChannels = 32, kMostChannels = 64;
-constexpr std::int64_t kStep = 8;  // channels of 16 bits in 16 bytes
+constexpr std::int64_t kStep = 8;            // channels of 16 bits in 16 bytes
+constexpr std::int64_t kFewestFilters = 64;  // of any number of taps (plan/layout.cpp)
 
 /// One axis: taps of each phase, and places that the phases have.
 struct Axis {
@@ -45,7 +46,7 @@ class Rewriting {
 
   bool fits() const {
     const ConvAttrs& v = attrs_.conv;
-    return v.dil_h == 1 && v.dil_w == 1 && phases() >= kFewestChannels &&
+    return v.dil_h == 1 && v.dil_w == 1 && w_[0] >= kFewestFilters && phases() >= kFewestChannels &&
            phases() <= kMostChannels && h_.stride <= w_[2] && u_.stride <= w_[3];
   }
 

@@ -220,6 +220,24 @@ TEST_CASE("layout: a picture of three channels is written once, in whole rows of
   }
 }
 
+// The network for CIFAR-10 of cuda-convnet; 3 x 3 filters over as few channels keep their images.
+TEST_CASE("layout: filters that hold many numbers make up for few channels") {
+  for (const std::int64_t side : {5, 3}) {
+    const PrecisionScope bf16(Precision::Bf16);
+    std::vector<Tensor> weights;
+    Tensor x = test::leaf({2, 3, 16, 16});
+    for (const std::int64_t filters : {32, 32, 64}) {
+      weights.push_back(test::leaf({filters, x.size(1), side, side}));
+      x = relu(conv2d(x, weights.back(), {}, {{1, 1}, {side / 2, side / 2}}));
+    }
+    const auto card = test::planned(grad(sum(x * x), weights), kWithCudnn);
+    CAPTURE(print_steps(*card));
+    int last = 0;
+    for (const Step& step : card->steps) last += step.region.contraction.channels_last;
+    CHECK(last == (side == 5 ? 5 : 0));
+  }
+}
+
 TEST_CASE(
     "layout: gradients of filters are rounded to bfloat16 before they are used, to float16 not") {
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
