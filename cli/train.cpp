@@ -41,6 +41,10 @@ constexpr Shortcut kShortcuts[] = {
      "changes of training pictures, as crop=4,flip,cutout=8 or resized_crop,randaugment "
      "('tenon data show --help' lists them); none; auto: the recipe's, for photographs",
      "Data"},
+    {"--augment-on", "augment_on", "PLACE",
+     "where files of pictures are decoded and changed: cpu; card, by nvJPEG; auto: on a card that "
+     "has engines for JPEG and knows all the changes",
+     "Data"},
     {"--broken", "broken", "HOW",
      "pictures that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},
     {"--task", "task", "NAME",
@@ -477,6 +481,7 @@ std::vector<std::string> words_for(const std::string& key) {
             "crop=4,flip,cutout=8",
             "resized_crop,flip",
             "resized_crop,flip,randaugment"};
+  if (key == "augment_on") return {"auto", "cpu", "card"};
   if (key == "broken") return {"skip", "error"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();

@@ -18,7 +18,9 @@ target_compile_definitions(tenon_fake_nvrtc PRIVATE TENON_EMULATOR_COMPILER="${C
 # Libraries of NVIDIA's for the emulated card: what the vendor engines describe, computed by loops.
 add_library(tenon_fake_cublaslt MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cublaslt.cpp)
 add_library(tenon_fake_cudnn MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cudnn.cpp)
-foreach(library tenon_fake_cuda tenon_fake_nvrtc tenon_fake_cublaslt tenon_fake_cudnn)
+add_library(tenon_fake_nvjpeg MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_nvjpeg.cpp)
+target_link_libraries(tenon_fake_nvjpeg PRIVATE JPEG::JPEG)
+foreach(library tenon_fake_cuda tenon_fake_nvrtc tenon_fake_cublaslt tenon_fake_cudnn tenon_fake_nvjpeg)
   target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${library} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${TENON_WARNINGS_AS_ERRORS}>:-Werror>
                          $<$<CONFIG:Release>:-O1>)
@@ -46,6 +48,7 @@ function(tenon_use_emulator)
   foreach(test ${ARGN})
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_fake_cuda>"
                  "TENON_NVRTC=$<TARGET_FILE:tenon_fake_nvrtc>" "TENON_CUBLASLT=off" "TENON_CUDNN=off" "TENON_CUDA_BUILT_IN=off"
+                 "TENON_NVJPEG=$<TARGET_FILE:tenon_fake_nvjpeg>"
                  "TENON_CACHE=${CMAKE_BINARY_DIR}/emulator-cache-${TENON_EMULATOR_STAMP}")
   endforeach()
 endfunction()

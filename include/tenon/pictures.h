@@ -137,7 +137,14 @@ struct PictureOptions {
   /// A picture that cannot be decoded is an error. Otherwise the next one that can stands in its
   /// place, and its name is in Dataset::broken().
   bool broken_is_error = false;
+  /// A card with nvJPEG to which a loader sends batches (Loader::next_stored()) decodes and changes
+  /// them by itself: the same draws, and pixels as near as its decoder's. Elsewhere the CPU does.
+  bool on_card = false;
 };
+/// Why a card cannot do what these say, whichever it is; "" when it can: resized_crop, or resize
+/// and center_crop, and then flip, vflip, jitter, pca, grey, erase and cutout, of pictures in
+/// colour.
+TENON_API std::string why_not_on_card(const PictureOptions& options);
 /// Examples for networks, uint8 [channels, height, width], decoded when asked for. Throws
 /// ValueError for options that do not fit each other.
 TENON_API std::shared_ptr<Dataset> picture_dataset(std::shared_ptr<const Pictures> pictures,

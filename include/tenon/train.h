@@ -217,10 +217,11 @@ struct TENON_API Settings {
   std::int64_t checkpoint_steps = 0, max_steps = 0;
   double checkpoint_seconds = 30;
   double input_mean = 0.1307, input_std = 0.3081;
-  std::string augment = "auto";    ///< data::Transforms, as "flip,cutout=8"; "none"; the recipe's
-  std::string picture = "auto";    ///< how pictures of their own sizes are fitted to the network
-  std::string normalize = "auto";  ///< of channels: "imagenet", "M,M,M/S,S,S", or none
-  std::string broken = "skip";     ///< pictures that cannot be decoded, or "error"
+  std::string augment = "auto";     ///< data::Transforms, as "flip,cutout=8"; "none"; the recipe's
+  std::string augment_on = "auto";  ///< where files of pictures are decoded and changed: cpu, card
+  std::string picture = "auto";     ///< how pictures of their own sizes are fitted to the network
+  std::string normalize = "auto";   ///< of channels: "imagenet", "M,M,M/S,S,S", or none
+  std::string broken = "skip";      ///< pictures that cannot be decoded, or "error"
   bool standardize = true;   ///< columns of a table, by the training part's means and deviations
   int workers = 0;           ///< threads that prepare batches; 0: one, or for files of pictures all
   std::int64_t classes = 0;  ///< 0: as many as the data has

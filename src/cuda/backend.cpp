@@ -4,6 +4,7 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
+#include "cuda/device/pictures.h"
 #include "cuda/device/uploads.h"
 #include "cuda/device/vendor_library.h"
 #include "device/backend.h"
@@ -69,6 +70,7 @@ class CardBackend final : public Backend {
   std::unique_ptr<Uploads> make_uploads(int slots, std::size_t bytes, int index) override {
     return cuda::make_uploads(slots, bytes, index);
   }
+  PictureDecoder picture_decoder(int index) override { return cuda::picture_decoder(index); }
   std::unique_ptr<IdleClock> make_idle_clock(int index) override {
     return cuda::make_idle_clock(index);
   }

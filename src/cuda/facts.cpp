@@ -2,6 +2,7 @@
 #include "cuda/cuda.h"
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/nvjpeg.h"
 #include "cuda/device/vendor_library.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
@@ -30,6 +31,12 @@ LibraryFact library_fact(const char* name, const Library& library, const char* v
   const std::size_t number = version != nullptr ? version() : 0;
   return {name, true, library.path,
           cat(number / 10000, ".", number / 100 % 100, ".", number % 100)};
+}
+
+LibraryFact jpeg_fact() {
+  const Nvjpeg& jpeg = loaded_nvjpeg();
+  if (!jpeg.problem.empty()) return {"nvJPEG", false, jpeg.path, jpeg.problem};
+  return {"nvJPEG", true, jpeg.path, jpeg.version};
 }
 
 std::string built_in_fact() {
@@ -62,7 +69,7 @@ Facts facts() {
   Facts all;
   all.libraries = {driver_fact(), compiler_fact(),
                    library_fact("cuBLASLt", cublaslt_library(), "cublasLtGetVersion"),
-                   library_fact("cuDNN", cudnn_library(), "cudnnGetVersion")};
+                   library_fact("cuDNN", cudnn_library(), "cudnnGetVersion"), jpeg_fact()};
   all.why_none = why_no_card();
   all.built_in = built_in_fact();
   for (int index = 0; index < usable_cards(); ++index) {

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "data/augment.h"
 #include "data/order.h"
+#include "data/picture_jobs.h"
 #include "data/prefetch.h"
 #include "data/scale.h"
 #include "device/backend.h"
@@ -60,43 +61,52 @@ void check_channels(const LoaderOptions& o, const Shape& picture) {
 }
 
 // Memory in which batches are prepared ahead; of those that go to a device beside its work there
-// too.
+// too. Inputs that the device makes by itself have none here.
 class Slots {
  public:
-  Slots(int count, std::size_t input_bytes, std::size_t target_bytes, Device to)
+  Slots(int count, std::int64_t batch, std::size_t input_bytes, std::size_t target_bytes, Device to,
+        bool made_there)
       : device(to),
-        target_offset_(in_lines(input_bytes)),
-        each_(target_offset_ + in_lines(target_bytes)) {
-    const std::size_t all = each_ * at(count);
-    if (to.kind != Device::Kind::Cpu) uploads = backend_of(to).make_uploads(count, each_, to.index);
+        input_offset_(in_lines(target_bytes)),
+        here_each_(input_offset_ + (made_there ? 0 : in_lines(input_bytes))),
+        there_each_(input_offset_ + in_lines(input_bytes)) {
+    if (to.kind != Device::Kind::Cpu)
+      uploads = backend_of(to).make_uploads(count, here_each_, to.index);
     if (uploads)
-      there_ = Buffer::allocate(all, to);
+      there_ = Buffer::allocate(there_each_ * at(count), to);
     else
-      here_ = std::make_unique_for_overwrite<std::byte[]>(all);
+      here_ = std::make_unique_for_overwrite<std::byte[]>(here_each_ * at(count));
+    if (made_there) jobs.assign(at(count), std::vector<PictureJob>(at(batch)));
   }
-  std::byte* input(int slot) {
-    return uploads ? uploads->host(slot) : here_.get() + each_ * at(slot);
+  std::byte* target(int slot) {
+    return uploads ? uploads->host(slot) : here_.get() + here_each_ * at(slot);
   }
-  std::byte* target(int slot) { return input(slot) + target_offset_; }
-  void send(int slot) {
-    uploads->send(slot, static_cast<std::byte*>(there_->data()) + each_ * at(slot), each_);
+  std::byte* input(int slot) { return target(slot) + input_offset_; }
+  void make(int slot, std::size_t count, int height, int width) {
+    uploads->make_pictures(slot, there(slot) + input_offset_,
+                           std::span(jobs[at(slot)]).first(count), height, width);
   }
+  void send(int slot) { uploads->send(slot, there(slot), here_each_); }
   std::shared_ptr<Buffer> sent_input(int slot, std::size_t bytes) const {
-    return Buffer::window(there_, each_ * at(slot), bytes);
+    return Buffer::window(there_, there_each_ * at(slot) + input_offset_, bytes);
   }
   std::shared_ptr<Buffer> sent_target(int slot, std::size_t bytes) const {
-    return Buffer::window(there_, each_ * at(slot) + target_offset_, bytes);
+    return Buffer::window(there_, there_each_ * at(slot), bytes);
   }
 
   const Device device;
+  std::vector<std::vector<PictureJob>> jobs;  // by slot; or none
 
  private:
   // What a device reads begins at whole lines of its memory.
   static std::size_t in_lines(std::size_t bytes) {
     return at(round_up(static_cast<std::int64_t>(bytes), 256));
   }
+  std::byte* there(int slot) {
+    return static_cast<std::byte*>(there_->data()) + there_each_ * at(slot);
+  }
 
-  std::size_t target_offset_, each_;
+  std::size_t input_offset_, here_each_, there_each_;
   std::unique_ptr<std::byte[]> here_;
   std::shared_ptr<Buffer> there_;
 
@@ -229,7 +239,16 @@ struct Loader::Impl {
   // with them.
   bool has_threads() const {
     const bool at_hand = dataset->in_memory() && !options.augment.any();
-    return prefetcher || !(options.workers == 0 || at_hand);
+    return prefetcher || !(options.workers == 0 || at_hand) || picture_jobs() != nullptr;
+  }
+
+  // The set's pictures, where the device to which batches go makes them by itself.
+  const PictureJobs* picture_jobs() const {
+    const Device to = default_device();
+    if (!as_stored || to.kind == Device::Kind::Cpu || options.augment.any()) return nullptr;
+    const auto* jobs = dynamic_cast<const PictureJobs*>(dataset.get());
+    if (jobs == nullptr || !jobs->for_device()) return nullptr;
+    return backend_of(to).picture_decoder(to.index).found ? jobs : nullptr;
   }
 
   // To host memory.
@@ -306,28 +325,61 @@ struct Loader::Impl {
   void make_slots() {
     depth = static_cast<int>(
         std::min<std::int64_t>(options.prefetch, divide_up(usable, options.batch)));
-    slots.emplace(depth, input_bytes() * at(options.batch), target_bytes * at(options.batch),
-                  as_stored ? default_device() : Device());
+    slots.emplace(depth, options.batch, input_bytes() * at(options.batch),
+                  target_bytes * at(options.batch), as_stored ? default_device() : Device(),
+                  picture_jobs() != nullptr);
   }
 
   void start_prefetcher() {
     if (!slots) make_slots();
     const std::int64_t first = state.position, batch = options.batch;
-    const int parts = static_cast<int>(std::min<std::int64_t>(options.workers, batch));
+    const int workers = std::max(options.workers, 1),
+              parts = static_cast<int>(std::min<std::int64_t>(workers, batch));
+    const auto examples = [this, first, batch](std::int64_t number) {
+      const std::size_t begin = at(first + number * batch);
+      return std::span<const std::int64_t>(order).subspan(begin,
+                                                          std::min(at(batch), at(usable) - begin));
+    };
+    const PictureJobs* const jobs = picture_jobs();
     Prefetcher::Work work;
-    work.fill = [this, first, batch, parts](std::int64_t number, int part, int slot) {
+    work.fill = [this, examples, first, batch, parts, jobs](std::int64_t number, int part,
+                                                            int slot) {
       thread_local std::vector<std::uint8_t> room;  // each worker's own
       if (slots->uploads) slots->uploads->await(slot);
-      const std::int64_t begin = first + number * batch, count = std::min(batch, usable - begin),
-                         from = count * part / parts, to = count * (part + 1) / parts;
+      const std::int64_t count = std::ssize(examples(number)), from = count * part / parts,
+                         to = count * (part + 1) / parts;
       if (from == to) return;
-      fill(begin + from, to - from, slots->input(slot) + input_bytes() * at(from),
+      if (jobs != nullptr) return fill_jobs(*jobs, examples(number), from, to, slot, false);
+      fill(first + number * batch + from, to - from, slots->input(slot) + input_bytes() * at(from),
            slots->target(slot) + target_bytes * at(from), room);
     };
-    if (slots->uploads) work.finish = [this](std::int64_t, int slot) { slots->send(slot); };
+    if (slots->uploads)
+      work.finish = [this, examples, jobs](std::int64_t number, int slot) {
+        if (jobs != nullptr) make_pictures(*jobs, examples(number), slot);
+        slots->send(slot);
+      };
     prefetcher = std::make_unique<Prefetcher>(
-        Prefetcher::Plan{divide_up(usable - first, batch), options.workers, parts, depth},
-        std::move(work));
+        Prefetcher::Plan{divide_up(usable - first, batch), workers, parts, depth}, std::move(work));
+  }
+
+  void fill_jobs(const PictureJobs& jobs, std::span<const std::int64_t> examples, std::int64_t from,
+                 std::int64_t to, int slot, bool decoded) {
+    auto* labels = reinterpret_cast<std::int64_t*>(slots->target(slot));
+    for (std::int64_t k = from; k < to; ++k)
+      slots->jobs[at(slot)][at(k)] =
+          jobs.job(examples[at(k)], state.seed, state.epoch, decoded, labels[k]);
+  }
+
+  // What the device's decoder refuses, the CPU decodes, or says what is wrong with it.
+  void make_pictures(const PictureJobs& jobs, std::span<const std::int64_t> examples, int slot) {
+    const Shape shape = dataset->input_shape();
+    const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]);
+    try {
+      slots->make(slot, examples.size(), height, width);
+    } catch (const FormatError&) {
+      fill_jobs(jobs, examples, 0, std::ssize(examples), slot, true);
+      slots->make(slot, examples.size(), height, width);
+    }
   }
 
   // Whatever reads a batch that was lent has been queued by now.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include <tenon/error.h>
@@ -11,6 +12,8 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "data/picture_changes.h"
+#include "data/picture_jobs.h"
 #include "data/transforms.h"
 #include "io/image.h"
 
@@ -50,7 +53,15 @@ void to_planes(const Image& image, const PictureTarget& target, const std::strin
     red[i] = from[0], green[i] = from[1], blue[i] = from[2];
 }
 
-class PictureSet final : public Dataset {
+// Of pixels that are as they are wanted.
+PictureRecord whole_record(const PictureTarget& target) {
+  PictureRecord out;
+  out.width = out.high_x = target.width, out.height = out.high_y = out.rows = target.height;
+  out.right = target.width, out.bottom = target.height;
+  return out;
+}
+
+class PictureSet final : public Dataset, public PictureJobs {
  public:
   PictureSet(std::shared_ptr<const Pictures> pictures, const PictureOptions& options)
       : pictures_(std::move(pictures)),
@@ -59,6 +70,8 @@ class PictureSet final : public Dataset {
         resize_(options.resize.steps()),
         names_(pictures_->class_names()) {
     check_size(options.resize, target_.height, target_.width);
+    const std::string why = options.on_card ? why_not_on_card(options) : "";
+    if (!why.empty()) throw ValueError(cat("a card cannot make the pictures: ", why));
     if (!options.augment.any()) return;
     check_size(options.augment, target_.height, target_.width);
     const std::vector<Transform>& steps = options.augment.steps();
@@ -84,6 +97,30 @@ class PictureSet final : public Dataset {
     const std::lock_guard lock(mutex_);
     return {broken_.begin(), broken_.end()};
   }
+  bool for_device() const override { return options_.on_card; }
+  PictureJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,
+                 std::int64_t& label) const override {
+    const std::vector<Transform>& steps = augment_.empty() ? resize_ : augment_;
+    PictureJob out;
+    label = pictures_->label(one_whole(index, [&](std::int64_t number) {
+      PictureDraws draws(seed, epoch, number);
+      const std::string name = pictures_->name(number);
+      out = {pictures_->bytes(number), {}, {}};
+      const auto size = decoded ? std::nullopt : io::plain_jpeg_size(out.jpeg);
+      if (size && draw_record(steps, size->first, size->second, target_, draws, out.record)) return;
+      draws = PictureDraws(seed, epoch, number);
+      Image image = io::parse_image(out.jpeg, name, target_.channels);
+      out = {{}, {}, {}};
+      if (!draw_record(steps, image.width, image.height, target_, draws, out.record)) {
+        // Scaled down by more than a card does.
+        draws = PictureDraws(seed, epoch, number);
+        image = changed(std::move(image), steps, 0, target_, draws);
+        out.record = whole_record(target_);
+      }
+      out.pixels = std::move(image.pixels);
+    }));
+    return out;
+  }
 
  private:
   void fill(std::span<const std::int64_t> indices, const std::vector<Transform>& steps,
@@ -91,20 +128,22 @@ class PictureSet final : public Dataset {
     auto* input = static_cast<std::uint8_t*>(inputs);
     auto* target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      *target++ = pictures_->label(one_whole(index, steps, seed, epoch, input));
-      input += options_.input.numel();
-    }
-  }
-  // The number of the picture that was decoded: this one, or the next that can be.
-  std::int64_t one_whole(std::int64_t index, const std::vector<Transform>& steps,
-                         std::uint64_t seed, std::int64_t epoch, std::uint8_t* out) const {
-    for (std::int64_t tries = 0;; ++tries) {
-      const std::int64_t number = (index + tries) % size();
-      try {
+      *target++ = pictures_->label(one_whole(index, [&](std::int64_t number) {
         PictureDraws draws(seed, epoch, number);
         const std::string name = pictures_->name(number);
         to_planes(decoded_and_changed(pictures_->bytes(number), name, steps, target_, draws),
-                  target_, name, out);
+                  target_, name, input);
+      }));
+      input += options_.input.numel();
+    }
+  }
+  // The number of the picture that could be used: this one, or the next.
+  template <class Use>
+  std::int64_t one_whole(std::int64_t index, const Use& use) const {
+    for (std::int64_t tries = 0;; ++tries) {
+      const std::int64_t number = (index + tries) % size();
+      try {
+        use(number);
         return number;
       } catch (const FormatError&) {
         note(number, tries);
@@ -182,6 +221,16 @@ class AugmentedSet final : public Dataset {
 };
 
 }  // namespace
+
+std::string why_not_on_card(const PictureOptions& options) {
+  if (options.input.rank() != 3 || options.input[0] != 3) return "they are not in colour";
+  const std::vector<Transform>& changes = options.augment.steps();
+  std::vector<Transform> steps;
+  if (std::none_of(changes.begin(), changes.end(), sets_size)) steps = options.resize.steps();
+  steps.insert(steps.end(), changes.begin(), changes.end());
+  const Transform* step = beyond_records(steps);
+  return step == nullptr ? "" : cat("'", step->name, "' is not among what cards do");
+}
 
 Image Transforms::apply(const Image& image, int height, int width, std::uint64_t seed,
                         std::int64_t epoch, std::int64_t number,

@@ -114,6 +114,10 @@ class Backend {
                                                 int /*index*/) {
     return nullptr;
   }
+  /// Opens the device.
+  virtual PictureDecoder picture_decoder(int /*index*/) {
+    return {false, false, "this kind of device decodes no pictures"};
+  }
   /// Null where calls do the work: the caller's own clock tells.
   virtual std::unique_ptr<IdleClock> make_idle_clock(int /*index*/) { return nullptr; }
   /// A group of these of its devices; one that exchanges through the host, unless the backend has

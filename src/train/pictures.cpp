@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "device/backend.h"
 #include "train/settings.h"
 
 namespace tenon::train {
@@ -137,6 +138,26 @@ data::PictureOptions picture_options(const Settings& settings, const Shape& inpu
   return options;
 }
 
+PicturePlace place_of_pictures(const Settings& settings, const data::PictureOptions& options) {
+  const Device where = device(settings.device);
+  const bool asked = settings.augment_on == "card";
+  const auto on_cpu = [&](const std::string& why) -> PicturePlace {
+    if (asked) throw ValueError(cat("setting 'augment_on' is 'card': ", why));
+    return {false, cat("pictures are decoded and changed on the CPU: ", why)};
+  };
+  if (where.kind == Device::Kind::Cpu)
+    return asked ? on_cpu("the run is on the CPU") : PicturePlace();
+  if (settings.augment_on == "cpu") return on_cpu("augment_on is cpu");
+  if (!settings.freeze.empty()) return on_cpu("a part of the network is frozen");
+  if (const std::string why = data::why_not_on_card(options); !why.empty()) return on_cpu(why);
+  const PictureDecoder decoder = backend_of(where).picture_decoder(where.index);
+  if (!decoder.found) return on_cpu(decoder.about);
+  if (!asked && !decoder.has_engines)
+    return on_cpu(cat(decoder.about, " would take time from training; augment_on=card has it so"));
+  return {true, cat("pictures are decoded and changed on ", where.str(), " (", decoder.about,
+                    "), those for testing on the CPU")};
+}
+
 std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
                                       data::Split part) {
   const bool train = part == data::Split::Train;
@@ -146,6 +167,7 @@ std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<
   if (const auto pictures = set->pictures()) {
     data::PictureOptions options = picture_options(settings, rows ? set->input_shape() : input);
     options.augment = changes;
+    options.on_card = train && place_of_pictures(settings, options).on_card;
     return data::picture_dataset(pictures, options);
   }
   if (!changes.any()) return set;

@@ -40,6 +40,13 @@ ChannelScale channel_scale(const Settings& settings);
 AugmentChoice augmentation_of(const Settings& settings);
 /// For examples of this shape. Throws ValueError where they are no pictures.
 data::PictureOptions picture_options(const Settings& settings, const Shape& input);
+/// Where the training part's pictures are decoded and changed, as the setting `augment_on` says and
+/// the device can. Throws ValueError or DeviceError where a card is asked for that cannot.
+struct PicturePlace {
+  bool on_card = false;
+  std::string about{};  // for people; "" on the CPU of a run without a card
+};
+PicturePlace place_of_pictures(const Settings& settings, const data::PictureOptions& options);
 /// The set as the network takes it: pictures of sizes of their own brought to its size, and, of a
 /// training part, changed.
 std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,

@@ -326,6 +326,12 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
   if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
   if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
   if (!settings.freeze.empty() || adapted) notes.push_back(what_learns(net));
+  if (sets.train->pictures() != nullptr && !ShapesOnly::is_on()) {
+    data::PictureOptions options = picture_options(settings, sets.train->input_shape());
+    options.augment = augmentation_of(settings).steps;
+    const PicturePlace place = place_of_pictures(settings, options);
+    if (!place.about.empty()) notes.push_back(place.about);
+  }
 }
 
 void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint) {

@@ -114,6 +114,10 @@ const Field kFields[] = {
      "changes of training pictures, as crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
      "auto: the recipe's, for photographs",
      &Settings::augment},
+    {"augment_on",
+     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; auto: on a "
+     "card with engines for JPEG that knows all the changes",
+     &Settings::augment_on},
     {"picture",
      "how pictures of their own sizes come to the network's: resize,center_crop by themselves",
      &Settings::picture},
@@ -207,6 +211,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "picture" && value != "auto") parse_fitting(value);
   if (key == "normalize") parse_channel_scale(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
+  if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "card"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);

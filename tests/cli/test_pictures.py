@@ -70,6 +70,8 @@ class Pictures(CommandTest):
         self.ok("data", "show", "scenes:20,10", "scenes.png", "--augment", "crop=4,flip,rotate=20", "--rows", "2")
         self.fails(2, "data", "show", "folder:photos", "x.png", "--augment", "flop", says=["did you mean 'flip'"])
         self.fails(2, "train", "resnet20", "--augment", "resized_crop,flop", says=["--augment", "flip"])
+        self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment-on", "card", "--out", "no", says=["augment_on", "on the CPU"])
+        self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment-on", "moon", "--out", "no", says=["auto, cpu"])
         self.assertIn("resized_crop[=SIDE:LOW:HIGH:NARROW:WIDE]", self.ok("data", "show", "--help").out)
 
 

@@ -2,6 +2,7 @@
 // libraries' tables where they can be loaded.
 #include <doctest/doctest.h>
 
+#include "cuda/device/nvjpeg.h"
 #include "cuda/engines/vendor/cublaslt_api.h"
 #include "cuda/engines/vendor/cudnn_api.h"
 
@@ -181,6 +182,32 @@ static_assert(sizeof(cudnnBackendDescriptor_t) == sizeof(ours::cudnnBackendDescr
 #pragma GCC diagnostic pop
 #endif
 
+#if __has_include(<nvjpeg.h>) && __has_include(<cuda_runtime_api.h>)
+namespace {
+constexpr unsigned kOurUpsampling = ours::NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION;
+}
+#include <nvjpeg.h>
+
+namespace {
+
+#define TENON_SAME(name) \
+  static_assert(static_cast<long long>(ours::name) == static_cast<long long>(::name), #name)
+TENON_SAME(NVJPEG_STATUS_SUCCESS);
+TENON_SAME(NVJPEG_STATUS_BAD_JPEG);
+TENON_SAME(NVJPEG_STATUS_JPEG_NOT_SUPPORTED);
+TENON_SAME(NVJPEG_STATUS_INCOMPLETE_BITSTREAM);
+TENON_SAME(NVJPEG_BACKEND_HYBRID);
+TENON_SAME(NVJPEG_BACKEND_GPU_HYBRID);
+TENON_SAME(NVJPEG_BACKEND_HARDWARE);
+TENON_SAME(NVJPEG_OUTPUT_RGBI);
+#undef TENON_SAME
+static_assert(kOurUpsampling == (NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION));
+static_assert(sizeof(ours::nvjpegImage_t) == sizeof(nvjpegImage_t));
+static_assert(offsetof(ours::nvjpegImage_t, pitch) == offsetof(nvjpegImage_t, pitch));
+
+}  // namespace
+#endif
+
 TEST_CASE("vendor: cuBLASLt is complete, or says why it cannot be used") {
   const ours::CublasLt& table = ours::loaded_cublaslt();
   if (!table.problem.empty()) {
@@ -199,4 +226,14 @@ TEST_CASE("vendor: cuDNN is complete, or says why it cannot be used") {
   }
   CHECK_FALSE(table.path.empty());
   CHECK(table.cudnnGetVersion() >= 90000);
+}
+
+TEST_CASE("vendor: nvJPEG is complete, or says why it cannot be used") {
+  const ours::Nvjpeg& table = ours::loaded_nvjpeg();
+  if (!table.problem.empty()) {
+    MESSAGE("skipped: " << table.problem);
+    return;
+  }
+  CHECK_FALSE(table.path.empty());
+  CHECK_FALSE(table.version.empty());
 }

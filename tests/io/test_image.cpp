@@ -1,8 +1,4 @@
 // Pictures: PNG round trip, PGM and PPM, JPEG from bytes, damage of all kinds.
-#include <cstdio>  // jpeglib.h needs it
-
-#include <jpeglib.h>
-
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -14,6 +10,7 @@
 #include "io/folder.h"
 #include "io/image.h"
 #include "io/image_exif.h"
+#include "io/jpeg.h"
 
 using namespace tenon;
 
@@ -28,32 +25,7 @@ io::Image pattern(int width, int height, int channels) {
 }
 
 std::string jpeg(const io::Image& image, bool progressive) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* out = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &out, &size);
-  info.image_width = static_cast<JDIMENSION>(image.width);
-  info.image_height = static_cast<JDIMENSION>(image.height);
-  info.input_components = image.channels;
-  info.in_color_space = image.channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, 100, TRUE);
-  if (progressive) jpeg_simple_progression(&info);
-  jpeg_start_compress(&info, TRUE);
-  while (info.next_scanline < info.image_height) {
-    auto* row =
-        const_cast<JSAMPROW>(&image.pixels[static_cast<std::size_t>(info.next_scanline) *
-                                           static_cast<std::size_t>(image.width * image.channels)]);
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  jpeg_destroy_compress(&info);
-  std::string bytes(reinterpret_cast<char*>(out), size);
-  std::free(out);
-  return bytes;
+  return test::jpeg_of(image, {.progressive = progressive});
 }
 
 io::Image parse(const std::string& bytes, int channels = 0) {
@@ -136,25 +108,6 @@ TEST_CASE("PGM and PPM: damage") {
   CHECK_THROWS_AS(parse("GIF89a"), FormatError);
 }
 
-namespace {
-
-// An EXIF segment whose only entry is the orientation.
-std::string exif_segment(int orientation, bool big_endian) {
-  const auto number = [&](unsigned value, int size) {
-    std::string text;
-    for (int i = 0; i < size; ++i)
-      text += static_cast<char>(value >> (8 * (big_endian ? size - 1 - i : i)) & 0xffu);
-    return text;
-  };
-  const std::string tiff = std::string(big_endian ? "MM" : "II") + number(42, 2) + number(8, 4) +
-                           number(1, 2) + number(0x112, 2) + number(3, 2) + number(1, 4) +
-                           number(static_cast<unsigned>(orientation), 2) + number(0, 2) +
-                           number(0, 4);
-  return std::string("Exif\0\0", 6) + tiff;
-}
-
-}  // namespace
-
 TEST_CASE("JPEG: pictures are turned as the camera was held") {
   // One bright corner, top left as stored; where it is seen for orientations 1 to 8.
   io::Image stored;
@@ -166,7 +119,7 @@ TEST_CASE("JPEG: pictures are turned as the camera was held") {
                            "top left", "top right", "bottom right", "bottom left"};
   for (int orientation = 1; orientation <= 8; ++orientation) {
     CAPTURE(orientation);
-    const std::string segment = exif_segment(orientation, orientation % 2 == 0);
+    const std::string segment = test::exif_segment(orientation, orientation % 2 == 0);
     REQUIRE(io::exif_orientation(segment) == orientation);
     std::string bytes = jpeg(stored, false);
     const std::size_t length = segment.size() + 2;
@@ -187,7 +140,7 @@ TEST_CASE("JPEG: pictures are turned as the camera was held") {
 }
 
 TEST_CASE("EXIF: damaged segments mean an upright picture") {
-  const std::string whole = exif_segment(6, true);
+  const std::string whole = test::exif_segment(6, true);
   for (std::size_t size = 0; size < whole.size() - 6; ++size)
     CHECK(io::exif_orientation(std::string_view(whole).substr(0, size)) == 1);
   for (std::size_t at = 0; at < whole.size(); ++at) {
@@ -196,6 +149,28 @@ TEST_CASE("EXIF: damaged segments mean an upright picture") {
     const int orientation = io::exif_orientation(bent);
     CHECK((orientation >= 1 && orientation <= 8));
   }
-  CHECK(io::exif_orientation(exif_segment(9, false)) == 1);
-  CHECK(io::exif_orientation(exif_segment(0, false)) == 1);
+  CHECK(io::exif_orientation(test::exif_segment(9, false)) == 1);
+  CHECK(io::exif_orientation(test::exif_segment(0, false)) == 1);
+}
+
+TEST_CASE("JPEG: those that every decoder makes the same of are told from their markers") {
+  const io::Image colours = pattern(37, 22, 3);
+  using Size = std::optional<std::pair<int, int>>;
+  const Size size = std::pair(37, 22);
+  for (const int subsampling : {1, 2})
+    CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.across = subsampling, .down = 1})) == size);
+  const std::string plain = test::jpeg_of(colours, {});
+  CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.across = 4, .down = 1})) == Size());
+  CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.progressive = true})) == Size());
+  CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.orientation = 6})) == Size());
+  CHECK(io::plain_jpeg_size(test::jpeg_of(pattern(37, 22, 1), {})) == Size());
+  CHECK(io::plain_jpeg_size(std::string("\x89PNG\r\n\x1a\n", 8)) == Size());
+  // Cut short anywhere: nothing is read beyond the end, and without its end it is not plain.
+  for (std::size_t bytes = 0; bytes < plain.size(); ++bytes)
+    CHECK(io::plain_jpeg_size(std::string_view(plain).substr(0, bytes)) == Size());
+  for (std::size_t at = 2; at < 200; ++at) {
+    std::string damaged = plain;
+    damaged[at] = static_cast<char>(0xff);
+    (void)io::plain_jpeg_size(damaged);
+  }
 }

@@ -4,10 +4,13 @@
 #include "cuda/device/uploads.h"
 
 #include <deque>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/pictures.h"
 
 namespace tenon::cuda {
 namespace {
@@ -35,6 +38,7 @@ class CardUploads final : public Uploads {
     const OutsideCapture outside;
     if (stream_ != nullptr) {
       api.cuStreamSynchronize(stream_);
+      pictures_.reset();
       api.cuStreamDestroy(stream_);
     }
     if (memory_ != nullptr) api.cuMemFreeHost(memory_);
@@ -51,11 +55,21 @@ class CardUploads final : public Uploads {
           context_.title());
   }
 
+  void make_pictures(int slot, void* to, std::span<const PictureJob> jobs, int height,
+                     int width) override {
+    use();
+    const OutsideCapture outside;
+    const std::lock_guard lock(pictures_mutex_);
+    if (!pictures_) pictures_.emplace(context_, stream_, static_cast<int>(slots_.size()));
+    wait_for_readers(slot);
+    pictures_->make(slot, to, jobs, height, width);
+  }
+
   void send(int slot, void* to, std::size_t bytes) override {
     use();
     const OutsideCapture outside;
     const Driver& api = driver();
-    check(api.cuStreamWaitEvent(stream_, at(slot).read.get(), 0), "waiting for ", context_.title());
+    wait_for_readers(slot);
     check(api.cuMemcpyHtoDAsync(address(to), at(slot).memory, bytes, stream_), "copying ", bytes,
           " bytes to ", context_.title());
     check(api.cuEventRecord(at(slot).sent.get(), stream_), "recording an event on ",
@@ -79,6 +93,10 @@ class CardUploads final : public Uploads {
     std::byte* memory = nullptr;
     Event sent, read;
   };
+  void wait_for_readers(int slot) {
+    check(driver().cuStreamWaitEvent(stream_, at(slot).read.get(), 0), "waiting for ",
+          context_.title());
+  }
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
   void use() const {
     check(driver().cuCtxSetCurrent(context_.context), "choosing ", context_.title());
@@ -88,6 +106,8 @@ class CardUploads final : public Uploads {
   CUstream stream_ = nullptr;
   void* memory_ = nullptr;  // of all slots
   std::vector<Slot> slots_;
+  std::mutex pictures_mutex_;
+  std::optional<CardPictures> pictures_;
 };
 
 class CardIdleClock final : public IdleClock {

@@ -15,6 +15,13 @@ LibraryName cudnn_name() {
   return {"cuDNN", "TENON_CUDNN", {"libcudnn.so.9", "libcudnn.so"}, {"nvidia/cudnn/lib"}};
 }
 
+LibraryName nvjpeg_name() {
+  return {"nvJPEG",
+          "TENON_NVJPEG",
+          {"libnvjpeg.so.13", "libnvjpeg.so.12", "libnvjpeg.so"},
+          {"nvidia/cu13/lib", "nvidia/nvjpeg/lib"}};
+}
+
 }  // namespace
 
 bool cublaslt_present() { return is_present(cublaslt_name()); }
@@ -27,6 +34,11 @@ const Library& cublaslt_library() {
 
 const Library& cudnn_library() {
   static const Library* const library = new Library(open_library(cudnn_name()));
+  return *library;
+}
+
+const Library& nvjpeg_library() {
+  static const Library* const library = new Library(open_library(nvjpeg_name()));
   return *library;
 }
 

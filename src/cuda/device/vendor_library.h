@@ -6,10 +6,11 @@
 
 namespace tenon::cuda {
 
-/// TENON_CUBLASLT and TENON_CUDNN name a file, or are "off".
+/// TENON_CUBLASLT, TENON_CUDNN and TENON_NVJPEG name a file, or are "off".
 bool cublaslt_present();
 bool cudnn_present();
 const Library& cublaslt_library();
 const Library& cudnn_library();
+const Library& nvjpeg_library();
 
 }  // namespace tenon::cuda

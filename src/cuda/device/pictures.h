@@ -1,0 +1,49 @@
+// Pictures decoded by nvJPEG, scaled and changed by kernels (cuda/kernels/pictures.cuh).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/device/card.h"
+#include "cuda/device/nvjpeg.h"
+#include "device/picture_job.h"
+
+namespace tenon::cuda {
+
+PictureDecoder picture_decoder(int index);
+
+/// Makes the batches of some slots, all on one stream. Not for several threads at once.
+class CardPictures {
+ public:
+  CardPictures(const Context& context, CUstream stream, int slots);
+  /// The stream has ended its work by then.
+  ~CardPictures();
+  CardPictures(const CardPictures&) = delete;
+  CardPictures& operator=(const CardPictures&) = delete;
+
+  /// As Uploads::make_pictures().
+  void make(int slot, void* to, std::span<const PictureJob> jobs, int height, int width);
+
+ private:
+  struct Memory {
+    CUdeviceptr data = 0;
+    std::size_t bytes = 0;
+  };
+  struct Slot {
+    nvjpegJpegState_t state = nullptr;
+    int batch = 0;  // that the state is for
+    Memory pixels, rows, records;
+    void* host = nullptr;  // pinned, for records
+    std::size_t host_bytes = 0;
+  };
+  void reserve(Memory& memory, std::size_t bytes) const;
+  void decode(Slot& slot, std::span<const PictureJob> jobs, std::span<unsigned char* const> to);
+
+  const Context& context_;
+  CUstream stream_;
+  nvjpegHandle_t handle_ = nullptr;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace tenon::cuda
