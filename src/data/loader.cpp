@@ -60,12 +60,32 @@ void check_channels(const LoaderOptions& o, const Shape& picture) {
           cat("Loader: a channel's deviation is ", std, "; it must be finite and above 0"));
 }
 
+std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
+  if (default_device() == host->device()) return host;
+  std::shared_ptr<Buffer> copy;
+  try {
+    copy = Buffer::allocate(host->bytes(), default_device());
+  } catch (const MemoryError& error) {
+    throw MemoryError(cat(error.what(), " (it is for a batch of shape ", shape, ")"));
+  }
+  if (host->bytes() != 0) copy->copy_from(*host, host->bytes());
+  return copy;
+}
+
+Shape with_batch(std::int64_t size, const Shape& shape) {
+  Shape whole{size};
+  for (std::int64_t extent : shape) whole.push_back(extent);
+  return whole;
+}
+
+}  // namespace
+
 // Memory in which batches are prepared ahead; of those that go to a device beside its work there
 // too. Inputs that the device makes by itself have none here.
-class Slots {
+class BatchSlots {
  public:
-  Slots(int count, std::int64_t batch, std::size_t input_bytes, std::size_t target_bytes, Device to,
-        bool made_there)
+  BatchSlots(int count, std::int64_t batch, std::size_t input_bytes, std::size_t target_bytes,
+             Device to, bool made_there)
       : device(to),
         input_offset_(in_lines(target_bytes)),
         here_each_(input_offset_ + (made_there ? 0 : in_lines(input_bytes))),
@@ -113,26 +133,6 @@ class Slots {
  public:
   std::unique_ptr<Uploads> uploads;  // ends before the memory that it writes
 };
-
-std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
-  if (default_device() == host->device()) return host;
-  std::shared_ptr<Buffer> copy;
-  try {
-    copy = Buffer::allocate(host->bytes(), default_device());
-  } catch (const MemoryError& error) {
-    throw MemoryError(cat(error.what(), " (it is for a batch of shape ", shape, ")"));
-  }
-  if (host->bytes() != 0) copy->copy_from(*host, host->bytes());
-  return copy;
-}
-
-Shape with_batch(std::int64_t size, const Shape& shape) {
-  Shape whole{size};
-  for (std::int64_t extent : shape) whole.push_back(extent);
-  return whole;
-}
-
-}  // namespace
 
 struct Loader::Impl {
   Impl(std::shared_ptr<const Dataset> set, const LoaderOptions& o)
@@ -410,7 +410,7 @@ struct Loader::Impl {
   bool as_stored = false;  // batches are given so now
   std::vector<std::int64_t> order;
   std::vector<std::uint8_t> scratch;
-  std::optional<Slots> slots;
+  std::optional<BatchSlots> slots;
   int depth = 0;                           // slots
   int lent = -1;                           // the slot that the caller reads; -1: none
   std::unique_ptr<Prefetcher> prefetcher;  // last: its threads use what stands above
