@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "train/batches.h"
 
 namespace tenon::train {
 
@@ -19,9 +20,10 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
   Evaluation out;
   out.confusion = metrics::ConfusionMatrix(static_cast<int>(std::max<std::int64_t>(count, 1)));
   metrics::RunningMean loss, top3, tokens;
+  Batches batches(loader);
   data::Batch batch;
   const bool quantities = !step.tokens() && loader.dataset().classes() == 0;
-  for (std::int64_t k = 1; loader.next(batch); ++k) {
+  for (std::int64_t k = 1; batches.next(batch); ++k) {
     const EvalOutcome outcome = step(batch);
     if (quantities && outcome.scores.numel() == batch.target.numel() && batch.target.rank() > 0) {
       if (!out.errors) out.errors.emplace();

@@ -89,10 +89,11 @@ CardPictures::~CardPictures() {
   const Nvjpeg& jpeg = loaded_nvjpeg();
   for (Slot& slot : slots_) {
     if (slot.state != nullptr) jpeg.nvjpegJpegStateDestroy(slot.state);
-    for (const Memory& memory : {slot.pixels, slot.rows, slot.records})
-      if (memory.data != 0) api.cuMemFree(memory.data);
+    if (slot.records.data != 0) api.cuMemFree(slot.records.data);
     if (slot.host != nullptr) api.cuMemFreeHost(slot.host);
   }
+  for (const Memory& memory : {pixels_, rows_})
+    if (memory.data != 0) api.cuMemFree(memory.data);
   jpeg.nvjpegDestroy(handle_);
 }
 
@@ -100,7 +101,10 @@ void CardPictures::reserve(Memory& memory, std::size_t bytes) const {
   if (memory.bytes >= bytes) return;
   const Driver& api = driver();
   const std::size_t roomy = bytes + bytes / 4;
-  if (memory.data != 0) api.cuMemFree(memory.data);  // the slot's work has ended
+  if (memory.data != 0) {
+    check(api.cuStreamSynchronize(stream_), "waiting for pictures on ", context_.title());
+    api.cuMemFree(memory.data);
+  }
   memory = {};
   check(api.cuMemAlloc(&memory.data, roomy), "allocating ", roomy, " bytes for pictures on ",
         context_.title());
@@ -157,8 +161,8 @@ void CardPictures::make(int number, void* to, std::span<const PictureJob> jobs, 
     most_rows = std::max(most_rows, job.record.rows);
   }
   const std::size_t records = jobs.size() * sizeof(PictureOnCard);
-  reserve(slot.pixels, pixels);
-  reserve(slot.rows, rows);
+  reserve(pixels_, pixels);
+  reserve(rows_, rows);
   reserve(slot.records, records);
   if (slot.host_bytes < records) {
     if (slot.host != nullptr) api.cuMemFreeHost(slot.host);
@@ -168,9 +172,9 @@ void CardPictures::make(int number, void* to, std::span<const PictureJob> jobs, 
     slot.host_bytes = records;
   }
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
-  auto* next_pixels = reinterpret_cast<unsigned char*>(slot.pixels.data);
+  auto* next_pixels = reinterpret_cast<unsigned char*>(pixels_.data);
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  auto* next_rows = reinterpret_cast<unsigned char*>(slot.rows.data);
+  auto* next_rows = reinterpret_cast<unsigned char*>(rows_.data);
   auto* on_card = static_cast<PictureOnCard*>(slot.host);
   std::vector<unsigned char*> decoded;
   for (const PictureJob& job : jobs) {

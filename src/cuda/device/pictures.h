@@ -33,10 +33,11 @@ class CardPictures {
   struct Slot {
     nvjpegJpegState_t state = nullptr;
     int batch = 0;  // that the state is for
-    Memory pixels, rows, records;
+    Memory records;
     void* host = nullptr;  // pinned, for records
     std::size_t host_bytes = 0;
   };
+  /// Waits for the stream where it grows.
   void reserve(Memory& memory, std::size_t bytes) const;
   void decode(Slot& slot, std::span<const PictureJob> jobs, std::span<unsigned char* const> to);
 
@@ -44,6 +45,7 @@ class CardPictures {
   CUstream stream_;
   nvjpegHandle_t handle_ = nullptr;
   std::vector<Slot> slots_;
+  Memory pixels_, rows_;  // of the batch under way: the stream makes one after another
 };
 
 }  // namespace tenon::cuda
