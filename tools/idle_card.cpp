@@ -144,6 +144,9 @@ TENON_EXPORT CUresult cuMemsetD32Async(CUdeviceptr, unsigned, std::size_t, CUstr
 }
 
 TENON_EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) { return give(stream); }
+TENON_EXPORT CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+  return give(stream);
+}
 TENON_EXPORT CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
 TENON_EXPORT CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
 TENON_EXPORT CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }

@@ -152,8 +152,7 @@ PicturePlace place_of_pictures(const Settings& settings, const data::PictureOpti
   if (const std::string why = data::why_not_on_card(options); !why.empty()) return on_cpu(why);
   const PictureDecoder decoder = backend_of(where).picture_decoder(where.index);
   if (!decoder.found) return on_cpu(decoder.about);
-  if (!asked && !decoder.has_engines)
-    return on_cpu(cat(decoder.about, " would take time from training; augment_on=card has it so"));
+  if (!asked) return on_cpu(cat("augment_on=card has ", decoder.about, " do it"));
   return {true, cat("pictures are decoded and changed on ", where.str(), " (", decoder.about,
                     "), those for testing on the CPU")};
 }

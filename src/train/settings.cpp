@@ -115,8 +115,7 @@ const Field kFields[] = {
      "auto: the recipe's, for photographs",
      &Settings::augment},
     {"augment_on",
-     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; auto: on a "
-     "card with engines for JPEG that knows all the changes",
+     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; auto: cpu",
      &Settings::augment_on},
     {"picture",
      "how pictures of their own sizes come to the network's: resize,center_crop by themselves",

@@ -200,7 +200,8 @@ TEST_CASE("card pictures: a run says where they are made, and why") {
   settings.augment_on = "auto";
   CHECK_FALSE(place("resized_crop,rotate=5").on_card);
   CHECK(place("resized_crop,rotate=5").about.find("'rotate'") != std::string::npos);
-  if (test::compiler_is_emulated()) CHECK(place("flip").on_card);  // it has engines
+  CHECK_FALSE(place("flip").on_card);
+  CHECK(place("flip").about.find("augment_on=card") != std::string::npos);
   settings.freeze = "conv1";
   CHECK_FALSE(place("flip").on_card);
   settings.freeze = "", settings.augment_on = "cpu";

@@ -177,6 +177,8 @@ inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
   X(cuMemsetD32Async, "cuMemsetD32Async",                                                          \
     (CUdeviceptr to, unsigned value, std::size_t count, CUstream stream))                          \
   X(cuStreamCreate, "cuStreamCreate", (CUstream * stream, unsigned flags))                         \
+  X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority",                                      \
+    (CUstream * stream, unsigned flags, int priority))                                             \
   X(cuStreamDestroy, "cuStreamDestroy_v2", (CUstream stream))                                      \
   X(cuStreamSynchronize, "cuStreamSynchronize", (CUstream stream))                                 \
   X(cuStreamQuery, "cuStreamQuery", (CUstream stream))                                             \

@@ -1,8 +1,9 @@
-// Copies of batches on a stream of their own, and the card's clock.
+// Copies of batches on streams of their own, and the card's clock.
 //
 // Whatever begins a copy or waits for one may be called while another thread captures a graph.
 #include "cuda/device/uploads.h"
 
+#include <array>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -20,8 +21,9 @@ class CardUploads final : public Uploads {
   CardUploads(int slots, std::size_t bytes, int index) : context_(context_of(index)) {
     const Driver& api = driver();
     const OutsideCapture outside;
-    check(api.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream on ",
-          context_.title());
+    for (Lane& lane : lanes_)
+      check(api.cuStreamCreateWithPriority(&lane.stream, CU_STREAM_NON_BLOCKING, kFirst),
+            "making a stream on ", context_.title());
     slots_.resize(static_cast<std::size_t>(slots));
     const std::size_t each = (bytes + 255) / 256 * 256;
     check(api.cuMemHostAlloc(&memory_, each * slots_.size(), CU_MEMHOSTALLOC_PORTABLE),
@@ -36,10 +38,11 @@ class CardUploads final : public Uploads {
   ~CardUploads() override {
     const Driver& api = loaded_driver().table;
     const OutsideCapture outside;
-    if (stream_ != nullptr) {
-      api.cuStreamSynchronize(stream_);
-      pictures_.reset();
-      api.cuStreamDestroy(stream_);
+    for (Lane& lane : lanes_) {
+      if (lane.stream == nullptr) continue;
+      api.cuStreamSynchronize(lane.stream);
+      lane.pictures.reset();
+      api.cuStreamDestroy(lane.stream);
     }
     if (memory_ != nullptr) api.cuMemFreeHost(memory_);
   }
@@ -59,10 +62,12 @@ class CardUploads final : public Uploads {
                      int width) override {
     use();
     const OutsideCapture outside;
-    const std::lock_guard lock(pictures_mutex_);
-    if (!pictures_) pictures_.emplace(context_, stream_, static_cast<int>(slots_.size()));
+    Lane& lane = lane_of(slot);
+    const std::lock_guard lock(lane.mutex);
+    if (!lane.pictures)
+      lane.pictures.emplace(context_, lane.stream, static_cast<int>(slots_.size()));
     wait_for_readers(slot);
-    pictures_->make(slot, to, jobs, height, width);
+    lane.pictures->make(slot, to, jobs, height, width);
   }
 
   void send(int slot, void* to, std::size_t bytes) override {
@@ -70,9 +75,10 @@ class CardUploads final : public Uploads {
     const OutsideCapture outside;
     const Driver& api = driver();
     wait_for_readers(slot);
-    check(api.cuMemcpyHtoDAsync(address(to), at(slot).memory, bytes, stream_), "copying ", bytes,
+    const CUstream stream = lane_of(slot).stream;
+    check(api.cuMemcpyHtoDAsync(address(to), at(slot).memory, bytes, stream), "copying ", bytes,
           " bytes to ", context_.title());
-    check(api.cuEventRecord(at(slot).sent.get(), stream_), "recording an event on ",
+    check(api.cuEventRecord(at(slot).sent.get(), stream), "recording an event on ",
           context_.title());
   }
 
@@ -93,21 +99,28 @@ class CardUploads final : public Uploads {
     std::byte* memory = nullptr;
     Event sent, read;
   };
+  // Batches in turn: the launches of one go on while another waits for its decoder.
+  struct Lane {
+    CUstream stream = nullptr;
+    std::mutex mutex;
+    std::optional<CardPictures> pictures;
+  };
+  // The highest priority that the card has: little work, without which the rest stands still.
+  static constexpr int kFirst = -1000;
   void wait_for_readers(int slot) {
-    check(driver().cuStreamWaitEvent(stream_, at(slot).read.get(), 0), "waiting for ",
+    check(driver().cuStreamWaitEvent(lane_of(slot).stream, at(slot).read.get(), 0), "waiting for ",
           context_.title());
   }
+  Lane& lane_of(int slot) { return lanes_[static_cast<std::size_t>(slot) % lanes_.size()]; }
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
   void use() const {
     check(driver().cuCtxSetCurrent(context_.context), "choosing ", context_.title());
   }
 
   const Context& context_;
-  CUstream stream_ = nullptr;
+  std::array<Lane, 2> lanes_;
   void* memory_ = nullptr;  // of all slots
   std::vector<Slot> slots_;
-  std::mutex pictures_mutex_;
-  std::optional<CardPictures> pictures_;
 };
 
 class CardIdleClock final : public IdleClock {

@@ -357,6 +357,10 @@ TENON_EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
   return CUDA_SUCCESS;
 }
 
+TENON_EXPORT CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
+  return cuStreamCreate(stream, flags);
+}
+
 TENON_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   TENON_ENTER("cuStreamDestroy_v2");
   if (!alive(stream)) return dead_handle("cuStreamDestroy");
