@@ -1,5 +1,5 @@
 // How many photographs a second a loader decodes, crops at random, mirrors and scales:
-//   bench_pictures FOLDER [WORKERS] [SIDE] [SECONDS]
+//   bench_pictures FOLDER [WORKERS] [SIDE] [SECONDS] [CHANGES]
 // prints one number. bench/peer_pictures.py does the same with torchvision's DataLoader, and with
 // both as arguments measures them in turn.
 #include <chrono>
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   using namespace tenon;
   using Clock = std::chrono::steady_clock;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: bench_pictures FOLDER [WORKERS] [SIDE] [SECONDS]\n");
+    std::fprintf(stderr, "usage: bench_pictures FOLDER [WORKERS] [SIDE] [SECONDS] [CHANGES]\n");
     return 2;
   }
   try {
@@ -24,14 +24,15 @@ int main(int argc, char** argv) {
     const double least = argc > 4 ? std::atof(argv[4]) : 5;
     data::PictureOptions how;
     how.input = {3, side, side};
-    how.augment = data::Transforms::parse("resized_crop,flip");
+    how.augment = data::Transforms::parse(argc > 5 ? argv[5] : "resized_crop,flip");
     data::LoaderOptions options;
     options.batch = 64;
     options.workers = argc > 2 ? std::atoi(argv[2]) : 2;
     options.channel_mean = {0.485, 0.456, 0.406};
     options.channel_std = {0.229, 0.224, 0.225};
     data::Loader loader(
-        data::picture_dataset(data::open_picture_folder(argv[1], data::Split::Train), how), options);
+        data::picture_dataset(data::open_picture_folder(argv[1], data::Split::Train), how),
+        options);
     std::vector<float> input(static_cast<std::size_t>(64 * 3 * side * side));
     std::vector<std::int64_t> target(64);
     loader.next(input.data(), target.data());  // files come into the system's memory, threads begin

@@ -15,8 +15,8 @@ using scalar::blended, scalar::byte_of, scalar::luma;
 
 Image through(Image image, const std::array<Levels, 3>& levels) {
   const auto channels = at(image.channels);
-  for (std::size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = levels[i % channels][image.pixels[i]];
+  for (std::size_t i = 0; i < image.pixels.size(); i += channels)
+    for (std::size_t c = 0; c < channels; ++c) image.pixels[i + c] = levels[c][image.pixels[i + c]];
   return image;
 }
 

@@ -98,19 +98,21 @@ TENON_SCALAR void turn_hue(unsigned char* p, unsigned char shift) {
       static_cast<float>(p[0] == most   ? static_cast<double>(b) - static_cast<double>(g)
                          : p[1] == most ? 2 + static_cast<double>(r) - static_cast<double>(b)
                                         : 4 + static_cast<double>(g) - static_cast<double>(r));
-  const double round = static_cast<double>(raw) / 6 + 1;
-  const auto turned = static_cast<float>(round - ::floor(round));
+  const double round = static_cast<double>(raw) / 6 + 1;  // 5/6 to 11/6
+  const auto turned = static_cast<float>(round >= 1 ? round - 1 : round);
   const auto hue = static_cast<unsigned char>(
       static_cast<int>(product(static_cast<double>(turned), 255.0)) + shift);
   const auto saturation = static_cast<unsigned char>(
       product(static_cast<double>(range / static_cast<float>(most)), 255.0));
-  const double place = product(hue, 6.0) / 255, sector = ::floor(place), v = most;
+  const double place = product(hue, 6.0) / 255, v = most;
+  const int sector = static_cast<int>(place);
   const double part = static_cast<double>(static_cast<float>(place - sector)),
                s = static_cast<double>(static_cast<float>(saturation / 255.0));
-  const unsigned char low = byte_of(::round(product(v, 1 - s))),
-                      fall = byte_of(::round(product(v, 1 - product(s, part)))),
-                      rise = byte_of(::round(product(v, 1 - product(s, 1 - part))));
-  const int which = static_cast<int>(sector) % 6;
+  // None is below 0 or above 255.
+  const auto low = static_cast<unsigned char>(product(v, 1 - s) + 0.5),
+             fall = static_cast<unsigned char>(product(v, 1 - product(s, part)) + 0.5),
+             rise = static_cast<unsigned char>(product(v, 1 - product(s, 1 - part)) + 0.5);
+  const int which = sector % 6;
   p[0] = which == 0 || which == 5 ? most : which == 1 ? fall : which == 4 ? rise : low;
   p[1] = which == 1 || which == 2 ? most : which == 3 ? fall : which == 0 ? rise : low;
   p[2] = which == 3 || which == 4 ? most : which == 5 ? fall : which == 2 ? rise : low;
