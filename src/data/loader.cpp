@@ -223,10 +223,10 @@ struct Loader::Impl {
     return_lent();
     const Device to = stored ? default_device() : Device();
     if (stored != as_stored || (slots && slots->device != to)) {
-      prefetcher.reset();
+      prefetcher.reset();  // its threads read what is said here
       slots.reset();
+      as_stored = stored;
     }
-    as_stored = stored;
     if (state.position >= usable) {
       move_to({state.seed, state.epoch + 1, 0});
       return 0;
