@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <numeric>
 #include <optional>
 
 #include <tenon/data.h>
@@ -134,6 +137,48 @@ class BatchSlots {
   std::unique_ptr<Uploads> uploads;  // ends before the memory that it writes
 };
 
+// Orders of the epochs that are under way. Any thread may ask.
+class EpochOrders {
+ public:
+  using Order = std::shared_ptr<const std::vector<std::int64_t>>;
+  Order of(std::uint64_t seed, std::int64_t epoch, std::int64_t size, bool shuffle) {
+    const std::lock_guard lock(mutex_);
+    if (seed != seed_) known_.clear();
+    seed_ = seed;
+    std::erase_if(known_, [epoch](const auto& one) { return one.first < epoch - 1; });
+    Order& order = known_[epoch];
+    if (order == nullptr) {
+      std::vector<std::int64_t> numbers;
+      if (shuffle) {
+        numbers = epoch_order(seed, epoch, size);
+      } else {
+        numbers.resize(at(size));
+        std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+      }
+      order = std::make_shared<const std::vector<std::int64_t>>(std::move(numbers));
+    }
+    return order;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t seed_ = 0;
+  std::map<std::int64_t, Order> known_;
+};
+
+// Examples of an epoch, one after another.
+struct Examples {
+  EpochOrders::Order order;
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0, begin = 0, count = 0;
+  std::span<const std::int64_t> numbers() const {
+    return std::span(*order).subspan(at(begin), at(count));
+  }
+  Examples part(std::int64_t from, std::int64_t to) const {
+    return {order, seed, epoch, begin + from, to - from};
+  }
+};
+
 struct Loader::Impl {
   Impl(std::shared_ptr<const Dataset> set, const LoaderOptions& o)
       : dataset(std::move(set)), options(o) {
@@ -167,38 +212,32 @@ struct Loader::Impl {
   DType given_dtype() const { return as_stored ? dataset->input_dtype() : input_dtype(); }
   std::size_t input_bytes() const { return at(input_numel) * item_size(given_dtype()); }
 
-  void prepare_order() {
-    if (!order.empty()) return;
-    const std::int64_t size = dataset->size();
-    if (options.shuffle) {
-      order = epoch_order(state.seed, state.epoch, size);
-    } else {
-      order.resize(static_cast<std::size_t>(size));
-      for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-    }
+  // The batch that begins there.
+  Examples batch_at(std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
+    return {orders.of(seed, epoch, dataset->size(), options.shuffle), seed, epoch, position,
+            std::min(options.batch, usable - position)};
   }
+  Examples next_batch() { return batch_at(state.seed, state.epoch, state.position); }
 
-  void change(std::span<const std::int64_t> indices, std::uint8_t* pictures) const {
+  void change(const Examples& examples, std::uint8_t* pictures) const {
     if (!options.augment.any()) return;
     const double mean = std::clamp(options.mean, 0.0, 1.0);
-    augment(options.augment, state.seed, state.epoch, indices, dataset->input_shape(),
-            static_cast<std::uint8_t>(std::lround(255 * mean)), pictures);
+    augment(options.augment, examples.seed, examples.epoch, examples.numbers(),
+            dataset->input_shape(), static_cast<std::uint8_t>(std::lround(255 * mean)), pictures);
   }
 
-  void fill(std::int64_t first, std::int64_t count, void* input, void* target,
+  void fill(const Examples& examples, void* input, void* target,
             std::vector<std::uint8_t>& stored) const {
-    const std::span<const std::int64_t> indices(order.data() + first,
-                                                static_cast<std::size_t>(count));
     if (!scaled || as_stored) {
-      dataset->get_drawn(indices, state.seed, state.epoch, input, target);
-      change(indices, static_cast<std::uint8_t*>(input));
+      dataset->get_drawn(examples.numbers(), examples.seed, examples.epoch, input, target);
+      change(examples, static_cast<std::uint8_t*>(input));
       return;
     }
-    const std::size_t bytes = stored_bytes * static_cast<std::size_t>(count);
+    const std::size_t bytes = stored_bytes * at(examples.count);
     if (stored.size() < bytes) stored.resize(bytes);
-    dataset->get_drawn(indices, state.seed, state.epoch, stored.data(), target);
-    change(indices, stored.data());
-    scale_all(stored.data(), count, static_cast<float*>(input));
+    dataset->get_drawn(examples.numbers(), examples.seed, examples.epoch, stored.data(), target);
+    change(examples, stored.data());
+    scale_all(stored.data(), examples.count, static_cast<float*>(input));
   }
 
   void scale_all(const std::uint8_t* from, std::int64_t count, float* out) const {
@@ -231,7 +270,6 @@ struct Loader::Impl {
       move_to({state.seed, state.epoch + 1, 0});
       return 0;
     }
-    prepare_order();
     return std::min(options.batch, usable - state.position);
   }
 
@@ -253,7 +291,7 @@ struct Loader::Impl {
 
   // To host memory.
   void give(std::int64_t count, void* input, void* target) {
-    if (!has_threads()) return fill(state.position, count, input, target, scratch);
+    if (!has_threads()) return fill(next_batch(), input, target, scratch);
     const int slot = take();
     std::memcpy(input, slots->input(slot), input_bytes() * at(count));
     std::memcpy(target, slots->target(slot), target_bytes * at(count));
@@ -298,12 +336,10 @@ struct Loader::Impl {
       move_to({state.seed, state.epoch + 1, 0});
       return {};
     }
-    prepare_order();
     drop_prefetcher();  // it counts batches by itself
-    const std::int64_t count = std::min(options.batch, usable - state.position);
-    const auto first = order.begin() + state.position;
-    state.position += count;
-    return {first, first + count};
+    const Examples examples = next_batch();
+    state.position += examples.count;
+    return {examples.numbers().begin(), examples.numbers().end()};
   }
 
   // The slot with the next batch, until it is given back.
@@ -323,8 +359,7 @@ struct Loader::Impl {
   }
 
   void make_slots() {
-    depth = static_cast<int>(
-        std::min<std::int64_t>(options.prefetch, divide_up(usable, options.batch)));
+    depth = static_cast<int>(std::min<std::int64_t>(options.prefetch, batches()));
     slots.emplace(depth, options.batch, input_bytes() * at(options.batch),
                   target_bytes * at(options.batch), as_stored ? default_device() : Device(),
                   picture_jobs() != nullptr);
@@ -332,25 +367,26 @@ struct Loader::Impl {
 
   void start_prefetcher() {
     if (!slots) make_slots();
-    const std::int64_t first = state.position, batch = options.batch;
     const int workers = std::max(options.workers, 1),
-              parts = static_cast<int>(std::min<std::int64_t>(workers, batch));
-    const auto examples = [this, first, batch](std::int64_t number) {
-      const std::size_t begin = at(first + number * batch);
-      return std::span<const std::int64_t>(order).subspan(begin,
-                                                          std::min(at(batch), at(usable) - begin));
+              parts = static_cast<int>(std::min<std::int64_t>(workers, options.batch));
+    const std::int64_t all = batches(), left = divide_up(usable - state.position, options.batch);
+    // Batch `number` from here on, of this epoch or a later one.
+    const auto examples = [this, from = state, all, left](std::int64_t number) {
+      const std::int64_t later = number - left;
+      return later < 0
+                 ? batch_at(from.seed, from.epoch, from.position + number * options.batch)
+                 : batch_at(from.seed, from.epoch + 1 + later / all, later % all * options.batch);
     };
     const PictureJobs* const jobs = picture_jobs();
     Prefetcher::Work work;
-    work.fill = [this, examples, first, batch, parts, jobs](std::int64_t number, int part,
-                                                            int slot) {
+    work.fill = [this, examples, parts, jobs](std::int64_t number, int part, int slot) {
       thread_local std::vector<std::uint8_t> room;  // each worker's own
       if (slots->uploads) slots->uploads->await(slot);
-      const std::int64_t count = std::ssize(examples(number)), from = count * part / parts,
-                         to = count * (part + 1) / parts;
+      const Examples whole = examples(number);
+      const std::int64_t from = whole.count * part / parts, to = whole.count * (part + 1) / parts;
       if (from == to) return;
-      if (jobs != nullptr) return fill_jobs(*jobs, examples(number), from, to, slot, false);
-      fill(first + number * batch + from, to - from, slots->input(slot) + input_bytes() * at(from),
+      if (jobs != nullptr) return fill_jobs(*jobs, whole, from, to, slot, false);
+      fill(whole.part(from, to), slots->input(slot) + input_bytes() * at(from),
            slots->target(slot) + target_bytes * at(from), room);
     };
     if (slots->uploads)
@@ -358,27 +394,36 @@ struct Loader::Impl {
         if (jobs != nullptr) make_pictures(*jobs, examples(number), slot);
         slots->send(slot);
       };
+    constexpr std::int64_t kEndless = std::int64_t{1} << 40;
     prefetcher = std::make_unique<Prefetcher>(
-        Prefetcher::Plan{divide_up(usable - first, batch), workers, parts, depth}, std::move(work));
+        Prefetcher::Plan{goes_on() ? kEndless : left, workers, parts, depth}, std::move(work));
   }
 
-  void fill_jobs(const PictureJobs& jobs, std::span<const std::int64_t> examples, std::int64_t from,
+  std::int64_t batches() const { return divide_up(usable, options.batch); }
+
+  // Who shuffles trains, epoch after epoch: threads begin with the next one while the last batches
+  // of this one are computed. A set that has come into memory needs none any more.
+  bool goes_on() const {
+    return options.shuffle && (options.augment.any() || !dataset->in_memory());
+  }
+
+  void fill_jobs(const PictureJobs& jobs, const Examples& examples, std::int64_t from,
                  std::int64_t to, int slot, bool decoded) {
     auto* labels = reinterpret_cast<std::int64_t*>(slots->target(slot));
     for (std::int64_t k = from; k < to; ++k)
       slots->jobs[at(slot)][at(k)] =
-          jobs.job(examples[at(k)], state.seed, state.epoch, decoded, labels[k]);
+          jobs.job(examples.numbers()[at(k)], examples.seed, examples.epoch, decoded, labels[k]);
   }
 
   // What the device's decoder refuses, the CPU decodes, or says what is wrong with it.
-  void make_pictures(const PictureJobs& jobs, std::span<const std::int64_t> examples, int slot) {
+  void make_pictures(const PictureJobs& jobs, const Examples& examples, int slot) {
     const Shape shape = dataset->input_shape();
     const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]);
     try {
-      slots->make(slot, examples.size(), height, width);
+      slots->make(slot, at(examples.count), height, width);
     } catch (const FormatError&) {
-      fill_jobs(jobs, examples, 0, std::ssize(examples), slot, true);
-      slots->make(slot, examples.size(), height, width);
+      fill_jobs(jobs, examples, 0, examples.count, slot, true);
+      slots->make(slot, at(examples.count), height, width);
     }
   }
 
@@ -396,8 +441,12 @@ struct Loader::Impl {
   }
 
   void move_to(const LoaderState& to) {
-    drop_prefetcher();
-    if (to.seed != state.seed || to.epoch != state.epoch) order.clear();
+    const bool on = to == state ||
+                    (state.position == usable && to == LoaderState{state.seed, state.epoch + 1, 0});
+    if (on && goes_on())
+      return_lent();
+    else
+      drop_prefetcher();
     state = to;
   }
 
@@ -408,7 +457,7 @@ struct Loader::Impl {
   std::size_t stored_bytes = 0, target_bytes = 0;
   bool scaled = false;
   bool as_stored = false;  // batches are given so now
-  std::vector<std::int64_t> order;
+  EpochOrders orders;
   std::vector<std::uint8_t> scratch;
   std::optional<BatchSlots> slots;
   int depth = 0;                           // slots

@@ -1,5 +1,4 @@
-// Worker threads that prepare the batches of one epoch ahead of the caller, who still gets them in
-// order.
+// Worker threads that prepare batches ahead of the caller, who still gets them in order.
 //
 // A batch is cut into as many parts as there are workers, who are all at the batch that the caller
 // waits for before they begin the next.

@@ -68,6 +68,12 @@ TENON_SCALAR unsigned char byte_of(double x) {
   return static_cast<unsigned char>(x < 0.0 ? 0.0 : x > 255.0 ? 255.0 : x);
 }
 
+/// The nearest level, of 0 to 255; without a call, as ::round() is one.
+TENON_SCALAR unsigned char rounded_byte(double x) {
+  const double above = x + 0.5;
+  return static_cast<unsigned char>(above);
+}
+
 /// From `base` to `value` and beyond, cut off and not rounded, as Pillow blends.
 TENON_SCALAR unsigned char blended(unsigned char base, unsigned char value, float factor) {
   const float sum =
@@ -108,10 +114,9 @@ TENON_SCALAR void turn_hue(unsigned char* p, unsigned char shift) {
   const int sector = static_cast<int>(place);
   const double part = static_cast<double>(static_cast<float>(place - sector)),
                s = static_cast<double>(static_cast<float>(saturation / 255.0));
-  // None is below 0 or above 255.
-  const auto low = static_cast<unsigned char>(product(v, 1 - s) + 0.5),
-             fall = static_cast<unsigned char>(product(v, 1 - product(s, part)) + 0.5),
-             rise = static_cast<unsigned char>(product(v, 1 - product(s, 1 - part)) + 0.5);
+  const unsigned char low = rounded_byte(product(v, 1 - s)),
+                      fall = rounded_byte(product(v, 1 - product(s, part))),
+                      rise = rounded_byte(product(v, 1 - product(s, 1 - part)));
   const int which = sector % 6;
   p[0] = which == 0 || which == 5 ? most : which == 1 ? fall : which == 4 ? rise : low;
   p[1] = which == 1 || which == 2 ? most : which == 3 ? fall : which == 0 ? rise : low;

@@ -44,9 +44,11 @@ class SlowSet final : public data::Dataset {
       if (index == bad_) throw FormatError("example 17 is damaged");
       for (int k = 0; k < 4; ++k) *input++ = static_cast<std::uint8_t>(index >> (8 * k) & 0xff);
       *target++ = index;
+      ++given_;
     }
   }
   std::atomic<std::int64_t> bad_;
+  mutable std::atomic<std::int64_t> given_{0};
 
  private:
   std::int64_t size_;
@@ -190,6 +192,37 @@ TEST_CASE("loader: an error comes at its batch, and the batch can be tried again
     set->bad_ = -1;
     CHECK(loader.next(input.data(), target.data()) == 5);
     CHECK(target[2] == 17);
+  }
+}
+
+TEST_CASE("loader: threads go on with the next epoch, where examples are shuffled") {
+  for (const bool shuffle : {true, false}) {
+    const auto set = std::make_shared<SlowSet>(20);
+    LoaderOptions options = with(5, 2);
+    options.shuffle = shuffle, options.prefetch = 3;
+    Loader loader(set, options);
+    std::vector<float> input(20);
+    std::vector<std::int64_t> target(5);
+    for (int i = 0; i < 4; ++i) CHECK(loader.next(input.data(), target.data()) == 5);
+    // Before it is asked for: three batches more, and no others while none of them is taken.
+    const std::int64_t ahead = shuffle ? 35 : 20;
+    for (int wait = 0; wait < 500 && set->given_ < ahead; ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(set->given_ == ahead);
+    // They are those of the next epoch, whichever way it is begun.
+    loader.set_state({3, 1, 0});
+    const std::vector<std::int64_t> order = data::epoch_order(3, 1, 20);
+    for (std::size_t k = 0; k < 20; ++k) {
+      if (k % 5 == 0) REQUIRE(loader.next(input.data(), target.data()) == 5);
+      CHECK(target[k % 5] == (shuffle ? order[k] : static_cast<std::int64_t>(k)));
+    }
+    CHECK(loader.next(input.data(), target.data()) == 0);
+    CHECK(loader.state() == data::LoaderState{3, 2, 0});
+    if (shuffle) CHECK(set->given_ <= 40 + 15);
+    loader.set_epoch(7);  // elsewhere: what was prepared is of no use
+    REQUIRE(loader.next(input.data(), target.data()) == 5);
+    CHECK(target[0] == (shuffle ? data::epoch_order(3, 7, 20)[0] : 0));
   }
 }
 
