@@ -66,6 +66,9 @@ class CardUploads final : public Uploads {
     const std::lock_guard lock(lane.mutex);
     if (!lane.pictures)
       lane.pictures.emplace(context_, lane.stream, static_cast<int>(slots_.size()));
+    // Decoders with engines of their own do not wait for the stream before they write, and what the
+    // last batch was decoded to may still be read.
+    check(driver().cuStreamSynchronize(lane.stream), "waiting for pictures on ", context_.title());
     wait_for_readers(slot);
     lane.pictures->make(slot, to, jobs, height, width);
   }
