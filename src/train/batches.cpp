@@ -6,12 +6,14 @@
 
 namespace tenon::train {
 
-Batches::Batches(data::Loader& loader)
-    : loader_(loader), on_card_(current_device().kind != Device::Kind::Cpu) {
-  if (!on_card_) return;
+Batches::Batches(data::Loader& loader) : loader_(loader) {
   const Device device = current_device();
+  if (device.kind == Device::Kind::Cpu) return;
   clock_ = backend_of(device).make_idle_clock(device.index);
-  const PixelScale scale = pixel_scale(loader);
+  const data::Dataset& set = loader.dataset();
+  // What lies in memory is small, and not worth a kernel.
+  stored_ = loader.options().augment.any() || !(set.in_memory() || set.made_on_demand());
+  const PixelScale scale = stored_ ? pixel_scale(loader) : PixelScale();
   scales_ = !scale.factor.empty();
   if (scales_)
     scale_ = compile([scale](const std::vector<Tensor>& in) { return std::vector{scale(in[0])}; });
@@ -20,7 +22,7 @@ Batches::Batches(data::Loader& loader)
 bool Batches::next(data::Batch& batch) {
   const auto asked = std::chrono::steady_clock::now();
   if (clock_) clock_->begin();
-  const bool any = on_card_ ? loader_.next_stored(batch) : loader_.next(batch);
+  const bool any = stored_ ? loader_.next_stored(batch) : loader_.next(batch);
   if (clock_)
     clock_->end();
   else

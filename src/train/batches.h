@@ -11,7 +11,7 @@
 
 namespace tenon::train {
 
-/// On a card bytes of pictures are sent as they are, beside the work, and scaled there.
+/// On a card bytes that threads prepare are sent as they are, beside the work, and scaled there.
 class Batches {
  public:
   explicit Batches(data::Loader& loader);
@@ -22,7 +22,7 @@ class Batches {
 
  private:
   data::Loader& loader_;
-  bool on_card_, scales_ = false;
+  bool stored_ = false, scales_ = false;
   std::unique_ptr<IdleClock> clock_;  // null: the host's own tells
   CompiledFunction scale_;
   std::chrono::duration<double> waited_{};
