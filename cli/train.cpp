@@ -42,7 +42,9 @@ constexpr Shortcut kShortcuts[] = {
      "('tenon data show --help' lists them); none; auto: the recipe's, for photographs",
      "Data"},
     {"--augment-on", "augment_on", "PLACE",
-     "where files of pictures are decoded and changed: cpu; card, by nvJPEG; auto: cpu", "Data"},
+     "where files of pictures are decoded and changed: cpu; card, by nvJPEG; auto: on a "
+     "card with engines for JPEG where there are fewer than 8 threads, 20 with jitter",
+     "Data"},
     {"--broken", "broken", "HOW",
      "pictures that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},
     {"--task", "task", "NAME",

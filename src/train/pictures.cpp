@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cmath>
 
+#include <tenon/context.h>
 #include <tenon/error.h>
+#include <tenon/eval.h>
 
 #include "base/str.h"
 #include "device/backend.h"
@@ -17,6 +19,9 @@ namespace {
 constexpr char kImageNet[] = "0.485,0.456,0.406/0.229,0.224,0.225";
 constexpr char kFit[] = "resize,center_crop";
 constexpr char kUsualChanges[] = "resized_crop,flip";
+// As many threads give as many pictures of 500 x 375 as the engines of an H200 beside a training
+// that keeps it busy, some 3,900 a second (bench/results/h200-pictures.txt).
+constexpr int kEnoughWorkers = 8, kEnoughToJitter = 20;
 
 // Whether a list has the three changes alone that pictures in memory have always had.
 bool is_plain(const std::string& text) {
@@ -138,6 +143,11 @@ data::PictureOptions picture_options(const Settings& settings, const Shape& inpu
   return options;
 }
 
+int picture_workers(const Settings& settings) {
+  if (settings.workers > 0) return settings.workers;
+  return settings.threads > 0 ? settings.threads : threads();
+}
+
 PicturePlace place_of_pictures(const Settings& settings, const data::PictureOptions& options) {
   const Device where = device(settings.device);
   const bool asked = settings.augment_on == "card";
@@ -152,7 +162,11 @@ PicturePlace place_of_pictures(const Settings& settings, const data::PictureOpti
   if (const std::string why = data::why_not_on_card(options); !why.empty()) return on_cpu(why);
   const PictureDecoder decoder = backend_of(where).picture_decoder(where.index);
   if (!decoder.found) return on_cpu(decoder.about);
-  if (!asked) return on_cpu(cat("augment_on=card has ", decoder.about, " do it"));
+  const int workers = picture_workers(settings),
+            enough = options.augment.has("jitter") ? kEnoughToJitter : kEnoughWorkers;
+  if (!asked && (workers >= enough || !decoder.has_engines))
+    return on_cpu(cat(workers, workers == 1 ? " thread does" : " threads do",
+                      " it; augment_on=card would have ", decoder.about, " do it"));
   return {true, cat("pictures are decoded and changed on ", where.str(), " (", decoder.about,
                     "), those for testing on the CPU")};
 }

@@ -40,6 +40,8 @@ ChannelScale channel_scale(const Settings& settings);
 AugmentChoice augmentation_of(const Settings& settings);
 /// For examples of this shape. Throws ValueError where they are no pictures.
 data::PictureOptions picture_options(const Settings& settings, const Shape& input);
+/// Threads that prepare files of pictures.
+int picture_workers(const Settings& settings);
 /// Where the training part's pictures are decoded and changed, as the setting `augment_on` says and
 /// the device can. Throws ValueError or DeviceError where a card is asked for that cannot.
 struct PicturePlace {

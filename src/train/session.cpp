@@ -36,7 +36,7 @@ data::LoaderOptions loader_options(const Settings& s) {
   o.drop_last = s.drop_last;
   o.seed = static_cast<std::uint64_t>(s.seed);
   // Decoding takes longer than a step of many networks.
-  o.workers = s.workers > 0 ? s.workers : own_sizes(s) ? threads() : 1;
+  o.workers = own_sizes(s) ? picture_workers(s) : std::max(s.workers, 1);
   o.mean = s.input_mean;
   o.std = s.input_std;
   const ChannelScale channels = channel_scale(s);
@@ -330,7 +330,10 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
     data::PictureOptions options = picture_options(settings, sets.train->input_shape());
     options.augment = augmentation_of(settings).steps;
     const PicturePlace place = place_of_pictures(settings, options);
-    if (!place.about.empty()) notes.push_back(place.about);
+    if (!place.about.empty()) {
+      notes.push_back(place.about);
+      settings.augment_on = place.on_card ? "card" : "cpu";  // of the run, wherever it is resumed
+    }
   }
 }
 

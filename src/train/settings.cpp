@@ -115,7 +115,8 @@ const Field kFields[] = {
      "auto: the recipe's, for photographs",
      &Settings::augment},
     {"augment_on",
-     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; auto: cpu",
+     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; auto: on a "
+     "card with engines for JPEG where there are fewer than 8 threads, 20 with jitter",
      &Settings::augment_on},
     {"picture",
      "how pictures of their own sizes come to the network's: resize,center_crop by themselves",

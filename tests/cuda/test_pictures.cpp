@@ -17,6 +17,7 @@
 #include "data/order.h"
 #include "io/image.h"
 #include "train/pictures.h"
+#include "train/session.h"
 
 using namespace tenon;
 
@@ -200,12 +201,42 @@ TEST_CASE("card pictures: a run says where they are made, and why") {
   settings.augment_on = "auto";
   CHECK_FALSE(place("resized_crop,rotate=5").on_card);
   CHECK(place("resized_crop,rotate=5").about.find("'rotate'") != std::string::npos);
+  // As the threads suffice; the emulated card has engines.
+  settings.workers = 7;
+  if (test::compiler_is_emulated()) CHECK(place("flip").on_card);
+  settings.workers = 8;
   CHECK_FALSE(place("flip").on_card);
-  CHECK(place("flip").about.find("augment_on=card") != std::string::npos);
+  CHECK(place("flip").about.find("8 threads") != std::string::npos);
+  settings.workers = 19;
+  if (test::compiler_is_emulated()) CHECK(place("resized_crop,jitter").on_card);
+  settings.workers = 20;
+  CHECK_FALSE(place("resized_crop,jitter").on_card);
   settings.freeze = "conv1";
   CHECK_FALSE(place("flip").on_card);
   settings.freeze = "", settings.augment_on = "cpu";
   CHECK_FALSE(place("flip").on_card);
   settings.augment_on = "auto", settings.device = "cpu";
   CHECK(place("flip").about.empty());
+}
+
+TEST_CASE("card pictures: a run keeps where they are made") {
+  if (!has_decoder()) return;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tenon-test-place";
+  for (const char* kind : {"a", "b"}) {
+    std::filesystem::create_directories(folder / kind);
+    for (int k = 0; k < 10; ++k)
+      io::save_png((folder / kind / (std::to_string(k) + ".png")).string(), drawn(40, 40, 3, k));
+  }
+  train::Settings settings = train::Settings::for_model("resnet20");
+  settings.data = "folder:" + folder.string(), settings.device = "cuda", settings.batch = 4;
+  set_device("cuda");
+  const auto kept = [&](const char* asked, int workers) {
+    settings.augment_on = asked, settings.workers = workers;
+    return train::Session(settings, train::open_data(settings)).settings.augment_on;
+  };
+  if (test::compiler_is_emulated()) CHECK(kept("auto", 2) == "card");
+  CHECK(kept("auto", 16) == "cpu");
+  CHECK(kept("card", 16) == "card");
+  set_device("cpu");
+  std::filesystem::remove_all(folder);
 }
