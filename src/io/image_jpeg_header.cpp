@@ -7,8 +7,8 @@
 namespace tenon::io {
 namespace {
 
-constexpr unsigned kStart = 0xd8, kEnd = 0xd9, kScan = 0xda, kBaseline = 0xc0, kExif = 0xe1,
-                   kAdobe = 0xee;
+constexpr unsigned kRestart = 0xd0, kStart = 0xd8, kEnd = 0xd9, kScan = 0xda, kBaseline = 0xc0,
+                   kHuffman = 0xc4, kTables = 0xdb, kEvery = 0xdd, kExif = 0xe1, kAdobe = 0xee;
 
 unsigned byte_at(std::string_view bytes, std::size_t at) {
   return static_cast<unsigned char>(bytes[at]);
@@ -17,11 +17,11 @@ unsigned word_at(std::string_view bytes, std::size_t at) {
   return byte_at(bytes, at) << 8 | byte_at(bytes, at + 1);
 }
 
-// Of Y twice or as often as of the colours, which are sampled once.
+// Of Y twice or as often as of the colours, which are sampled once. A first channel named R is red.
 bool plain_sampling(std::string_view frame) {
   const unsigned y = byte_at(frame, 7), across = y >> 4, down = y & 15;
-  return across >= 1 && across <= 2 && down >= 1 && down <= 2 && byte_at(frame, 10) == 0x11 &&
-         byte_at(frame, 13) == 0x11;
+  return byte_at(frame, 6) != 'R' && across >= 1 && across <= 2 && down >= 1 && down <= 2 &&
+         byte_at(frame, 10) == 0x11 && byte_at(frame, 13) == 0x11;
 }
 
 }  // namespace
@@ -35,6 +35,8 @@ std::optional<std::pair<int, int>> plain_jpeg_size(std::string_view bytes) {
   for (std::size_t at = 2; at + 4 <= size;) {
     if (byte_at(bytes, at) != 0xff) return {};
     const unsigned marker = byte_at(bytes, at + 1);
+    // Fill bytes and markers without a length, which readers might step over in another way.
+    if (marker < kBaseline || marker == 0xff || (marker >= kRestart && marker <= kEnd)) return {};
     const std::size_t length = word_at(bytes, at + 2);
     if (length < 2 || length > size - at - 2) return {};
     const std::string_view segment = bytes.substr(at + 4, length - 2);
@@ -52,9 +54,9 @@ std::optional<std::pair<int, int>> plain_jpeg_size(std::string_view bytes) {
       const unsigned height = word_at(segment, 1), width = word_at(segment, 3);
       if (height == 0 || width == 0 || std::uint64_t{height} * width > kMaxPixels) return {};
       found = {static_cast<int>(width), static_cast<int>(height)};
-    } else if (marker > kBaseline && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
-               marker != 0xcc) {
-      return {};  // progressive, lossless, arithmetic
+    } else if ((marker < kRestart && marker != kHuffman) ||
+               (marker > kScan && marker < 0xe0 && marker != kTables && marker != kEvery)) {
+      return {};  // progressive, lossless, arithmetic, of several pictures or of unknown height
     }
     at += 2 + length;
   }

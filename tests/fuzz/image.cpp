@@ -1,9 +1,11 @@
-// Fuzzes the decoders of PNG, JPEG, PGM and PPM.
+// Fuzzes the decoders of PNG, JPEG, PGM and PPM, and what is told from a JPEG's markers.
 #include "io/image.h"
 #include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
-    tenon::io::parse_image(bytes, "input", bytes.size() % 2 == 0 ? 0 : 1);
+    const auto plain = tenon::io::plain_jpeg_size(bytes);
+    const auto image = tenon::io::parse_image(bytes, "input", bytes.size() % 2 == 0 ? 0 : 1);
+    if (plain && *plain != std::pair(image.width, image.height)) __builtin_trap();
   });
 }
