@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/io.h>
+#include <tenon/ops.h>
 #include <tenon/pictures.h>
+#include <tenon/train.h>
 
 #include <algorithm>
 #include <cmath>
@@ -107,45 +109,64 @@ struct ShowOptions {
   std::int64_t seed = 0;
 };
 
+// A batch of pictures of this shape, mixed as a trainer mixes it.
+void mix(std::vector<unsigned char>& planes, const Shape& picture, const data::MixDraw& draw) {
+  const std::int64_t count = static_cast<std::int64_t>(planes.size()) / picture.numel();
+  const Tensor stored =
+      Tensor::from_data(planes.data(), {count, picture[0], picture[1], picture[2]}, DType::UInt8);
+  const data::Batch batch =
+      train::mixed({cast(stored, DType::Float32), zeros({count}, DType::Int64), count}, draw, 1);
+  planes = cast(round(batch.input), DType::UInt8).to_vector<std::uint8_t>();
+}
+
 // A row for an example: as it is tested with, and as training sees it in epoch after epoch.
 int show(const ShowOptions& options) {
   if (options.rows < 1 || options.rows > 200) throw UsageError("--rows: give 1 to 200");
   if (options.columns < 2 || options.columns > 200) throw UsageError("--columns: give 2 to 200");
   if (options.size < 8 || options.size > 1024) throw UsageError("--size: give 8 to 1024");
+  const data::Transforms changes = data::Transforms::parse(options.augment);
+  const data::Mixing mixing = changes.mixing();
   data::PictureOptions how;
-  how.augment = data::Transforms::parse(options.augment);
+  how.augment = changes.without_mixing();
   how.mean = {0.5, 0.5, 0.5};
   std::shared_ptr<data::Dataset> set = data::open_dataset(options.spec, data::Split::Train);
   how.input = set->input_shape();
   if (const auto pictures = set->pictures()) {
     how.input = {how.input[0], options.size, options.size};
     set = data::picture_dataset(pictures, how);
-  } else {
+  } else if (how.augment.any()) {
     set = data::augmented(set, how.augment, how.mean);
   }
+  if (how.input.rank() != 3 || set->input_dtype() != DType::UInt8)
+    throw UsageError(fmt::format("{} holds no pictures", set->describe()));
   const int channels = static_cast<int>(how.input[0]), height = static_cast<int>(how.input[1]),
             width = static_cast<int>(how.input[2]), gap = 4;
   const int rows = static_cast<int>(std::min<std::int64_t>(options.rows, set->size()));
   io::Image sheet{options.columns * (width + gap) + gap, rows * (height + gap) + gap, channels, {}};
   sheet.pixels.assign(at(0, sheet.height, sheet.width) * static_cast<std::size_t>(channels), 48);
-  std::vector<unsigned char> planes(static_cast<std::size_t>(how.input.numel()));
-  for (int row = 0; row < rows; ++row)
-    for (int column = 0; column < options.columns; ++column) {
-      const std::int64_t number = row * set->size() / rows;
-      std::int64_t label = 0;
-      if (column == 0)
-        set->get({&number, 1}, planes.data(), &label);
-      else
-        set->get_drawn({&number, 1}, static_cast<std::uint64_t>(options.seed), column - 1,
-                       planes.data(), &label);
-      paste(sheet, planes, width, height, gap + column * (width + gap), gap + row * (height + gap),
-            1);
+  std::vector<std::int64_t> numbers, labels(static_cast<std::size_t>(rows));
+  for (int row = 0; row < rows; ++row) numbers.push_back(row * set->size() / rows);
+  const auto bytes = static_cast<std::size_t>(how.input.numel());
+  std::vector<unsigned char> planes(bytes * numbers.size());
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  for (int column = 0; column < options.columns; ++column) {
+    if (column == 0)
+      set->get(numbers, planes.data(), labels.data());
+    else
+      set->get_drawn(numbers, seed, column - 1, planes.data(), labels.data());
+    if (column > 0 && mixing.any())
+      mix(planes, how.input, data::draw_mix(mixing, height, width, seed, column - 1, 0));
+    for (int row = 0; row < rows; ++row) {
+      const auto first = planes.begin() + static_cast<std::ptrdiff_t>(bytes) * row;
+      paste(sheet, {first, first + static_cast<std::ptrdiff_t>(bytes)}, width, height,
+            gap + column * (width + gap), gap + row * (height + gap), 1);
     }
+  }
   io::save_png(options.file, sheet);
   fmt::print(
       "{}: {} x {} pixels, {} examples in rows: as they are tested with, then with {} in {} "
       "epochs\n",
-      options.file, sheet.width, sheet.height, rows, how.augment.text(), options.columns - 1);
+      options.file, sheet.width, sheet.height, rows, changes.text(), options.columns - 1);
   return kOk;
 }
 
@@ -303,7 +324,8 @@ Command show_command() {
       "Writes a sheet: a row for each of some training examples, the picture as it is tested with "
       "and then as training sees it in its first epochs. The changes are drawn from the seed, the "
       "epoch and the example alone: what the sheet shows is what a run with this seed is shown. "
-      "Their list has names with numbers behind them, as in jitter=0.4:0.4:0.4:0.1.\n";
+      "Their list has names with numbers behind them, as in jitter=0.4:0.4:0.4:0.1. What mixes "
+      "the pictures of a batch mixes those of a column here.\n";
   for (const data::Transforms::Known& known : data::Transforms::known())
     command.about += fmt::format("\n{}: {}.", known.usage, known.about);
   command.examples = {

@@ -185,6 +185,28 @@ struct Augmentation {
   bool any() const { return crop > 0 || flip || cutout > 0; }
 };
 
+/// How the pictures of a training batch are mixed, as torchvision's v2.MixUp and v2.CutMix do it:
+/// each with the one before it in the batch, the first with the last. Their labels become mixtures
+/// of two classes. 0 leaves one out; of both, one is drawn for each batch, equally often.
+struct Mixing {
+  double mixup = 0;   ///< alpha of Beta(alpha, alpha), which the share of the own picture is from
+  double cutmix = 0;  ///< the same for the area that stays when a box of the other is put in
+  bool any() const { return mixup > 0 || cutmix > 0; }
+};
+/// What is drawn for one batch.
+struct MixDraw {
+  double pixels =
+      1;             ///< share of the own picture in each pixel; outside the box, when there is one
+  double share = 1;  ///< of the own label; the other picture's label has the rest
+  int left = 0, top = 0, right = 0, bottom = 0;  ///< box whose pixels are the other picture's
+};
+/// The draws of batch `batch` of an epoch, for pictures of height x width: they depend on these,
+/// the seed and the epoch alone. Throws ValueError when nothing is to be mixed.
+TENON_API MixDraw draw_mix(const Mixing& mixing, int height, int width, std::uint64_t seed,
+                           std::int64_t epoch, std::int64_t batch);
+/// What CutMix takes for this share of Beta's, with the box's middle there, cut off at the edges.
+TENON_API MixDraw cut_mix(double share, int x, int y, int height, int width);
+
 struct LoaderOptions {
   std::int64_t batch = 64;
   bool shuffle = true;

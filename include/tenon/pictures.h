@@ -72,9 +72,14 @@ class TENON_API Transforms {
   const std::vector<Transform>& steps() const noexcept { return steps_; }
   bool any() const noexcept { return !steps_.empty(); }
   bool has(const std::string& name) const noexcept;
+  /// What "mixup" and "cutmix" say, which are about batches: whoever trains does them
+  /// (train::TrainOptions::mixing).
+  Mixing mixing() const;
+  /// The steps without these.
+  Transforms without_mixing() const;
   /// A grey or RGB picture as these make it, for a network of height x width, in the epoch.
   /// `mean` is what erasing leaves. The result has the network's size when the last step that
-  /// crops has.
+  /// crops has. Throws ValueError for steps that mix batches.
   io::Image apply(const io::Image& image, int height, int width, std::uint64_t seed,
                   std::int64_t epoch, std::int64_t number,
                   const std::vector<double>& mean = {}) const;
@@ -124,6 +129,8 @@ inline Transform random_erasing(double chance = 0.5, double low = 0.02, double h
 inline Transform rand_augment(double changes = 2, double magnitude = 9) {
   return {"randaugment", {changes, magnitude}};
 }
+inline Transform mixup(double alpha = 1) { return {"mixup", {alpha}}; }
+inline Transform cutmix(double alpha = 1) { return {"cutmix", {alpha}}; }
 }  // namespace transforms
 
 struct PictureOptions {

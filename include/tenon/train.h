@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <tenon/context.h>
+#include <tenon/data.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
@@ -127,6 +128,9 @@ struct TrainOptions {
   /// temperature), of sequences over the places whose target is not negative.
   std::optional<nn::AnyModule> teacher{};
   double temperature = 4, distill_weight = 0.5;
+  /// Pictures of each training batch and their labels are mixed, by draws of the loader's seed, the
+  /// epoch and the batch. An example counts as right when the class with the larger share was met.
+  data::Mixing mixing{};
   bool guard = true;       ///< a step whose loss is not finite changes nothing
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
@@ -152,6 +156,12 @@ struct TrainOptions {
   std::string settings_toml{};   ///< written to settings.toml
   std::string tokenizer_json{};  ///< written to tokenizer.json unless it is empty
 };
+
+/// A batch as a trainer with TrainOptions::mixing sees it: inputs [N, …] of floats, and targets
+/// [N] of classes as probabilities [N, classes], float32. Throws DTypeError or ShapeError for
+/// others.
+TENON_API data::Batch mixed(const data::Batch& batch, const data::MixDraw& draw,
+                            std::int64_t classes);
 
 /// Trains a module on batches (input, target). The optimizer must outlive the trainer.
 class TENON_API Trainer {

@@ -235,6 +235,7 @@ std::string why_not_on_card(const PictureOptions& options) {
 Image Transforms::apply(const Image& image, int height, int width, std::uint64_t seed,
                         std::int64_t epoch, std::int64_t number,
                         const std::vector<double>& mean) const {
+  check_single(steps_);
   const PictureTarget target = target_of({.input = {image.channels, height, width}, .mean = mean});
   PictureDraws draws(seed, epoch, number);
   return changed(image, steps_, 0, target, draws);

@@ -79,6 +79,13 @@ const std::vector<TransformKind>& kinds() {
       {"randaugment",
        "CHANGES drawn of 14, each as strong as MAGNITUDE of 30 (RandAugment, 2019)",
        {{"CHANGES", 2, 1, 14}, {"MAGNITUDE", 9, 0, 30}}},
+      {"mixup",
+       "pictures of a batch and their labels laid over each other, by shares of Beta(ALPHA, ALPHA)",
+       {{"ALPHA", 1, 0.01, 100}}},
+      {"cutmix",
+       "a box of another picture of the batch and as much of its label put in, by areas of "
+       "Beta(ALPHA, ALPHA)",
+       {{"ALPHA", 1, 0.01, 100}}},
   };
   return all;
 }
@@ -311,11 +318,22 @@ double number_of(const Transform& step, std::size_t k) {
   return usual == kSame ? number_of(step, 0) : usual;
 }
 
+bool mixes_batches(const Transform& step) { return step.name == "mixup" || step.name == "cutmix"; }
+
 bool sets_size(const Transform& step) {
   return step.name == "center_crop" || step.name == "crop" || step.name == "resized_crop";
 }
 
+void check_single(const std::vector<Transform>& steps) {
+  for (const Transform& step : steps)
+    if (mixes_batches(step))
+      throw ValueError(cat("'", step.name,
+                           "' mixes the pictures of a batch, not one by itself: a trainer does it "
+                           "(TrainOptions::mixing)"));
+}
+
 void check_size(const Transforms& steps, std::int64_t height, std::int64_t width) {
+  check_single(steps.steps());
   for (auto step = steps.steps().rbegin(); step != steps.steps().rend(); ++step) {
     const double side = sets_size(*step) && step->name != "crop" ? number_of(*step, 0) : 0;
     if (step->name == "resize" ||
@@ -468,6 +486,19 @@ std::string Transforms::text() const {
 bool Transforms::has(const std::string& name) const noexcept {
   return std::any_of(steps_.begin(), steps_.end(),
                      [&](const Transform& step) { return step.name == name; });
+}
+
+Mixing Transforms::mixing() const {
+  Mixing out;
+  for (const Transform& step : steps_)
+    if (mixes_batches(step)) (step.name == "mixup" ? out.mixup : out.cutmix) = number_of(step, 0);
+  return out;
+}
+
+Transforms Transforms::without_mixing() const {
+  Transforms out = *this;
+  std::erase_if(out.steps_, mixes_batches);
+  return out;
 }
 
 std::vector<Transforms::Known> Transforms::known() {

@@ -53,6 +53,10 @@ Image decoded_and_changed(std::string_view bytes, const std::string& name,
 Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
               const PictureTarget& target, PictureDraws& draws);
 
+/// Whether a step is about batches, and so for whoever trains.
+bool mixes_batches(const Transform& step);
+/// Throws ValueError for such steps.
+void check_single(const std::vector<Transform>& steps);
 /// Whether a step decides the size of what comes out.
 bool sets_size(const Transform& step);
 /// The step's k-th number: as given, or as usual.

@@ -34,6 +34,19 @@ bool is_plain(const std::string& text) {
   return true;
 }
 
+// What changes pictures one by one, and what mixes those of a batch.
+std::pair<std::string, std::string> parted(const std::string& text) {
+  std::string single, mixing;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at), name = item.substr(0, item.find('='));
+    std::string& list = name == "mixup" || name == "cutmix" ? mixing : single;
+    list += cat(list.empty() ? "" : ",", item);
+    at = end + 1;
+  }
+  return {single, mixing};
+}
+
 std::vector<double> parse_channels(const std::string& text) {
   std::vector<double> out;
   for (std::size_t at = 0; at <= text.size();) {
@@ -52,12 +65,12 @@ std::vector<double> parse_channels(const std::string& text) {
 AugmentChoice parse_augment_choice(const std::string& text, bool own) {
   AugmentChoice out;
   if (text == "none") return out;
-  if (!own && is_plain(text)) {
-    out.plain = parse_augment(text);
-    return out;
-  }
+  const auto [single, mixing] = parted(text);
+  const bool plain = !own && is_plain(single) && (mixing.empty() || !single.empty());
+  if (plain) out.plain = parse_augment(single);
   try {
-    out.steps = data::Transforms::parse(text);
+    out.mixing = data::Transforms::parse(mixing).mixing();
+    if (!plain) out.steps = data::Transforms::parse(single);
   } catch (const ValueError& error) {
     throw ValueError(cat("setting 'augment' is '", text, "': ", error.what()));
   }

@@ -16,7 +16,8 @@ namespace tenon::train {
 struct AugmentChoice {
   data::Augmentation plain{};
   data::Transforms steps{};
-  bool any() const { return plain.any() || steps.any(); }
+  data::Mixing mixing{};  ///< of batches of either
+  bool any() const { return plain.any() || steps.any() || mixing.any(); }
 };
 /// The setting `augment`, which is not "auto". Throws ValueError.
 AugmentChoice parse_augment_choice(const std::string& text, bool own_sizes);

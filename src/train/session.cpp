@@ -343,6 +343,11 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint) {
     notes.emplace_back("the frozen part is computed in every step: the teacher takes its input");
     return;
   }
+  if (augmentation_of(settings).mixing.any()) {
+    notes.emplace_back(
+        "the frozen part is computed in every step: the pictures of a batch are mixed");
+    return;
+  }
   KeptPart kept = keep_frozen_part(net, *train, test.get());
   notes.push_back(kept.how);
   if (kept.train == nullptr) return;
@@ -402,6 +407,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.teacher = teacher;
   o.temperature = settings.temperature;
   o.distill_weight = settings.distill_weight;
+  o.mixing = augmentation_of(settings).mixing;
   o.run_dir = dir;
   o.resume = resume;
   o.keep_checkpoints = settings.keep_checkpoints;

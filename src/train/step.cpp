@@ -10,6 +10,7 @@
 
 #include <tenon/shapes_only.h>
 #include "base/str.h"
+#include "train/mixing.h"
 
 namespace tenon::train {
 namespace {
@@ -64,12 +65,17 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
       guarded_(options.guard),
       classes_(options.classes),
       tokens_(options.tokens),
+      mixes_(options.mixing.any()),
       open_(variable(ones({}, DType::Bool), "guard")) {
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
-  on_batch_ =
-      compile([this](const std::vector<Tensor>& in) { return trace(in[0], in[1], {}, on_card()); });
+  if (mixes_ && tokens_)
+    throw ValueError("Trainer: mixing is for pictures, not for sequences of tokens");
+  on_batch_ = compile([this](const std::vector<Tensor>& in) {
+    return trace(in[0], in[1], mixes_ ? in[2] : Tensor(), {}, on_card());
+  });
   on_numbers_ = compile([this](const std::vector<Tensor>& in) {
-    return trace(set_->input(in[0]), set_->target(in[0]), in[1], on_card());
+    return trace(set_->input(in[0]), set_->target(in[0]), mixes_ ? in[2] : Tensor(), in[1],
+                 on_card());
   });
 }
 
@@ -113,23 +119,27 @@ Tensor TrainStep::with_teacher(const Tensor& loss, const Tensor& scores, const T
          sum(lost * counts) / maximum(sum(counts), scalar(1, scores.dtype())) * distill_weight_;
 }
 
-std::vector<Tensor> TrainStep::trace(const Tensor& input, const Tensor& target, const Tensor& rates,
-                                     bool queued) {
+std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, const Tensor& mix,
+                                     const Tensor& rates, bool queued) {
   net_.train();
+  const Mixed mixed(mix);
+  const Tensor input = mixes_ ? mixed.input(given) : given;
   std::vector<Tensor> values{net_(input)};
   const Tensor wanted = tokens_ ? flatten(target) : target;
   if (tokens_) values[0] = places_of(values[0]);
   if (values[0].rank() == 2 && values[0].size(1) < least_scores_ && !is_floating(target.dtype()))
     throw ShapeError(cat("Trainer: the network gives ", values[0].shape(), " where the data has ",
                          least_scores_, " classes: it needs as many outputs"));
-  values.push_back(loss_(values[0], wanted));
+  values.push_back(mixes_ ? mixed.loss(loss_, values[0], wanted) : loss_(values[0], wanted));
   check_loss(values[1]);
   if (teacher_) values[1] = with_teacher(values[1], values[0], input, wanted);
   const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is
   const Tensor &scores = values[0], &value = values[1];
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
-  std::vector<Tensor> figures{value, count_correct(scores, wanted, classes_)}, updates;
+  std::vector<Tensor> figures{
+      value, count_correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, classes_)},
+      updates;
   Tensor guard = guarded_ ? isfinite(value) : Tensor();
   if (guarded_ && queued) {
     guard = logical_and(open_, guard);
@@ -156,21 +166,28 @@ Plan TrainStep::plan(const data::Loader& loader) {
   const auto leaf = [](const Shape& shape, DType dtype) {
     return without_memory(shape, dtype, current_device());
   };
+  const auto with_mix = [&](std::vector<Tensor> in) {
+    if (mixes_) in.push_back(leaf({kMixNumbers}, DType::Float32));
+    return in;
+  };
   if (set_) {
     const Shape rates{std::ssize(optimizer_.rates(0))};
-    return on_numbers_.plan({leaf({count}, DType::Int64), leaf(rates, optimizer_.rate_dtype())});
+    return on_numbers_.plan(
+        with_mix({leaf({count}, DType::Int64), leaf(rates, optimizer_.rate_dtype())}));
   }
   const bool scales = loader.options().scale && data.input_dtype() == DType::UInt8;
-  return on_batch_.plan(
+  return on_batch_.plan(with_mix(
       {leaf(with_count(count, data.input_shape()), scales ? DType::Float32 : data.input_dtype()),
-       leaf(with_count(count, data.target_shape()), data.target_dtype())});
+       leaf(with_count(count, data.target_shape()), data.target_dtype())}));
 }
 
-Tensor TrainStep::begin(const Tensor& input, const Tensor& target) {
+Tensor TrainStep::begin(const Tensor& input, const Tensor& target, const Tensor& mix) {
+  if (mixes_) return on_batch_({input, target, mix})[0];
   return on_batch_({input, target})[0];
 }
 
-Tensor TrainStep::begin(const Tensor& numbers, const std::vector<double>& rates) {
+Tensor TrainStep::begin(const Tensor& numbers, const std::vector<double>& rates,
+                        const Tensor& mix) {
   std::vector<double> of_groups;
   for (double rate : rates)
     for (double of_group : optimizer_.rates(rate)) of_groups.push_back(of_group);
@@ -180,7 +197,9 @@ Tensor TrainStep::begin(const Tensor& numbers, const std::vector<double>& rates)
       optimizer_.rate_dtype() == DType::Float64
           ? Tensor::from(of_groups, shape)
           : Tensor::from(std::vector<float>(of_groups.begin(), of_groups.end()), shape);
-  return on_numbers_.run_many(static_cast<int>(steps), {numbers, rows})[0];
+  std::vector<Tensor> in{numbers, rows};
+  if (mixes_) in.push_back(mix);
+  return on_numbers_.run_many(static_cast<int>(steps), in)[0];
 }
 
 StepOutcome TrainStep::read(const Tensor& figures, std::int64_t row) const {

@@ -52,11 +52,12 @@ class TrainStep {
   const std::optional<ResidentSet>& set() const { return set_; }
   /// The network must give scores for as many classes; 0: any.
   void require_classes(std::int64_t count) { least_scores_ = count; }
-  /// Queues a step on a batch (input, target). The figures are for read().
-  Tensor begin(const Tensor& input, const Tensor& target);
+  /// Queues a step on a batch (input, target), which is mixed as `mix` says (train/mixing.h) where
+  /// the options ask for it. The figures are for read().
+  Tensor begin(const Tensor& input, const Tensor& target, const Tensor& mix);
   /// Queues a step for each row of `numbers`, of examples of the set, in one launch. Step r learns
-  /// at rate `rates[r]`; its figures are row r.
-  Tensor begin(const Tensor& numbers, const std::vector<double>& rates);
+  /// at rate `rates[r]` from a batch mixed by row r of `mix`; its figures are row r.
+  Tensor begin(const Tensor& numbers, const std::vector<double>& rates, const Tensor& mix);
   StepOutcome read(const Tensor& figures, std::int64_t row) const;
   /// Plans the step on a whole batch of the loader's, whose kernels are then compiled by others
   /// while the caller goes on. While the plan is held, an equal step takes it as its own.
@@ -67,8 +68,8 @@ class TrainStep {
   const LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
 
  private:
-  std::vector<Tensor> trace(const Tensor& input, const Tensor& target, const Tensor& rates,
-                            bool queued);
+  std::vector<Tensor> trace(const Tensor& given, const Tensor& target, const Tensor& mix,
+                            const Tensor& rates, bool queued);
   void scale_gradients(std::vector<Tensor>& grads, Tensor& guard, std::vector<Tensor>& figures,
                        std::vector<Tensor>& updates);
 
@@ -81,7 +82,7 @@ class TrainStep {
   double temperature_, distill_weight_;
   optim::Optimizer& optimizer_;
   double clip_norm_, clip_value_;
-  bool guarded_, classes_, tokens_;
+  bool guarded_, classes_, tokens_, mixes_;
   std::int64_t least_scores_ = 0;
   std::optional<ResidentSet> set_;
   std::optional<LossScale> scale_;

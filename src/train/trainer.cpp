@@ -26,6 +26,7 @@
 #include "train/batches.h"
 #include "train/curvature.h"
 #include "train/evaluate.h"
+#include "train/mixing.h"
 #include "train/records.h"
 #include "train/run_folder.h"
 #include "train/step.h"
@@ -164,6 +165,7 @@ class Fit {
   bool begin_steps();
   bool begin_step_on_batch();
   std::int64_t steps_of_launch() const;
+  Tensor mix_of(std::int64_t steps) const;
   void drain();
   void account(const Queued& step);
   /// Steps begun, read or not.
@@ -388,7 +390,7 @@ bool Fit::begin_steps() {
   if (steps.empty()) return false;
   t_.optimizer.set_lr(rates.back());
   const Tensor input = Tensor::from(numbers, {std::ssize(steps), steps[0].items}),
-               figures = t_.train_step.begin(input, rates);
+               figures = t_.train_step.begin(input, rates, mix_of(std::ssize(steps)));
   const std::uint64_t draws = (Generator::current().counter() - before) / steps.size();
   for (Queued& q : steps) {
     q.input = input;
@@ -411,9 +413,17 @@ bool Fit::begin_step_on_batch() {
   q.items = batch.size;
   q.input = std::move(batch.input);
   q.target = std::move(batch.target);
-  q.figures = t_.train_step.begin(q.input, q.target);
+  q.figures = t_.train_step.begin(q.input, q.target,
+                                  o_.mixing.any() ? select(mix_of(1), 0, 0).eval() : Tensor());
   queue_.push_back(std::move(q));
   return true;
+}
+
+// What the next steps' batches are mixed by, on the device; undefined where nothing is.
+Tensor Fit::mix_of(std::int64_t steps) const {
+  if (!o_.mixing.any()) return {};
+  const std::int64_t epoch = begun() / p_.steps_per_epoch, batch = begun() % p_.steps_per_epoch;
+  return mix_rows(o_.mixing, train_.input_shape(), {p_.loader_seed, epoch, 0}, batch, steps);
 }
 
 // As many whole batches as at_once_ allows, none beyond a step after which the host has something

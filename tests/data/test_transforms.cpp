@@ -129,6 +129,7 @@ TEST_CASE("transforms: every one on small, narrow and grey pictures; random ones
     CAPTURE(name);
     const Transforms one = Transforms::parse(name);
     CHECK(Transforms::parse(one.text()).text() == one.text());
+    if (one.mixing().any()) continue;
     for (const auto& [width, height] : {std::pair{1, 1}, {1, 40}, {40, 1}, {3, 2}, {33, 31}})
       for (const int channels : {1, 3}) {
         const Image in = noise(width, height, channels);

@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/transforms.safetensors: what torchvision makes of a picture, parameters given.
+"""Writes transforms.safetensors and mixing.safetensors of tests/e2e/fixtures: what torchvision makes of pictures, parameters given.
 
     pip install torch torchvision numpy safetensors pillow      (torchvision 0.26, Pillow 13.0 made the committed file)
     tests/e2e/make_transform_fixtures.py [FOLDER]
 
 NAME: uint8 [height, width, channels], as tests/data/test_transforms.cpp names it; "in" is the picture that all begin with. The
 pictures are PIL's, which is what torchvision's datasets give; PCA colour, which torchvision lacks, is computed with NumPy.
+
+mixing.safetensors: a batch of floats [4, 3, 9, 11] with labels, as v2.MixUp and v2.CutMix leave it for the shares and middles of boxes
+that tests/train/test_mixing.cpp names, and scores with the cross entropy and its gradient for the mixtures of labels.
 """
 import pathlib
 import sys
+import unittest.mock
 
 import numpy as np
 import torch
 from PIL import Image
 from safetensors.numpy import save_file
 from torchvision.transforms import functional as F
-from torchvision.transforms import InterpolationMode
+from torchvision.transforms import InterpolationMode, v2
 
 
 def picture(height, width):
@@ -26,6 +30,34 @@ def picture(height, width):
     out = np.stack(planes, -1) + rng.normal(0, 12, (height, width, 3))
     out[(x - 20) ** 2 + (y - 12) ** 2 < 60] = [230, 40, 90]
     return np.clip(out, 0, 255).astype(np.uint8)
+
+
+def mixing():
+    generator = torch.Generator().manual_seed(3)
+    images = torch.randn(4, 3, 9, 11, generator=generator)
+    labels, scores = torch.tensor([2, 0, 4, 2]), torch.randn(4, 5, generator=generator)
+    out = {"images": images, "labels": labels, "scores": scores}
+
+    def add(name, transform, params):
+        params = {"labels": labels, "batch_size": 4, **params}
+        mixture = transform.transform(labels, params)
+        out[name], out[name + ".labels"] = transform.transform(images, params), mixture
+        for smoothing, suffix in ((0.0, ""), (0.1, ".smooth")):
+            leaf = scores.clone().requires_grad_()
+            loss = torch.nn.functional.cross_entropy(leaf, mixture, label_smoothing=smoothing)
+            loss.backward()
+            out[f"{name}{suffix}.loss"], out[f"{name}{suffix}.grad"] = loss.detach(), leaf.grad
+
+    add("mixup", v2.MixUp(num_classes=5), {"lam": 0.37})
+    cutmix = v2.CutMix(num_classes=5)
+    for name, share, x, y in (("cutmix", 0.6, 5, 4), ("cutmix_corner", 0.3, 0, 8), ("cutmix_whole", 0.0, 5, 4)):
+        cutmix._dist.sample = lambda shape, share=share: torch.tensor([share])
+        middles = iter((torch.tensor([x]), torch.tensor([y])))
+        with unittest.mock.patch("torch.randint", lambda *_, **__: next(middles)):
+            params = cutmix.make_params([images])
+        add(name, cutmix, params)
+        out[name + ".box"] = torch.tensor(params["box"])
+    return out
 
 
 def main():
@@ -66,6 +98,7 @@ def main():
     added = vectors @ (np.array([0.12, -0.2, 0.08]) * values)
     out["pca"] = np.clip(np.rint((np.array(image) / 255 + added) * 255), 0, 255).astype(np.uint8)
     save_file({name: np.ascontiguousarray(np.array(value)) for name, value in out.items()}, folder / "transforms.safetensors")
+    save_file({name: np.ascontiguousarray(value.numpy()) for name, value in mixing().items()}, folder / "mixing.safetensors")
 
 
 if __name__ == "__main__":
