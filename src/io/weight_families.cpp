@@ -111,20 +111,23 @@ constexpr RenameRule kBertBody[] = {
 // As Cadene's pretrained-models, from which timm's came, named the classifier.
 constexpr RenameRule kInceptionResNet[] = {{"last_linear.*", "classif.*"}};
 
+constexpr std::string_view kImageNet = "imagenet", kHalves = "0.5,0.5,0.5/0.5,0.5,0.5";
+
 constexpr WeightFamily kFamilies[] = {
     {"GPT-2 with linear layers", "transformer.h.0.attn.c_attn.weight", Sign::Tall, kGpt2Linear},
     {"Hugging Face GPT-2", "transformer.h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
     {"Hugging Face GPT-2", "h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
     {"llama.cpp GPT-2", "position_embd.weight", Sign::Any, kGpt2OfLlamaCpp},
     {"Hugging Face ResNet", "resnet.embedder.embedder.convolution.weight", Sign::Any,
-     kResNetOfHuggingFace},
-    {"torchvision ResNet", "layer1.0.conv1.weight", Sign::Any, {}},
+     kResNetOfHuggingFace, kImageNet},
+    {"torchvision ResNet", "layer1.0.conv1.weight", Sign::Any, {}, kImageNet},
     {"Hugging Face BERT", kWordMatrix, Sign::Any, kBert},
     {"Hugging Face BERT", "embeddings.word_embeddings.weight", Sign::Any, kBertBody},
-    {"timm Inception-ResNet-v2", "mixed_5b.branch0.conv.weight", Sign::Any, kInceptionResNet},
-    {"torchvision Inception v3", "Mixed_5b.branch1x1.conv.weight", Sign::Any, {}},
-    {"torchvision GoogLeNet", "inception3a.branch1.conv.weight", Sign::Any, {}},
-    {"torchvision AlexNet or VGG", "features.0.weight", Sign::Any, {}},
+    {"timm Inception-ResNet-v2", "mixed_5b.branch0.conv.weight", Sign::Any, kInceptionResNet,
+     kHalves},
+    {"torchvision Inception v3", "Mixed_5b.branch1x1.conv.weight", Sign::Any, {}, kImageNet},
+    {"torchvision GoogLeNet", "inception3a.branch1.conv.weight", Sign::Any, {}, kImageNet},
+    {"torchvision AlexNet or VGG", "features.0.weight", Sign::Any, {}, kImageNet},
 };
 
 constexpr std::string_view kWrappers[] = {

@@ -31,6 +31,9 @@ struct WeightFamily {
   std::string_view sign;                                ///< a name that its files have
   enum class SignShape { Any, Tall, Wide } sign_shape;  ///< and how that tensor lies, of a matrix
   std::span<const RenameRule> rules;
+  /// What pictures were scaled by when these were learnt, as the setting 'normalize' says it; empty
+  /// where the family is not about pictures.
+  std::string_view normalize{};
 };
 
 /// The first that fits is the file's.

@@ -92,6 +92,7 @@ class Fitting {
   WeightFit run() {
     if (const WeightFamily* family = unwrap_and_tell()) {
       fit_.family = family->name;
+      fit_.normalize = family->normalize;
       apply(*family);
     }
     place();

@@ -19,8 +19,12 @@ namespace tenon::train {
 /// is known. Returns a sentence on what was taken, what was done to it and what does not fit.
 /// Throws what reading throws, and ValueError when nothing fits.
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file);
+struct TakenWeights {
+  std::string note;       ///< what was taken
+  std::string normalize;  ///< what their family scales pictures by (io/weight_families.h), or empty
+};
 /// The same where everything must fit; otherwise ValueError says what does not.
-std::string take_all_weights(const nn::AnyModule& net, const std::string& file);
+TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& file);
 
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);

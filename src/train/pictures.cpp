@@ -120,6 +120,16 @@ Settings with_picture_settings(Settings settings) {
   return settings;
 }
 
+Settings with_pictures_of(Settings settings, const std::string& normalize) {
+  constexpr std::int64_t kPublished = 224;  // the least side that published networks take
+  const Shape input = settings.model_info().input;
+  if (normalize.empty() || input.rank() != 3 || input[0] != 3 || input[1] < kPublished)
+    return settings;
+  if (settings.picture == "auto") settings.picture = kFit;
+  if (settings.normalize == "auto") settings.normalize = normalize;
+  return settings;
+}
+
 ChannelScale channel_scale(const Settings& settings) {
   ChannelScale scale = parse_channel_scale(with_picture_settings(settings).normalize);
   const Shape input = settings.model_info().input;

@@ -36,6 +36,10 @@ bool own_sizes(const Settings& settings);
 /// `settings` with "auto" replaced, where pictures are of sizes of their own, by what it stands
 /// for: a model file says it so.
 Settings with_picture_settings(Settings settings);
+/// For weights that somebody else learnt from pictures that were fitted and scaled so: what is left
+/// open says that. Nothing is changed for an empty `normalize` and for inputs that are no colours
+/// or smaller than published networks take (resnet20 shares its names with resnet18).
+Settings with_pictures_of(Settings settings, const std::string& normalize);
 ChannelScale channel_scale(const Settings& settings);
 /// What the settings' data is changed by, for training.
 AugmentChoice augmentation_of(const Settings& settings);

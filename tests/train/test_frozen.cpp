@@ -178,3 +178,26 @@ TEST_CASE("rates of parts: shares of the learning rate, the inner part's before 
   for (const char* bad : {"layer1", "layer1=0", "layer1=-1", "=2", "layer1=nan", "layer1=1,"})
     CHECK_THROWS_AS(run("b", bad, "1"), ValueError);
 }
+
+// What such networks were published with, so that a photograph gives what it gives there.
+TEST_CASE("frozen: weights with torchvision's names fit and scale pictures as torchvision does") {
+  const TestFolder folder;
+  const std::string file = folder / "alexnet.safetensors";
+  io::save_safetensors(file, models::create("alexnet:width=4", {.classes = 6}).state_dict());
+  Settings settings = Settings::for_model("alexnet:width=4");
+  settings.classes = 6;
+  const train::TrainedModel model = train::TrainedModel::with_weights(settings, file);
+  CHECK(model.settings().normalize == "imagenet");
+  CHECK(model.fits_pictures());
+  const io::Image photo{256, 300, 3, std::vector<std::uint8_t>(256 * 300 * 3, 124)};
+  CHECK(model.fit(photo).shape() == Shape{1, 3, 224, 224});
+  // resnet20 has the same names, for pictures of 32 pixels.
+  const std::string small = folder / "small.safetensors";
+  io::save_safetensors(small, models::create("resnet20:width=4").state_dict());
+  CHECK_FALSE(train::TrainedModel::with_weights(Settings::for_model("resnet20:width=4"), small)
+                  .fits_pictures());
+  // What is said stays.
+  settings.normalize = "0.5,0.5,0.5/0.25,0.25,0.25";
+  CHECK(train::TrainedModel::with_weights(settings, file).settings().normalize ==
+        settings.normalize);
+}
