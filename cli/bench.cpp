@@ -25,7 +25,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string only = "lenet5_b64,keras_cnn_b128,fcn_r", phase = "train", precision = "fp32", json,
               device = "cpu", tune = "read";
   int threads = 0;
@@ -164,7 +164,7 @@ double rounded(double value, int digits) {
 }
 
 std::string run_row(const std::string& name, const std::string& phase, const std::string& precision,
-                    const Options& options) {
+                    const BenchOptions& options) {
   Workload wanted = workload(name);
   if (options.clip_norm != 0) wanted.update.clip_norm = options.clip_norm;
   reset_peak();
@@ -206,7 +206,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
   return json_text(json);
 }
 
-int run(const Options& options) {
+int run_bench(const BenchOptions& options) {
   const std::vector<std::string> names = workload_names(options.only);
   for (const std::string& name : names)
     models::info(workload(name).network.name);  // an unknown name is refused before anything runs
@@ -235,7 +235,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command bench_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   Command command;
   command.name = "bench";
   command.summary = "time training steps and inferences on random data";
@@ -278,7 +278,7 @@ Command bench_command() {
       "again");
   command.option(options->json, "--json", "FILE", "add the rows to this file too").completes =
       Completes::Files;
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_bench(*options); };
   return command;
 }
 

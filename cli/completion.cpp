@@ -212,7 +212,7 @@ void fish(const std::vector<Command>& commands) {
   });
 }
 
-int run(const std::string& shell) {
+int run_completion(const std::string& shell) {
   const std::vector<Command> commands = all_commands();
   if (shell == "bash")
     bash(commands);
@@ -240,7 +240,7 @@ Command completion_command() {
       {"tenon completion zsh > ~/.zfunc/_tenon", "With ~/.zfunc in $fpath."},
       {"tenon completion fish > ~/.config/fish/completions/tenon.fish", "For fish."}};
   command.positional(*shell, "SHELL", "bash, zsh or fish").suggestions = {"bash", "zsh", "fish"};
-  command.run = [shell] { return run(*shell); };
+  command.run = [shell] { return run_completion(*shell); };
   return command;
 }
 

@@ -17,7 +17,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct DoctorOptions {
   int threads = 0;
   bool quick = false, json = false;
 };
@@ -188,7 +188,7 @@ void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
   print(json, 2);
 }
 
-int run(const Options& options) {
+int run_doctor(const DoctorOptions& options) {
   if (options.threads < 0)
     throw UsageError(fmt::format("--threads: {} is negative", options.threads));
   set_threads(options.threads);
@@ -211,7 +211,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command doctor_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   Command command;
   command.name = "doctor";
   command.summary = "what this machine offers, what is used, how fast it is";
@@ -230,7 +230,7 @@ Command doctor_command() {
                  "all CPUs this process may use");
   command.flag(options->quick, "--quick", "facts only, measure nothing");
   command.flag(options->json, "--json", "print JSON");
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_doctor(*options); };
   return command;
 }
 

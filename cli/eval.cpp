@@ -21,7 +21,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct EvalOptions {
   TrainedOptions trained;
   std::string data, precision;
   int threads = 0;
@@ -191,7 +191,7 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
   print(json);
 }
 
-int run(const Options& options) {
+int run_eval(const EvalOptions& options) {
   if (options.batch < 0) throw UsageError(fmt::format("--batch: {} is negative", options.batch));
   set_threads(options.threads);
   set_device(options.device);
@@ -231,7 +231,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command eval_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalOptions>();
   Command command;
   command.name = "eval";
   command.summary = "measure a trained model on held-out data";
@@ -255,7 +255,7 @@ Command eval_command() {
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->json, "--json", "print JSON");
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_eval(*options); };
   return command;
 }
 

@@ -14,7 +14,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   TrainedOptions trained;
   std::string prompt, device = "cpu", precision;
   std::int64_t tokens = 200, top_k = 0;
@@ -23,7 +23,7 @@ struct Options {
   train::TranslateOptions search;
 };
 
-int run(const Options& options) {
+int run_generate(const GenerateOptions& options) {
   catch_interrupts();
   set_device(options.device);
   train::TrainedModel model = open_trained(options.trained);
@@ -54,7 +54,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command generate_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   Command command;
   command.name = "generate";
   command.summary = "write or translate text with a trained model";
@@ -87,7 +87,7 @@ Command generate_command() {
                                                                                            "cuda"};
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_generate(*options); };
   return command;
 }
 

@@ -15,7 +15,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast",
                      device = "cpu", tune = "read";
   std::optional<std::int64_t> batch;
@@ -27,7 +27,7 @@ struct Options {
 const std::vector<std::string> kViews = {"graph",  "plan",   "arena",  "engines",
                                          "fusion", "passes", "profile"};
 
-void print_head(const Plan& plan, const Options& options) {
+void print_head(const Plan& plan, const InspectOptions& options) {
   const Terminal& terminal = stdout_terminal();
   fmt::print("{}\n",
              terminal.paint(
@@ -65,7 +65,7 @@ std::string profile_text(const std::vector<StepTime>& times) {
   return text + fmt::format("{:>4}  {:>9.4f}\n", "sum", total);
 }
 
-int run(Options options) {
+int run_inspect(InspectOptions options) {
   parse_list("VIEW", options.view, kViews);
   const Network network = network_of(options.model);
   options.model = network.name;
@@ -90,7 +90,7 @@ int run(Options options) {
 }  // namespace
 
 Command inspect_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   Command command;
   command.name = "inspect";
   command.summary = "how a step is planned: graph, passes, fusion, engines, memory";
@@ -129,7 +129,7 @@ Command inspect_command() {
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.option(options->without, "--without", "PASS",
                  "switch a pass off; may be given again and again");
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_inspect(*options); };
   return command;
 }
 

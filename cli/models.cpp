@@ -14,11 +14,11 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct ModelsOptions {
   bool json = false;
 };
 
-constexpr int kLeastBeside = 24;
+constexpr int kDescriptionWidth = 24;
 
 void print_table(const std::vector<models::Info>& all) {
   int name = 4, input = 5, count = 10;
@@ -33,7 +33,7 @@ void print_table(const std::vector<models::Info>& all) {
   // In a terminal words are not broken; on a narrow one they stand below.
   const Terminal& terminal = stdout_terminal();
   const int left = name + input + count + 6;
-  const bool beside = !terminal.interactive || left + kLeastBeside <= terminal.width;
+  const bool beside = !terminal.interactive || left + kDescriptionWidth <= terminal.width;
   fmt::print("{}\n", terminal.paint(TextStyle::Bold, row("name", "input", "parameters") +
                                                          (beside ? "  about" : "")));
   for (const models::Info& model : all) {
@@ -48,7 +48,7 @@ void print_table(const std::vector<models::Info>& all) {
   }
 }
 
-int run(const Options& options) {
+int run_models(const ModelsOptions& options) {
   const std::vector<models::Info> all = models::list();
   if (!options.json) {
     print_table(all);
@@ -75,7 +75,7 @@ std::vector<std::string> model_names() {
 }
 
 Command models_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelsOptions>();
   Command command;
   command.name = "models";
   command.summary = "list the networks known by name";
@@ -86,7 +86,7 @@ Command models_command() {
   command.examples = {{"tenon models", "All of them."},
                       {"tenon summary resnet50", "One of them, layer by layer."}};
   command.flag(options->json, "--json", "print JSON");
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_models(*options); };
   return command;
 }
 

@@ -172,7 +172,7 @@ int write_toml(const std::string& file) {
   return kOk;
 }
 
-int run(const std::string& folder) {
+int run_new(const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string name = fs::path(folder).filename().string();
   require_name(name);
@@ -197,11 +197,11 @@ int run(const std::string& folder) {
 }  // namespace
 
 Command new_command() {
-  struct Options {
+  struct NewOptions {
     std::string name;
     bool toml = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<NewOptions>();
   Command command;
   command.name = "new";
   command.summary = "write a network of your own: a file, or a C++ project that trains it";
@@ -219,7 +219,7 @@ Command new_command() {
   command.flag(options->toml, "--toml", "write a network in a file instead of a C++ project");
   command.run = [options] {
     if (options->name.ends_with(".toml")) return write_toml(options->name);
-    return options->toml ? write_toml(options->name + ".toml") : run(options->name);
+    return options->toml ? write_toml(options->name + ".toml") : run_new(options->name);
   };
   return command;
 }

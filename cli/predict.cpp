@@ -26,7 +26,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct PredictOptions {
   TrainedOptions trained;
   std::string data;
   std::vector<std::string> files, texts;
@@ -75,7 +75,7 @@ PictureSize picture_size(const train::TrainedModel& model, const std::string& fi
 constexpr int kLargestDrawn = 64;
 
 std::vector<Sample> samples_of_idx(const train::TrainedModel& model, const std::string& file,
-                                   const Options& options) {
+                                   const PredictOptions& options) {
   const auto [height, width, colour] = picture_size(model, file);
   if (colour)
     throw ShapeError(fmt::format("{}: IDX files hold grey pictures here, and {} takes colour", file,
@@ -113,7 +113,7 @@ std::string file_beside(const std::string& file) {
 
 // Rows without a label.
 std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std::string& file,
-                                     const Options& options) {
+                                     const PredictOptions& options) {
   const auto set = data::open_csv(file, {.labelled = false, .columns = model.table()});
   const std::int64_t columns = set->input_shape().numel(),
                      wanted = model.settings().model_info().input.numel();
@@ -136,7 +136,7 @@ std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std
 }
 
 // Lines of a text file.
-std::vector<std::string> lines_of(const std::string& file, const Options& options) {
+std::vector<std::string> lines_of(const std::string& file, const PredictOptions& options) {
   const std::string text = io::read_file(file);
   std::vector<std::string> out;
   std::int64_t line = 0;
@@ -163,7 +163,7 @@ Glyph glyph_of(const Tensor& input, std::string how) {
 }
 
 std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
-                                    const Options& options) {
+                                    const PredictOptions& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
     throw IoError(fmt::format("{}: this is a folder; give picture files", file));
@@ -196,7 +196,8 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
   return {{file, input, glyph, -1, {}}};
 }
 
-std::vector<Sample> samples_of_data(const train::TrainedModel& model, const Options& options) {
+std::vector<Sample> samples_of_data(const train::TrainedModel& model,
+                                    const PredictOptions& options) {
   const auto set = model.test_set(options.data);
   if (options.start >= set->size())
     throw UsageError(
@@ -286,7 +287,7 @@ std::vector<std::string> verdict(const Sample& sample, const std::vector<float>&
 }
 
 void print_sample(const Sample& sample, const std::vector<float>& probabilities,
-                  const std::vector<std::string>& names, const Options& options) {
+                  const std::vector<std::string>& names, const PredictOptions& options) {
   const std::vector<std::string> words = verdict(sample, probabilities, names, options.top);
   std::vector<std::string> picture;
   if (!options.plain && !sample.glyph.pixels.empty()) picture = draw(sample.glyph);
@@ -351,7 +352,7 @@ Json json_of_values(const Sample& sample, const std::vector<float>& values) {
   return json;
 }
 
-void check(const Options& options) {
+void check(const PredictOptions& options) {
   if (options.files.empty() && options.data.empty() && options.texts.empty())
     throw UsageError("tenon predict: nothing to predict",
                      "give FILE... (PNG, JPEG, PGM, IDX), --data digits or --text WORDS");
@@ -362,7 +363,7 @@ void check(const Options& options) {
     throw UsageError("--write: give tables to predict", "as in tenon predict RUN rows.csv --write");
 }
 
-int run(const Options& options) {
+int run_predict(const PredictOptions& options) {
   check(options);
   set_threads(options.threads);
   set_device(options.device);
@@ -432,7 +433,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command predict_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PredictOptions>();
   Command command;
   command.name = "predict";
   command.summary = "what a trained model sees in pictures, rows and texts";
@@ -475,7 +476,7 @@ Command predict_command() {
   command.flag(options->write, "--write",
                "tables: all rows, with predictions, into FILE.predictions.csv beside each");
   command.flag(options->json, "--json", "print JSON");
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_predict(*options); };
   return command;
 }
 

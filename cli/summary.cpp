@@ -21,7 +21,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct SummaryOptions {
   std::string model, memory_limit, precision = "fp32";
   std::optional<std::int64_t> batch;
   bool json = false, toml = false;
@@ -65,8 +65,8 @@ void print_layers(const nn::ModuleSummary& summary) {
                row.multiply_adds == 0 ? "-" : thousands(row.multiply_adds));
 }
 
-void print_text(const nn::ModuleSummary& summary, const Memory& memory, const Options& options,
-                const std::string& model) {
+void print_text(const nn::ModuleSummary& summary, const Memory& memory,
+                const SummaryOptions& options, const std::string& model) {
   const Terminal& terminal = stdout_terminal();
   const auto fact = [&](const char* name, const std::string& text) {
     fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 14)), text);
@@ -94,8 +94,8 @@ void print_text(const nn::ModuleSummary& summary, const Memory& memory, const Op
   if (available > 0) fact("this machine", bytes_text(available) + " of memory available");
 }
 
-void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Options& options,
-                const std::string& model) {
+void print_json(const nn::ModuleSummary& summary, const Memory& memory,
+                const SummaryOptions& options, const std::string& model) {
   const auto sizes = [](const Shape& shape) {
     return std::vector<std::int64_t>(shape.begin(), shape.end());
   };
@@ -118,7 +118,7 @@ void print_json(const nn::ModuleSummary& summary, const Memory& memory, const Op
              {"layers", layers}});
 }
 
-int run(Options options) {
+int run_summary(SummaryOptions options) {
   const Network network = network_of(options.model);
   const std::string& model = network.name;
   if (options.toml) {
@@ -147,7 +147,7 @@ int run(Options options) {
 }  // namespace
 
 Command summary_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SummaryOptions>();
   Command command;
   command.name = "summary";
   command.summary = "a model's layers, parameters, work and planned memory";
@@ -173,7 +173,7 @@ Command summary_command() {
   command.flag(options->json, "--json", "print JSON");
   command.flag(options->toml, "--toml",
                "print the network as a file, which train, summary, inspect and bench take");
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_summary(*options); };
   return command;
 }
 

@@ -16,14 +16,14 @@ namespace {
 
 // ---- train
 
-struct TrainOptions {
+struct TokenizerOptions {
   std::vector<std::string> files;
   std::string out = "tokenizer.json", kind = "bpe";
   std::int64_t tokens = 30'000, least = 2;
   bool cased = false;
 };
 
-int train(const TrainOptions& options) {
+int train(const TokenizerOptions& options) {
   if (options.tokens < 1) throw UsageError("--tokens: give 1 or more");
   data::TokenizerTraining how;
   how.kind = data::tokenizer_kind(options.kind);
@@ -41,7 +41,7 @@ int train(const TrainOptions& options) {
 }
 
 Command tokenizer_train_command() {
-  auto options = std::make_shared<TrainOptions>();
+  auto options = std::make_shared<TokenizerOptions>();
   Command command;
   command.name = "train";
   command.summary = "learn a vocabulary from text";

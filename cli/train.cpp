@@ -102,7 +102,7 @@ bool may_change_on_resume(const std::string& key) {
   return key == "epochs" || key == "threads" || key == "device" || key == "data";
 }
 
-struct Options {
+struct TrainOptions {
   std::string model, out, resume, config, memory_limit, target;
   std::vector<std::string> sets;
   std::vector<std::string> shortcuts = std::vector<std::string>(std::size(kShortcuts));
@@ -127,7 +127,7 @@ struct Given {
   KeyValue setting;
 };
 
-std::vector<Given> given_on_command_line(const Options& options) {
+std::vector<Given> given_on_command_line(const TrainOptions& options) {
   std::vector<Given> given;
   for (const std::string& text : options.sets) given.push_back({"--set", split_set(text)});
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i)
@@ -153,7 +153,7 @@ void apply(train::Settings& settings, const Given& given) {
 
 // The model decides the recipe that everything else is laid over, so it is looked for first; "" :
 // the file of settings is to say it.
-std::string chosen_model(const Options& options) {
+std::string chosen_model(const TrainOptions& options) {
   if (!options.model.empty()) return options.model;
   for (const std::string& text : options.sets)
     if (const KeyValue set = split_set(text); set.first == "model") return set.second;
@@ -167,7 +167,7 @@ std::string chosen_model(const Options& options) {
   return "";
 }
 
-train::Settings make_settings(const Options& options) {
+train::Settings make_settings(const TrainOptions& options) {
   train::Settings settings = train::Settings::resolve(chosen_model(options), options.config, {});
   const std::string model = settings.model, network = settings.network;
   for (const Given& given : given_on_command_line(options)) apply(settings, given);
@@ -376,7 +376,7 @@ void print_folds(const std::vector<FoldFigure>& figures, int folds, const std::s
 }
 
 // A run for each part of the table, which is tested on it and trained on the others.
-int start_folds(const Options& options, const train::Settings& all) {
+int start_folds(const TrainOptions& options, const train::Settings& all) {
   if (options.folds < 2) throw UsageError("--folds: give 2 or more");
   const bool table = all.data.starts_with("csv:");
   for (const char* taken : {",fold=", ",split=", ",test="})
@@ -402,7 +402,7 @@ int start_folds(const Options& options, const train::Settings& all) {
   return kOk;
 }
 
-int start(const Options& options) {
+int start(const TrainOptions& options) {
   const train::Settings settings = make_settings(options);
   if (options.settings) {
     fmt::print("{}", settings.toml());
@@ -419,7 +419,7 @@ int start(const Options& options) {
 }
 
 // Everything else that could be asked for would make another run out of this one.
-std::vector<Given> resume_overrides(const Options& options) {
+std::vector<Given> resume_overrides(const TrainOptions& options) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError(
         fmt::format("{} cannot change when a run goes on", what),
@@ -441,7 +441,7 @@ std::vector<Given> resume_overrides(const Options& options) {
   return overrides;
 }
 
-int resume(const Options& options) {
+int resume(const TrainOptions& options) {
   const std::vector<Given> given = resume_overrides(options);
   train::Settings settings;
   require_run(options.resume);
@@ -459,7 +459,7 @@ int resume(const Options& options) {
   return finish(result, settings, *progress);
 }
 
-int run(const Options& options) {
+int run_train(const TrainOptions& options) {
   if (!options.memory_limit.empty())
     set_memory_limit(parse_bytes("--memory-limit", options.memory_limit));
   catch_interrupts();
@@ -497,7 +497,7 @@ std::string help_of(const Shortcut& shortcut) {
   return listed ? fmt::format("{}: {}", shortcut.help, join(words_for(key), ", ")) : shortcut.help;
 }
 
-void add_options(Command& command, Options& options) {
+void add_options(Command& command, TrainOptions& options) {
   Positional& model = command.positional(options.model, "MODEL",
                                          "lenet5, resnet56, mlp:784-300-10 (sizes in the name); "
                                          "'tenon models' lists all; or a file of "
@@ -549,7 +549,7 @@ void add_options(Command& command, Options& options) {
 }  // namespace
 
 Command train_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   Command command;
   command.name = "train";
   command.summary = "train a network and keep the run in a folder";
@@ -577,7 +577,7 @@ Command train_command() {
        "All settings in a file, to be edited."},
   };
   add_options(command, *options);
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_train(*options); };
   return command;
 }
 

@@ -14,7 +14,7 @@
 namespace tenon::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string run;
   int steps = 40;
   bool json = false;
@@ -43,7 +43,7 @@ void print_json(const train::VerifyReport& report) {
   print(Json{{"passed", report.passed()}, {"checks", checks}}, 2);
 }
 
-int run(const Options& options) {
+int run_verify(const VerifyOptions& options) {
   if (options.steps < 2)
     throw UsageError(fmt::format("--steps: {} is too few", options.steps), "give 2 or more");
   require_run(options.run);
@@ -60,7 +60,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command verify_command() {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   Command command;
   command.name = "verify";
   command.summary = "repeat a run's first steps and a kill-and-resume, bit for bit";
@@ -76,7 +76,7 @@ Command verify_command() {
   command.positional(options->run, "RUN", "run folder").completes = Completes::Folders;
   command.option(options->steps, "--steps", "N", "steps to repeat", "40");
   command.flag(options->json, "--json", "print JSON");
-  command.run = [options] { return run(*options); };
+  command.run = [options] { return run_verify(*options); };
   return command;
 }
 

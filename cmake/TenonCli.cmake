@@ -14,5 +14,7 @@ if(TENON_CLI_SOURCES)
   target_link_options(tenon_cli PRIVATE -Wl,--gc-sections)
   if(TENON_PRECOMPILE)
     target_precompile_headers(tenon_cli PRIVATE ${TENON_COMMON_HEADERS} <fmt/core.h> <nlohmann/json.hpp> <tenon/tenon.h>)
+    # Some files at a time, as the library's rooms: what fmt and JSON are instantiated for is then made once for all of them.
+    set_target_properties(tenon_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${TENON_FILES_AT_ONCE})
   endif()
 endif()
