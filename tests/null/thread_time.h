@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
+#include <vector>
 
 namespace tenon::test {
 
@@ -27,6 +28,29 @@ class Least {
 
  private:
   double seconds_ = std::numeric_limits<double>::infinity();
+};
+
+/// A piece of work and twice as much of it, in turn: a clock that changes between attempts does not
+/// change how the two of one attempt compare.
+class Twice {
+ public:
+  template <class Half, class Whole>
+  void attempt(Half&& half, Whole&& whole) {
+    Least one, two;
+    one.attempt(half);
+    two.attempt(whole);
+    least_ = std::min(least_, two.seconds());
+    ratios_.push_back(two.seconds() / one.seconds());
+    std::sort(ratios_.begin(), ratios_.end());
+  }
+  /// Of the whole, the least of all attempts.
+  double seconds() const { return least_; }
+  /// Of the whole to the half, the middle one of all attempts.
+  double ratio() const { return ratios_[ratios_.size() / 2]; }
+
+ private:
+  double least_ = std::numeric_limits<double>::infinity();
+  std::vector<double> ratios_;
 };
 
 /// Neighbours on a machine slow every attempt for a while: no more than so many are made, and who
