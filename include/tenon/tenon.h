@@ -17,6 +17,8 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 #include <tenon/pictures.h>
+#include <tenon/pooling.h>
+#include <tenon/pooling_layers.h>
 #include <tenon/recurrent.h>
 #include <tenon/shape.h>
 #include <tenon/shapes_only.h>

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/pooling_layers.h>
 #include <tenon/recurrent.h>
 #include <tenon/transformer.h>
 
@@ -30,6 +32,8 @@ void require_rank(const LayerKeys& keys, const FileArrival& at, int rank, const 
 
 constexpr std::int64_t kLargestAdaptive = 8192, kLargestTable = 1 << 26;
 constexpr char kPictures[] = "pictures [N, channels, height, width]";
+constexpr char kSignals[] = "signals [N, channels, length]",
+               kVolumes[] = "volumes [N, channels, depth, height, width]";
 constexpr char kSequences[] = "sequences [N, places, features]";
 
 // Another draw of a parameter that its module has drawn already.
@@ -100,9 +104,7 @@ template <std::size_t kAxes>
 FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole(
       "channels", kAxes == 1 ? "{ conv1d = 16, kernel = 3 }" : "{ conv3d = 16, kernel = 3 }");
-  require_rank(
-      keys, at, static_cast<int>(kAxes) + 2,
-      kAxes == 1 ? "signals [N, channels, length]" : "volumes [N, channels, depth, height, width]");
+  require_rank(keys, at, static_cast<int>(kAxes) + 2, kAxes == 1 ? kSignals : kVolumes);
   if (keys.find("kernel") == nullptr)
     keys.refuse(cat(keys.kind(), " needs a kernel, as in { ", keys.kind(), " = 16, kernel = 3 }"));
   FileConvolution::Options options;
@@ -116,33 +118,84 @@ FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
   return layer_of(module);
 }
 
-nn::PoolOptions pool_options(LayerKeys& keys) {
-  nn::PoolOptions options;
-  options.stride = keys.pair("stride", 0);
-  options.padding = keys.pair("padding", 0);
-  options.dilation = keys.pair("dilation", 1, 1);
-  options.ceil_mode = keys.truth("ceil_mode", false);
-  options.count_include_pad = keys.truth("count_include_pad", true);
-  return options;
+// Over one axis, two or three: `Sizes` is what the layer takes of each.
+template <class Sizes>
+using PoolOptionsOf =
+    std::conditional_t<std::is_same_v<Sizes, nn::Pair>, nn::PoolOptions, nn::PoolOptionsOf<Sizes>>;
+template <class Sizes>
+constexpr std::size_t kAxesOf = std::is_same_v<Sizes, nn::Pair>     ? 2
+                                : std::is_same_v<Sizes, nn::Triple> ? 3
+                                                                    : 1;
+
+template <class Sizes>
+Sizes sizes_of(LayerKeys& keys, const std::string& key, std::int64_t fallback, std::int64_t low) {
+  const std::vector<std::int64_t> each = keys.axes(key, kAxesOf<Sizes>, fallback, low);
+  if constexpr (kAxesOf<Sizes> == 1)
+    return each[0];
+  else if constexpr (kAxesOf<Sizes> == 2)
+    return {each[0], each[1]};
+  else
+    return {each[0], each[1], each[2]};
 }
 
-template <class Pool>
+template <class Sizes>
+void require_axes(const LayerKeys& keys, const FileArrival& at) {
+  constexpr std::size_t kAxes = kAxesOf<Sizes>;
+  require_rank(keys, at, static_cast<int>(kAxes) + 2,
+               kAxes == 1   ? kSignals
+               : kAxes == 2 ? kPictures
+                            : kVolumes);
+}
+
+// Sums over windows, divided by what is given.
+FileLayer divided_pool2d(const nn::Pair& kernel, const nn::PoolOptions& o, std::int64_t divisor) {
+  const Pool2dOptions options{{kernel.h, kernel.w},
+                              {o.stride.h, o.stride.w},
+                              {o.padding.h, o.padding.w},
+                              {1, 1},
+                              o.ceil_mode};
+  return function_of(
+      cat("AvgPool2d(kernel_size=(", kernel.h, ", ", kernel.w, "), divisor=", divisor, ")"),
+      [=](const Tensor& x) { return avg_pool2d(x, options, divisor); });
+}
+
+template <class Pool, class Sizes, bool average>
 FileLayer pool_layer(LayerKeys& keys, const FileArrival& at) {
   keys.own("a window", "{ max_pool2d = 2 }");
-  require_rank(keys, at, 4, kPictures);
-  return layer_of(Pool(keys.pair(keys.kind(), 2, 1), pool_options(keys)));
+  require_axes<Sizes>(keys, at);
+  const Sizes kernel = sizes_of<Sizes>(keys, keys.kind(), 2, 1);
+  PoolOptionsOf<Sizes> options;
+  options.stride = sizes_of<Sizes>(keys, "stride", 0, 0);
+  options.padding = sizes_of<Sizes>(keys, "padding", 0, 0);
+  options.ceil_mode = keys.truth("ceil_mode", false);
+  if constexpr (average) {
+    options.count_include_pad = keys.truth("count_include_pad", true);
+    const std::int64_t divisor = keys.whole("divisor", 0, 1);
+    if constexpr (kAxesOf<Sizes> == 2) {
+      if (divisor != 0) return divided_pool2d(kernel, options, divisor);
+    } else {
+      options.divisor = divisor;
+    }
+  } else {
+    options.dilation = sizes_of<Sizes>(keys, "dilation", 1, 1);
+  }
+  return layer_of(Pool(kernel, options));
 }
 
-template <class Pool>
+template <class Pool, class Sizes>
 FileLayer adaptive_pool_layer(LayerKeys& keys, const FileArrival& at) {
   keys.own("a size", "{ adaptive_avg_pool2d = 7 }");
-  require_rank(keys, at, 4, kPictures);
-  const nn::Pair out = keys.pair(keys.kind(), 1, 1);
+  require_axes<Sizes>(keys, at);
   // Its windows are listed one by one.
-  if (std::max({out.h, out.w, at.x.size(2), at.x.size(3)}) > kLargestAdaptive)
+  std::vector<std::int64_t> each = keys.axes(keys.kind(), kAxesOf<Sizes>, 1, 1);
+  for (int axis = 2; axis < at.x.rank(); ++axis) each.push_back(at.x.size(axis));
+  if (*std::max_element(each.begin(), each.end()) > kLargestAdaptive)
     keys.refuse(cat(keys.kind(), " takes and gives up to ", kLargestAdaptive,
-                    " rows and columns, not ", shape_text(at.x)));
-  return layer_of(Pool(out));
+                    kAxesOf<Sizes> == 1   ? " places"
+                    : kAxesOf<Sizes> == 2 ? " rows and columns"
+                                          : " images, rows and columns",
+                    ", not ", shape_text(at.x)));
+  return layer_of(Pool(sizes_of<Sizes>(keys, keys.kind(), 1, 1)));
 }
 
 FileLayer global_avg_pool_layer(LayerKeys& keys, const FileArrival& at) {
@@ -472,10 +525,18 @@ constexpr FileKind kKinds[] = {
     {"conv1d", convolution_layer<1>},
     {"conv2d", conv2d_layer},
     {"conv3d", convolution_layer<3>},
-    {"max_pool2d", pool_layer<nn::MaxPool2d>},
-    {"avg_pool2d", pool_layer<nn::AvgPool2d>},
-    {"adaptive_avg_pool2d", adaptive_pool_layer<nn::AdaptiveAvgPool2d>},
-    {"adaptive_max_pool2d", adaptive_pool_layer<nn::AdaptiveMaxPool2d>},
+    {"max_pool1d", pool_layer<nn::MaxPool1d, std::int64_t, false>},
+    {"max_pool2d", pool_layer<nn::MaxPool2d, nn::Pair, false>},
+    {"max_pool3d", pool_layer<nn::MaxPool3d, nn::Triple, false>},
+    {"avg_pool1d", pool_layer<nn::AvgPool1d, std::int64_t, true>},
+    {"avg_pool2d", pool_layer<nn::AvgPool2d, nn::Pair, true>},
+    {"avg_pool3d", pool_layer<nn::AvgPool3d, nn::Triple, true>},
+    {"adaptive_avg_pool1d", adaptive_pool_layer<nn::AdaptiveAvgPool1d, std::int64_t>},
+    {"adaptive_avg_pool2d", adaptive_pool_layer<nn::AdaptiveAvgPool2d, nn::Pair>},
+    {"adaptive_avg_pool3d", adaptive_pool_layer<nn::AdaptiveAvgPool3d, nn::Triple>},
+    {"adaptive_max_pool1d", adaptive_pool_layer<nn::AdaptiveMaxPool1d, std::int64_t>},
+    {"adaptive_max_pool2d", adaptive_pool_layer<nn::AdaptiveMaxPool2d, nn::Pair>},
+    {"adaptive_max_pool3d", adaptive_pool_layer<nn::AdaptiveMaxPool3d, nn::Triple>},
     {"global_avg_pool", global_avg_pool_layer},
     {"upsample2d", upsample_layer},
     {"pad2d", pad_layer},

@@ -1,4 +1,6 @@
-// Pooling over the two last axes of [N, C, H, W], with PyTorch's sizes.
+// Pooling over the last axes of [N, C, L], [N, C, H, W] and [N, C, D, H, W], with PyTorch's sizes.
+// Signals are images of one row. Windows of volumes are boxes: images are pooled, then the depth,
+// and the first maximum of a box is that of the first image which has it.
 //
 // MaxPool2dGrad and MaxPool2dGather write to and read from each window's first maximum: each is the
 // other's gradient, as AvgPool2d and AvgPool2dGrad are each other's. The choice of the maximum
@@ -7,6 +9,7 @@
 #include <limits>
 
 #include <tenon/error.h>
+#include <tenon/pooling.h>
 
 #include "base/str.h"
 #include "ops/infer.h"
@@ -114,20 +117,145 @@ Tensor whole_max_pool(const Tensor& x, const PoolAttrs& p) {
   return whole_maxima(rows, 3, out[3], p.kernel_w, p.stride_w, p.dil_w, p.pad_w);
 }
 
-}  // namespace
-
-Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
-  const Called called("max_pool2d");
-  const PoolAttrs attrs = pool_attrs(options);
+Tensor max_pool(const Tensor& x, const PoolAttrs& attrs) {
   const bool whole = is_integral(x.dtype()) && !is_bool(x.dtype());
   return whole ? whole_max_pool(x, attrs) : build(Op::MaxPool2d, {x}, attrs);
 }
 
+// Means over windows of which none is clipped: zeros stand where they leave the image.
+Tensor mean_of_whole_windows(const Tensor& x, PoolAttrs p) {
+  p.count_include_pad = true;
+  const Shape out = build(Op::AvgPool2d, {x}, p).shape();
+  const std::int64_t rows = (out[2] - 1) * p.stride_h + p.kernel_h - (x.size(2) + 2 * p.pad_h),
+                     columns = (out[3] - 1) * p.stride_w + p.kernel_w - (x.size(3) + 2 * p.pad_w);
+  p.ceil_mode = false;
+  const std::int64_t below = std::max<std::int64_t>(rows, 0),
+                     beside = std::max<std::int64_t>(columns, 0);
+  return build(Op::AvgPool2d, {below + beside == 0 ? x : pad(x, {0, beside, 0, below})}, p);
+}
+
+void require_average(const char* op, bool dilated, std::int64_t divisor) {
+  if (dilated) throw ValueError(cat(where(op), ": has no dilation"));
+  if (divisor < 0)
+    throw ValueError(cat(where(op), ": the divisor is ", divisor, ", must be at least 1"));
+}
+
+// `average` of x, or of its 16-bit values in float32; with a divisor the mean over `window`
+// elements becomes a sum divided by that.
+template <class Average>
+Tensor divided(const Tensor& x, std::int64_t divisor, double window, const Average& average) {
+  const bool widen = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
+  const Tensor y = average(widen ? cast(x, DType::Float32) : x),
+               z = divisor == 0 ? y : y * (window / static_cast<double>(divisor));
+  return widen ? cast(z, x.dtype()) : z;
+}
+
+void require_rank(const char* op, const Tensor& x, int rank, const char* wanted) {
+  require_defined(op, x);
+  if (x.rank() != rank)
+    throw ShapeError(cat(where(op), ": input must be ", wanted, ", not ", x.shape(),
+                         x.rank() == rank - 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+}
+
+Pool2dOptions as_row(const Pool1dOptions& o) {
+  return {{1, o.kernel},  {1, o.stride == 0 ? o.kernel : o.stride},
+          {0, o.padding}, {1, o.dilation},
+          o.ceil_mode,    o.count_include_pad};
+}
+
+PoolAttrs of_images(const Pool3dOptions& o) {
+  return pool_attrs({{o.kernel[1], o.kernel[2]},
+                     {o.stride[1], o.stride[2]},
+                     {o.padding[1], o.padding[2]},
+                     {o.dilation[1], o.dilation[2]},
+                     o.ceil_mode,
+                     o.count_include_pad});
+}
+
+PoolAttrs of_depth(const Pool3dOptions& o) {
+  return pool_attrs({{o.kernel[0], 1},
+                     {o.stride[0] == 0 ? o.kernel[0] : o.stride[0], 1},
+                     {o.padding[0], 0},
+                     {o.dilation[0], 1},
+                     o.ceil_mode,
+                     o.count_include_pad});
+}
+
+// The images of [N, C, D, H, W], then the depth unless each place of it stays.
+template <class PoolImages>
+Tensor over_boxes(const Tensor& x, const Pool3dOptions& o, const PoolImages& pool) {
+  const Shape s = x.shape();
+  const Tensor flat = pool(reshape(x, {s[0], s[1] * s[2], s[3], s[4]}), of_images(o));
+  const std::int64_t height = flat.size(2), width = flat.size(3);
+  const bool stays = o.kernel[0] == 1 && (o.stride[0] == 0 || o.stride[0] == 1) &&
+                     o.padding[0] == 0 && o.dilation[0] == 1;
+  if (stays) return reshape(flat, {s[0], s[1], s[2], height, width});
+  const Tensor y = pool(reshape(flat, {s[0], s[1], s[2], height * width}), of_depth(o));
+  return reshape(y, {s[0], s[1], y.size(2), height, width});
+}
+
+}  // namespace
+
+Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options) {
+  const Called called("max_pool1d");
+  require_rank("max_pool1d", x, 3, "[N, C, L]");
+  return squeeze(max_pool2d(unsqueeze(x, 2), as_row(options)), 2);
+}
+
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  const Called called("max_pool2d");
+  return max_pool(x, pool_attrs(options));
+}
+
+Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
+  const Called called("max_pool3d");
+  require_rank("max_pool3d", x, 5, "[N, C, D, H, W]");
+  // The gradients of windows that overlap are not rounded between images and depth.
+  bool overlap = false;
+  for (std::size_t k = 0; k < 3; ++k)
+    overlap = overlap || (options.stride[k] != 0 && options.stride[k] < options.kernel[k]) ||
+              options.dilation[k] != 1;
+  const bool widen = overlap && is_floating(x.dtype()) && item_size(x.dtype()) == 2;
+  const Tensor y = over_boxes(widen ? cast(x, DType::Float32) : x, options, max_pool);
+  return widen ? cast(y, x.dtype()) : y;
+}
+
+Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options) {
+  const Called called("avg_pool1d");
+  require_rank("avg_pool1d", x, 3, "[N, C, L]");
+  return squeeze(avg_pool2d(unsqueeze(x, 2), as_row(options), options.divisor), 2);
+}
+
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  return avg_pool2d(x, options, 0);
+}
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t divisor) {
+  const Called called("avg_pool2d");
   require_defined("avg_pool2d", x);
-  if (options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1})
-    throw ValueError(cat(where("avg_pool2d"), ": has no dilation"));
-  return build(Op::AvgPool2d, {x}, pool_attrs(options));
+  require_average("avg_pool2d", options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1},
+                  divisor);
+  const PoolAttrs attrs = pool_attrs(options);
+  if (divisor == 0) return build(Op::AvgPool2d, {x}, attrs);
+  return divided(x, divisor,
+                 static_cast<double>(attrs.kernel_h) * static_cast<double>(attrs.kernel_w),
+                 [&](const Tensor& wide) { return mean_of_whole_windows(wide, attrs); });
+}
+
+Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options) {
+  const Called called("avg_pool3d");
+  require_rank("avg_pool3d", x, 5, "[N, C, D, H, W]");
+  const auto& [depth, height, width] = options.kernel;
+  require_average("avg_pool3d", options.dilation != std::array<std::int64_t, 3>{1, 1, 1},
+                  options.divisor);
+  const double window =
+      static_cast<double>(depth) * static_cast<double>(height) * static_cast<double>(width);
+  return divided(x, options.divisor, window, [&](const Tensor& wide) {
+    return over_boxes(wide, options, [&](const Tensor& images, const PoolAttrs& attrs) {
+      return options.divisor == 0 ? build(Op::AvgPool2d, {images}, attrs)
+                                  : mean_of_whole_windows(images, attrs);
+    });
+  });
 }
 
 // ---- Inference --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <tenon/functional.h>
+#include <tenon/pooling.h>
 
 #include "cases/cases.h"
 
@@ -146,6 +147,53 @@ void add_convolutions(Cases& cases) {
                                 {{{2, 1, 2}, {1, 0, 0}, {1, 1, 1}, 2}, {1, 0, 1}});
       },
       1e-5);
+  struct Row {
+    const char* name;
+    Shape shape;
+    Pool3dOptions options;
+    bool average = true;
+  };
+  const Row rows[] = {
+      {"plain", {2, 2, 4, 3, 5}, {}},
+      {"one image", {1, 2, 1, 5, 4}, {.kernel = {1, 2, 2}, .stride = {1, 2, 1}}},
+      {"overlap", {1, 2, 5, 4, 3}, {{3, 2, 3}, {2, 1, 1}, {1, 1, 1}}},
+      {"hanging", {1, 1, 6, 5, 4}, {{3, 2, 2}, {2, 3, 3}, {1, 0, 1}, {1, 1, 1}, true}},
+      {"inside", {1, 1, 6, 5, 4}, {{3, 2, 2}, {2, 3, 3}, {1, 0, 1}, {1, 1, 1}, true, false}},
+      {"dilated", {1, 2, 6, 4, 5}, {{2, 2, 3}, {1, 2, 1}, {1, 0, 1}, {3, 2, 1}}, false},
+      {"sums", {1, 1, 6, 5, 4}, {{3, 2, 2}, {2, 3, 3}, {1, 0, 1}, {1, 1, 1}, true, false, 7}},
+      {"empty", {0, 2, 4, 3, 5}, {}}};
+  for (const Row& row : rows) {
+    const std::string name = row.name;
+    const std::vector<In> volume{{row.shape}};
+    const Pool3dOptions& o = row.options;
+    const auto flat = [&] {  // the last axis alone
+      return Pool1dOptions{o.kernel[2], o.stride[2],         o.padding[2], o.dilation[2],
+                           o.ceil_mode, o.count_include_pad, o.divisor};
+    };
+    const std::vector<In> signal{{{row.shape[0], row.shape[1] * row.shape[2], row.shape[4]}}};
+    add(cases, "max_pool3d " + name, volume,
+        [o](const Tensors& x) { return square(max_pool3d(x[0] * 2, o)); });
+    add(cases, "max_pool1d " + name, signal,
+        [f = flat()](const Tensors& x) { return square(max_pool1d(x[0] * 2, f)); });
+    if (!row.average) continue;
+    add(cases, "avg_pool3d " + name, volume,
+        [o](const Tensors& x) { return square(avg_pool3d(x[0], o)); });
+    add(cases, "avg_pool1d " + name, signal,
+        [f = flat()](const Tensors& x) { return square(avg_pool1d(x[0], f)); });
+    add(cases, "avg_pool2d of one row, " + name, signal, [o](const Tensors& x) {
+      const Pool2dOptions flat2d{
+          {1, o.kernel[2]},  {1, o.stride[2] == 0 ? o.kernel[2] : o.stride[2]},
+          {0, o.padding[2]}, {1, 1},
+          o.ceil_mode,       o.count_include_pad};
+      return square(avg_pool2d(unsqueeze(x[0], 0), flat2d, o.divisor));
+    });
+  }
+  add(cases, "adaptive pools over one axis", {{{2, 3, 7}}}, [](const Tensors& x) {
+    return square(adaptive_avg_pool1d(x[0], 3)) + adaptive_max_pool1d(x[0], 3);
+  });
+  add(cases, "adaptive pools over three axes", {{{2, 4, 1, 5}}}, [](const Tensors& x) {
+    return square(adaptive_avg_pool3d(x[0], {3, 2, 2})) + adaptive_max_pool3d(x[0], {3, 2, 2});
+  });
   for (const Ints& sizes : {Ints{6, 10}, Ints{4, 7}, Ints{2, 3}, Ints{1, 1}}) {
     const std::string name = std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]);
     const std::vector<In> image{{{2, 2, 3, 5}}};

@@ -10,6 +10,7 @@
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
+#include <tenon/pooling.h>
 
 using namespace tenon;
 
@@ -85,6 +86,32 @@ TEST_CASE("half: parts of a filter's depth are summed before they are rounded") 
                  w = stored({1, 1, 1}, {1, 1, 3, 1, 1}, kHalf);
     CHECK(list(conv_transpose3d(x, w, {}, {{.padding = {2, 0, 0}}, {}})) == Floats{2050});
     CHECK(list(conv3d(x, w)) == Floats{2050});
+  });
+}
+
+TEST_CASE("half: pools over three axes round what they give once") {
+  with_engines([] {
+    for (const auto& [t, big] : kOdds) {
+      const Tensor x = randn({2, 3, 5, 4, 7}).eval(), narrow = cast(x, t).eval();
+      const Tensor g = randn({2, 3, 3, 5, 4}).eval(), h = cast(g, t).eval();
+      const Pool3dOptions o{
+          .kernel = {3, 2, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}, .divisor = 5};
+      const auto check = [&, dtype = t](const auto& pool) {
+        const Tensor wide = cast(narrow, DType::Float32).eval(), y = pool(narrow, o);
+        CHECK(y.dtype() == dtype);
+        CHECK(list(y) == list(cast(pool(wide, o), dtype)));
+        const Tensor d =
+            grad(sum(cast(pool(narrow, o), DType::Float32) * cast(h, DType::Float32)), narrow);
+        CHECK(d.dtype() == dtype);
+        CHECK(list(d) ==
+              list(cast(grad(sum(pool(wide, o) * cast(h, DType::Float32)), wide), dtype)));
+      };
+      check([](const Tensor& in, Pool3dOptions options) {
+        options.divisor = 0;
+        return max_pool3d(in, options);
+      });
+      check([](const Tensor& in, const Pool3dOptions& options) { return avg_pool3d(in, options); });
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // Composites against PyTorch: each row is a call, and the number of elements and their sum,
 // weighted by cos(i), that the same call gives in PyTorch 2 in float64. (Gradients are compared
-// with differences in the table of cases.)
+// with differences in the table of cases; of poolings, where many elements here are equal, with
+// PyTorch's too.)
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
+#include <tenon/pooling.h>
 
 using namespace tenon;
 
@@ -24,6 +26,15 @@ Tensor v(const Shape& shape, std::int64_t step = 7) {
 
 Tensor index(const std::vector<std::int64_t>& values, const Shape& shape) {
   return Tensor::from(values, shape);
+}
+
+// Gradient by x of f's elements weighted by cos(i).
+template <class F>
+Tensor slope(const F& f, const Tensor& x) {
+  const Tensor y = f(x);
+  std::vector<double> weights;
+  for (std::int64_t i = 0; i < y.numel(); ++i) weights.push_back(std::cos(static_cast<double>(i)));
+  return grad(sum(y * Tensor::from(weights, y.shape())), x);
 }
 
 struct Row {
@@ -80,6 +91,44 @@ TEST_CASE("composites give what PyTorch gives") {
         {"conv_transpose2d", conv_transpose2d(v({2, 4, 3, 4}), v({4, 1, 3, 2}), v({2}), {{{2, 3}, {1, 0}, {1, 2}, 2}, {1, 2}}), 336, -6.12102579882895},
         {"conv_transpose2d whole", conv_transpose2d(v({1, 2, 3, 4}), v({2, 3, 3, 2}), {}, {{{1, 1}, {1, 1}, {3, 2}, 1}, {2, 1}}), 135, 1.39979764454843},
         {"conv_transpose3d", conv_transpose3d(v({2, 4, 3, 2, 3}), v({4, 1, 2, 3, 2}), v({2}), {{{2, 1, 2}, {1, 1, 0}, {1, 1, 2}, 2}, {1, 0, 1}}), 320, 21.1753086676567},
+        {"max_pool1d overlap", max_pool1d(v({2, 3, 11}), {.kernel = 3, .stride = 2, .padding = 1}), 36, 1.13332313981896},
+        {"max_pool1d overlap gradient", slope([](const Tensor& x) { return max_pool1d(x, {.kernel = 3, .stride = 2, .padding = 1}); }, v({2, 3, 11})), 66, 0.0674580660226544},
+        {"max_pool1d dilated", max_pool1d(v({2, 3, 11}), {.kernel = 3, .stride = 2, .padding = 1, .dilation = 3, .ceil_mode = true}), 24, -0.469705315653587},
+        {"max_pool1d dilated gradient", slope([](const Tensor& x) { return max_pool1d(x, {.kernel = 3, .stride = 2, .padding = 1, .dilation = 3, .ceil_mode = true}); }, v({2, 3, 11})), 66, -3.42296306281946},
+        {"max_pool1d of one", max_pool1d(v({1, 2, 1}), {.kernel = 1}), 2, -0.97984884706593},
+        {"max_pool1d of one gradient", slope([](const Tensor& x) { return max_pool1d(x, {.kernel = 1}); }, v({1, 2, 1})), 2, 1.29192658172643},
+        {"avg_pool1d overlap", avg_pool1d(v({2, 3, 11}), {.kernel = 4, .stride = 3, .padding = 2, .ceil_mode = true}), 30, 0.187415820946199},
+        {"avg_pool1d overlap gradient", slope([](const Tensor& x) { return avg_pool1d(x, {.kernel = 4, .stride = 3, .padding = 2, .ceil_mode = true}); }, v({2, 3, 11})), 66, 1.64467916490023},
+        {"avg_pool1d inside", avg_pool1d(v({2, 3, 11}), {.kernel = 4, .stride = 3, .padding = 2, .count_include_pad = false}), 24, -0.181963442303634},
+        {"avg_pool1d inside gradient", slope([](const Tensor& x) { return avg_pool1d(x, {.kernel = 4, .stride = 3, .padding = 2, .count_include_pad = false}); }, v({2, 3, 11})), 66, -0.293673782475648},
+        {"avg_pool2d divisor", avg_pool2d(v({2, 2, 7, 5}), {.kernel = {3, 2}, .stride = {2, 3}, .padding = {1, 1}}, 5), 32, -2.2914878778058},
+        {"avg_pool2d divisor gradient", slope([](const Tensor& x) { return avg_pool2d(x, {.kernel = {3, 2}, .stride = {2, 3}, .padding = {1, 1}}, 5); }, v({2, 2, 7, 5})), 140, 0.15334022712076},
+        {"avg_pool2d divisor hanging", avg_pool2d(v({2, 2, 7, 5}), {.kernel = {3, 2}, .stride = {2, 3}, .padding = {1, 0}, .ceil_mode = true, .count_include_pad = false}, 5), 32, 2.42682747665486},
+        {"avg_pool2d divisor hanging gradient", slope([](const Tensor& x) { return avg_pool2d(x, {.kernel = {3, 2}, .stride = {2, 3}, .padding = {1, 0}, .ceil_mode = true, .count_include_pad = false}, 5); }, v({2, 2, 7, 5})), 140, -1.60487288598279},
+        {"max_pool3d plain", max_pool3d(v({2, 2, 5, 6, 7}), {.kernel = {2, 2, 2}}), 72, 0.721855268875425},
+        {"max_pool3d plain gradient", slope([](const Tensor& x) { return max_pool3d(x, {.kernel = {2, 2, 2}}); }, v({2, 2, 5, 6, 7})), 840, 0.0536572097583377},
+        {"max_pool3d overlap", max_pool3d(v({2, 2, 5, 6, 7}), {.kernel = {3, 2, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}}), 336, 0.902349874583575},
+        {"max_pool3d overlap gradient", slope([](const Tensor& x) { return max_pool3d(x, {.kernel = {3, 2, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}}); }, v({2, 2, 5, 6, 7})), 840, 8.10178894869304},
+        {"max_pool3d dilated", max_pool3d(v({1, 3, 7, 6, 5}), {.kernel = {2, 3, 2}, .stride = {1, 2, 1}, .padding = {1, 0, 1}, .dilation = {3, 2, 1}, .ceil_mode = true}), 216, 5.79887578735314},
+        {"max_pool3d dilated gradient", slope([](const Tensor& x) { return max_pool3d(x, {.kernel = {2, 3, 2}, .stride = {1, 2, 1}, .padding = {1, 0, 1}, .dilation = {3, 2, 1}, .ceil_mode = true}); }, v({1, 3, 7, 6, 5})), 630, 2.24957223043744},
+        {"max_pool3d of one place", max_pool3d(v({2, 1, 1, 5, 1}), {.kernel = {1, 3, 1}, .stride = {1, 2, 1}}), 4, 0.0167366733376982},
+        {"max_pool3d of one place gradient", slope([](const Tensor& x) { return max_pool3d(x, {.kernel = {1, 3, 1}, .stride = {1, 2, 1}}); }, v({2, 1, 1, 5, 1})), 10, 0.507847372518079},
+        {"avg_pool3d overlap", avg_pool3d(v({2, 2, 5, 6, 7}), {.kernel = {3, 2, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}}), 336, 0.689246165556899},
+        {"avg_pool3d overlap gradient", slope([](const Tensor& x) { return avg_pool3d(x, {.kernel = {3, 2, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}}); }, v({2, 2, 5, 6, 7})), 840, -0.4497802983636},
+        {"avg_pool3d hanging", avg_pool3d(v({1, 2, 6, 5, 7}), {.kernel = {3, 2, 2}, .stride = {2, 3, 3}, .padding = {1, 0, 1}, .ceil_mode = true}), 48, 0.690055250740497},
+        {"avg_pool3d hanging gradient", slope([](const Tensor& x) { return avg_pool3d(x, {.kernel = {3, 2, 2}, .stride = {2, 3, 3}, .padding = {1, 0, 1}, .ceil_mode = true}); }, v({1, 2, 6, 5, 7})), 420, 0.929702519122912},
+        {"avg_pool3d inside", avg_pool3d(v({1, 2, 6, 5, 7}), {.kernel = {3, 2, 2}, .stride = {2, 3, 3}, .padding = {1, 0, 1}, .ceil_mode = true, .count_include_pad = false}), 48, 1.48133222732085},
+        {"avg_pool3d inside gradient", slope([](const Tensor& x) { return avg_pool3d(x, {.kernel = {3, 2, 2}, .stride = {2, 3, 3}, .padding = {1, 0, 1}, .ceil_mode = true, .count_include_pad = false}); }, v({1, 2, 6, 5, 7})), 420, 1.52441977960531},
+        {"avg_pool3d divisor", avg_pool3d(v({1, 2, 6, 5, 7}), {.kernel = {3, 2, 2}, .stride = {2, 3, 3}, .padding = {1, 0, 1}, .ceil_mode = true, .divisor = 7}), 48, 0.849081882867169},
+        {"avg_pool3d divisor gradient", slope([](const Tensor& x) { return avg_pool3d(x, {.kernel = {3, 2, 2}, .stride = {2, 3, 3}, .padding = {1, 0, 1}, .ceil_mode = true, .divisor = 7}); }, v({1, 2, 6, 5, 7})), 420, 1.35777723292971},
+        {"adaptive_avg_pool1d", adaptive_avg_pool1d(v({2, 3, 11}), 4), 24, -0.0238552247646194},
+        {"adaptive_avg_pool1d gradient", slope([](const Tensor& x) { return adaptive_avg_pool1d(x, 4); }, v({2, 3, 11})), 66, -0.12436419492874},
+        {"adaptive_max_pool1d", adaptive_max_pool1d(v({2, 3, 11}), 4), 24, -0.65526366482052},
+        {"adaptive_max_pool1d gradient", slope([](const Tensor& x) { return adaptive_max_pool1d(x, 4); }, v({2, 3, 11})), 66, -0.635754644553969},
+        {"adaptive_avg_pool3d", adaptive_avg_pool3d(v({2, 2, 7, 1, 5}), {3, 2, 4}), 96, -0.164440269938604},
+        {"adaptive_avg_pool3d gradient", slope([](const Tensor& x) { return adaptive_avg_pool3d(x, {3, 2, 4}); }, v({2, 2, 7, 1, 5})), 140, -0.29928261501927},
+        {"adaptive_max_pool3d", adaptive_max_pool3d(v({2, 2, 7, 1, 5}), {3, 2, 4}), 96, 1.42885962104962},
+        {"adaptive_max_pool3d gradient", slope([](const Tensor& x) { return adaptive_max_pool3d(x, {3, 2, 4}); }, v({2, 2, 7, 1, 5})), 140, -2.06229644983914},
         {"nearest up", interpolate(v({2, 2, 3, 5}), {6, 15}), 360, -3.31217701776232},
         {"linear up", interpolate(v({2, 2, 3, 5}), {6, 15}, Interpolation::Linear), 360, -2.22064088460195},
         {"linear corners up", interpolate(v({2, 2, 3, 5}), {6, 15}, Interpolation::Linear, true), 360, -0.722616527018835},

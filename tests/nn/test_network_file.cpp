@@ -208,6 +208,12 @@ TEST_CASE("network file: every kind of layer") {
     padding = 1, ceil_mode = true }, { avg_pool2d = 2 }, { upsample2d = 2, mode = "linear" }, { pad2d = 1 },
     { adaptive_max_pool2d = 3 }, { adaptive_avg_pool2d = [2, 1] }, { dropout = 0.2 }, { reshape = [8] },
     "layer_norm", { rms_norm = 8 }, { linear = 5 }, "log_softmax")t");
+  gives("[2, 29]", R"t({ max_pool1d = 3, stride = 2, padding = 1, dilation = 2, ceil_mode = true },
+    { avg_pool1d = 2, count_include_pad = false, divisor = 3 }, { adaptive_max_pool1d = 4 },
+    { adaptive_avg_pool1d = 1 }, "flatten", { linear = 5 })t");
+  gives("[2, 9, 8, 7]", R"t({ max_pool3d = [1, 2, 3], stride = 1, padding = [0, 1, 1] },
+    { avg_pool3d = 2, padding = 1, divisor = 5 }, { adaptive_max_pool3d = [3, 2, 2] },
+    { adaptive_avg_pool3d = 1 }, "flatten", { linear = 5 })t");
   for (const char* name :
        {"relu", "relu6", "tanh", "scaled_tanh", "sigmoid", "gelu", "silu", "mish", "elu",
         "leaky_relu", "softplus", "softsign", "hardtanh", "hardsigmoid", "identity", "softmax"})
@@ -252,6 +258,9 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("{ linear = 3 }"), {"pictures [N, 1, 8, 8] arrive: put \"flatten\" before it"});
   says(file_of("\"flatten\", { linear = 3 }, { max_pool2d = 2 }"),
        {"layer 2 (max_pool2d)", "takes pictures", "not [N, 3]"});
+  says(file_of("{ max_pool3d = 2 }"), {"layer 0 (max_pool3d)", "takes volumes", "[N, 1, 8, 8]"});
+  says(file_of("{ max_pool2d = 2, divisor = 3 }"), {"has no setting 'divisor'"});
+  says(file_of("{ avg_pool2d = 2, dilation = 3 }"), {"has no setting 'dilation'"});
   says(file_of("{ batch_norm2d = 4 }"), {"is for 4 channels, and [N, 1, 8, 8] arrives"});
   says(file_of("{ repeat = 3, layers = [\n{ conv2d = 4, kernel = 4 },\n{ max_pool2d = 2 } ] }"),
        {"line 5, layer 2 (conv2d)", "[N, 4, 2, 2]", "in pass 2 of 3 of the repeat on line 4"});

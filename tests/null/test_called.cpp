@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
+#include <tenon/pooling.h>
 
 using namespace tenon;
 
@@ -110,6 +111,27 @@ TEST_CASE("called: wrong shapes and axes") {
       {"conv_transpose3d",
        [&] {
          return conv_transpose3d(ones(kImages), ones({4, 2, 3, 3, 3}));
+       }},
+      {"max_pool1d",
+       [&] {
+         return max_pool1d(ones({2, 3, 8}), {.kernel = 9});
+       }},
+      {"avg_pool1d",
+       [&] {
+         return avg_pool1d(ones({2, 3, 8}), {.kernel = 9});
+       }},
+      {"max_pool3d", [&] { return max_pool3d(ones(kImages)); }},
+      {"max_pool3d",
+       [&] {
+         return max_pool3d(ones(kVolumes), {.kernel = {9, 1, 1}});
+       }},
+      {"avg_pool3d",
+       [&] {
+         return avg_pool3d(ones(kVolumes), {.kernel = {9, 1, 1}});
+       }},
+      {"adaptive_avg_pool3d",
+       [&] {
+         return adaptive_avg_pool3d(ones(kImages), {0, 1, 1});
        }},
       {"interpolate",
        [&] {

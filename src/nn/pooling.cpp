@@ -1,0 +1,91 @@
+// Pooling layers over one axis and three: their options as the functions take them, and as text.
+#include <array>
+
+#include <tenon/error.h>
+#include <tenon/pooling_layers.h>
+
+#include "base/str.h"
+
+namespace tenon::nn {
+namespace {
+
+using Three = std::array<std::int64_t, 3>;
+
+std::int64_t plain(std::int64_t size) { return size; }
+Three plain(Triple t) { return {t.d, t.h, t.w}; }
+
+Ints listed(std::int64_t size) { return {size}; }
+Ints listed(const Three& t) { return {t.begin(), t.end()}; }
+
+template <class Options, class Sizes>
+Options pool_options(const char* layer, Sizes kernel, const PoolOptionsOf<Sizes>& options) {
+  Options out;
+  out.kernel = plain(kernel);
+  for (const std::int64_t size : listed(out.kernel))
+    if (size < 1)
+      throw ValueError(cat(layer, ": the kernel size is ", size, ", must be at least 1"));
+  out.stride = plain(options.stride);
+  out.padding = plain(options.padding);
+  out.dilation = plain(options.dilation);
+  out.ceil_mode = options.ceil_mode;
+  out.count_include_pad = options.count_include_pad;
+  out.divisor = options.divisor;
+  return out;
+}
+
+// "stride=3", "stride=(3, 2, 1)".
+std::string sizes_text(const char* name, const Ints& sizes) {
+  std::string list;
+  for (const std::int64_t size : sizes) list += cat(list.empty() ? "" : ", ", size);
+  return cat(name, sizes.size() == 1 ? "=" : "=(", list, sizes.size() == 1 ? "" : ")");
+}
+
+template <class Options>
+std::string describe_pool(const char* layer, const Options& o) {
+  std::string out = cat(layer, "(", sizes_text("kernel_size", listed(o.kernel)));
+  const Options standard;
+  if (o.stride != standard.stride && o.stride != o.kernel)
+    out += ", " + sizes_text("stride", listed(o.stride));
+  if (o.padding != standard.padding) out += ", " + sizes_text("padding", listed(o.padding));
+  if (o.dilation != standard.dilation) out += ", " + sizes_text("dilation", listed(o.dilation));
+  if (o.ceil_mode) out += ", ceil_mode=true";
+  return out + ")";
+}
+
+template <class Sizes>
+std::string describe_adaptive(const char* layer, Sizes output) {
+  return cat(layer, "(", sizes_text("output_size", listed(plain(output))), ")");
+}
+
+}  // namespace
+
+MaxPool1d::MaxPool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
+    : options_(pool_options<Pool1dOptions>("MaxPool1d", kernel, options)) {}
+std::string MaxPool1d::describe() const { return describe_pool("MaxPool1d", options_); }
+
+AvgPool1d::AvgPool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
+    : options_(pool_options<Pool1dOptions>("AvgPool1d", kernel, options)) {}
+std::string AvgPool1d::describe() const { return describe_pool("AvgPool1d", options_); }
+
+MaxPool3d::MaxPool3d(Triple kernel, const PoolOptionsOf<Triple>& options)
+    : options_(pool_options<Pool3dOptions>("MaxPool3d", kernel, options)) {}
+std::string MaxPool3d::describe() const { return describe_pool("MaxPool3d", options_); }
+
+AvgPool3d::AvgPool3d(Triple kernel, const PoolOptionsOf<Triple>& options)
+    : options_(pool_options<Pool3dOptions>("AvgPool3d", kernel, options)) {}
+std::string AvgPool3d::describe() const { return describe_pool("AvgPool3d", options_); }
+
+std::string AdaptiveAvgPool1d::describe() const {
+  return describe_adaptive("AdaptiveAvgPool1d", output_);
+}
+std::string AdaptiveMaxPool1d::describe() const {
+  return describe_adaptive("AdaptiveMaxPool1d", output_);
+}
+std::string AdaptiveAvgPool3d::describe() const {
+  return describe_adaptive("AdaptiveAvgPool3d", output_);
+}
+std::string AdaptiveMaxPool3d::describe() const {
+  return describe_adaptive("AdaptiveMaxPool3d", output_);
+}
+
+}  // namespace tenon::nn
