@@ -27,7 +27,7 @@ Tensor FileProjection::forward(const Tensor& x) const {
 }
 
 std::string FileProjection::describe() const {
-  return cat("Projection(", weight_.size(0), ", ", weight_.size(1),
+  return cat("Conv1D(", weight_.size(0), ", ", weight_.size(1),
              bias_.defined() ? ")" : ", bias=false)");
 }
 

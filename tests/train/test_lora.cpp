@@ -119,6 +119,16 @@ TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings h
   served.load_state_dict(train::merged_state(net));
   CHECK(distance(served(tokens), adapted) < 1e-5);
 
+  // The same network from a file has the same adapters.
+  const nn::AnyModule read = train::with_adapters(
+      models::create(models::NetworkFile{
+          "f.toml", models::toml("gpt2:layers=2,heads=2,width=16,context=8", {.classes = 11})}),
+      {.rank = 2, .alpha = 2});
+  std::vector<std::string> names_of_file;
+  for (const nn::NamedTensor& p : read.named_trainable_parameters())
+    names_of_file.push_back(p.name);
+  CHECK(names_of_file == names);
+
   const nn::Sequential layers(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 12}));
   const nn::AnyModule encoder = train::with_adapters(layers, {.rank = 2, .alpha = 2});
   CHECK(encoder.state_dict().count("lora.0.self_attn.in_proj_weight.B") == 1);

@@ -132,3 +132,21 @@ TEST_CASE("network runs: tables are standardized, for quantities and for classes
   train::start_run(page, folder / "page");
   check_same_weights(folder / "run/model.safetensors", folder / "page/model.safetensors");
 }
+
+TEST_CASE("network runs: adapters of a file's projections are a built-in network's") {
+  const TestFolder folder;
+  std::string text;
+  for (int k = 0; k < 60; ++k) text += "the sea is wide and the land is far\n";
+  io::write_file(folder / "text.txt", text);
+  const std::string name = "gpt2:layers=1,heads=2,width=16,context=8";
+  io::write_file(folder / "mine.toml", models::toml(name));
+  for (const std::string& model : {name, folder / "mine.toml"}) {
+    const Settings s = Settings::resolve(model, "",
+                                         {{"data", "text:" + (folder / "text.txt") + ",length=8"},
+                                          {"epochs", "1"},
+                                          {"lora", "rank=2,targets=c_attn+c_proj"}});
+    train::start_run(s, folder / (model == name ? "page" : "file"));
+  }
+  check_same_weights(folder / "page/adapters.safetensors", folder / "file/adapters.safetensors");
+  check_same_weights(folder / "page/model.safetensors", folder / "file/model.safetensors");
+}
