@@ -86,13 +86,13 @@ constexpr std::ptrdiff_t kFewestConvolutions = 3;
 /// their own order and 4.8 with channels last, of alexnet_r (32 and 64, 5 x 5) 1.87 and 1.13.
 constexpr std::int64_t kImageChannels = 64, kFewestImageChannels = 16, kFilterNumbers = 512;
 
-/// Of the input of a convolution and of its result; numbers of a filter for each.
+/// Of one group: of the input of a convolution and of its result; numbers of a filter for each.
 struct Channels {
   std::int64_t in = 0, out = 0, taps = 0;
 };
 Channels channels_of(const Node& node) {
   const Shape& w = node.op == Op::Conv2dWeightGrad ? node.shape : node.input(1)->shape;
-  return {w[1], w[0], w[2] * w[3]};
+  return {w[1], w[0] / node.attrs.as<ContractionAttrs>().conv.groups, w[2] * w[3]};
 }
 
 /// Whether images are a view of rows of channels (plan/few_channels.h writes pictures so).
@@ -120,11 +120,10 @@ bool is_image_convolution(const Node& node) {
     const bool many = count >= kFewestImageChannels && count * channels.taps >= kFilterNumbers;
     return count % kPixelChannelStep == 0 && (many || count >= kImageChannels);
   };
-  const bool picture = node.op != Op::Conv2dInputGrad &&
+  const bool picture = attrs.conv.groups == 1 && node.op != Op::Conv2dInputGrad &&
                        (channels.in < kPixelChannels || is_written_last(*node.input(0)));
-  return (is_narrow || rounds) && attrs.conv.groups == 1 && fits(channels.out) &&
-         (picture || fits(channels.in)) && node.shape.numel() > 0 &&
-         node.input(0)->shape.numel() > 0;
+  return (is_narrow || rounds) && fits(channels.out) && (picture || fits(channels.in)) &&
+         node.shape.numel() > 0 && node.input(0)->shape.numel() > 0;
 }
 
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options) {

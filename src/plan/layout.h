@@ -34,8 +34,9 @@ Attrs channels_last_attrs(const Node& node);
 /// multiplied in 16 bits or tf32, rows of whole 16 bytes.
 bool is_pixel_product(const Node& node);
 
-/// Whether a convolution by larger filters or one of its gradients, in one group and 16 bits, has
-/// rows of channels of whole 16 bytes, or reads pictures of a few channels and makes such rows.
+/// Whether a convolution by larger filters or one of its gradients, in 16 bits, has rows of
+/// channels of whole 16 bytes in each group, or reads pictures of a few channels and makes such
+/// rows.
 bool is_image_convolution(const Node& node);
 /// Whether those of a graph keep their images with the channels last: several of them, which are
 /// most.

@@ -100,7 +100,9 @@ TEST_CASE("vendor: convolutions over images that the plan keeps with the channel
   };
   const Sizes sizes[] = {{{2, 16, 9, 11}, {24, 16, 3, 3}, {2, 24, 5, 6}, {2, 2, 1, 1, 1, 1, 1}},
                          {{3, 24, 4, 5}, {16, 24, 3, 3}, {3, 16, 4, 5}, {1, 1, 1, 1, 1, 1, 1}},
-                         {{2, 16, 5, 4}, {32, 16, 1, 1}, {2, 32, 3, 2}, {2, 2, 0, 0, 1, 1, 1}}};
+                         {{2, 16, 5, 4}, {32, 16, 1, 1}, {2, 32, 3, 2}, {2, 2, 0, 0, 1, 1, 1}},
+                         {{2, 48, 7, 6}, {32, 24, 5, 5}, {2, 32, 7, 6}, {1, 1, 2, 2, 1, 1, 2}},
+                         {{2, 24, 9, 8}, {48, 8, 3, 3}, {2, 48, 5, 4}, {2, 2, 1, 1, 1, 1, 3}}};
   constexpr double kRounded = 1e-2;
   for (const Sizes& s : sizes)
     for (const Behind behind :
@@ -258,6 +260,49 @@ TEST_CASE("vendor: the step of a residual network over whole numbers is exact in
     const auto step = [&first] { return whole_step(first); };
     const Values wanted = made_on("cpu", Precision::Fp32, step);
     CHECK(made_on("cuda", Precision::Fp16, step) == wanted);
+  }
+}
+
+TEST_CASE(
+    "vendor: convolutions in groups between others lie channels last, with the CPU's gradients") {
+  if (!DeviceCheck::can_run()) return;
+  const auto step = [] {
+    std::int64_t seed = 0;
+    const auto numbers = [&seed](const Shape& shape, double scale) {
+      std::vector<float> all;
+      ++seed;
+      for (std::int64_t k = 0; k < shape.numel(); ++k)
+        all.push_back(static_cast<float>(
+            scale * std::sin(static_cast<double>(k * (2 * seed + 1) % 997 + seed))));
+      return Tensor::from(all, shape);
+    };
+    std::vector<Tensor> weights;
+    Tensor x = numbers({2, 3, 27, 27}, 1);
+    const auto layer = [&](std::int64_t filters, std::int64_t side, const Conv2dOptions& o) {
+      const std::int64_t channels = x.size(1) / o.groups;
+      weights.push_back(numbers({filters, channels, side, side},
+                                std::sqrt(2.0 / static_cast<double>(channels * side * side))));
+      weights.push_back(numbers({filters}, 0.1));
+      x = tanh(conv2d(x, weights[weights.size() - 2], weights.back(), o));
+    };
+    layer(96, 11, {.stride = {4, 4}, .padding = {2, 2}});
+    layer(128, 5, {.padding = {2, 2}, .groups = 2});
+    layer(64, 3, {.padding = {1, 1}});
+    layer(64, 3, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2});
+    return grad(sum(mean(x, {2, 3}) * numbers({2, 64}, 8)), weights);
+  };
+  const Values wanted = made_on("cpu", Precision::Fp32, step);
+  const Values got = made_on("cuda", Precision::Fp16, step);
+  REQUIRE(got.size() == wanted.size());
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    CAPTURE(k);
+    REQUIRE(got[k].size() == wanted[k].size());
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < got[k].size(); ++i) {
+      apart += std::pow(got[k][i] - wanted[k][i], 2);
+      size += std::pow(wanted[k][i], 2);
+    }
+    CHECK(std::sqrt(apart / size) <= 0.04);
   }
 }
 

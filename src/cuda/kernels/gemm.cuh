@@ -248,7 +248,7 @@ class GemmBlock {
     s.inside = item < items && m < p_.m && n < p_.n;
     s.batch = batch_ * p_.batch_step;
     s.row = m + batch_ * p_.row_step;
-    s.column = n;
+    s.column = n + batch_ * p_.column_step;
     if constexpr (C::kInnerAxis == 1) {  // m holds (batch, row)
       unsigned rest = static_cast<unsigned>(m);
       s.batch = split<false>(rest, p_.inner_size);

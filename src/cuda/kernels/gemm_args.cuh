@@ -61,8 +61,9 @@ struct GemmProblem {
   Divisor batch_size[kGemmBatchAxes];
   long long batch_stride_a[kGemmBatchAxes] = {}, batch_stride_b[kGemmBatchAxes] = {};
   // Where (batch z, m, n) stands in the result's [batch, rows, columns]: batch z * batch_step, row
-  // m + z * row_step, and the axis that holds further batches is split by `inner_size`.
-  long long batch_step = 0, row_step = 0;
+  // m + z * row_step, column n + z * column_step, and the axis that holds further batches is split
+  // by `inner_size`.
+  long long batch_step = 0, row_step = 0, column_step = 0;
   Divisor inner_size;
   float* partials = nullptr;      // [tile][split][kM][kN] when splits > 1
   unsigned long long ticket = 0;  // first of the counters of this launch

@@ -129,7 +129,7 @@ TENON_DEVICE void plain_result(const GemmProblem& p, const GemmOperand& a, const
   }
   auto batch = static_cast<long long>(z) * p.batch_step,
        row = static_cast<long long>(m) + static_cast<long long>(z) * p.row_step;
-  auto column = static_cast<long long>(n);
+  auto column = static_cast<long long>(n) + static_cast<long long>(z) * p.column_step;
   if (kInnerAxis == 1) {
     batch = static_cast<long long>(m / p.inner_size.value);
     row = static_cast<long long>(m % p.inner_size.value);

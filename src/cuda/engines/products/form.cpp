@@ -262,8 +262,9 @@ class Former {
     set_axes(form_.a, pixel, tap, like_.apart);
     set_axes(form_.b, channel, filter, like_.apart);
     if (c_.channels_last) {
+      for (BatchAxis& groups : batch_) std::swap(groups.a, groups.b);
       sizes(pixel.count(), channel.count(), tap.count());
-      form_.problem.batch_step = 1;
+      form_.problem.column_step = channel.count();
       form_.store_vector = channel.count() % 4 == 0 ? 4 : 1;
       return;
     }

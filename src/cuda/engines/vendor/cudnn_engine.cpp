@@ -129,9 +129,14 @@ Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * sha
 bool may_turn(const Contraction& c, std::span<const Value> values) {
   for (const View* view : {&c.a, &c.b})
     if (values[at(view->value)].dtype == DType::Float64) return false;
-  const auto fits = [](const Shape& s) { return s[1] % 8 == 0 && s.numel() < (1 << 30); };
-  return vendor_is_short(c.compute()) && c.attrs.conv.groups == 1 && fits(c.a_shape) &&
-         fits(c.b_shape) && fits(c.result_shape());
+  // Images have the channels of all groups, filters those of one.
+  const std::int64_t groups = c.attrs.conv.groups;
+  const auto fits = [](const Shape& s, std::int64_t parts) {
+    return s[1] % (8 * parts) == 0 && s.numel() < (1 << 30);
+  };
+  const bool by_filter = c.op == Op::Conv2dWeightGrad;
+  return vendor_is_short(c.compute()) && fits(c.a_shape, groups) &&
+         fits(c.b_shape, by_filter ? groups : 1) && fits(c.result_shape(), by_filter ? 1 : groups);
 }
 
 /// One of the two operands: where it lies, and its conversion.
