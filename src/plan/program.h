@@ -121,8 +121,8 @@ struct PassInfo {
 };
 const PassInfo& pass_info(int pass);
 
-/// A weight and what products read instead where they round it: a variable of 16 bits with the same
-/// values, rounded.
+/// A weight and what products read instead where they round it: a variable of 16 bits with its
+/// values, rounded; [K, R*S, C] of filters [K, C, R, S] that are read with the channels last.
 struct RoundedCopy {
   const Node* weight = nullptr;
   Tensor copy;

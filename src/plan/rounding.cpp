@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <tenon/ops.h>
+
 #include "graph/node.h"
 #include "ops/infer.h"
 #include "ops/table.h"
@@ -94,6 +96,22 @@ bool may_be_kept(const Node& node) {
   return node.op == Op::Variable && node.dtype == DType::Float32 && node.shape.numel() >= kLarge;
 }
 
+// Filters of a convolution on a card, which the graph leaves as they are: rounding them costs a
+// launch, whatever their size.
+bool are_fixed_filters(const Node& convolution, const Node& weight) {
+  constexpr std::int64_t kNumbers = 4096;
+  const bool reads = convolution.op == Op::Conv2d || convolution.op == Op::Conv2dInputGrad;
+  return reads && convolution.input(1) == &weight && weight.op == Op::Variable &&
+         weight.dtype == DType::Float32 && weight.shape.numel() >= kNumbers;
+}
+
+// What reads the copy instead of the weight sees the weight's shape.
+Tensor as_weight(const RoundedCopy& kept) {
+  if (!lies_channels_last(kept.copy, *kept.weight)) return kept.copy;
+  const Shape& s = kept.weight->shape;
+  return permute(reshape(kept.copy, {s[0], s[2], s[3], s[1]}), {0, 3, 1, 2});
+}
+
 // The copy of the variable that `x` is a view of, or null.
 const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
   const Node* base = base_of(x);
@@ -123,7 +141,7 @@ Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounde
     const Tensor base = narrowed(Tensor(node.input(0)), dtype, options, rounded);
     return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
   }
-  if (const RoundedCopy* kept = copy_of(options, x.node(), dtype)) return kept->copy;
+  if (const RoundedCopy* kept = copy_of(options, x.node(), dtype)) return as_weight(*kept);
   if (was_narrow(node, dtype)) {
     if (node.op == Op::Cast) return Tensor(node.input(0));
     std::vector<Tensor> parts;
@@ -202,15 +220,25 @@ Roots autocast(Roots roots, const PlanOptions& options) {
   return sums ? sum_rounded(roots, options, rounded) : roots;
 }
 
+Tensor rounded_copy(const Tensor& weight, DType dtype, bool channels_last) {
+  if (!channels_last) return cast(weight, dtype);
+  const Shape& s = weight.shape();
+  return cast(reshape(permute(weight, {0, 2, 3, 1}), {s[0], s[2] * s[3], s[1]}), dtype);
+}
+
+bool lies_channels_last(const Tensor& copy, const Node& weight) {
+  return copy.rank() != weight.shape.rank();
+}
+
 std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {
   std::vector<WeightToKeep> weights;
   if (!options.enabled(kAutocast)) return weights;
   const std::vector<Node*> nodes = topological_order(roots);
   const bool channels_last = keeps_channels_last(nodes, options);
-  std::unordered_set<const Node*> done;
+  std::unordered_set<const Node*> assigned, done;
   for (const Node* node : nodes)
-    if (options.traits.keeps_bf16_matrices && node->op == Op::Assign && !node->realised())
-      done.insert(node->input(0));
+    if (node->op == Op::Assign && !node->realised()) assigned.insert(node->input(0));
+  if (options.traits.keeps_bf16_matrices) done = assigned;
   for (Node* node : nodes) {
     if (node->realised() || !is_product_of_float32(*node)) continue;
     const DType narrow = kept_dtype(*node, precision_of(*node, options), options);
@@ -219,8 +247,12 @@ std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const Plan
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
     if (!rounds_first(*node, inputs, {may_be_kept(*a), may_be_kept(*b)}, options, channels_last))
       continue;
-    for (Node* weight : {a, b})
-      if (may_be_kept(*weight) && done.insert(weight).second) weights.push_back({weight, narrow});
+    for (Node* weight : {a, b}) {
+      const bool fixed =
+          channels_last && assigned.count(weight) == 0 && are_fixed_filters(*node, *weight);
+      if ((fixed || may_be_kept(*weight)) && done.insert(weight).second)
+        weights.push_back({weight, narrow, fixed && is_image_convolution(*node)});
+    }
   }
   return weights;
 }

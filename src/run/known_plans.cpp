@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/form.h"
+#include "plan/rounding.h"
 #include "plan/sized_plan.h"
 #include "run/caches.h"
 #include "run/runner.h"
@@ -234,7 +235,8 @@ std::shared_ptr<const Program> known_or_planned(const NumberedOrder& order,
   GraphForm form = form_of(order, roots);
   for (const RoundedCopy& copy : options.copies) {
     form.fixed.push_back(order.index[copy.weight]);
-    form.fixed.push_back(static_cast<std::uint64_t>(copy.copy.dtype()));
+    form.fixed.push_back(static_cast<std::uint64_t>(copy.copy.dtype()) << 1 |
+                         (lies_channels_last(copy.copy, *copy.weight) ? 1 : 0));
   }
   if (options.tuning != nullptr) planning ^= tuning_state();
   const std::shared_ptr<KnownGraph> graph = known(key_of(form, options.device, planning));

@@ -38,13 +38,15 @@ void make_fresh(const Node& weight, Make&& make) {
   copy.node()->leaf->rounded_at = at;
 }
 
-// The weight's node holds one; programs of another precision hold theirs.
-Tensor copy_of(Node& weight, DType dtype) {
+// The weight's node holds one; programs of another precision or layout hold theirs.
+Tensor copy_of(Node& weight, DType dtype, bool channels_last) {
   const std::lock_guard lock(refreshing());
   Tensor& rounded = weight.leaf->rounded;
-  if (!rounded.defined() || rounded.dtype() != dtype) {
+  const bool known = rounded.defined() && rounded.dtype() == dtype &&
+                     lies_channels_last(rounded, weight) == channels_last;
+  if (!known) {
     make_fresh(weight, [&]() -> const Tensor& {
-      rounded = variable(cast_to(Tensor(&weight), dtype),
+      rounded = variable(rounded_copy(Tensor(&weight), dtype, channels_last),
                          cat(label_text(weight.label), " in ", name(dtype)));
       return rounded;
     });
@@ -56,8 +58,8 @@ Tensor copy_of(Node& weight, DType dtype) {
 
 KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options) {
   KeptWeights kept;
-  for (const auto& [weight, dtype] : weights_to_keep_rounded(roots, options)) {
-    const Tensor copy = copy_of(*weight, dtype);
+  for (const auto& [weight, dtype, channels_last] : weights_to_keep_rounded(roots, options)) {
+    const Tensor copy = copy_of(*weight, dtype, channels_last);
     kept.weights.push_back({Tensor(weight), copy});
     kept.copies.push_back({weight, copy});
   }
@@ -80,7 +82,8 @@ void refresh(const std::vector<KeptWeight>& weights) {
   for (const KeptWeight& kept : weights) {
     if (fresh(*kept.copy.node(), *kept.weight.node())) continue;
     make_fresh(*kept.weight.node(), [&]() -> const Tensor& {
-      set_value(kept.copy, cast_to(kept.weight, kept.copy.dtype()));
+      const bool channels_last = lies_channels_last(kept.copy, *kept.weight.node());
+      set_value(kept.copy, rounded_copy(kept.weight, kept.copy.dtype(), channels_last));
       return kept.copy;
     });
   }

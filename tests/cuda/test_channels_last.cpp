@@ -2,6 +2,7 @@
 // card tests/cuda/vendor) and by the native engine, against the reference engine.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -304,6 +305,58 @@ TEST_CASE(
     }
     CHECK(std::sqrt(apart / size) <= 0.04);
   }
+}
+
+TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutions read them") {
+  if (!DeviceCheck::can_run() || !cuda::target_of(0).cudnn) return;
+  set_device("cuda");
+  set_precision(Precision::Bf16);
+  manual_seed(3);
+  std::vector<Tensor> filters;
+  const Tensor x = randn({2, 64, 6, 5}).eval();
+  for (const auto& [in, out, side] : {std::array<std::int64_t, 3>{64, 64, 3},
+                                      {64, 128, 1},
+                                      {128, 64, 3},
+                                      {64, 64, 5},
+                                      {64, 8, 1}})
+    filters.push_back(variable(randn({out, in, side, side}) * 0.05));
+  const auto through = [&](Tensor y) {
+    for (const Tensor& w : filters)
+      y = tanh(conv2d(y, w, {}, {.padding = {w.size(2) / 2, w.size(2) / 2}}));
+    return y;
+  };
+  // Compiled anew each time: calls of libraries are not captured on the emulated card.
+  const auto fixed = [&] {
+    return compile([&](const std::vector<Tensor>& in) { return std::vector{through(in[0])}; });
+  };
+  const auto scores = [&] { return fixed()({x})[0].to_vector<float>(); };
+  const auto plain = [&] { return through(x).eval().to_vector<float>(); };
+  CHECK(scores() == plain());
+  const auto copy = [&](std::size_t k) { return filters[k].node()->leaf->rounded; };
+  CHECK(copy(0).shape() == Shape{64, 9, 64});
+  CHECK(copy(1).shape() == filters[1].shape());  // of one pixel: as it lies
+  CHECK(copy(3).shape() == Shape{64, 25, 64});
+  CHECK_FALSE(copy(4).defined());  // 512 numbers
+  CHECK(copy(0).dtype() == DType::BFloat16);
+  // Made once: the program casts no filter, and turns none.
+  const std::string steps = fixed().plan({x}).steps();
+  CAPTURE(steps);
+  CHECK(steps.find("cast over [64, 9, 64]") == std::string::npos);
+  const Node* const made = copy(0).node();
+  scores();
+  CHECK(copy(0).node() == made);
+  // Anew after another assignment, where the copy lies.
+  set_value(filters[0], randn({64, 64, 3, 3}) * 0.05);
+  CHECK(scores() == plain());
+  CHECK(copy(0).node() == made);
+  // A step that assigns the filters rounds them itself; these are small.
+  const auto trained = compile([&](const std::vector<Tensor>& in) {
+    return std::vector{assign(filters[0], filters[0] * 0.5), sum(through(in[0]))};
+  });
+  trained({x});
+  CHECK(scores() == plain());
+  set_precision(Precision::Fp32);
+  set_device("cpu");
 }
 
 TEST_CASE("vendor: cuDNN refuses channels-last images whose rows of channels it cannot read") {
