@@ -64,7 +64,7 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
 
  private:
   std::int64_t size_of_head() const { return width_ / heads_; }
-  Tensor project(int part, const Tensor& x) const;
+  std::vector<Tensor> project(int first, int end, const Tensor& x) const;
   Tensor by_heads(const Tensor& x, std::int64_t heads) const;
   Tensor attend(const Tensor& queries, const KeyValueCache& cache, const AttentionMask& mask) const;
   Tensor attention_mask(const AttentionMask& mask, const Shape& scores, DType dtype) const;

@@ -52,24 +52,31 @@ std::string MultiheadAttention::describe() const {
   return text + ")";
 }
 
-// Part 0 makes queries, 1 keys, 2 values.
-Tensor MultiheadAttention::project(int part, const Tensor& x) const {
+// Part 0 makes queries, 1 keys, 2 values: the parts [first, end) of one x, by one product where
+// their weights lie together, so that their gradients are one product each too.
+std::vector<Tensor> MultiheadAttention::project(int first, int end, const Tensor& x) const {
   const std::int64_t of_keys = kv_heads_ * size_of_head();
-  const std::int64_t begin = part == 0 ? 0 : width_ + (part - 1) * of_keys;
-  const std::int64_t rows = part == 0 ? width_ : of_keys;
+  const auto begin_of = [&](int part) { return part == 0 ? 0 : width_ + (part - 1) * of_keys; };
+  const std::int64_t begin = begin_of(first), rows = begin_of(end) - begin;
   const Tensor weight = in_proj_weight_.defined() ? narrow(in_proj_weight_, 0, begin, rows)
-                        : part == 0               ? q_proj_weight_
-                        : part == 1               ? k_proj_weight_
+                        : first == 0              ? q_proj_weight_
+                        : first == 1              ? k_proj_weight_
                                                   : v_proj_weight_;
   if (x.rank() != 3 || x.size(2) != weight.size(1))
     throw ShapeError(cat(where("attention"), ": ", describe(), " takes a ",
-                         part == 0   ? "query"
-                         : part == 1 ? "key"
-                                     : "value",
+                         first == 0   ? "query"
+                         : first == 1 ? "key"
+                                      : "value",
                          options_.batch_first ? " [N, L, " : " [L, N, ", weight.size(1), "], not ",
                          x.shape()));
   const Tensor bias = in_proj_bias_.defined() ? narrow(in_proj_bias_, 0, begin, rows) : Tensor();
-  return by_heads(linear(x, weight, bias), part == 0 ? heads_ : kv_heads_);
+  const Tensor all = linear(x, weight, bias);
+  std::vector<Tensor> parts;
+  for (int part = first; part < end; ++part)
+    parts.push_back(
+        by_heads(narrow(all, 2, begin_of(part) - begin, begin_of(part + 1) - begin_of(part)),
+                 part == 0 ? heads_ : kv_heads_));
+  return parts;
 }
 
 // [L, N, heads · size] to [N, heads, L, size].
@@ -127,12 +134,16 @@ Tensor MultiheadAttention::attend(const Tensor& queries, const KeyValueCache& ca
 
 Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                    const AttentionMask& mask) const {
-  return attend(project(0, query), keys_of(key, value), mask);
+  const bool one = query.node() == key.node() && key.node() == value.node();
+  if (!one || !in_proj_weight_.defined())
+    return attend(project(0, 1, query)[0], keys_of(key, value), mask);
+  const std::vector<Tensor> parts = project(0, 3, query);
+  return attend(parts[0], {parts[1], parts[2]}, mask);
 }
 
 Tensor MultiheadAttention::forward(const Tensor& query, const KeyValueCache& cache,
                                    const AttentionMask& mask) const {
-  return attend(project(0, query), cache, mask);
+  return attend(project(0, 1, query)[0], cache, mask);
 }
 
 CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& cache,
@@ -146,11 +157,14 @@ CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& c
   const KeyValueCache made = keys_of(x, x);
   const KeyValueCache next{tenon::where(here, made.keys, cache.keys),
                            tenon::where(here, made.values, cache.values)};
-  return {attend(project(0, x), next, {.mask = unsqueeze(behind, 0)}), next};
+  return {attend(project(0, 1, x)[0], next, {.mask = unsqueeze(behind, 0)}), next};
 }
 
 KeyValueCache MultiheadAttention::keys_of(const Tensor& key, const Tensor& value) const {
-  return {project(1, key), project(2, value)};
+  if (key.node() != value.node() || !in_proj_weight_.defined())
+    return {project(1, 2, key)[0], project(2, 3, value)[0]};
+  const std::vector<Tensor> parts = project(1, 3, key);
+  return {parts[0], parts[1]};
 }
 
 KeyValueCache MultiheadAttention::empty_cache(std::int64_t batch, std::int64_t places) const {

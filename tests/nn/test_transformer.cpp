@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/grad.h>
 #include <tenon/optim.h>
 #include <tenon/transformer.h>
 
@@ -40,6 +41,35 @@ TEST_CASE("attention: place by place with a cache is the whole sequence with a c
     }
     CHECK(largest_difference(concat(rows, along), whole) < 1e-6);
     CHECK_THROWS_AS(net(x, cache, scalar(0, DType::Int64)), ShapeError);
+  }
+}
+
+TEST_CASE("attention: parts of one x come from one product, as they would from three") {
+  manual_seed(4);
+  for (const std::int64_t kv_heads : {4, 2}) {
+    CAPTURE(kv_heads);
+    const nn::MultiheadAttention net(8, 4, {.kv_heads = kv_heads});
+    const Tensor x = randn({5, 3, 8}).eval(), y = randn({7, 3, 8}).eval();
+    const auto copy = [](const Tensor& t) { return Tensor::from(t.to_vector<float>(), t.shape()); };
+    const auto results = [&](const Tensor& query, const Tensor& key, const Tensor& value) {
+      std::vector<Tensor> in{query};
+      for (const nn::NamedTensor& p : net.named_parameters()) in.push_back(p.tensor);
+      const Tensor out = net(query, key, value);
+      std::vector<Tensor> all = grad(sum(out * out), in);
+      all.push_back(out);
+      return all;
+    };
+    const auto steps = [&](const std::vector<Tensor>& inputs) {
+      const CompiledFunction f = compile([&](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{net(in.front(), in[in.size() / 2], in.back())};
+      });
+      return f.plan(inputs).step_count();
+    };
+    const std::vector<Tensor> one = results(x, y, y), apart = results(x, y, copy(y));
+    for (std::size_t k = 0; k < one.size(); ++k) CHECK(largest_difference(one[k], apart[k]) < 1e-5);
+    const Tensor same = net(x, x, x), three = net(x, copy(x), copy(x));
+    CHECK(largest_difference(same, three) < 1e-6);
+    CHECK(steps({x}) < steps({x, copy(x), copy(x)}));
   }
 }
 
