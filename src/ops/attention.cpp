@@ -4,6 +4,8 @@
 // as its second result, and one for the gradients, which makes the weights again from it (Dao et
 // al., "FlashAttention", 2022): no scores are kept. Both say what they are in other ops, which is
 // how they are differentiated again and what runs where no engine knows them.
+#include "ops/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -23,7 +25,10 @@ namespace {
 constexpr const char* kName = "scaled_dot_product_attention";
 
 // Inputs and results of Attention; its gradient reads y, the logarithms and the gradient of y
-// behind the values, then the mask.
+// behind the values, then the mask. Where weights are dropped what drops them comes last:
+// int64[3], the seed, the counter of the draw, and of 2^24 numbers that it may give the count of
+// those, from 0 on, that drop. The draw is that of a float32 tensor [batch, heads, length of the
+// query, length of the key].
 constexpr int kQuery = 0, kKey = 1, kValue = 2, kMask = 3;
 constexpr int kOutputGrad = 5, kGradMask = 6;
 
@@ -81,26 +86,61 @@ Tensor scores_of(const Tensor& q, const Tensor& k, const Tensor& mask,
 
 Tensor swap_heads(const Tensor& x) { return transpose(x, 1, 2); }
 
+const AttentionAttrs& attrs_of(const Node& node) { return node.attrs.as<AttentionAttrs>(); }
+
+bool has_mask(const Node& node, int mask_at) {
+  return node.input_count > mask_at + (drops_weights(node) ? 1 : 0);
+}
+
+// What a uniform number in [0, 1) of 24 bits lies below with probability p, times 2^24.
+constexpr double kNumbers = 1 << 24;
+
+// What drops weights, as the op takes it.
+Tensor dropping(double p, Generator& generator) {
+  std::int64_t draw = 0;
+  const Tensor state = generator.next(&draw), at = arange(0, 3);
+  const double below = std::ceil(static_cast<double>(static_cast<float>(p)) * kNumbers);
+  const Tensor dropped = scalar(below, DType::Int64);
+  return where(eq(at, 0), slice(state, 0, 0, 1),
+               where(eq(at, 1), slice(state, 0, 1, 2) + draw, dropped));
+}
+
 // Attention's operands with heads in front of lengths, a head of key and value for each of the
 // query's, and what follows from them.
 class WrittenOut {
  public:
   WrittenOut(const Tensor& out, int mask_at)
-      : attrs_(out.node()->attrs.as<AttentionAttrs>()), precision_(attrs_.precision) {
+      : attrs_(attrs_of(*out.node())), precision_(attrs_.precision) {
     q_ = swap_heads(input_of(out, kQuery));
     groups_ = q_.size(1) / input_of(out, kKey).size(2);
     k_ = repeated(input_of(out, kKey));
     v_ = repeated(input_of(out, kValue));
-    if (out.node()->input_count > mask_at) mask_ = input_of(out, mask_at);
+    if (has_mask(*out.node(), mask_at)) mask_ = input_of(out, mask_at);
+    if (drops_weights(*out.node())) {
+      const Shape weights{q_.size(0), q_.size(1), q_.size(2), k_.size(2)};
+      const Tensor drops = input_of(out, out.node()->input_count - 1);
+      below_ = cast(slice(drops, 0, 2, 3), DType::Float64) * (1 / kNumbers);
+      keep_ = ge(build_as(Op::Random, DType::Float32, weights, {slice(drops, 0, 0, 2)},
+                          RandomAttrs{RandomKind::Uniform}),
+                 cast(below_, DType::Float32));
+    }
   }
 
   Tensor scores() const { return scores_of(q_, k_, mask_, attrs_); }
   Tensor weights() const { return softmax(scores(), -1); }
-  Tensor result() const { return swap_heads(matmul(weights(), v_)); }
+  Tensor result() const { return swap_heads(matmul(dropped(weights()), v_)); }
 
+  // Of what belongs to weights: zero where they are dropped, the rest larger instead.
+  Tensor dropped(const Tensor& x) const {
+    return keep_.defined() ? where(keep_, x * cast(1 / (1 - below_), x.dtype()), 0.0) : x;
+  }
+  // The gradient of the weights, given that of the result.
+  Tensor weights_grad(const Tensor& g) const {
+    return dropped(matmul(swap_heads(g), transpose(v_)));
+  }
   // The gradient of the scores, given that of the result.
   Tensor scores_grad(const Tensor& g) const {
-    const Tensor p = weights(), dp = matmul(swap_heads(g), transpose(v_));
+    const Tensor p = weights(), dp = weights_grad(g);
     return p * (dp - sum(dp * p, {-1}, true));
   }
   Tensor query_grad(const Tensor& ds, const Tensor& k) const {
@@ -110,7 +150,7 @@ class WrittenOut {
     return summed(matmul(transpose(ds), q * attrs_.scale));
   }
   Tensor value_grad(const Tensor& p, const Tensor& g) const {
-    return summed(matmul(transpose(p), swap_heads(g)));
+    return summed(matmul(transpose(dropped(p)), swap_heads(g)));
   }
 
   Tensor repeated(const Tensor& x) const { return repeat_heads(swap_heads(x), groups_); }
@@ -123,7 +163,7 @@ class WrittenOut {
  private:
   const AttentionAttrs attrs_;
   const PrecisionScope precision_;  // of the products, as the op has captured it
-  Tensor q_, k_, v_, mask_;
+  Tensor q_, k_, v_, mask_, keep_, below_;
   std::int64_t groups_ = 1;
 };
 
@@ -172,6 +212,11 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&
 
 }  // namespace
 
+bool drops_weights(const Node& node) {
+  return op_info(node.op).kind == OpKind::Attention && !node.realised() &&
+         node.input(node.input_count - 1)->dtype == DType::Int64;
+}
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& mask, const AttentionOptions& options) {
   const Called called(kName);
@@ -198,7 +243,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (query.dtype() == DType::Float32) attrs.precision = current_precision();
   const Lead lead = lead_of(q, k, v, options.enable_gqa);
   const bool empty = q.numel() == 0 || k.numel() == 0 || v.numel() == 0;
-  if (empty || options.dropout_p > 0) {
+  const bool drops_some = options.dropout_p > 0 && options.dropout_p < 1;
+  if (empty || (options.dropout_p != 0 && !drops_some)) {
     const std::int64_t groups = options.enable_gqa && k.size(-3) > 0 ? q.size(-3) / k.size(-3) : 1;
     return composed(q, repeat_heads(k, groups), repeat_heads(v, groups), mask, attrs, options);
   }
@@ -210,6 +256,11 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (mask.defined()) {
     broadcast_shapes(mask.shape(), to_shape(sizes), kName);
     inputs.push_back(as_four_axes(broadcast_to(mask, to_shape(sizes)), lead.query));
+  }
+  if (drops_some) {
+    Generator* generator = options.generator;
+    inputs.push_back(
+        dropping(options.dropout_p, generator != nullptr ? *generator : Generator::current()));
   }
   const Tensor y = swap_heads(result_of(build(Op::Attention, inputs, attrs), 0));
   sizes.back() = value.size(-1);
@@ -225,7 +276,8 @@ void require(const Node& node, bool holds, const char* what) {
 }
 
 void check_operands(const Node& node, int mask_at) {
-  require(node, node.input_count == mask_at || node.input_count == mask_at + 1,
+  const int inputs = node.input_count - (drops_weights(node) ? 1 : 0);
+  require(node, inputs == mask_at || inputs == mask_at + 1,
           "takes query, key, value and may take a mask");
   const Shape &q = node.input(kQuery)->shape, &k = node.input(kKey)->shape,
               &v = node.input(kValue)->shape;
@@ -234,7 +286,10 @@ void check_operands(const Node& node, int mask_at) {
   require(node, q[0] == k[0] && q[0] == v[0] && k[1] == v[1] && k[2] == v[2] && q[3] == k[3],
           "query, key and value do not fit");
   require(node, k[2] > 0 && q[2] % k[2] == 0, "the query's heads are no multiple of the key's");
-  if (node.input_count == mask_at) return;
+  if (inputs < node.input_count)
+    require(node, node.input(inputs)->shape == Shape{3},
+            "what drops weights is int64[3] (seed, counter, how many of 2^24)");
+  if (inputs == mask_at) return;
   require(node, node.input(mask_at)->shape == Shape({q[0], q[2], q[1], k[1]}),
           "the mask is not [batch, heads, length of the query, length of the key]");
 }
@@ -284,28 +339,29 @@ Tensor decompose_attention_grad(const Tensor& out, std::int64_t k) {
 
 Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
   const Tensor& g = cotangents[0];
-  const bool has_mask = out.node()->input_count > kMask;
+  const AttentionAttrs& attrs = attrs_of(*out.node());
+  const bool masks = has_mask(*out.node(), kMask);
   if (!g.defined()) return Gradients(static_cast<std::size_t>(out.node()->input_count));
   std::vector<Tensor> inputs = {input_of(out, kQuery), input_of(out, kKey), input_of(out, kValue),
                                 result_of(out, 0),     result_of(out, 1),   g};
-  if (has_mask) inputs.push_back(input_of(out, kMask));
-  Gradients gradients =
-      results_of(build(Op::AttentionGrad, inputs, out.node()->attrs.as<AttentionAttrs>()));
-  if (!has_mask) return gradients;
+  if (masks) inputs.push_back(input_of(out, kMask));
+  if (drops_weights(*out.node())) inputs.push_back(input_of(out, out.node()->input_count - 1));
+  Gradients gradients = results_of(build(Op::AttentionGrad, inputs, attrs));
+  gradients.resize(static_cast<std::size_t>(out.node()->input_count));
+  if (!masks) return gradients;
   const Tensor mask = input_of(out, kMask);
-  gradients.push_back(is_floating(mask.dtype())
-                          ? cast(WrittenOut(out, kMask).scores_grad(g), mask.dtype())
-                          : Tensor{});
+  if (is_floating(mask.dtype()))
+    gradients[kMask] = cast(WrittenOut(out, kMask).scores_grad(g), mask.dtype());
   return gradients;
 }
 
-// With p the weights, dp = g vᵀ, d = rowsum(dp p), ds = p (dp - d): dq = scale ds k,
-// dk = scale dsᵀ q, dv = pᵀ g. The result and the logarithms follow from the other inputs, so what
-// depends on them is counted there.
+// With p the weights, D what drops them, dp = D(g vᵀ), d = rowsum(dp p), ds = p (dp - d):
+// dq = scale ds k, dk = scale dsᵀ q, dv = D(p)ᵀ g. The result and the logarithms follow from the
+// other inputs, so what depends on them is counted there.
 Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangents) {
   const WrittenOut w(out, kGradMask);
   const Tensor g = input_of(out, kOutputGrad), p = w.weights();
-  const Tensor dp = matmul(swap_heads(g), transpose(w.v()));
+  const Tensor dp = w.weights_grad(g);
   const Tensor centred = dp - sum(dp * p, {-1}, true), ds = p * centred;
   const auto plus = [](Tensor& to, const Tensor& x) { to = to.defined() ? to + x : x; };
   Tensor to_q, to_k, to_v, to_g, to_p, of_ds;  // gradients with regard to each
@@ -318,13 +374,13 @@ Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangen
     plus(to_q, w.query_grad(ds, w.repeated(gk)));
   }
   if (const Tensor& gv = cotangents[kValue]; gv.defined()) {
-    plus(to_p, matmul(swap_heads(g), transpose(w.repeated(gv))));
-    plus(to_g, swap_heads(matmul(p, w.repeated(gv))));
+    plus(to_p, w.dropped(matmul(swap_heads(g), transpose(w.repeated(gv)))));
+    plus(to_g, swap_heads(matmul(w.dropped(p), w.repeated(gv))));
   }
   if (of_ds.defined()) {
     const Tensor mean = sum(of_ds * p, {-1}, true), of_dp = p * (of_ds - mean);
     plus(to_p, of_ds * centred - dp * mean);
-    plus(to_g, swap_heads(matmul(of_dp, w.v())));
+    plus(to_g, swap_heads(matmul(w.dropped(of_dp), w.v())));
     plus(to_v, w.value_grad(of_dp, g));
   }
   Gradients gradients(static_cast<std::size_t>(out.node()->input_count));
@@ -336,7 +392,7 @@ Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangen
   gradients[kKey] = to_k;
   gradients[kValue] = to_v;
   gradients[kOutputGrad] = to_g;
-  if (out.node()->input_count > kGradMask && is_floating(input_of(out, kGradMask).dtype()))
+  if (has_mask(*out.node(), kGradMask) && is_floating(input_of(out, kGradMask).dtype()))
     gradients[kGradMask] = cast(of_scores, input_of(out, kGradMask).dtype());
   return gradients;
 }

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "graph/node.h"
 #include "graph/node_index.h"
+#include "ops/attention.h"
 #include "ops/table.h"
 #include "plan/few_channels.h"
 #include "plan/layout.h"
@@ -335,8 +336,11 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
     return size <= known.largest_size && size % known.size_step == 0;
   };
   const bool floats = attention_dtype(attention, options) != DType::Float32 || known.wide;
-  return floats && attention.dtype != DType::Float64 && attention.input(0)->shape[1] > 1 &&
-         fits(attention.input(0)->shape[3]) && fits(attention.input(2)->shape[3]);
+  // Of weights that are dropped, cards make the random numbers where they are used.
+  const bool draws = drops_weights(attention);
+  return floats && (!draws || options.traits.is_queued) && attention.dtype != DType::Float64 &&
+         attention.input(0)->shape[1] > 1 && fits(attention.input(0)->shape[3]) &&
+         fits(attention.input(2)->shape[3]);
 }
 
 }  // namespace

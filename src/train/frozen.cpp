@@ -17,6 +17,7 @@
 #include "data/tensor_dataset.h"
 #include "graph/body.h"
 #include "graph/node.h"
+#include "ops/attention.h"
 #include "train/resident.h"
 
 namespace tenon::train {
@@ -47,7 +48,7 @@ std::optional<EndOfFrozen> end_of_frozen(const Tensor& output, const Tensor& inp
   of_input.insert(input.node());
   std::vector<Node*> ends;
   for (Node* node : topological_order(std::vector<Tensor>{output})) {
-    bool learns = node->op == Op::Random;
+    bool learns = node->op == Op::Random || drops_weights(*node);
     for (const Node* in : node->in()) {
       learns = learns || live.contains(in);
       if (of_input.contains(in)) of_input.insert(node);

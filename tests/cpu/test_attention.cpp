@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tenon/context.h>
+#include <tenon/error.h>
 
 #include "../run/attention_cases.h"
 
@@ -38,6 +39,73 @@ TEST_CASE("attention: 16-bit types") {
 TEST_CASE("attention: products in bfloat16 of float32 operands") {
   const PrecisionScope precision(Precision::Bf16);
   for (const Sizes& s : kSizes) check(s, Masked::Causal, DType::Float32, 2e-2);
+}
+
+TEST_CASE("attention: weights are dropped as dropout() drops them, gradients and theirs too") {
+  const Sizes sizes[] = {{2, 4, 2, 3, 5, 4, 7}, {1, 2, 2, 9, 12, 8, 8}};
+  for (const Sizes& s : sizes)
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Added}) {
+      CAPTURE(s.keys);
+      CAPTURE(static_cast<int>(masked));
+      const Operands o = operands(s, masked);
+      const auto wide = [](const Tensor& x) {
+        return x.defined() ? cast(x, DType::Float64).eval() : x;
+      };
+      const Tensors in = {wide(o.q), wide(o.k), wide(o.v)};
+      const Tensor mask = wide(o.mask), seed = wide(o.seed);
+      const auto fused = [&](Generator& g) {
+        AttentionOptions options;
+        options.causal = masked == Masked::Causal;
+        options.enable_gqa = true;
+        options.dropout_p = 0.3;
+        options.generator = &g;
+        return scaled_dot_product_attention(in[0], in[1], in[2], mask, options);
+      };
+      const auto by_hand = [&](Generator& g) {
+        const std::int64_t groups = s.heads / s.kv_heads;
+        const auto repeated = [&](const Tensor& x) {
+          const Tensor apart = unsqueeze(x, 2);
+          return reshape(expand(apart, {s.batch, s.kv_heads, groups, s.keys, x.size(3)}),
+                         {s.batch, s.heads, s.keys, x.size(3)});
+        };
+        const double scale = 1 / std::sqrt(static_cast<double>(s.size));
+        Tensor scores = matmul(in[0], transpose(repeated(in[1]))) * scale;
+        if (masked == Masked::Added) scores = scores + mask;
+        if (masked == Masked::Causal)
+          scores =
+              where(ge(unsqueeze(arange(0, s.queries), 1), arange(0, s.keys)), scores, -HUGE_VAL);
+        return matmul(dropout(softmax(scores, -1), 0.3, true, &g), repeated(in[2]));
+      };
+      const auto all = [&](const auto& attention) {
+        Generator g(5);
+        const Tensor y = attention(g);
+        Tensors out = grad(sum(y * seed), in);
+        const Tensors again = grad(sum(square(out[0])) + sum(square(out[2])), in);
+        out.insert(out.end(), again.begin(), again.end());
+        out.push_back(y);
+        return out;
+      };
+      const Tensors one = all(fused), other = all(by_hand);
+      for (std::size_t k = 0; k < one.size(); ++k) {
+        CAPTURE(k);
+        CHECK(distance(one[k], other[k]) < 1e-7);
+      }
+    }
+}
+
+TEST_CASE(
+    "attention: weights that are dropped, in float32 and 16 bits; all of them, or no such share") {
+  for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool}) {
+    check(kSizes[2], masked, DType::Float32, 3e-6, {}, 0.2);
+    check(kSizes[2], masked, DType::BFloat16, 2e-2, {}, 0.2);
+  }
+  const Operands o = operands(kSizes[1], Masked::No);
+  AttentionOptions options;
+  options.enable_gqa = true;
+  options.dropout_p = 1;
+  CHECK(amax(abs(scaled_dot_product_attention(o.q, o.k, o.v, {}, options))).item() == 0);
+  options.dropout_p = 1.5;
+  CHECK_THROWS_AS(scaled_dot_product_attention(o.q, o.k, o.v, {}, options), ValueError);
 }
 
 TEST_CASE("attention: the same bits for any number of threads") {

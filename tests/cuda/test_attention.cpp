@@ -35,6 +35,43 @@ TEST_CASE("card attention: values and gradients of 16-bit operands") {
   check_card(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
 }
 
+TEST_CASE("card attention: weights are dropped where they are made, values and gradients") {
+  if (!test::has_card()) return;
+  const Sizes more[] = {
+      {2, 4, 2, 3, 5, 8, 16}, {1, 2, 1, 64, 64, 64, 64}, {2, 2, 2, 70, 100, 16, 24}};
+  for (const Sizes& s : more)
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool})
+      test::attention::check(s, masked, DType::BFloat16, 2e-2, device("cuda"), 0.25);
+  const PrecisionScope scope(Precision::Bf16);
+  test::attention::check(kSizes[1], Masked::Added, DType::Float32, 2e-2, device("cuda"), 0.1);
+}
+
+TEST_CASE("card attention: the weights that are dropped are those of the CPU") {
+  if (!test::has_card()) return;
+  for (const std::int64_t keys : {64, 61}) {
+    CAPTURE(keys);
+    const std::int64_t queries = 128;
+    Operands o = operands({1, 2, 2, queries, keys, 16, 64}, Masked::No);
+    // Values pick weights out, and so do gradients of the result for those of values.
+    const auto picking = [](std::int64_t rows) {
+      const Tensor one = eq(unsqueeze(arange(0, rows), 1), arange(0, 64));
+      return expand(reshape(cast(one, DType::Float32), {1, 1, rows, 64}), {1, 2, rows, 64}).eval();
+    };
+    o.v = picking(keys);
+    o.seed = picking(queries);
+    const Tensors there = results_on(device("cuda"), o, Masked::No, DType::BFloat16, 0.4),
+                  here = results(o, Masked::No, DType::Float32, 0.4);
+    const auto dropped = [](const Tensor& x) {
+      std::vector<bool> out;
+      for (const float value : cast(x, DType::Float32).to_vector<float>())
+        out.push_back(value == 0);
+      return out;
+    };
+    for (const std::size_t k : {std::size_t{0}, std::size_t{3}})
+      CHECK(dropped(there[k]) == dropped(here[k]));
+  }
+}
+
 TEST_CASE("card attention: long texts by products of warpgroups, the same bits every time") {
   if (!test::has_card()) return;
   if (!cuda::has_tensor_maps() || cuda::target_of(0).arch != 90) {
@@ -110,6 +147,20 @@ TEST_CASE("card attention: one step forward, one backward, nothing between the p
   Tensors in;
   for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, DType::BFloat16).eval());
   CHECK(f.plan(in).step_count() == 2);
+}
+
+TEST_CASE("card attention: no weight is in memory where some are dropped") {
+  if (!test::has_card()) return;
+  const Operands o = on(operands({1, 2, 2, 512, 512, 16, 16}, Masked::No), device("cuda"));
+  const CompiledFunction f = compile([](const Tensors& x) {
+    AttentionOptions options;
+    options.dropout_p = 0.1;
+    return grad(scaled_dot_product_attention(x[0], x[1], x[2], {}, options),
+                Tensors{x[0], x[1], x[2]}, x[3]);
+  });
+  Tensors in;
+  for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, DType::BFloat16).eval());
+  CHECK(f.plan(in).arena_bytes() < 512 * 512);
 }
 
 TEST_CASE("card attention: gradients go into one projection's without a copy") {

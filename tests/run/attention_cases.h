@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <tenon/context.h>
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -50,11 +51,16 @@ inline Operands operands(const Sizes& s, Masked masked) {
   return o;
 }
 
-inline Tensors results(const Operands& o, Masked masked, DType dtype) {
+/// The value, then the gradients of all operands; weights are dropped with a probability, by the
+/// same draw every time.
+inline Tensors results(const Operands& o, Masked masked, DType dtype, double dropout = 0) {
+  Generator drawn(11);
   const Tensor q = cast(o.q, dtype), k = cast(o.k, dtype), v = cast(o.v, dtype);
   AttentionOptions options;
   options.causal = masked == Masked::Causal;
   options.enable_gqa = true;
+  options.dropout_p = dropout;
+  options.generator = &drawn;
   const Tensor mask = masked == Masked::Added ? cast(o.mask, dtype) : o.mask;
   const Tensor y = scaled_dot_product_attention(q, k, v, mask, options);
   Tensors wanted = {q, k, v};
@@ -70,17 +76,26 @@ inline Operands on(const Operands& o, Device device) {
   return {moved(o.q), moved(o.k), moved(o.v), moved(o.mask), moved(o.seed)};
 }
 
+inline Tensors results_on(Device device, const Operands& o, Masked masked, DType dtype,
+                          double dropout) {
+  Context context = current_context();
+  context.device = device;  // where numbers are drawn
+  const ContextScope scope(context);
+  return results(on(o, device), masked, dtype, dropout);
+}
+
 /// Computed on a device in a dtype, against float64 on the CPU.
-inline void check(const Sizes& s, Masked masked, DType dtype, double tolerance,
-                  Device device = {}) {
+inline void check(const Sizes& s, Masked masked, DType dtype, double tolerance, Device device = {},
+                  double dropout = 0) {
   CAPTURE(s.queries);
   CAPTURE(s.keys);
   CAPTURE(s.size);
   CAPTURE(static_cast<int>(masked));
   CAPTURE(static_cast<int>(dtype));
+  CAPTURE(dropout);
   const Operands o = operands(s, masked);
-  const Tensors ours = results(on(o, device), masked, dtype),
-                exact = results(o, masked, DType::Float64);
+  const Tensors ours = results_on(device, o, masked, dtype, dropout),
+                exact = results(o, masked, DType::Float64, dropout);
   for (std::size_t k = 0; k < ours.size(); ++k) {
     CAPTURE(k);
     CHECK(ours[k].shape() == exact[k].shape());

@@ -13,11 +13,15 @@
 #include "cuda/kernels/attention_args.cuh"
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/intrinsics.cuh"
+#include "cuda/kernels/philox.cuh"
 #include "scalar/log.h"
 
 namespace tenon::cuda {
 
 enum class AttentionMask { None, Bool, Float32, Float16, BFloat16 };
+/// Weights that are dropped at random: none; of numbers of keys that are multiples of four, so that
+/// four neighbours belong to one block of random words; of any number.
+enum class AttentionDrops { None, Fours, Any };
 
 struct AttentionBf16 {
   static TENON_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -35,13 +39,15 @@ struct AttentionF16 {
 };
 
 /// Everything about an attention that is text.
-template <class T, int size, int value_size, bool causal, AttentionMask mask>
+template <class T, int size, int value_size, bool causal, AttentionMask mask,
+          AttentionDrops drops = AttentionDrops::None>
 struct AttentionConfig {
   using Type = T;
   static constexpr int kSize = size, kValueSize = value_size;
   static constexpr int kE = (size + 15) / 16 * 16, kF = (value_size + 15) / 16 * 16;
   static constexpr bool kCausal = causal;
   static constexpr AttentionMask kMask = mask;
+  static constexpr AttentionDrops kDrops = drops;
   // Rows of the other side's tiles in the backward sweeps, where two gradients are accumulated.
   static constexpr int kOther = kE > 64 || kF > 64 ? 32 : 64;
 };
@@ -166,6 +172,77 @@ TENON_DEVICE float seen_score(const AttentionArgs& a, float score, long long b, 
   }
 }
 
+/// Which weights stay: the words of the draw that a tensor of all weights [batch, heads, queries,
+/// keys] would read. In a warp's 16 x 8 results a lane has four, of which one bit each is given in
+/// their order. Every lane of a warp must ask.
+template <class C>
+struct AttentionKeeps {
+  RandomDraw draw = {0, 0};
+  unsigned below = 0;
+  float scale = 1.0f;                     // of those that stay
+  unsigned long long head = 0, keys = 0;  // weights in front of the head's, and in one row of it
+
+  TENON_DEVICE AttentionKeeps(const AttentionArgs& a, long long b, long long h) {
+    if constexpr (C::kDrops != AttentionDrops::None) {
+      draw = random_draw(a.drops, 0);
+      below = static_cast<unsigned>(a.drops[2]);
+      scale = 1.0f / (1.0f - static_cast<float>(below) * 5.9604644775390625e-8f);
+      head = static_cast<unsigned long long>((b * a.heads + h) * a.queries * a.keys);
+      keys = static_cast<unsigned long long>(a.keys);
+    }
+  }
+
+  TENON_DEVICE unsigned long long place(long long i, long long j) const {
+    return head + static_cast<unsigned long long>(i) * keys + static_cast<unsigned long long>(j);
+  }
+  TENON_DEVICE unsigned stays(unsigned word) const { return word >> 8 >= below ? 1u : 0u; }
+  TENON_DEVICE unsigned one(long long i, long long j) const {
+    const unsigned long long at = place(i, j);
+    return stays(pick(philox(draw.key, at >> 2, draw.draw), static_cast<int>(at & 3)));
+  }
+  /// Of four keys from j on, a multiple of four.
+  TENON_DEVICE unsigned four(long long i, long long j) const {
+    const PhiloxBlock block = philox(draw.key, place(i, j) >> 2, draw.draw);
+    return stays(block.word[0]) | stays(block.word[1]) << 1 | stays(block.word[2]) << 2 |
+           stays(block.word[3]) << 3;
+  }
+
+  /// Rows are queries from i on, columns keys from j on. Two lanes share two blocks: each makes
+  /// one.
+  TENON_DEVICE unsigned of_keys(long long i, long long j) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+    if constexpr (C::kDrops == AttentionDrops::Fours) {
+      const bool lower = t % 2 != 0;
+      const unsigned own = four(i + g + (lower ? 8 : 0), j + t / 2 * 4),
+                     other = shuffle_xor(own, 1);
+      const unsigned first = (lower ? other : own) >> t % 2 * 2,
+                     second = (lower ? own : other) >> t % 2 * 2;
+      return (first & 3u) | (second & 3u) << 2;
+    } else {
+      unsigned bits = 0;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) bits |= one(i + g + e / 2 * 8, j + 2 * t + e % 2) << e;
+      return bits;
+    }
+  }
+  /// Rows are keys from j on, a multiple of 16, columns queries from i on. Four lanes share four
+  /// blocks: each makes one.
+  TENON_DEVICE unsigned of_queries(long long i, long long j) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+    unsigned bits = 0;
+    if constexpr (C::kDrops == AttentionDrops::Fours) {
+      const unsigned own = four(i + 2 * t + g % 2, j + g % 4 / 2 * 8 + g / 4 * 4);
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        bits |= (shuffle(own, (g / 4 * 4 + e) * 4 + t) >> g % 4 & 1u) << e;
+    } else {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) bits |= one(i + 2 * t + e % 2, j + g + e / 2 * 8) << e;
+    }
+    return bits;
+  }
+};
+
 /// Rows row0 + g and row0 + g + 8 of a warp's 16 x cols results, to head h of batch b.
 template <class T, int tiles>
 TENON_DEVICE void store_rows(const AttentionResult& out, const float (&x)[tiles][4], long long b,
@@ -225,6 +302,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
   float y[C::kF / 8][4], largest[2], total[2] = {0.0f, 0.0f};
   clear(y);
   largest[0] = largest[1] = minus_infinity();
+  const AttentionKeeps<C> keeps(a, b, h);
   for (int j = 0; j < blocks; ++j) {
     if (j + 1 < blocks) {
       stage(j + 1);
@@ -273,17 +351,26 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
         y[n][2 * half + 1] *= factor;
       }
     }
+    if constexpr (C::kDrops != AttentionDrops::None) {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+        const unsigned bits = keeps.of_keys(q0 + warp_row, k0 + n * 8);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) p[n][e] = (bits >> e & 1u) != 0 ? p[n][e] : 0.0f;
+      }
+    }
     multiply_weights<T, kKeys>(y, p, v_tile(j % 2));
     __syncthreads();
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
-    const float inverse = 1.0f / total[half];
+    const float inverse = 1.0f / total[half],
+                factor = C::kDrops == AttentionDrops::None ? inverse : inverse * keeps.scale;
 #pragma unroll
     for (int n = 0; n < C::kF / 8; ++n) {
-      y[n][2 * half] *= inverse;
-      y[n][2 * half + 1] *= inverse;
+      y[n][2 * half] *= factor;
+      y[n][2 * half + 1] *= factor;
     }
     const long long row = q0 + warp_row + g + 8 * half;
     if (a.log != nullptr && t == 0 && row < a.queries)
@@ -388,8 +475,22 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
         const float score =
             seen_score<C>(a, p[n][e], b, h, q0 + i, k0 + warp_row + g + e / 2 * 8, all);
         p[n][e] = q0 + i < a.queries ? exp2_fast(score - log[i]) : 0.0f;
-        ds[n][e] = p[n][e] * (ds[n][e] - delta[i]) * a.scale;
+        if constexpr (C::kDrops == AttentionDrops::None)
+          ds[n][e] = p[n][e] * (ds[n][e] - delta[i]) * a.scale;
       }
+    if constexpr (C::kDrops != AttentionDrops::None) {
+      const AttentionKeeps<C> keeps(a, b, h);
+#pragma unroll
+      for (int n = 0; n < kQueries / 8; ++n) {
+        const unsigned bits = keeps.of_queries(q0 + n * 8, k0 + warp_row);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const float kept = (bits >> e & 1u) != 0 ? keeps.scale : 0.0f;
+          ds[n][e] = p[n][e] * (ds[n][e] * kept - delta[n * 8 + 2 * t + e % 2]) * a.scale;
+          p[n][e] *= kept;
+        }
+      }
+    }
     multiply_weights<T, kQueries>(dv, p, g_tile(step % 2));
     multiply_weights<T, kQueries>(dk, ds, q_tile(step % 2));
     __syncthreads();
@@ -447,6 +548,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   stage(0);
   float dq[C::kE / 8][4];
   clear(dq);
+  const AttentionKeeps<C> keeps(a, b, h);
   for (int j = 0; j < blocks; ++j) {
     if (j + 1 < blocks) {
       stage(j + 1);
@@ -462,6 +564,14 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     multiply_rows<T, kKeys>(ds, dy, warp_row, v_tile(j % 2));
     const long long k0 = static_cast<long long>(j) * kKeys;
     const bool all = sees_all<C>(a, q0 + warp_row, k0, kKeys);
+    if constexpr (C::kDrops != AttentionDrops::None) {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+        const unsigned bits = keeps.of_keys(q0 + warp_row, k0 + n * 8);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) ds[n][e] *= (bits >> e & 1u) != 0 ? keeps.scale : 0.0f;
+      }
+    }
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll

@@ -32,6 +32,9 @@ struct AttentionArgs {
   long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
   float scale = 1;
   int unused = 0;  // in place of padding
+  // Of weights that are dropped at random: seed and counter of the draw, and of 2^24 numbers how
+  // many, from 0 on, drop.
+  const long long* drops = nullptr;
 };
 
 }  // namespace tenon::cuda

@@ -4,6 +4,7 @@
 // Element e of a draw reads word e % 4 of block e / 4. Nothing here keeps state.
 #pragma once
 
+#include "scalar/arithmetic.h"
 #include "scalar/config.h"
 #include "scalar/log.h"
 #include "scalar/trig.h"

@@ -55,16 +55,21 @@ class AttentionKernel final : public Kernel {
     if (out_views_.empty()) list_results(call.op.shapes);
     for (std::size_t i = 0; i < views_.size(); ++i) items_.push_back(item_size(call.dtype(i)));
     const std::size_t mask = backward_ ? 6 : 3;
-    has_mask_ = views_.size() > mask;
+    drops_ = call.dtype(views_.size() - 1) == DType::Int64;
+    has_mask_ = views_.size() > mask + (drops_ ? 1 : 0);
     by_warpgroups_ = call.target.arch == 90 && size_ == value_size_ &&
-                     (size_ == 64 || size_ == 128) && !has_mask_ && args_.scale > 0 &&
+                     (size_ == 64 || size_ == 128) && !has_mask_ && !drops_ && args_.scale > 0 &&
                      std::min(args_.queries, args_.keys) >= kShortest &&
                      (call.target.ordinal < 0 || has_tensor_maps());
     type_ = call.dtype(0) == DType::BFloat16 ? "AttentionBf16" : "AttentionF16";
     causal_ = attrs.causal;
     config_ =
         cat("AttentionConfig<", type_, ", ", size_, ", ", value_size_, ", ", truth(attrs.causal),
-            ", AttentionMask::", has_mask_ ? mask_name(call.dtype(mask)) : "None", ">");
+            ", AttentionMask::", has_mask_ ? mask_name(call.dtype(mask)) : "None",
+            !drops_               ? ""
+            : args_.keys % 4 == 0 ? ", AttentionDrops::Fours"
+                                  : ", AttentionDrops::Any",
+            ">");
     if (!backward_) {
       forward_ = compiled(call.target, "forward");
       return;
@@ -81,7 +86,8 @@ class AttentionKernel final : public Kernel {
   void run(const Binding& binding) const override {
     AttentionArgs args = args_;
     args.q = bound(binding, 0), args.k = bound(binding, 1), args.v = bound(binding, 2);
-    if (has_mask_) args.mask = bound(binding, views_.size() - 1);
+    if (has_mask_) args.mask = bound(binding, backward_ ? 6 : 3);
+    if (drops_) args.drops = static_cast<const long long*>(bound(binding, views_.size() - 1).data);
     args.out = result(binding, 0);
     const std::int64_t tile = rows(kAttentionRows, size_),
                        value_tile = rows(kAttentionRows, value_size_);
@@ -202,7 +208,7 @@ class AttentionKernel final : public Kernel {
   std::vector<View> out_views_;
   const bool backward_;
   std::vector<std::size_t> items_;  // bytes of an element of each input
-  bool has_mask_ = false, by_warpgroups_ = false, causal_ = false;
+  bool has_mask_ = false, drops_ = false, by_warpgroups_ = false, causal_ = false;
   const char* type_ = "";
   std::int64_t size_ = 0, value_size_ = 0;
   AttentionArgs args_;
