@@ -91,9 +91,16 @@ class TENON_API TransformerEncoderLayer : public ModuleOf<TransformerEncoderLaye
   TransformerEncoderLayer(std::int64_t width, std::int64_t heads,
                           const TransformerOptions& options = {});
   Tensor forward(const Tensor& src, const AttentionMask& mask = {}) const;
+  /// One place, as MultiheadAttention takes it, which sees all before it.
+  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& place) const;
+  KeyValueCache empty_cache(std::int64_t batch, std::int64_t places) const {
+    return self_attn_.empty_cache(batch, places);
+  }
   std::string describe() const override;
 
  private:
+  template <class Self>
+  Tensor run(const Tensor& src, Self&& self) const;
   Tensor feed_forward(const Tensor& x) const;
   TransformerOptions options_;
   MultiheadAttention self_attn_;

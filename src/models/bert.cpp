@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "models/bert_embeddings.h"
 #include "models/entry.h"
 
 namespace tenon::models {
@@ -37,29 +38,37 @@ nn::Embedding bert_embedding(std::int64_t count, std::int64_t width, Generator* 
   return out;
 }
 
-class BertEmbeddings : public nn::ModuleOf<BertEmbeddings> {
- public:
-  BertEmbeddings(const BertSizes& s, Generator* g)
-      : words_(child("word_embeddings", bert_embedding(s.vocabulary, s.width, g))),
-        places_(child("position_embeddings", bert_embedding(s.context, s.width, g))),
-        types_(child("token_type_embeddings", bert_embedding(kTextTypes, s.width, g))),
-        norm_(child("LayerNorm", bert_norm(s.width))),
-        dropout_(child("dropout", nn::Dropout(kBertDropout, g))) {}
+}  // namespace
 
-  const Tensor& word_matrix() const { return words_.weight(); }
+BertInput bert_input(const Tensor& input, std::int64_t context) {
+  const bool typed = input.rank() == 3 && input.size(1) == kTextTypes;
+  if (!(typed || input.rank() == 2) || input.size(-1) > context)
+    throw ShapeError(cat("BERT: the tokens are ", input.shape(),
+                         ", must be [N, L], or [N, 2, L] with types, and L up to ", context,
+                         ", the context it was built with"));
+  const auto row = [&](std::int64_t k) { return squeeze(slice(input, 1, k, k + 1), 1); };
+  const Tensor tokens = typed ? row(0) : input;
+  // A text begins with [CLS]: what has no tokens at all still has a place that is seen.
+  const Tensor seen = logical_or(ne(tokens, kFiller), eq(arange(0, tokens.size(1)), 0));
+  return {tokens, typed ? std::optional(row(1)) : std::nullopt, unsqueeze(unsqueeze(seen, 1), 1)};
+}
 
-  Tensor forward(const Tensor& tokens, const std::optional<Tensor>& types) const {
-    const Tensor words = words_(tokens);  // the filler's does not learn
-    const Tensor of_words = where(unsqueeze(ne(tokens, kFiller), 2), words, detach(words));
-    const Tensor of_types = types ? types_(*types) : slice(types_.weight(), 0, 0, 1);
-    return dropout_(norm_(of_words + of_types + places_(arange(0, tokens.size(1)))));
-  }
+BertEmbeddings::BertEmbeddings(std::int64_t vocabulary, std::int64_t context, std::int64_t width,
+                               Generator* g)
+    : words_(child("word_embeddings", bert_embedding(vocabulary, width, g))),
+      places_(child("position_embeddings", bert_embedding(context, width, g))),
+      types_(child("token_type_embeddings", bert_embedding(kTextTypes, width, g))),
+      norm_(child("LayerNorm", bert_norm(width))),
+      dropout_(child("dropout", nn::Dropout(kBertDropout, g))) {}
 
- private:
-  nn::Embedding words_, places_, types_;
-  nn::LayerNorm norm_;
-  nn::Dropout dropout_;
-};
+Tensor BertEmbeddings::forward(const Tensor& tokens, const std::optional<Tensor>& types) const {
+  const Tensor words = words_(tokens);  // the filler's does not learn
+  const Tensor of_words = where(unsqueeze(ne(tokens, kFiller), 2), words, detach(words));
+  const Tensor of_types = types ? types_(*types) : slice(types_.weight(), 0, 0, 1);
+  return dropout_(norm_(of_words + of_types + places_(arange(0, tokens.size(1)))));
+}
+
+namespace {
 
 // Every place looks at all that `seen` [N, 1, 1, L] allows.
 class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
@@ -179,7 +188,7 @@ class BertModel : public nn::Module {
  public:
   BertModel(const BertSizes& s, bool pooled, Generator* g)
       : sizes_(s),
-        embeddings_(child("embeddings", BertEmbeddings(s, g))),
+        embeddings_(child("embeddings", BertEmbeddings(s.vocabulary, s.context, s.width, g))),
         encoder_(child("encoder", BertEncoder(s, g))) {
     if (pooled) pooler_ = child("pooler", BertPooler(s, g));
   }
@@ -187,17 +196,8 @@ class BertModel : public nn::Module {
   const Tensor& word_matrix() const { return embeddings_.word_matrix(); }
 
   Tensor forward(const Tensor& input) const override {
-    const bool typed = input.rank() == 3 && input.size(1) == kTextTypes;
-    if (!(typed || input.rank() == 2) || input.size(-1) > sizes_.context)
-      throw ShapeError(cat("BERT: the tokens are ", input.shape(),
-                           ", must be [N, L], or [N, 2, L] with types, and L up to ",
-                           sizes_.context, ", the context it was built with"));
-    const auto row = [&](std::int64_t k) { return squeeze(slice(input, 1, k, k + 1), 1); };
-    const Tensor tokens = typed ? row(0) : input;
-    // A text begins with [CLS]: what has no tokens at all still has a place that is seen.
-    const Tensor seen = logical_or(ne(tokens, kFiller), eq(arange(0, tokens.size(1)), 0));
-    const Tensor x = embeddings_(tokens, typed ? std::optional(row(1)) : std::nullopt);
-    const Tensor y = encoder_(x, unsqueeze(unsqueeze(seen, 1), 1));
+    const BertInput given = bert_input(input, sizes_.context);
+    const Tensor y = encoder_(embeddings_(given.tokens, given.types), given.seen);
     return pooler_ ? (*pooler_)(y) : y;
   }
 
@@ -399,11 +399,79 @@ Info sized_bert(const Info&, const std::string& text) {
   return bert_info(kBertPresets[preset], text);
 }
 
+constexpr char kBertLayer[] = R"toml(init = [ { parameters = "*.bias", values = 0 } ]
+
+[blocks.layer]
+layers = [
+  { keep = "before" },
+  { sequence = [
+    { sequence = [
+      { linear = "width", init = { normal = 0.02 }, name = "query" }, { keep = "queries" }, { take = "before" },
+      { linear = "width", init = { normal = 0.02 }, name = "key" }, { keep = "keys" }, { take = "before" },
+      { linear = "width", init = { normal = 0.02 }, name = "value" },
+      { attention = "heads", queries = "queries", keys = "keys", seen = "seen", dropout = 0.1 },
+    ], name = "self" },
+    { sequence = [
+      { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = 0.1 }, { add = "before" },
+      { layer_norm = "width", eps = 1e-12, name = "LayerNorm" },
+    ], name = "output" },
+  ], name = "attention" },
+  { keep = "before" },
+  { sequence = [ { linear = "hidden", init = { normal = 0.02 }, name = "dense" }, "gelu" ], name = "intermediate" },
+  { sequence = [
+    { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = 0.1 }, { add = "before" },
+    { layer_norm = "width", eps = 1e-12, name = "LayerNorm" },
+  ], name = "output" },
+]
+)toml";
+constexpr char kWordsHead[] = R"toml(  { sequence = [ { sequence = [
+    { sequence = [
+      { linear = "width", init = { normal = 0.02 }, name = "dense" }, "gelu",
+      { layer_norm = "width", eps = 1e-12, name = "LayerNorm" },
+    ], name = "transform" },
+    { linear = "classes", bias = false, tie = "bert.embeddings.word_embeddings.weight", name = "decoder" },
+    { bias = true, name = "bias" },
+  ], name = "predictions" } ], name = "cls" },
+)toml";
+constexpr char kSpansHead[] =
+    R"toml(  { linear = 2, init = { normal = 0.02 }, name = "qa_outputs" }, { transpose = [1, 2] },
+)toml";
+
+template <int preset>
+std::string bert_toml(const std::string& text, const Options& o) {
+  const BertPreset& p = kBertPresets[preset];
+  const BertSizes s = preset_sizes(p, text);
+  const bool of_classes = p.task == BertTask::Classes;
+  std::string out = cat("variables = { layers = ", s.layers, ", heads = ", s.heads,
+                        ", width = ", s.width, ", hidden = ", s.hidden, " }\n");
+  out += R"toml(layers = [
+  { sequence = [
+    { bert_embeddings = "width", name = "embeddings" },
+    { sequence = [ { sequence = [ { repeat = "layers", layers = [ { block = "layer" } ] } ], name = "layer" } ], name = "encoder" },
+)toml";
+  if (of_classes)
+    out +=
+        R"toml(    { sequence = [ "first", { linear = "width", init = { normal = 0.02 }, name = "dense" }, "tanh" ], name = "pooler" },
+)toml";
+  out += "  ], name = \"bert\" },\n";
+  if (!of_classes)
+    out += p.task == BertTask::Words ? kWordsHead : kSpansHead;
+  else if (o.head.empty())
+    out +=
+        "  { dropout = 0.1 }, { linear = \"classes\", init = { normal = 0.02 }, name = "
+        "\"classifier\" },\n";
+  else
+    out += cat("  { dropout = 0.1 },\n  { sequence = [\n", head_toml(o, "    "),
+               "  ], name = \"classifier\" },\n");
+  return out + "]\n" + kBertLayer;
+}
+
 template <int preset>
 Entry bert_entry() {
   const BertPreset& p = kBertPresets[preset];
-  return {bert_info(p, ""), build_bert<preset>, sized_bert<preset>, false,
-          p.task == BertTask::Classes};
+  return {
+      bert_info(p, ""), build_bert<preset>, sized_bert<preset>, false, p.task == BertTask::Classes,
+      bert_toml<preset>};
 }
 
 }  // namespace

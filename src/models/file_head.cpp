@@ -15,9 +15,41 @@ namespace {
 using io::TomlValue;
 using Kind = TomlValue::Kind;
 
-const std::vector<std::string> kHeadKeys{"name",   "about",         "input",  "classes",
-                                         "tokens", "variables",     "layers", "init",
-                                         "freeze", "rubbish_score", "recipe", "blocks"};
+const std::vector<std::string> kHeadKeys{
+    "name",      "about",  "input",   "classes", "tokens", "masked",        "pairs",  "vocabulary",
+    "variables", "layers", "encoder", "init",    "freeze", "rubbish_score", "recipe", "blocks"};
+
+// What the keys say of inputs together.
+void check_tokens(const TomlValue& tree, FileHead& head) {
+  Info& info = head.info;
+  const auto line = [&](const char* key) { return tree.find(key)->line; };
+  if (info.masked && info.pairs)
+    throw FileFault{line("masked"),
+                    "'masked' and 'pairs': a network that translates hides no "
+                    "words; leave one of them out"};
+  if ((info.masked || info.pairs) && tree.find("tokens") != nullptr && !info.tokens)
+    throw FileFault{line("tokens"), cat("'tokens' is false, and '",
+                                        info.masked ? "masked" : "pairs", "' is for tokens")};
+  if (tree.find("vocabulary") != nullptr && (info.masked || info.pairs))
+    throw FileFault{line("vocabulary"),
+                    "'vocabulary': the tokens are the classes here; leave it out"};
+  info.tokens = info.tokens || info.masked || info.pairs;
+  if (info.pairs && (info.input.rank() != 2 || info.input[0] != 2))
+    throw FileFault{line("input"), cat("'input' is ", info.input,
+                                       "; with pairs = true it is two and the number of places, as "
+                                       "in input = [2, 64]")};
+  if (!info.pairs && info.takes_tokens() && info.input.rank() != 1)
+    throw FileFault{line("input"),
+                    cat("'input' is ", info.input, "; ",
+                        info.tokens ? "with tokens = true" : "where 'vocabulary' is given",
+                        " it is the number of places, as in input = [64]")};
+  if (info.pairs && head.encoder == nullptr)
+    throw FileFault{line("pairs"),
+                    "'pairs' wants encoder = [ ... ], the layers that see the source"};
+  if (!info.pairs && head.encoder != nullptr)
+    throw FileFault{head.encoder->line,
+                    "'encoder' is for networks that translate: write pairs = true too"};
+}
 
 // "*" stands for any letters.
 bool matches(std::string_view pattern, std::string_view name) {
@@ -59,6 +91,14 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
       info.classes = whole_of(value, none, "'classes'");
     } else if (key == "tokens") {
       info.tokens = expect_kind(value, Kind::Truth, "tokens", "true").truth;
+    } else if (key == "masked") {
+      info.masked = expect_kind(value, Kind::Truth, "masked", "true").truth;
+    } else if (key == "pairs") {
+      info.pairs = expect_kind(value, Kind::Truth, "pairs", "true").truth;
+    } else if (key == "vocabulary") {
+      info.vocabulary = whole_of(value, none, "'vocabulary'");
+    } else if (key == "encoder") {
+      head.encoder = &expect_kind(value, Kind::List, "encoder", "[ { embedding = 64 } ]");
     } else if (key == "rubbish_score") {
       info.rubbish_score = number_of(value, none, "'rubbish_score'");
     } else if (key == "recipe") {
@@ -71,10 +111,6 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
   }
   if (info.input.rank() == 0)
     throw FileFault{0, "'input' is missing: the shape of one example, as in input = [1, 28, 28]"};
-  if (info.tokens && info.input.rank() != 1)
-    throw FileFault{tree.find("input")->line, cat("'input' is ", info.input,
-                                                  "; with tokens = true it is the number of "
-                                                  "places, as in input = [64]")};
   if (info.classes == 0)
     throw FileFault{0, "'classes' is missing: the number of outputs, as in classes = 10"};
   if (head.layers == nullptr)
@@ -82,20 +118,23 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
         0,
         "'layers' is missing: a list such as layers = [ \"flatten\", { linear = \"classes\" } ]; "
         "above any [table], for what follows one belongs to it"};
+  check_tokens(tree, head);
   return head;
 }
 
-Variables variables_of_file(const TomlValue& tree, std::int64_t classes) {
+Variables variables_of_file(const TomlValue& tree, const Info& info) {
   Variables out;
-  out.set("classes", static_cast<double>(classes));
+  out.set("classes", static_cast<double>(info.classes));
+  if (info.vocabulary > 0) out.set("vocabulary", static_cast<double>(info.vocabulary));
   const TomlValue* table = tree.find("variables");
   if (table == nullptr) return out;
   for (const auto& [name, value] :
        expect_kind(*table, Kind::Table, "variables", "{ width = 64 }").entries) {
-    if (!Variables::is_name(name) || name == "classes")
+    const bool taken = name == "classes" || name == "vocabulary";
+    if (!Variables::is_name(name) || taken)
       throw FileFault{value.line, cat("'", name, "' cannot name a variable",
-                                      name == "classes" ? ": it is the number of outputs"
-                                                        : ": use letters, digits and _")};
+                                      taken ? ": it stands at the top of the file"
+                                            : ": use letters, digits and _")};
     out.set(name, number_of(value, out, cat("variable '", name, "'")));
   }
   return out;

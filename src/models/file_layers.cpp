@@ -12,23 +12,31 @@
 #include <tenon/functional.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/recurrent.h>
+#include <tenon/shapes_only.h>
 #include <tenon/transformer.h>
 
 #include "base/str.h"
+#include "models/bert_embeddings.h"
 #include "models/file_modules.h"
+#include "models/file_parts.h"
 #include "models/lenet5_1998.h"
 
 namespace tenon::models {
 namespace {
 
-FileLayer function_of(const std::string& text, const FileStep& function) {
-  return layer_of(FileFunction(text, function));
+using Function = std::function<Tensor(const Tensor&)>;
+
+FileLayer function_of(const std::string& text, const Function& function,
+                      ByPlace by_place = ByPlace::None) {
+  return layer_of(FileFunction(text, function), by_place);
 }
 
 void require_rank(const LayerKeys& keys, const FileArrival& at, int rank, const char* wanted) {
   if (at.x.rank() != rank)
     keys.refuse(cat(keys.kind(), " takes ", wanted, ", not ", shape_text(at.x)));
 }
+
+constexpr ByPlace each_if(bool each) { return each ? ByPlace::Each : ByPlace::None; }
 
 constexpr std::int64_t kLargestAdaptive = 8192, kLargestTable = 1 << 26;
 constexpr char kPictures[] = "pictures [N, channels, height, width]";
@@ -57,11 +65,8 @@ void read_weight(LayerKeys& keys, Options& options, const FileArrival& at) {
 
 FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ linear = 10 }");
-  if (at.x.rank() < 2 || !is_floating(at.x.dtype()))
-    keys.refuse(is_floating(at.x.dtype())
-                    ? cat("linear takes features [N, ..., features], not ", shape_text(at.x))
-                    : std::string("linear takes features, and tokens arrive: put { embedding = "
-                                  "64 } before it"));
+  if (at.x.rank() < 2)
+    keys.refuse(cat("linear takes features [N, ..., features], not ", shape_text(at.x)));
   if (at.x.rank() == 4)
     keys.refuse(cat("linear takes features in the last axis, and pictures ", shape_text(at.x),
                     " arrive: put \"flatten\" before it"));
@@ -71,7 +76,7 @@ FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
     options.tied_weight = at.parameter(tied);
   const nn::Linear module(at.x.size(-1), out, options);
   draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
-  return layer_of(module);
+  return layer_of(module, ByPlace::Each);
 }
 
 FileLayer projection_layer(LayerKeys& keys, const FileArrival& at) {
@@ -80,7 +85,7 @@ FileLayer projection_layer(LayerKeys& keys, const FileArrival& at) {
   const FileProjection module(at.x.size(-1), out, keys.truth("bias", true),
                               init ? init->make : nullptr, at.generator);
   draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
-  return layer_of(module);
+  return layer_of(module, ByPlace::Each);
 }
 
 FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
@@ -258,14 +263,16 @@ FileLayer layer_norm_layer(LayerKeys& keys, const FileArrival& at) {
   options.eps = keys.number("eps", options.eps, 0, 1e9);
   options.elementwise_affine = keys.truth("affine", true);
   options.bias = keys.truth("bias", true);
-  return layer_of(nn::LayerNorm(last_axes(keys, at), options));
+  const Shape shape = last_axes(keys, at);
+  return layer_of(nn::LayerNorm(shape, options), each_if(shape.rank() == 1));
 }
 
 FileLayer rms_norm_layer(LayerKeys& keys, const FileArrival& at) {
   nn::RMSNormOptions options;
   if (keys.find("eps") != nullptr) options.eps = keys.number("eps", 0, 0, 1e9);
   options.elementwise_affine = keys.truth("affine", true);
-  return layer_of(nn::RMSNorm(last_axes(keys, at), options));
+  const Shape shape = last_axes(keys, at);
+  return layer_of(nn::RMSNorm(shape, options), each_if(shape.rank() == 1));
 }
 
 FileLayer group_norm_layer(LayerKeys& keys, const FileArrival& at) {
@@ -289,7 +296,7 @@ FileLayer local_response_norm_layer(LayerKeys& keys, const FileArrival& at) {
 }
 
 FileLayer dropout_layer(LayerKeys& keys, const FileArrival& at) {
-  return layer_of(nn::Dropout(keys.number("dropout", 0.5, 0, 1), at.generator));
+  return layer_of(nn::Dropout(keys.number("dropout", 0.5, 0, 1), at.generator), ByPlace::Each);
 }
 
 FileLayer flatten_layer(LayerKeys& keys, const FileArrival&) {
@@ -299,28 +306,59 @@ FileLayer flatten_layer(LayerKeys& keys, const FileArrival&) {
 
 FileLayer activation_layer(LayerKeys& keys, const FileArrival&) {
   (void)keys.own();
-  return layer_of(nn::activation(keys.kind()));
+  return layer_of(nn::activation(keys.kind()), ByPlace::Each);
 }
 
 FileLayer gelu_layer(LayerKeys& keys, const FileArrival&) {
-  return layer_of(nn::GELU(keys.word("gelu", {"exact", "tanh"}) == "tanh"));
+  return layer_of(nn::GELU(keys.word("gelu", {"exact", "tanh"}) == "tanh"), ByPlace::Each);
 }
 FileLayer leaky_relu_layer(LayerKeys& keys, const FileArrival&) {
-  return layer_of(nn::LeakyReLU(keys.number("leaky_relu", 0.01, -1e9, 1e9)));
+  return layer_of(nn::LeakyReLU(keys.number("leaky_relu", 0.01, -1e9, 1e9)), ByPlace::Each);
 }
 FileLayer elu_layer(LayerKeys& keys, const FileArrival&) {
-  return layer_of(nn::ELU(keys.number("elu", 1, -1e9, 1e9)));
+  return layer_of(nn::ELU(keys.number("elu", 1, -1e9, 1e9)), ByPlace::Each);
 }
 FileLayer scaled_tanh_layer(LayerKeys& keys, const FileArrival&) {
   const double scale = keys.number("scaled_tanh", 1.7159, -1e9, 1e9),
                slope = keys.number("slope", 2.0 / 3, -1e9, 1e9);
-  return function_of(cat("ScaledTanh(", scale, ", slope=", slope, ")"),
-                     [=](const Tensor& x) { return tanh(x * slope) * scale; });
+  return function_of(
+      cat("ScaledTanh(", scale, ", slope=", slope, ")"),
+      [=](const Tensor& x) { return tanh(x * slope) * scale; }, ByPlace::Each);
 }
 template <class Normalised>
-FileLayer softmax_layer(LayerKeys& keys, const FileArrival&) {
-  return layer_of(Normalised(static_cast<int>(keys.whole(keys.kind(), -1, -8, 7))));
+FileLayer softmax_layer(LayerKeys& keys, const FileArrival& at) {
+  const int axis = static_cast<int>(keys.whole(keys.kind(), -1, -8, 7));
+  return layer_of(Normalised(axis), each_if(axis == -1 || axis == at.x.rank() - 1));
 }
+
+// The name of a value that was kept; "" : none is given.
+std::string kept_name(LayerKeys& keys, const std::string& key, const FileArrival& at) {
+  const std::string name = keys.text(key);
+  if (name.empty() || at.pass->find(name) != nullptr) return name;
+  const std::vector<std::string> known = at.pass->names();
+  keys.refuse(cat(key, ": nothing was kept as '", name, "' before",
+                  known.empty() ? cat("; { keep = \"", name, "\" } keeps what arrives there")
+                                : near_miss(name, known)));
+}
+
+nn::AttentionMask mask_of(const FilePass& pass, const std::string& padding, bool causal) {
+  nn::AttentionMask mask{.causal = causal};
+  if (!padding.empty()) mask.key_padding = pass.kept(padding);
+  return mask;
+}
+
+// One place through a module that keeps keys and values, at `first` of the state.
+template <class M>
+Tensor one_place(const M& module, const Tensor& x, FilePass& pass, std::size_t first) {
+  const nn::CachedResult made =
+      module(x, nn::KeyValueCache{pass.state[first], pass.state[first + 1]}, pass.place);
+  pass.state[first] = made.cache.keys;
+  pass.state[first + 1] = made.cache.values;
+  return made.output;
+}
+
+// States [layers, N, units] and [N, layers, units].
+Tensor by_layers(const Tensor& state) { return transpose(state, 0, 1); }
 
 void require_tokens(const LayerKeys& keys, const FileArrival& at) {
   if (is_floating(at.x.dtype()))
@@ -331,9 +369,30 @@ void require_tokens(const LayerKeys& keys, const FileArrival& at) {
 FileLayer embedding_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t width = keys.own_whole("features", "{ embedding = 128 }");
   require_tokens(keys, at);
-  const nn::Embedding module(keys.whole("rows", at.classes, 1), width, at.generator);
+  if (const std::string tied = keys.text("tie"); !tied.empty()) {
+    const FileTiedEmbedding module(at.parameter(tied));
+    if (module.weight().rank() != 2 || module.weight().size(1) != width)
+      keys.refuse(cat("embedding of ", width, " features: '", tied, "' is ",
+                      module.weight().shape(), ", must be [tokens, ", width, "]"));
+    return layer_of(module, ByPlace::Each);
+  }
+  const nn::Embedding module(keys.whole("rows", at.vocabulary == 0 ? at.classes : at.vocabulary, 1),
+                             width, at.generator);
   draw_again(keys, module, "weight", keys.draw("init"), at.generator);
-  return layer_of(module);
+  return layer_of(module, ByPlace::Each);
+}
+
+FileLayer bert_embeddings_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t width = keys.own_whole("features", "{ bert_embeddings = 128 }");
+  require_tokens(keys, at);
+  const std::int64_t places = keys.whole("places", at.x.size(1), at.x.size(1)),
+                     rows = keys.whole("rows", at.vocabulary == 0 ? at.classes : at.vocabulary, 1);
+  const BertEmbeddings module(rows, places, width, at.generator);
+  return {module, [module, places](const Tensor& x, FilePass& pass) {
+            const BertInput input = bert_input(x, places);
+            pass.keep(kSeen, input.seen);
+            return module(input.tokens, input.types);
+          }};
 }
 
 FileLayer positions_layer(LayerKeys& keys, const FileArrival& at) {
@@ -341,7 +400,11 @@ FileLayer positions_layer(LayerKeys& keys, const FileArrival& at) {
   require_rank(keys, at, 3, kSequences);
   const FilePositions module(places, at.x.size(2), at.generator);
   draw_again(keys, module, "weight", keys.draw("init"), at.generator);
-  return layer_of(module);
+  return {module,
+          [module](const Tensor& x, FilePass& pass) {
+            return pass.is_one_place() ? module.at(x, pass.place) : module(x);
+          },
+          ByPlace::Places};
 }
 
 FileLayer sinusoid_positions_layer(LayerKeys& keys, const FileArrival& at) {
@@ -350,9 +413,16 @@ FileLayer sinusoid_positions_layer(LayerKeys& keys, const FileArrival& at) {
   if (at.x.size(1) > kLargestTable / at.x.size(2))
     keys.refuse(cat("sinusoid_positions: a table for ", shape_text(at.x), " has more than ",
                     kLargestTable, " values"));
-  return function_of("SinusoidPositions()", [](const Tensor& x) {
+  const nn::AnyModule module = FileFunction("SinusoidPositions()", [](const Tensor& x) {
     return x + nn::sinusoid_positions(x.size(1), x.size(2));
   });
+  return {module,
+          [module](const Tensor& x, FilePass& pass) {
+            if (!pass.is_one_place()) return module(x);
+            const Tensor table = nn::sinusoid_positions(pass.places, x.size(2));
+            return x + index_select(table, 0, reshape(pass.place, {1}));
+          },
+          ByPlace::Places};
 }
 
 nn::RecurrentOptions recurrent_options(LayerKeys& keys, const FileArrival& at) {
@@ -369,12 +439,38 @@ nn::RecurrentOptions recurrent_options(LayerKeys& keys, const FileArrival& at) {
   return options;
 }
 
+// State of `count` tensors, the first of `layers` states of so many units: hidden, and a cell.
 template <class Layer>
 FileLayer recurrent_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t units = keys.own_whole("units", "{ lstm = 128 }");
   require_rank(keys, at, 3, kSequences);
-  const nn::AnyModule module = Layer(at.x.size(2), units, recurrent_options(keys, at));
-  return {module, [module](const Tensor& x) { return (*module.as<Layer>())(x).output; }};
+  const nn::RecurrentOptions options = recurrent_options(keys, at);
+  const Layer module(at.x.size(2), units, options);
+  const std::size_t first = at.state;
+  FileLayer out{
+      module, [module, first](const Tensor& x, FilePass& pass) {
+        if (!pass.is_one_place()) return module(x).output;
+        if constexpr (std::is_same_v<Layer, nn::LSTM>) {
+          const nn::LstmResult y = module(
+              x, nn::LstmState{by_layers(pass.state[first]), by_layers(pass.state[first + 1])});
+          pass.state[first] = by_layers(y.state.hidden);
+          pass.state[first + 1] = by_layers(y.state.cell);
+          return y.output;
+        } else {
+          const nn::RecurrentResult y = module(x, by_layers(pass.state[first]));
+          pass.state[first] = by_layers(y.hidden);
+          return y.output;
+        }
+      }};
+  if (options.bidirectional) return out;
+  out.by_place = ByPlace::State;
+  out.start = [units, options](std::int64_t batch, std::int64_t) {
+    const std::int64_t hidden = options.proj_size == 0 ? units : options.proj_size;
+    std::vector<Tensor> state{zeros({batch, options.num_layers, hidden})};
+    if (std::is_same_v<Layer, nn::LSTM>) state.push_back(zeros({batch, options.num_layers, units}));
+    return state;
+  };
+  return out;
 }
 
 FileLayer self_attention_layer(LayerKeys& keys, const FileArrival& at) {
@@ -387,11 +483,29 @@ FileLayer self_attention_layer(LayerKeys& keys, const FileArrival& at) {
   options.kv_heads = keys.whole("kv_heads", 0);
   options.generator = at.generator;
   const bool causal = keys.truth("causal", false);
-  const nn::AnyModule module = nn::MultiheadAttention(at.x.size(2), heads, options);
-  return {module, [module, causal](const Tensor& x) {
-            const auto& attention = *module.as<nn::MultiheadAttention>();
-            return attention(x, x, x, nn::AttentionMask{.causal = causal});
-          }};
+  const std::string padding = kept_name(keys, "padding", at);
+  const nn::MultiheadAttention module(at.x.size(2), heads, options);
+  const std::size_t first = at.state;
+  FileLayer out{module, [=](const Tensor& x, FilePass& pass) {
+                  if (!pass.is_one_place()) return module(x, x, x, mask_of(pass, padding, causal));
+                  return one_place(module, x, pass, first);
+                }};
+  if (!causal || !padding.empty()) return out;
+  out.by_place = ByPlace::Places;
+  out.start = [module](std::int64_t batch, std::int64_t places) {
+    const nn::KeyValueCache cache = module.empty_cache(batch, places);
+    return std::vector<Tensor>{cache.keys, cache.values};
+  };
+  return out;
+}
+
+// [N, T, C] to [N, heads, T, C / heads].
+Tensor of_heads(const Tensor& x, std::int64_t heads) {
+  return transpose(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), 1, 2);
+}
+// And back.
+Tensor side_by_side(const Tensor& y) {
+  return reshape(transpose(y, 1, 2), {y.size(0), y.size(2), y.size(1) * y.size(3)});
 }
 
 // Queries, keys and values side by side, as one projection gives them.
@@ -402,21 +516,59 @@ FileLayer packed_attention_layer(LayerKeys& keys, const FileArrival& at) {
   if (at.x.size(2) % (3 * heads) != 0)
     keys.refuse(cat("packed_attention: ", at.x.size(2), " features do not divide into queries, ",
                     "keys and values of ", heads, " heads"));
-  return function_of(cat("PackedAttention(", heads, " heads)"), [=](const Tensor& x) {
-    const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2) / 3;
-    const auto of_heads = [&](const Tensor& part) {  // [N, T, C] to [N, heads, T, C / heads]
-      return transpose(reshape(part, {batch, length, heads, width / heads}), 1, 2);
-    };
-    const std::vector<Tensor> qkv = chunk(x, 3, 2);
-    const Tensor y = scaled_dot_product_attention(of_heads(qkv[0]), of_heads(qkv[1]),
-                                                  of_heads(qkv[2]), {}, {.causal = causal});
-    return reshape(transpose(y, 1, 2), {batch, length, width});
-  });
+  const nn::AnyModule module =
+      FileFunction(cat("PackedAttention(", heads, " heads)"), [=](const Tensor& x) {
+        const std::vector<Tensor> qkv = chunk(x, 3, 2);
+        return side_by_side(
+            scaled_dot_product_attention(of_heads(qkv[0], heads), of_heads(qkv[1], heads),
+                                         of_heads(qkv[2], heads), {}, {.causal = causal}));
+      });
+  const std::size_t first = at.state;
+  FileLayer out{module, [=](const Tensor& x, FilePass& pass) {
+                  if (!pass.is_one_place()) return module(x);
+                  const std::vector<Tensor> qkv = chunk(x, 3, 2);
+                  Tensor &cached = pass.state[first], &values = pass.state[first + 1];
+                  const Tensor places = arange(0, cached.size(2)),
+                               here = unsqueeze(eq(places, pass.place), 1);
+                  cached = where(here, of_heads(qkv[1], heads), cached);
+                  values = where(here, of_heads(qkv[2], heads), values);
+                  return side_by_side(scaled_dot_product_attention(of_heads(qkv[0], heads), cached,
+                                                                   values, le(places, pass.place)));
+                }};
+  if (!causal) return out;
+  out.by_place = ByPlace::Places;
+  const std::int64_t size = at.x.size(2) / (3 * heads);
+  out.start = [heads, size](std::int64_t batch, std::int64_t places) {
+    return std::vector<Tensor>(2, zeros({batch, heads, places, size}));
+  };
+  return out;
 }
 
-FileLayer transformer_layer(LayerKeys& keys, const FileArrival& at) {
-  const std::int64_t heads = keys.own_whole("heads", "{ transformer_encoder_layer = 8 }");
+// Queries and keys that were kept, and values that arrive.
+FileLayer attention_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t heads = keys.own_whole("heads", "{ attention = 8, queries = \"q\" }");
   require_rank(keys, at, 3, kSequences);
+  const std::string queries = kept_name(keys, "queries", at), of_keys = kept_name(keys, "keys", at),
+                    seen = kept_name(keys, "seen", at);
+  if (queries.empty() || of_keys.empty())
+    keys.refuse(
+        "attention needs queries and keys, the names of what was kept, as in { attention = "
+        "8, queries = \"q\", keys = \"k\" }");
+  for (const std::string& name : {queries, of_keys})
+    if (const Tensor& part = at.pass->kept(name);
+        part.rank() != 3 || part.size(2) != at.x.size(2) || part.size(2) % heads != 0)
+      keys.refuse(cat("attention of ", heads, " heads: '", name, "' is ", shape_text(part),
+                      " and values are ", shape_text(at.x),
+                      ": both must have as many features, which divide into heads"));
+  const FileAttention module(heads, keys.truth("causal", false), keys.number("dropout", 0, 0, 1),
+                             at.generator);
+  return {module, [=](const Tensor& x, FilePass& pass) {
+            return module(pass.kept(queries), pass.kept(of_keys), x,
+                          seen.empty() ? Tensor() : pass.kept(seen));
+          }};
+}
+
+nn::TransformerOptions transformer_options(LayerKeys& keys, const FileArrival& at) {
   nn::TransformerOptions options;
   options.dim_feedforward = keys.whole("hidden", 4 * at.x.size(2), 1);
   options.dropout = keys.number("dropout", 0.1, 0, 1);
@@ -426,12 +578,122 @@ FileLayer transformer_layer(LayerKeys& keys, const FileArrival& at) {
   options.bias = keys.truth("bias", true);
   options.batch_first = true;
   options.generator = at.generator;
+  return options;
+}
+
+FileLayer transformer_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t heads = keys.own_whole("heads", "{ transformer_encoder_layer = 8 }");
+  require_rank(keys, at, 3, kSequences);
+  const nn::TransformerOptions options = transformer_options(keys, at);
   const bool causal = keys.truth("causal", false);
-  const nn::AnyModule module = nn::TransformerEncoderLayer(at.x.size(2), heads, options);
-  return {module, [module, causal](const Tensor& x) {
-            const auto& layer = *module.as<nn::TransformerEncoderLayer>();
-            return layer(x, nn::AttentionMask{.causal = causal});
-          }};
+  const std::string padding = kept_name(keys, "padding", at);
+  const nn::TransformerEncoderLayer module(at.x.size(2), heads, options);
+  const std::size_t first = at.state;
+  FileLayer out{module, [=](const Tensor& x, FilePass& pass) {
+                  if (!pass.is_one_place()) return module(x, mask_of(pass, padding, causal));
+                  return one_place(module, x, pass, first);
+                }};
+  if (!causal || !padding.empty()) return out;
+  out.by_place = ByPlace::Places;
+  out.start = [module](std::int64_t batch, std::int64_t places) {
+    const nn::KeyValueCache cache = module.empty_cache(batch, places);
+    return std::vector<Tensor>{cache.keys, cache.values};
+  };
+  return out;
+}
+
+FileLayer transformer_decoder_layer(LayerKeys& keys, const FileArrival& at) {
+  const std::int64_t heads = keys.own_whole("heads", "{ transformer_decoder_layer = 8 }");
+  require_rank(keys, at, 3, kSequences);
+  const nn::TransformerOptions options = transformer_options(keys, at);
+  const std::string padding = kept_name(keys, "padding", at);
+  const Tensor* memory = at.pass->find(kMemory);
+  if (memory == nullptr)
+    keys.refuse(
+        "transformer_decoder_layer looks at what an encoder gives, and the network has "
+        "none: write pairs = true and encoder = [ ... ]");
+  if (memory->rank() != 3 || memory->size(2) != at.x.size(2))
+    keys.refuse(cat("transformer_decoder_layer: the encoder gives ", shape_text(*memory), ", and ",
+                    shape_text(at.x), " arrives: both must have as many features"));
+  const nn::TransformerDecoderLayer module(at.x.size(2), heads, options);
+  const std::size_t first = at.state, looked_up = at.memory;
+  FileLayer out{module, [=](const Tensor& x, FilePass& pass) {
+                  const nn::AttentionMask hidden = mask_of(pass, padding, false);
+                  if (!pass.is_one_place())
+                    return module(x, pass.kept(kMemory), nn::AttentionMask{.causal = true}, hidden);
+                  const nn::DecoderCache cache{
+                      {pass.state[first], pass.state[first + 1]},
+                      {pass.memory[looked_up], pass.memory[looked_up + 1]}};
+                  const nn::DecodedPlace made = module(x, cache, pass.place, hidden);
+                  pass.state[first] = made.cache.self.keys;
+                  pass.state[first + 1] = made.cache.self.values;
+                  return made.output;
+                }};
+  out.by_place = ByPlace::Places;
+  const std::int64_t size = at.x.size(2) / heads;
+  out.start = [heads, size](std::int64_t batch, std::int64_t places) {
+    return std::vector<Tensor>(2, zeros({batch, heads, places, size}));
+  };
+  out.look_up = [module](const FilePass& pass) {
+    const nn::KeyValueCache cache = module.start(pass.kept(kMemory), 1).memory;
+    return std::vector<Tensor>{cache.keys, cache.values};
+  };
+  return out;
+}
+
+// ---- Values with names
+
+FileLayer keep_layer(LayerKeys& keys, const FileArrival&) {
+  const std::string name = keys.text("keep");
+  if (name.empty() || name == kMemory || name == kPadding)
+    keys.refuse(cat("keep needs a name, as in { keep = \"before\" }",
+                    name.empty() ? "" : cat("; '", name, "' is the encoder's")));
+  return {nn::Identity(),
+          [name](const Tensor& x, FilePass& pass) {
+            pass.keep(name, x);
+            return x;
+          },
+          ByPlace::Each};
+}
+
+// Of an encoder's result nothing is there place by place but what attention made of it.
+ByPlace kept_by_place(const std::string& name) {
+  return each_if(name != kMemory && name != kPadding);
+}
+
+template <class Join>
+FileLayer joining_layer(LayerKeys& keys, const FileArrival& at, const Join& join) {
+  const std::string name = kept_name(keys, keys.kind(), at);
+  if (name.empty())
+    keys.refuse(cat(keys.kind(), " needs a name that was kept, as in { keep = ",
+                    "\"before\" }, ..., { ", keys.kind(), " = \"before\" }"));
+  return {nn::Identity(),
+          [name, join](const Tensor& x, FilePass& pass) { return join(x, pass.kept(name)); },
+          kept_by_place(name)};
+}
+
+FileLayer take_layer(LayerKeys& keys, const FileArrival& at) {
+  return joining_layer(keys, at, [](const Tensor&, const Tensor& kept) { return kept; });
+}
+FileLayer add_layer(LayerKeys& keys, const FileArrival& at) {
+  return joining_layer(keys, at, [](const Tensor& x, const Tensor& kept) { return x + kept; });
+}
+FileLayer multiply_layer(LayerKeys& keys, const FileArrival& at) {
+  return joining_layer(keys, at, [](const Tensor& x, const Tensor& kept) { return x * kept; });
+}
+FileLayer concat_layer(LayerKeys& keys, const FileArrival& at) {
+  const int axis = static_cast<int>(keys.whole("axis", 1, 1, 7));
+  FileLayer out = joining_layer(keys, at, [axis](const Tensor& x, const Tensor& kept) {
+    return concat({x, kept}, axis);
+  });
+  if (axis != at.x.rank() - 1) out.by_place = ByPlace::None;
+  return out;
+}
+
+FileLayer first_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  require_rank(keys, at, 3, kSequences);
+  return function_of("First()", [](const Tensor& x) { return squeeze(slice(x, 1, 0, 1), 1); });
 }
 
 FileLayer last_layer(LayerKeys& keys, const FileArrival& at) {
@@ -470,7 +732,8 @@ FileLayer reshape_layer(LayerKeys& keys, const FileArrival& at) {
 FileLayer scale_layer(LayerKeys& keys, const FileArrival&) {
   keys.own("a factor", "{ scale = 0.5 }");
   const double factor = keys.number("scale", 1, -1e30, 1e30);
-  return function_of(cat("Scale(", factor, ")"), [factor](const Tensor& x) { return x * factor; });
+  return function_of(
+      cat("Scale(", factor, ")"), [factor](const Tensor& x) { return x * factor; }, ByPlace::Each);
 }
 
 FileLayer pad_layer(LayerKeys& keys, const FileArrival& at) {
@@ -517,6 +780,7 @@ FileLayer upsample_layer(LayerKeys& keys, const FileArrival& at) {
 struct FileKind {
   const char* name;
   FileLayer (*make)(LayerKeys& keys, const FileArrival& at);
+  bool takes_tokens = false;
 };
 
 constexpr FileKind kKinds[] = {
@@ -550,9 +814,9 @@ constexpr FileKind kKinds[] = {
     {"group_norm", group_norm_layer},
     {"local_response_norm", local_response_norm_layer},
     {"dropout", dropout_layer},
-    {"flatten", flatten_layer},
-    {"reshape", reshape_layer},
-    {"transpose", transpose_layer},
+    {"flatten", flatten_layer, true},
+    {"reshape", reshape_layer, true},
+    {"transpose", transpose_layer, true},
     {"scale", scale_layer},
     {"relu", activation_layer},
     {"relu6", activation_layer},
@@ -568,18 +832,27 @@ constexpr FileKind kKinds[] = {
     {"softsign", activation_layer},
     {"hardtanh", activation_layer},
     {"hardsigmoid", activation_layer},
-    {"identity", activation_layer},
+    {"identity", activation_layer, true},
     {"softmax", softmax_layer<nn::Softmax>},
     {"log_softmax", softmax_layer<nn::LogSoftmax>},
-    {"embedding", embedding_layer},
+    {"embedding", embedding_layer, true},
     {"positions", positions_layer},
     {"sinusoid_positions", sinusoid_positions_layer},
     {"rnn", recurrent_layer<nn::RNN>},
     {"gru", recurrent_layer<nn::GRU>},
     {"lstm", recurrent_layer<nn::LSTM>},
+    {"bert_embeddings", bert_embeddings_layer, true},
+    {"attention", attention_layer},
     {"self_attention", self_attention_layer},
     {"packed_attention", packed_attention_layer},
     {"transformer_encoder_layer", transformer_layer},
+    {"transformer_decoder_layer", transformer_decoder_layer},
+    {"keep", keep_layer, true},
+    {"take", take_layer, true},
+    {"add", add_layer},
+    {"multiply", multiply_layer},
+    {"concat", concat_layer},
+    {"first", first_layer},
     {"last", last_layer},
     {"lenet_convolution", lenet_convolution_layer},
     {"lenet_subsampling", lenet_subsampling_layer},
@@ -601,13 +874,26 @@ const std::vector<std::string>& file_layer_names() {
   return names;
 }
 
-FileLayer layer_of(const nn::AnyModule& module) {
-  return {module, [module](const Tensor& x) { return module(x); }};
+std::vector<std::string> FilePass::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : kept_) out.push_back(name);
+  return out;
+}
+
+void FilePass::forget_graphs() {
+  for (auto& [name, x] : kept_) x = without_memory(x.shape(), x.dtype(), x.device());
+}
+
+FileLayer layer_of(const nn::AnyModule& module, ByPlace by_place) {
+  return {module, [module](const Tensor& x, FilePass&) { return module(x); }, by_place};
 }
 
 FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival) {
   for (const FileKind& kind : kKinds)
     if (keys.kind() == kind.name) {
+      if (!is_floating(arrival.x.dtype()) && !kind.takes_tokens)
+        keys.refuse(cat(kind.name, " takes features, and tokens ", shape_text(arrival.x),
+                        " arrive: put { embedding = 64 } before it"));
       FileLayer out = kind.make(keys, arrival);
       keys.finish();
       return out;

@@ -31,6 +31,25 @@ std::string FileProjection::describe() const {
              bias_.defined() ? ")" : ", bias=false)");
 }
 
+Tensor FileTiedEmbedding::forward(const Tensor& x) const { return embedding(x, weight_); }
+
+std::string FileTiedEmbedding::describe() const {
+  return cat("Embedding(", weight_.size(0), ", ", weight_.size(1), ", tied)");
+}
+
+Tensor FileAttention::forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                              const Tensor& seen) const {
+  const auto of_heads = [&](const Tensor& x) {  // [N, L, C] to [N, heads, L, C / heads]
+    return transpose(reshape(x, {x.size(0), x.size(1), heads_, x.size(2) / heads_}), 1, 2);
+  };
+  const Tensor y = scaled_dot_product_attention(
+      of_heads(queries), of_heads(keys), of_heads(values), seen,
+      {.causal = causal_, .dropout_p = is_training() ? dropout_ : 0, .generator = generator_});
+  return reshape(transpose(y, 1, 2), {values.size(0), queries.size(1), values.size(2)});
+}
+
+std::string FileAttention::describe() const { return cat("Attention(", heads_, " heads)"); }
+
 FilePositions::FilePositions(std::int64_t places, std::int64_t width, Generator* generator)
     : weight_(parameter("weight", nn::init::normal({places, width}, 0, 1, generator))) {}
 

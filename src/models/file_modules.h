@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/functional.h>
 #include <tenon/nn.h>
 
 namespace tenon::models {
@@ -36,11 +37,42 @@ class FileProjection : public nn::Module {
   Tensor weight_, bias_;
 };
 
+/// Rows of another module's weight [tokens, features] (tied).
+class FileTiedEmbedding : public nn::Module {
+ public:
+  explicit FileTiedEmbedding(const Tensor& weight) : weight_(tie("weight", weight)) {}
+  const Tensor& weight() const { return weight_; }
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  Tensor weight_;
+};
+
+/// Attention of heads side by side: queries [N, L, C], keys and values [N, S, C] to [N, L, C];
+/// `seen` (bool, broadcasts to [N, heads, L, S]) may be undefined.
+class FileAttention : public nn::ModuleOf<FileAttention> {
+ public:
+  FileAttention(std::int64_t heads, bool causal, double dropout, Generator* generator)
+      : heads_(heads), causal_(causal), dropout_(dropout), generator_(generator) {}
+  Tensor forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                 const Tensor& seen) const;
+  std::string describe() const override;
+
+ private:
+  std::int64_t heads_;
+  bool causal_;
+  double dropout_;
+  Generator* generator_;
+};
+
 /// Adds a row of weight [places, width] to each place of x [N, T, width].
 class FilePositions : public nn::Module {
  public:
   FilePositions(std::int64_t places, std::int64_t width, Generator* generator);
   Tensor forward(const Tensor& x) const override;
+  /// x [N, 1, width] of one place, an int64 scalar.
+  Tensor at(const Tensor& x, const Tensor& place) const { return x + embedding(place, weight_); }
   std::string describe() const override;
 
  private:

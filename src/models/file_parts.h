@@ -6,28 +6,30 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/error.h>
 #include <tenon/models.h>
 
+#include "base/str.h"
 #include "models/file_layers.h"
 
 namespace tenon::models {
 
 using Flow = std::vector<FileStep>;
 
-inline Tensor run_flow(const Flow& steps, const Tensor& x) {
+inline Tensor run_flow(const Flow& steps, const Tensor& x, FilePass& pass) {
   Tensor y = x;
-  for (const FileStep& step : steps) y = step(y);
+  for (const FileStep& step : steps) y = step(y, pass);
   return y;
 }
 
-/// A module of the file: the steps of its layers, which are its children.
-template <class Base>
-class FilePart : public Base {
+/// A module within the network: the steps of its layers, which are its children.
+class FilePart : public nn::ModuleOf<FilePart> {
  public:
   explicit FilePart(std::string kind) : kind_(std::move(kind)) {}
-  void keep(const std::string& name, const nn::AnyModule& module) { this->child(name, module); }
+  void keep(const std::string& name, const nn::AnyModule& module) { child(name, module); }
+  Tensor own(const std::string& name, const Tensor& init) { return parameter(name, init); }
   void set_steps(Flow steps) { steps_ = std::move(steps); }
-  Tensor forward(const Tensor& x) const override { return run_flow(steps_, x); }
+  Tensor forward(const Tensor& x, FilePass& pass) const { return run_flow(steps_, x, pass); }
   std::string describe() const override { return kind_; }
 
  private:
@@ -35,30 +37,82 @@ class FilePart : public Base {
   Flow steps_;
 };
 
-/// A perceptron's input may have any shape: all axes but the first are laid in a row.
-class FileNet : public FilePart<nn::Module> {
+/// What is known of all layers together.
+struct FileLayers {
+  Flow steps;
+  ByPlace by_place = ByPlace::Each;  ///< of the layer that asks for most
+  std::vector<std::function<std::vector<Tensor>(std::int64_t batch, std::int64_t places)>> starts;
+  std::vector<std::function<std::vector<Tensor>(const FilePass&)>> look_ups;
+};
+
+/// The network itself.
+template <class Base>
+class FileRoot : public Base {
  public:
-  FileNet(std::string kind, bool flat) : FilePart(std::move(kind)), flat_(flat) {}
+  explicit FileRoot(std::string kind) : kind_(std::move(kind)) {}
+  void keep(const std::string& name, const nn::AnyModule& module) { this->child(name, module); }
+  Tensor own(const std::string& name, const Tensor& init) { return this->parameter(name, init); }
+  void set_layers(FileLayers layers) { layers_ = std::move(layers); }
   Tensor forward(const Tensor& x) const override {
-    return FilePart::forward(flat_ && x.rank() > 2 ? flatten(x, 1) : x);
+    FilePass pass;
+    return run_flow(layers_.steps, x, pass);
+  }
+  std::string describe() const override { return kind_; }
+
+ protected:
+  const FileLayers& layers() const { return layers_; }
+  std::vector<Tensor> started(std::int64_t batch, std::int64_t places) const {
+    std::vector<Tensor> out;
+    for (const auto& start : layers_.starts)
+      for (const Tensor& part : start(batch, places)) out.push_back(part);
+    return out;
+  }
+  /// Scores [N, classes] behind the tokens [N] at pass.place.
+  Decoder::Next decode_place(const Tensor& tokens, FilePass& pass) const {
+    const Tensor scores = run_flow(layers_.steps, unsqueeze(tokens, 1), pass);
+    return {squeeze(scores, 1), pass.state};
+  }
+
+ private:
+  std::string kind_;
+  FileLayers layers_;
+};
+
+/// A perceptron's input may have any shape: all axes but the first are laid in a row.
+class FileNet : public FileRoot<nn::Module> {
+ public:
+  FileNet(std::string kind, bool flat) : FileRoot(std::move(kind)), flat_(flat) {}
+  Tensor forward(const Tensor& x) const override {
+    return FileRoot::forward(flat_ && x.rank() > 2 ? flatten(x, 1) : x);
   }
 
  private:
   bool flat_;
 };
 
-/// A model of language. Its state is the tokens so far: each new one costs a forward pass over the
-/// whole context, whatever the layers are.
-class FileLanguage : public FilePart<Decoder> {
+/// A model of language. Where a layer does not go place by place, its state is the tokens so far,
+/// and each new one costs a forward pass over the whole context.
+class FileLanguage : public FileRoot<Decoder> {
  public:
   FileLanguage(std::string kind, std::int64_t context)
-      : FilePart(std::move(kind)), context_(context) {}
-  std::int64_t context() const override { return context_; }
+      : FileRoot(std::move(kind)), context_(context) {}
+  std::int64_t context() const override {
+    const ByPlace how = layers().by_place;
+    return how == ByPlace::Each || how == ByPlace::State ? 0 : context_;
+  }
   std::vector<Tensor> initial_state(std::int64_t batch) const override {
+    if (layers().by_place != ByPlace::None) return started(batch, context_);
     return {zeros({batch, context_}, DType::Int64)};
   }
   Next decode(const Tensor& tokens, const Tensor& place,
               const std::vector<Tensor>& state) const override {
+    if (layers().by_place != ByPlace::None) {
+      FilePass pass;
+      pass.place = place;
+      pass.places = context_;
+      pass.state = state;
+      return decode_place(tokens, pass);
+    }
     const Tensor here = unsqueeze(eq(arange(0, context_), place), 0);
     const Tensor seen = where(here, unsqueeze(tokens, 1), state[0]);
     const Tensor scores = index_select(forward(seen), 1, reshape(place, {1}));
@@ -67,6 +121,62 @@ class FileLanguage : public FilePart<Decoder> {
 
  private:
   std::int64_t context_;
+};
+
+/// What fills sources up: data::kPad, a room that this one does not see.
+constexpr std::int64_t kFilePad = 0;
+/// What an encoder gives, and where its source is filled up, as layers name them.
+constexpr char kMemory[] = "memory", kPadding[] = "padding";
+
+/// A network that translates: layers of an encoder see the source, the others what is written.
+class FileTranslator : public FileRoot<Translator> {
+ public:
+  explicit FileTranslator(std::string kind) : FileRoot(std::move(kind)) {}
+  void set_encoder(Flow steps) { encoder_ = std::move(steps); }
+
+  Tensor forward(const Tensor& pairs) const override {
+    if (pairs.rank() != 3 || pairs.size(1) != 2)
+      throw ShapeError(cat(describe(), ": the input is ", pairs.shape(),
+                           ", must be [N, 2, L]: sources and translations"));
+    FilePass pass = encoded_pass(select(pairs, 1, 0));
+    return run_flow(layers().steps, select(pairs, 1, 1), pass);
+  }
+  std::vector<Tensor> encode(const Tensor& source) const override {
+    const FilePass pass = encoded_pass(source);
+    std::vector<Tensor> out{pass.kept(kPadding)};
+    for (const auto& look_up : layers().look_ups)
+      for (const Tensor& part : look_up(pass)) out.push_back(part);
+    return out;
+  }
+  // What stands first says how many places there are.
+  std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t places) const override {
+    std::vector<Tensor> out{zeros({batch, places}, DType::UInt8)};
+    for (const Tensor& part : started(batch, places)) out.push_back(part);
+    return out;
+  }
+  Decoder::Next decode(const Tensor& tokens, const Tensor& place,
+                       const std::vector<Tensor>& encoded,
+                       const std::vector<Tensor>& state) const override {
+    FilePass pass;
+    pass.keep(kPadding, encoded[0]);
+    pass.place = place;
+    pass.places = state[0].size(1);
+    pass.memory.assign(encoded.begin() + 1, encoded.end());
+    pass.state.assign(state.begin() + 1, state.end());
+    Decoder::Next next = decode_place(tokens, pass);
+    next.state.insert(next.state.begin(), state[0]);
+    return next;
+  }
+
+ private:
+  FilePass encoded_pass(const Tensor& source) const {
+    FilePass within, out;
+    within.keep(kPadding, eq(source, kFilePad));
+    out.keep(kMemory, run_flow(encoder_, source, within));
+    out.keep(kPadding, within.kept(kPadding));
+    return out;
+  }
+  Flow encoder_;
 };
 
 }  // namespace tenon::models

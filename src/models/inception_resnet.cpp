@@ -210,6 +210,132 @@ class InceptionResNet : public Module {
   std::optional<AnyModule> head_drop_, classif_;
 };
 
+// Channels are as published; the block gives as many of them as the width has.
+constexpr char kInceptionLayers[] = R"toml(layers = [
+  { block = "conv", channels = 32, rows = 3, columns = 3, stride = 2, valid = 1, name = "conv2d_1a" },
+  { block = "conv", channels = 32, rows = 3, columns = 3, valid = 1, name = "conv2d_2a" },
+  { block = "conv", channels = 64, rows = 3, columns = 3, name = "conv2d_2b" },
+  { max_pool2d = 3, stride = 2, name = "maxpool_3a" },
+  { block = "conv", channels = 80, name = "conv2d_3b" },
+  { block = "conv", channels = 192, rows = 3, columns = 3, valid = 1, name = "conv2d_4a" },
+  { max_pool2d = 3, stride = 2, name = "maxpool_5a" },
+  { sequence = [ { branches = [
+    { block = "conv", channels = 96, name = "branch0" },
+    { sequence = [
+      { block = "conv", channels = 48 },
+      { block = "conv", channels = 64, rows = 5, columns = 5 } ], name = "branch1" },
+    { sequence = [
+      { block = "conv", channels = 64 },
+      { repeat = 2, layers = [ { block = "conv", channels = 96, rows = 3, columns = 3 } ] } ], name = "branch2" },
+    { sequence = [
+      { avg_pool2d = 3, stride = 1, padding = 1, count_include_pad = false },
+      { block = "conv", channels = 64 } ], name = "branch3" },
+  ] } ], name = "mixed_5b" },
+  { sequence = [ { repeat = 10, layers = [ { block = "residual35" } ] } ], name = "repeat" },
+  { sequence = [ { branches = [
+    { block = "conv", channels = 384, rows = 3, columns = 3, stride = 2, valid = 1, name = "branch0" },
+    { sequence = [
+      { block = "conv", channels = 256 },
+      { block = "conv", channels = 256, rows = 3, columns = 3 },
+      { block = "conv", channels = 384, rows = 3, columns = 3, stride = 2, valid = 1 } ], name = "branch1" },
+    { max_pool2d = 3, stride = 2, name = "branch2" },
+  ] } ], name = "mixed_6a" },
+  { sequence = [ { repeat = 20, layers = [ { block = "residual17" } ] } ], name = "repeat_1" },
+  { sequence = [ { branches = [
+    { sequence = [
+      { block = "conv", channels = 256 },
+      { block = "conv", channels = 384, rows = 3, columns = 3, stride = 2, valid = 1 } ], name = "branch0" },
+    { sequence = [
+      { block = "conv", channels = 256 },
+      { block = "conv", channels = 288, rows = 3, columns = 3, stride = 2, valid = 1 } ], name = "branch1" },
+    { sequence = [
+      { block = "conv", channels = 256 },
+      { block = "conv", channels = 288, rows = 3, columns = 3 },
+      { block = "conv", channels = 320, rows = 3, columns = 3, stride = 2, valid = 1 } ], name = "branch2" },
+    { max_pool2d = 3, stride = 2, name = "branch3" },
+  ] } ], name = "mixed_7a" },
+  { sequence = [ { repeat = 9, layers = [ { block = "residual8" } ] } ], name = "repeat_2" },
+  { block = "residual8", scale = 1, rectified = 0, name = "block8" },
+  { block = "conv", channels = 1536, name = "conv2d_7b" },
+  "global_avg_pool", { dropout = 0.2, name = "head_drop" },
+)toml";
+constexpr char kInceptionBlocks[] = R"toml(
+[variables]
+unit = "width / 32"
+in35 = "2 * max(1, floor(96 * unit)) + 2 * max(1, floor(64 * unit))"
+in17 = "in35 + 2 * max(1, floor(384 * unit))"
+in8 = "in17 + max(1, floor(384 * unit)) + max(1, floor(288 * unit)) + max(1, floor(320 * unit))"
+
+[blocks.conv]
+rows = 1
+columns = 1
+stride = 1
+valid = 0                            # without padding
+layers = [
+  { conv2d = "max(1, floor(channels * unit))", kernel = ["rows", "columns"], stride = "stride",
+    padding = ["(1 - valid) * floor(rows / 2)", "(1 - valid) * floor(columns / 2)"], bias = false,
+    init = "kaiming_normal", name = "conv" },
+  { batch_norm2d = true, eps = 1e-3, name = "bn" }, "relu",
+]
+
+[blocks.residual35]
+layers = [
+  { residual = [
+    { branches = [
+      { block = "conv", channels = 32, name = "branch0" },
+      { sequence = [
+        { block = "conv", channels = 32 },
+        { block = "conv", channels = 32, rows = 3, columns = 3 } ], name = "branch1" },
+      { sequence = [
+        { block = "conv", channels = 32 },
+        { block = "conv", channels = 48, rows = 3, columns = 3 },
+        { block = "conv", channels = 64, rows = 3, columns = 3 } ], name = "branch2" } ] },
+    { conv2d = "in35", kernel = 1, name = "conv2d" } ],
+    scale = 0.17, then = "relu" },
+]
+
+[blocks.residual17]
+layers = [
+  { residual = [
+    { branches = [
+      { block = "conv", channels = 192, name = "branch0" },
+      { sequence = [
+        { block = "conv", channels = 128 },
+        { block = "conv", channels = 160, columns = 7 },
+        { block = "conv", channels = 192, rows = 7 } ], name = "branch1" } ] },
+    { conv2d = "in17", kernel = 1, name = "conv2d" } ],
+    scale = 0.1, then = "relu" },
+]
+
+[blocks.residual8]
+scale = 0.2
+rectified = 1
+layers = [
+  { residual = [
+    { branches = [
+      { block = "conv", channels = 192, name = "branch0" },
+      { sequence = [
+        { block = "conv", channels = 192 },
+        { block = "conv", channels = 224, columns = 3 },
+        { block = "conv", channels = 256, rows = 3 } ], name = "branch1" } ] },
+    { conv2d = "in8", kernel = 1, name = "conv2d" } ],
+    scale = "scale" },
+  { repeat = "rectified", layers = [ "relu" ] },
+]
+)toml";
+
+std::string inception_resnet_toml(const std::string& sizes, const Options& o) {
+  std::string blocks = kInceptionBlocks;
+  const std::string table = "[variables]\n";
+  blocks.insert(blocks.find(table) + table.size(),
+                cat("width = ", width_of("inception_resnet_v2", sizes, Branches::kStem), "\n"));
+  return kInceptionLayers +
+         (o.head.empty() ? std::string("  { linear = \"classes\", name = \"classif\" },\n]\n")
+                         : cat("  { sequence = [\n", head_toml(o, "    "),
+                               "  ], name = \"classif\" },\n]\n")) +
+         blocks;
+}
+
 AnyModule build_inception_resnet(const std::string& sizes, const Options& o) {
   return InceptionResNet(width_of("inception_resnet_v2", sizes, Branches::kStem), o);
 }
@@ -234,7 +360,8 @@ std::vector<Entry> inception_resnet_entries() {
            build_inception_resnet,
            of_width<build_inception_resnet>,
            false,
-           true}};
+           true,
+           inception_resnet_toml}};
 }
 
 }  // namespace tenon::models

@@ -187,7 +187,9 @@ std::string toml(const std::string& name, const Options& options) {
   out += cat("name = ", io::toml_quoted(name), "\nabout = ", io::toml_quoted(info.about),
              "\ninput = [", sizes,
              "]\nclasses = ", options.classes > 0 ? options.classes : info.classes, "\n");
-  if (info.tokens) out += "tokens = true\n";
+  if (info.tokens)
+    out += cat(info.pairs ? "pairs" : info.masked ? "masked" : "tokens", " = true\n");
+  if (info.vocabulary > 0 && !info.masked) out += cat("vocabulary = ", info.vocabulary, "\n");
   out += choice.entry->toml(choice.sizes, options);
   const std::string recipe = recipe_toml(info.recipe);
   return recipe.empty() ? out : out + "\n[recipe]\n" + recipe;

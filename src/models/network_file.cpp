@@ -39,7 +39,9 @@ class NetworkBuilder {
   NetworkBuilder(const TomlValue& tree, const NetworkFile& file, const Options& options)
       : tree_(tree), file_(file), options_(options) {
     for_file([&] { head_ = head_of_file(tree, file.path); });
-    if (options.classes > 0) head_.info.classes = options.classes;
+    Info& info = head_.info;
+    if (options.classes > 0) info.classes = options.classes;
+    if (info.masked) info.vocabulary = info.classes;
   }
 
   const Info& info() const { return head_.info; }
@@ -49,8 +51,12 @@ class NetworkBuilder {
     const std::string kind = info.name;
     std::optional<nn::AnyModule> net;
     for_file([&] {
-      globals_ = variables_of_file(tree_, info.classes);
-      if (info.tokens)
+      globals_ = variables_of_file(tree_, info);
+      if (info.pairs)
+        net = built(std::make_shared<FileTranslator>(kind));
+      else if (info.vocabulary > 0)
+        net = built(std::make_shared<FileNet>(kind, false));
+      else if (info.tokens)
         net = built(std::make_shared<FileLanguage>(kind, info.input[0]));
       else
         net = built(std::make_shared<FileNet>(kind, info.input.rank() == 1));
@@ -64,6 +70,7 @@ class NetworkBuilder {
   // The module whose layers are being read.
   struct Open {
     std::function<void(const std::string&, const nn::AnyModule&)> keep;
+    std::function<Tensor(const std::string&, const Tensor&)> own;  // a parameter of its own
     std::string path;
     std::int64_t layers = 0;  // so far: the name of one without a name
   };
@@ -92,41 +99,71 @@ class NetworkBuilder {
   // ---- Modules
   template <class Part>
   nn::AnyModule built(const std::shared_ptr<Part>& part) {
-    Open open{[&](const std::string& name, const nn::AnyModule& m) { part->keep(name, m); }, "", 0};
+    Open open = open_of(*part, "");
     open_ = &open;
+    const Info& info = head_.info;
     Shape shape{2};
-    for (const std::int64_t size : head_.info.input) shape.push_back(size);
-    Tensor x =
-        without_memory(shape, head_.info.tokens ? DType::Int64 : DType::Float32, current_device());
-    part->set_steps(list(*head_.layers, globals_, x));
-    const bool fits = head_.info.tokens ? x.rank() == 3 && x.size(1) == head_.info.input[0] &&
-                                              x.size(2) == head_.info.classes
-                                        : x.rank() == 2;
-    if (!fits)
-      throw FileFault{
-          head_.layers->line,
-          cat("the last layer gives ", shape_text(x), ", must be ",
-              head_.info.tokens ? cat("[N, ", head_.info.input[0], ", ", head_.info.classes,
-                                      "]: scores of every token for every place, as { linear = "
-                                      "\"classes\" } gives")
-                                : std::string("[N, outputs], as \"flatten\" and { linear = "
-                                              "\"classes\" } give"))};
+    for (const std::int64_t size : info.input)
+      if (!info.pairs || shape.rank() < 2) shape.push_back(info.pairs ? info.input[1] : size);
+    const Tensor given = without_memory(shape, info.takes_tokens() ? DType::Int64 : DType::Float32,
+                                        current_device());
+    Tensor x = given;
+    if constexpr (std::is_same_v<Part, FileTranslator>) {
+      pass_.keep(kPadding, without_memory(shape, DType::Bool, current_device()));
+      part->set_encoder(list(*head_.encoder, globals_, x));
+      const Tensor padding = pass_.kept(kPadding);
+      pass_ = {};
+      pass_.keep(kPadding, padding);
+      pass_.keep(kMemory, x);
+      all_ = {};
+      in_decoder_ = true;
+      x = given;
+    }
+    all_.steps = list(*head_.layers, globals_, x);
+    part->set_layers(std::move(all_));
+    check_output(x);
     return nn::AnyModule(std::static_pointer_cast<const nn::Module>(part));
+  }
+
+  // Scores of each token at each place, of each place for both ends of an answer, or of classes.
+  void check_output(const Tensor& x) const {
+    const Info& info = head_.info;
+    const bool spans = info.tokens && info.vocabulary > 0 && !info.masked;
+    const std::int64_t rows = spans ? 2 : info.input[info.input.rank() - 1],
+                       scores = spans ? info.input[0] : info.classes;
+    const bool fits =
+        info.tokens ? x.rank() == 3 && x.size(1) == rows && x.size(2) == scores : x.rank() == 2;
+    if (fits) return;
+    throw FileFault{head_.layers->line,
+                    cat("the last layer gives ", shape_text(x), ", must be ",
+                        spans         ? cat("[N, 2, ", scores,
+                                            "]: scores of every place for the first and the last of "
+                                                    "an answer, as { linear = 2 } and { transpose = [1, 2] } give")
+                        : info.tokens ? cat("[N, ", rows, ", ", scores,
+                                            "]: scores of every token for every "
+                                            "place, as { linear = \"classes\" } gives")
+                                      : std::string("[N, outputs], as \"flatten\" and { linear = "
+                                                    "\"classes\" } give"))};
+  }
+
+  template <class Part>
+  static Open open_of(Part& part, const std::string& path) {
+    return {[&part](const std::string& name, const nn::AnyModule& m) { part.keep(name, m); },
+            [&part](const std::string& name, const Tensor& init) { return part.own(name, init); },
+            path};
   }
 
   // A child of the open module, whose layers are what `fill` gives.
   template <class Fill>
   FileStep within(const std::string& name, const std::string& kind, Fill&& fill) {
-    auto part = std::make_shared<FilePart<nn::Module>>(kind);
-    Open open{[&](const std::string& n, const nn::AnyModule& m) { part->keep(n, m); },
-              path_of(name), 0};
+    const auto part = std::make_shared<FilePart>(kind);
+    Open open = open_of(*part, path_of(name));
     Open* const outer = open_;
     open_ = &open;
     part->set_steps(fill());
     open_ = outer;
-    const nn::AnyModule module{std::static_pointer_cast<const nn::Module>(part)};
-    open_->keep(name, module);
-    return [module](const Tensor& x) { return module(x); };
+    open_->keep(name, *part);
+    return [part](const Tensor& x, FilePass& pass) { return (*part)(x, pass); };
   }
 
   std::string path_of(const std::string& name) const {
@@ -218,29 +255,68 @@ class NetworkBuilder {
   }
 
   void plain(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out) {
-    FileLayer made =
-        make_file_layer(keys, {x, options_.generator, head_.info.classes,
-                               [this](const std::string& path) { return parameter(path); }});
+    FileLayer made = make_file_layer(
+        keys, {x, options_.generator, head_.info.classes, head_.info.vocabulary, &pass_, state_,
+               memory_, [this](const std::string& path) { return parameter(path); }});
     const std::string name = next_name(given), path = path_of(name);
-    for (const nn::NamedTensor& p : made.module.named_parameters()) {
-      parameters_ += p.tensor.numel();
-      named_.insert_or_assign(cat(path, ".", p.name), p.tensor);
-    }
-    if (named_.size() > kMostTensors)
-      keys.refuse(cat("the network has more than ", kMostTensors, " weights and biases"));
-    if (parameters_ > kMostParameters)
-      keys.refuse(cat("the network has more than ", kMostParameters, " parameters"));
+    for (const nn::NamedTensor& p : made.module.named_parameters())
+      count(keys, cat(path, ".", p.name), p.tensor);
     open_->keep(name, made.module);
+    take_by_place(keys, made);
     x = shape_behind(made, x);
     out.push_back(std::move(made.step));
   }
 
+  void count(const LayerKeys& keys, const std::string& path, const Tensor& parameter) {
+    parameters_ += parameter.numel();
+    named_.insert_or_assign(path, parameter);
+    if (named_.size() > kMostTensors)
+      keys.refuse(cat("the network has more than ", kMostTensors, " weights and biases"));
+    if (parameters_ > kMostParameters)
+      keys.refuse(cat("the network has more than ", kMostParameters, " parameters"));
+  }
+
+  // The layer's part in what goes place by place.
+  void take_by_place(const LayerKeys& keys, const FileLayer& made) {
+    if (made.by_place == ByPlace::None || all_.by_place == ByPlace::None)
+      all_.by_place = ByPlace::None;
+    else
+      all_.by_place = std::max(all_.by_place, made.by_place);
+    if (in_decoder_ && made.by_place == ByPlace::None)
+      keys.refuse(cat(keys.kind(),
+                      " sees all places at once, and a translation is written place by "
+                      "place: use causal = true where the layer has it, or put it "
+                      "into 'encoder'"));
+    const ShapesOnly scope;
+    if (made.start) {
+      state_ += made.start(1, 1).size();
+      all_.starts.push_back(made.start);
+    }
+    if (made.look_up) {
+      memory_ += made.look_up(pass_).size();
+      all_.look_ups.push_back(made.look_up);
+    }
+  }
+
+  // A vector that is added: a parameter of the module around it.
+  void bias(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out) {
+    (void)keys.own();
+    keys.finish();
+    if (x.rank() < 2 || !is_floating(x.dtype()))
+      keys.refuse(cat("bias takes features [N, ..., features], not ", shape_text(x)));
+    const std::string name = given.empty() ? "bias" : given;
+    const Tensor value = open_->own(name, zeros({x.size(-1)}));
+    count(keys, path_of(name), value);
+    out.push_back([value](const Tensor& in, FilePass&) { return in + value; });
+  }
+
   // In evaluation, so that nothing is drawn or renewed.
-  static Tensor shape_behind(const FileLayer& made, const Tensor& x) {
+  Tensor shape_behind(const FileLayer& made, const Tensor& x) {
     const ShapesOnly scope;
     made.module.eval();
-    const Tensor y = made.step(x);
+    const Tensor y = made.step(x, pass_);
     made.module.train();
+    pass_.forget_graphs();
     return without_memory(y.shape(), y.dtype(), y.device());
   }
 
@@ -258,6 +334,10 @@ class NetworkBuilder {
   bool structure(LayerKeys& keys, const std::string& name, const TomlValue& value, Tensor& x,
                  Flow& out) {
     const std::string& kind = keys.kind();
+    if (kind == "bias") {
+      bias(keys, name, x, out);
+      return true;
+    }
     if (kind == "block") {
       out.push_back(block(keys, name, value, x));
       return true;
@@ -325,9 +405,9 @@ class NetworkBuilder {
                       around.empty() ? "what arrives is " : "the shortcut gives ", shape_text(past),
                       around.empty() ? ": add shortcut = [ ... ], layers that bring it there"
                                      : ": they must be the same"));
-    Flow out{[branch, around, scale](const Tensor& in) {
-      const Tensor made = run_flow(branch, in);
-      return (scale == 1 ? made : made * scale) + run_flow(around, in);
+    Flow out{[branch, around, scale](const Tensor& in, FilePass& pass) {
+      const Tensor made = run_flow(branch, in, pass);
+      return (scale == 1 ? made : made * scale) + run_flow(around, in, pass);
     }};
     x = y;
     if (then != nullptr)
@@ -352,10 +432,16 @@ class NetworkBuilder {
     else
       for (const TomlValue& layers : each.items) flows.push_back(add(layers));
     if (flows.empty()) keys.refuse("branches: there are none, as in [ [ ... ], [ ... ] ]");
-    Flow out{[flows, join, axis](const Tensor& in) {
+    if (join == "concat" && axis != x.rank() - 1) {
+      all_.by_place = ByPlace::None;
+      if (in_decoder_)
+        keys.refuse(cat("branches: a translation is written place by place, and axis ", axis,
+                        " joins places; axis = 2 joins features"));
+    }
+    Flow out{[flows, join, axis](const Tensor& in, FilePass& pass) {
       std::vector<Tensor> made;
       made.reserve(flows.size());
-      for (const Flow& flow : flows) made.push_back(run_flow(flow, in));
+      for (const Flow& flow : flows) made.push_back(run_flow(flow, in, pass));
       return joined(made, join, axis);
     }};
     std::string shapes;
@@ -441,6 +527,10 @@ class NetworkBuilder {
   FileHead head_;
   Variables globals_;
   Open* open_ = nullptr;
+  FilePass pass_;  // what layers so far kept, without memory
+  FileLayers all_;
+  std::size_t state_ = 0, memory_ = 0;            // tensors of layers so far
+  bool in_decoder_ = false;                       // of a network that translates
   std::vector<std::string> trail_, open_blocks_;  // repeats and blocks that are being read
   StateDict named_;                               // parameters so far, by path
   std::int64_t layers_ = 0, parameters_ = 0;

@@ -49,7 +49,8 @@ class TransformerModel : public Translator {
                            ", must be [N, 2, L]: sources and translations"));
     const Tensor source = select(pairs, 1, 0), target = select(pairs, 1, 1);
     const nn::AttentionMask padding{.key_padding = eq(source, kPad)}, past{.causal = true};
-    return scores(decoder_(embed(target), encoder_(embed(source), padding), past, padding));
+    const Tensor memory = encoder_(embed(source), padding);  // its dropout draws first
+    return scores(decoder_(embed(target), memory, past, padding));
   }
   std::string describe() const override { return "Transformer"; }
 
@@ -152,11 +153,28 @@ Info sized_transformer(const Info& standard, const std::string& text) {
   return out;
 }
 
-std::string transformer_toml(const std::string&, const Options&) {
-  throw NotSupported(
-      "model 'transformer': its decoder sees the encoder's output beside its own input, and a "
-      "file's "
-      "layers have one input each: it is a page of C++");
+std::string transformer_toml(const std::string& sizes, const Options&) {
+  const TransformerSizes s = transformer_sizes(sizes);
+  return cat("variables = { layers = ", s.layers, ", heads = ", s.heads, ", width = ", s.width,
+             ", hidden = ", s.hidden, " }\n") +
+         R"toml(encoder = [                          # what it gives is "memory", where the source is filled up "padding"
+  { embedding = "width", name = "embedding" }, { scale = "sqrt(width)" }, "sinusoid_positions", { dropout = 0.1 },
+  { sequence = [ { sequence = [ { repeat = "layers", layers = [
+    { transformer_encoder_layer = "heads", hidden = "hidden", padding = "padding" },
+  ] } ], name = "layers" } ], name = "encoder" },
+]
+layers = [                           # they see what is written so far
+  { embedding = "width", tie = "embedding.weight" }, { scale = "sqrt(width)" }, "sinusoid_positions", { dropout = 0.1 },
+  { sequence = [ { sequence = [ { repeat = "layers", layers = [
+    { transformer_decoder_layer = "heads", hidden = "hidden", padding = "padding" },
+  ] } ], name = "layers" } ], name = "decoder" },
+  { linear = "classes", bias = false, tie = "embedding.weight" },
+]
+init = [
+  { parameters = "*", values = "xavier_uniform" },
+  { parameters = "embedding.weight", values = { normal = "1 / sqrt(width)" } },
+]
+)toml";
 }
 
 }  // namespace

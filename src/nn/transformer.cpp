@@ -47,9 +47,10 @@ Tensor TransformerEncoderLayer::feed_forward(const Tensor& x) const {
   return drop(linear2_(drop(activation_.forward(linear1_(x)))));
 }
 
-Tensor TransformerEncoderLayer::forward(const Tensor& src, const AttentionMask& mask) const {
+template <class Self>
+Tensor TransformerEncoderLayer::run(const Tensor& src, Self&& self) const {
   const auto attend = [&](const Tensor& x) {
-    return dropout(self_attn_(x, x, x, mask), options_.dropout, is_training(), options_.generator);
+    return dropout(self(x), options_.dropout, is_training(), options_.generator);
   };
   if (options_.norm_first) {
     const Tensor x = src + attend(norm1_(src));
@@ -57,6 +58,21 @@ Tensor TransformerEncoderLayer::forward(const Tensor& src, const AttentionMask& 
   }
   const Tensor x = norm1_(src + attend(src));
   return norm2_(x + feed_forward(x));
+}
+
+Tensor TransformerEncoderLayer::forward(const Tensor& src, const AttentionMask& mask) const {
+  return run(src, [&](const Tensor& x) { return self_attn_(x, x, x, mask); });
+}
+
+CachedResult TransformerEncoderLayer::forward(const Tensor& x, const KeyValueCache& cache,
+                                              const Tensor& place) const {
+  CachedResult out;
+  out.output = run(x, [&](const Tensor& at) {
+    const CachedResult made = self_attn_(at, cache, place);
+    out.cache = made.cache;
+    return made.output;
+  });
+  return out;
 }
 
 std::string TransformerEncoderLayer::describe() const {

@@ -29,7 +29,14 @@ class NetworkFile(CommandTest):
         for same in ("parameters", "multiply_adds_per_sample", "input", "output", "train_bytes"):
             self.assertEqual(ours[same], theirs[same], same)
         self.assertIn('"workload":"r.toml_b2"', self.ok("bench", "--only", "r.toml_b2", "--budget", "0.01").out)
-        self.assertIn("page of C++", self.fails(7, "summary", "transformer", "--toml").err)
+        small = "transformer:layers=1,heads=2,width=8,hidden=16"
+        (self.folder / "t.toml").write_text(self.ok("summary", small, "--toml").out, encoding="utf-8")
+        ours, theirs = self.json("summary", "t.toml", "--json"), self.json("summary", small, "--json")
+        self.assertEqual(ours["parameters"], theirs["parameters"])
+        for name in small, "t.toml":
+            self.ok("train", name, "--data", "numbers:200,20,below=300", "--epochs", "1", "--out", "page" if name == small else "file")
+        said = [self.ok("generate", run, "--prompt", "German: twenty-one").out for run in ("page", "file")]
+        self.assertEqual(said[0], said[1])
 
     def test_a_model_of_language_writes(self):
         (self.folder / "t.txt").write_text("the cat sat on the mat. " * 60, encoding="utf-8")

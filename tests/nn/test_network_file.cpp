@@ -43,12 +43,18 @@ void check_same_state(const nn::AnyModule& a, const nn::AnyModule& b) {
   }
 }
 
+// Two examples; of tokens some are those that fill up.
+Tensor examples(const models::Info& info, std::int64_t classes) {
+  Shape shape{2};
+  for (const std::int64_t size : info.input) shape.push_back(size);
+  const std::int64_t tokens = info.vocabulary > 0 && !info.masked ? info.vocabulary : classes;
+  return info.takes_tokens() ? randint(0, tokens, shape).eval() : randn(shape).eval();
+}
+
 // One step of SGD on drawn examples: the loss.
 double step(const nn::AnyModule& net, const models::Info& info, std::int64_t classes) {
   manual_seed(5);
-  Shape shape{2};
-  for (const std::int64_t size : info.input) shape.push_back(size);
-  const Tensor x = info.tokens ? randint(0, classes, shape).eval() : randn(shape).eval();
+  const Tensor x = examples(info, classes);
   const Tensor scores = net(x);
   const Tensor flat = info.tokens ? flatten(scores, 0, 1) : scores;
   const Tensor loss = cross_entropy(flat, randint(0, classes, {flat.size(0)}).eval());
@@ -75,7 +81,12 @@ const char* const kSaid[] = {"lenet5",
                              "fcn_r",
                              "lstm",
                              "keras_rnn:units=8",
-                             "gpt2:layers=2,heads=4,width=32,context=16"};
+                             "gpt2:layers=2,heads=4,width=32,context=16",
+                             "inception_resnet_v2:width=2",
+                             "bert:layers=2,heads=4,width=32,context=16",
+                             "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30",
+                             "bert_spans:layers=1,heads=2,width=16,context=8,vocabulary=30",
+                             "transformer:layers=2,heads=4,width=16,hidden=24"};
 
 }  // namespace
 
@@ -97,6 +108,9 @@ TEST_CASE("network file: a built-in network and its file have the same bits") {
     const models::Info said = models::info(file);
     CHECK(said.input == info.input);
     CHECK(said.tokens == info.tokens);
+    CHECK(said.pairs == info.pairs);
+    CHECK(said.masked == info.masked);
+    CHECK((said.vocabulary > 0) == (info.vocabulary > 0));
     CHECK(said.about == info.about);
     CHECK(said.rubbish_score == info.rubbish_score);
     CHECK(said.recipe.lr == info.recipe.lr);
@@ -107,28 +121,23 @@ TEST_CASE("network file: a built-in network and its file have the same bits") {
     page.eval();
     read.eval();
     manual_seed(2);
-    Shape shape{2};
-    for (const std::int64_t size : info.input) shape.push_back(size);
-    const Tensor x = info.tokens ? randint(0, classes, shape).eval() : randn(shape).eval();
+    const Tensor x = examples(info, classes);
     CHECK(same_bits(page(x), read(x)));
   }
 }
 
-TEST_CASE("network file: every built-in network has a file, or says why it has none") {
+TEST_CASE("network file: every built-in network has a file") {
   for (const models::Info& info : models::list()) {
     CAPTURE(info.name);
-    try {
-      const models::NetworkFile file{info.name, models::toml(info.name)};
-      CHECK(models::info(file).parameters == info.parameters);
-    } catch (const NotSupported& error) {
-      CHECK(std::string(error.what()).find("page of C++") != std::string::npos);
-    }
+    const models::NetworkFile file{info.name, models::toml(info.name)};
+    CHECK(models::info(file).parameters == info.parameters);
   }
 }
 
 TEST_CASE("network file: heads and activations of one's own stand in the file") {
-  for (const char* name :
-       {"resnet18:width=4", "resnet20:width=4", "vgg16_bn:width=2", "alexnet:width=2"}) {
+  for (const char* name : {"resnet18:width=4", "resnet20:width=4", "vgg16_bn:width=2",
+                           "alexnet:width=2", "inception_resnet_v2:width=3",
+                           "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30"}) {
     CAPTURE(name);
     const models::Options options{.classes = 4, .head = "8,relu,dropout=0.5"};
     manual_seed(1);
@@ -322,6 +331,66 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"), {"is no number"});
 }
 
+TEST_CASE("network file: what arrives must be what a layer takes") {
+  const auto says = [](const std::string& head, const std::string& layers,
+                       const std::vector<const char*>& words) {
+    const models::NetworkFile file{"x.toml", head + "layers = [\n" + layers + "\n]\n"};
+    CAPTURE(file.text);
+    std::string message;
+    try {
+      models::create(file);
+    } catch (const FormatError& error) {
+      message = error.what();
+    }
+    CAPTURE(message);
+    for (const char* word : words) CHECK(message.find(word) != std::string::npos);
+  };
+  const std::string tokens = "input = [5]\nclasses = 9\ntokens = true\n",
+                    texts = "input = [5]\nclasses = 3\nvocabulary = 9\n",
+                    pairs =
+                        "input = [2, 5]\nclasses = 9\npairs = true\n"
+                        "encoder = [ { embedding = 8 } ]\n";
+  says(tokens, "\"relu\"",
+       {"x.toml, line 5, layer 0 (relu): relu takes features", "tokens [N, 5]"});
+  says(tokens, "{ lstm = 4 }", {"layer 0 (lstm)", "put { embedding = 64 } before it"});
+  says("input = [5]\nclasses = 9\n", "{ embedding = 4 }", {"layer 0 (embedding)", "takes numbers"});
+  says("input = [5, 2]\nclasses = 9\ntokens = true\n", "{ embedding = 4 }",
+       {"line 1", "it is the number of places"});
+  says("input = [5]\nclasses = 9\npairs = true\n", "{ embedding = 4 }",
+       {"line 1", "two and the number of places"});
+  says("input = [2, 5]\nclasses = 9\npairs = true\n", "{ embedding = 4 }",
+       {"line 3", "encoder = [ ... ]"});
+  says(tokens + "encoder = [ \"relu\" ]\n", "{ embedding = 4 }", {"line 4", "pairs = true"});
+  says(tokens + "vocabulary = 9\n", "{ embedding = 4 }, { linear = 3 }",
+       {"line 5: the last layer gives [N, 5, 3], must be [N, 2, 5]", "transpose"});
+  says("input = [5]\nclasses = 9\nmasked = true\nvocabulary = 4\n", "{ embedding = 4 }",
+       {"line 4", "leave it out"});
+  says("input = [5]\nclasses = 9\ntokens = false\nmasked = true\n", "{ embedding = 4 }",
+       {"line 3", "'tokens' is false"});
+  says(texts, "{ embedding = 4 }, { linear = 3 }", {"must be [N, outputs]"});
+  says(tokens, "{ embedding = 4 }, { add = \"before\" }, { linear = 9 }",
+       {"layer 1 (add)", "nothing was kept as 'before'"});
+  says(tokens, "{ embedding = 4 }, { keep = \"before\" }, { linear = 9 }, { add = \"befor\" }",
+       {"layer 3 (add)", "did you mean 'before'?"});
+  says(tokens, "{ embedding = 4 }, { keep = \"before\" }, { linear = 9 }, { add = \"before\" }",
+       {"layer 3 (add)", "[N, 5, 9]"});
+  says(tokens, "{ embedding = 4 }, { keep = \"memory\" }", {"is the encoder's"});
+  says(tokens, "{ embedding = 4 }, { transformer_decoder_layer = 2 }", {"pairs = true"});
+  says(tokens, "{ embedding = 4 }, { attention = 2 }", {"needs queries and keys"});
+  says(tokens,
+       "{ embedding = 4 }, { keep = \"q\" }, { linear = 6 }, { attention = 2, queries = \"q\", "
+       "keys = \"q\" }",
+       {"layer 3 (attention)", "'q' is [N, 5, 4] and values are [N, 5, 6]"});
+  says(pairs, "{ embedding = 4 }, { transformer_decoder_layer = 2 }",
+       {"line 6, layer 2 (transformer_decoder_layer)",
+        "the encoder gives [N, 5, 8], and [N, 5, 4]"});
+  says(pairs, "{ embedding = 8 }, { self_attention = 2 }, { linear = 9 }",
+       {"layer 2 (self_attention)", "written place by place", "causal = true"});
+  says(pairs, "{ embedding = 8 }, { add = \"memory\" }", {"layer 2 (add)", "place by place"});
+  says(pairs, "{ embedding = 7, tie = \"0.weight\" }",
+       {"layer 1 (embedding)", "'0.weight' is [9, 8]"});
+}
+
 TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its facts") {
   manual_seed(4);
   const Tensor first = rand({3}).eval();
@@ -333,19 +402,83 @@ TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its
   CHECK(same_bits(rand({3}), first));
 }
 
-TEST_CASE("network file: a model of language goes on token by token") {
-  const nn::AnyModule net = models::create(models::NetworkFile{
-      "x.toml", models::toml("gpt2:layers=1,heads=2,width=8,context=5", {.classes = 9})});
+// Scores of a language's file, token by token, are those of all at once.
+void check_goes_on(const std::string& text, std::int64_t context, bool by_place) {
+  CAPTURE(text);
+  manual_seed(6);
+  const nn::AnyModule net = models::create(models::NetworkFile{"x.toml", text});
+  net.eval();
   const auto* decoder = net.as<models::Decoder>();
   REQUIRE(decoder != nullptr);
-  CHECK(decoder->context() == 5);
-  const Tensor tokens = Tensor::from(std::vector<std::int64_t>{3, 1, 4, 1, 5}, {1, 5});
+  CHECK(decoder->context() == context);
+  const Tensor tokens =
+      Tensor::from(std::vector<std::int64_t>{3, 1, 4, 1, 5, 2, 6, 0, 8, 7}, {2, 5});
   const Tensor all = net(tokens).eval();
-  std::vector<Tensor> state = decoder->initial_state(1);
+  std::vector<Tensor> state = decoder->initial_state(2);
+  CHECK((state.size() == 1 && state[0].dtype() == DType::Int64) == !by_place);
   for (std::int64_t place = 0; place < 5; ++place) {
     const models::Decoder::Next next = decoder->decode(
         select(tokens, 1, place), Tensor::from(std::vector<std::int64_t>{place}, {}), state);
     CHECK(allclose(next.scores, select(all, 1, place), 1e-5, 1e-6));
+    REQUIRE(next.state.size() == state.size());
+    for (std::size_t k = 0; k < state.size(); ++k) {
+      CHECK(next.state[k].shape() == state[k].shape());
+      CHECK(next.state[k].dtype() == state[k].dtype());
+    }
     state = next.state;
+  }
+}
+
+TEST_CASE("network file: a model of language goes on token by token") {
+  check_goes_on(models::toml("gpt2:layers=2,heads=2,width=8,context=5", {.classes = 9}), 5, true);
+  check_goes_on(models::toml("lstm", {.classes = 9}), 0, true);
+  const auto of = [](const std::string& layers) {
+    return "input = [5]\nclasses = 9\ntokens = true\nlayers = [ { embedding = 8 },\n" + layers +
+           ", { linear = \"classes\" } ]\n";
+  };
+  check_goes_on(of(R"t("sinusoid_positions", { residual = [ "layer_norm",
+    { self_attention = 4, kv_heads = 2, causal = true } ] },
+    { transformer_encoder_layer = 2, causal = true, norm_first = true },
+    { transformer_encoder_layer = 2, causal = true })t"),
+                5, true);
+  check_goes_on(of(R"t({ lstm = 6, layers = 2, proj_size = 4 }, { gru = 5 }, "relu",
+    { keep = "here" }, { rnn = 5 }, { concat = "here", axis = 2 })t"),
+                0, true);
+  check_goes_on(of("\"gelu\""), 0, true);
+  check_goes_on(of("{ branches = [ [ \"tanh\" ], [ { positions = 5 } ] ], axis = 2 }"), 5, true);
+  // A layer that is not known to go place by place is given the whole window.
+  check_goes_on(of("{ transpose = [1, 2] }, { transpose = [1, 2] }, { gru = 4 }"), 5, false);
+}
+
+TEST_CASE("network file: a translator writes place by place as its page does") {
+  const char* name = "transformer:layers=2,heads=2,width=8,hidden=12";
+  manual_seed(1);
+  const nn::AnyModule page = models::create(name, {.classes = 9});
+  manual_seed(1);
+  const nn::AnyModule read =
+      models::create(models::NetworkFile{"f.toml", models::toml(name, {.classes = 9})});
+  page.eval();
+  read.eval();
+  const Tensor source = Tensor::from(std::vector<std::int64_t>{3, 1, 4, 5, 2, 0}, {2, 3});
+  struct Said {
+    const models::Translator* net;
+    std::vector<Tensor> encoded, state;
+  };
+  Said said[2] = {{page.as<models::Translator>(), {}, {}}, {read.as<models::Translator>(), {}, {}}};
+  for (Said& s : said) {
+    REQUIRE(s.net != nullptr);
+    s.encoded = s.net->encode(source);
+    s.state = s.net->initial_state(2, 70);  // more than the file says
+  }
+  for (std::int64_t place = 0; place < 4; ++place) {
+    Tensor scores[2];
+    for (int k = 0; k < 2; ++k) {
+      const models::Decoder::Next next = said[k].net->decode(
+          Tensor::from(std::vector<std::int64_t>{place + 1, 5 - place}, {2}),
+          Tensor::from(std::vector<std::int64_t>{place}, {}), said[k].encoded, said[k].state);
+      scores[k] = next.scores;
+      said[k].state = next.state;
+    }
+    CHECK(allclose(scores[0], scores[1], 1e-5, 1e-6));
   }
 }
