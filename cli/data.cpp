@@ -104,7 +104,7 @@ int sheet(const SheetOptions& options) {
 // ---- show
 
 struct ShowOptions {
-  std::string spec, file, augment = "resized_crop,flip";
+  std::string spec, file, augment = "resized_crop,flip", picture = "resize,center_crop";
   int rows = 6, columns = 8, size = 128;
   std::int64_t seed = 0;
 };
@@ -119,7 +119,8 @@ void mix(std::vector<unsigned char>& planes, const Shape& picture, const data::M
   planes = cast(round(batch.input), DType::UInt8).to_vector<std::uint8_t>();
 }
 
-// A row for an example: as it is tested with, and as training sees it in epoch after epoch.
+// A row for an example: as it is tested with, which may be several crops, and as training sees it
+// in epoch after epoch.
 int show(const ShowOptions& options) {
   if (options.rows < 1 || options.rows > 200) throw UsageError("--rows: give 1 to 200");
   if (options.columns < 2 || options.columns > 200) throw UsageError("--columns: give 2 to 200");
@@ -129,10 +130,15 @@ int show(const ShowOptions& options) {
   data::PictureOptions how;
   how.augment = changes.without_mixing();
   how.mean = {0.5, 0.5, 0.5};
-  std::shared_ptr<data::Dataset> set = data::open_dataset(options.spec, data::Split::Train);
+  how.resize = data::Transforms::parse(options.picture);
+  std::shared_ptr<data::Dataset> set = data::open_dataset(options.spec, data::Split::Train), tested;
   how.input = set->input_shape();
   if (const auto pictures = set->pictures()) {
     how.input = {how.input[0], options.size, options.size};
+    data::PictureOptions testing = how;
+    testing.augment = {};
+    tested = data::picture_dataset(pictures, testing);
+    how.resize = how.resize.middle_only();
     set = data::picture_dataset(pictures, how);
   } else if (how.augment.any()) {
     set = data::augmented(set, how.augment, how.mean);
@@ -141,26 +147,31 @@ int show(const ShowOptions& options) {
     throw UsageError(fmt::format("{} holds no pictures", set->describe()));
   const int channels = static_cast<int>(how.input[0]), height = static_cast<int>(how.input[1]),
             width = static_cast<int>(how.input[2]), gap = 4;
-  const int rows = static_cast<int>(std::min<std::int64_t>(options.rows, set->size()));
-  io::Image sheet{options.columns * (width + gap) + gap, rows * (height + gap) + gap, channels, {}};
+  if (tested == nullptr) tested = set;
+  const int rows = static_cast<int>(std::min<std::int64_t>(options.rows, set->size())),
+            views = static_cast<int>(tested->views()), columns = views + options.columns - 1;
+  io::Image sheet{columns * (width + gap) + gap, rows * (height + gap) + gap, channels, {}};
   sheet.pixels.assign(at(0, sheet.height, sheet.width) * static_cast<std::size_t>(channels), 48);
   std::vector<std::int64_t> numbers, labels(static_cast<std::size_t>(rows));
   for (int row = 0; row < rows; ++row) numbers.push_back(row * set->size() / rows);
   const auto bytes = static_cast<std::size_t>(how.input.numel());
-  std::vector<unsigned char> planes(bytes * numbers.size());
   const auto seed = static_cast<std::uint64_t>(options.seed);
-  for (int column = 0; column < options.columns; ++column) {
-    if (column == 0)
-      set->get(numbers, planes.data(), labels.data());
-    else
-      set->get_drawn(numbers, seed, column - 1, planes.data(), labels.data());
-    if (column > 0 && mixing.any())
-      mix(planes, how.input, data::draw_mix(mixing, height, width, seed, column - 1, 0));
-    for (int row = 0; row < rows; ++row) {
-      const auto first = planes.begin() + static_cast<std::ptrdiff_t>(bytes) * row;
+  std::vector<unsigned char> planes(bytes * numbers.size() * static_cast<std::size_t>(views));
+  // Columns that `planes` holds, one picture of each for a row.
+  const auto draw = [&](int left, int count) {
+    for (int k = 0; k < rows * count; ++k) {
+      const auto first = planes.begin() + static_cast<std::ptrdiff_t>(bytes) * k;
       paste(sheet, {first, first + static_cast<std::ptrdiff_t>(bytes)}, width, height,
-            gap + column * (width + gap), gap + row * (height + gap), 1);
+            gap + (left + k % count) * (width + gap), gap + k / count * (height + gap), 1);
     }
+  };
+  tested->get(numbers, planes.data(), labels.data());
+  draw(0, views);
+  planes.resize(bytes * numbers.size());
+  for (int epoch = 0; epoch < options.columns - 1; ++epoch) {
+    set->get_drawn(numbers, seed, epoch, planes.data(), labels.data());
+    if (mixing.any()) mix(planes, how.input, data::draw_mix(mixing, height, width, seed, epoch, 0));
+    draw(views + epoch, 1);
   }
   io::save_png(options.file, sheet);
   fmt::print(
@@ -201,15 +212,22 @@ Statistics statistics(const data::Dataset& set) {
   std::vector<std::int64_t> target((target_bytes + 7) / 8);
   const auto* bytes = reinterpret_cast<const unsigned char*>(room.data());
   double sum = 0, squares = 0;
+  const auto pictures = set.pictures();
+  std::int64_t seen = 0;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     set.get({&i, 1}, room.data(), target.data());
+    // Another one stands in for a picture that cannot be decoded.
+    if (const auto broken = set.broken();
+        pictures && std::binary_search(broken.begin(), broken.end(), pictures->name(i)))
+      continue;
+    ++seen;
     if (set.classes() > 0) ++s.counts[static_cast<std::size_t>(target[0])];
     for (std::int64_t k = 0; k < numel; ++k) {
       const double value = element(bytes, set.input_dtype(), k);
       sum += value, squares += value * value;
     }
   }
-  const double count = static_cast<double>(std::max<std::int64_t>(1, set.size() * numel));
+  const double count = static_cast<double>(std::max<std::int64_t>(1, seen * numel));
   s.mean = sum / count;
   s.deviation = std::sqrt(std::max(squares / count - s.mean * s.mean, 0.0));
   return s;
@@ -337,8 +355,13 @@ Command show_command() {
   command.positional(options->file, "FILE.png", "picture to write").completes = Completes::Files;
   command.option(options->augment, "--augment", "LIST", "changes, as tenon train takes them",
                  "resized_crop,flip");
+  command.option(options->picture, "--picture", "LIST",
+                 "what testing does, where pictures have sizes of their own: resize,ten_crop draws "
+                 "the ten crops",
+                 "resize,center_crop");
   command.option(options->rows, "--rows", "N", "examples", "6");
-  command.option(options->columns, "--columns", "N", "pictures of each", "8");
+  command.option(options->columns, "--columns", "N",
+                 "pictures of each, several crops counted as one", "8");
   command.option(options->size, "--size", "N", "side, where pictures have sizes of their own",
                  "128");
   command.option(options->seed, "--seed", "N", "of the draws", "0");

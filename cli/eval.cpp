@@ -247,6 +247,7 @@ Command eval_command() {
       {"tenon eval resnet18 --weights resnet18.pth --data npy:x.npy,y.npy",
        "Weights of torchvision."}};
   add_trained(command, options->trained);
+  add_picture(command, options->trained);
   command.option(options->data, "--data", "SPEC", kDataSpecHelp, "the run's own");
   command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")

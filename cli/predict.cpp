@@ -4,6 +4,8 @@
 #include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
+#include <tenon/ops.h>
+#include <tenon/pictures.h>
 #include <tenon/train.h>
 
 #include <algorithm>
@@ -148,8 +150,11 @@ std::vector<std::string> lines_of(const std::string& file, const PredictOptions&
   return out;
 }
 
-// Of pictures small enough, what is drawn beside the words; of all of them, what was done.
-Glyph glyph_of(const Tensor& input, std::string how) {
+// Of pictures small enough, what is drawn beside the words; of all of them, what was done. Of
+// several crops the middle is drawn.
+Glyph glyph_of(const Tensor& fitted, std::string how) {
+  constexpr std::int64_t kMiddle = 4;
+  const Tensor input = fitted.rank() == 5 ? select(fitted, 1, kMiddle) : fitted;
   Glyph glyph{static_cast<int>(input.size(3)), static_cast<int>(input.size(2)), {}, std::move(how)};
   if (glyph.width > kLargestDrawn) return glyph;
   const std::vector<std::uint8_t> planes = input.to_vector<std::uint8_t>();
@@ -207,6 +212,7 @@ std::vector<Sample> samples_of_data(const train::TrainedModel& model,
   Shape batch({1});
   for (const std::int64_t size : shape) batch.push_back(size);
   std::vector<Sample> samples;
+  std::vector<std::string> broken;
   for (std::int64_t i = options.start; i < std::min(set->size(), options.start + options.count);
        ++i) {
     std::vector<std::uint8_t> input(bytes);
@@ -214,6 +220,10 @@ std::vector<Sample> samples_of_data(const train::TrainedModel& model,
                                   item_size(set->target_dtype()));
     set->get({&i, 1}, input.data(), target.data());
     const Tensor truth = Tensor::from_data(target.data(), set->target_shape(), set->target_dtype());
+    if (set->pictures() != nullptr && truth.item<std::int64_t>() == data::kIgnoredTarget) {
+      broken.push_back(set->pictures()->name(i));
+      continue;
+    }
     Sample sample{fmt::format("{} test #{}", options.data, i),
                   Tensor::from_data(input.data(), batch, set->input_dtype()),
                   {},
@@ -224,6 +234,7 @@ std::vector<Sample> samples_of_data(const train::TrainedModel& model,
       sample.glyph = {static_cast<int>(shape[2]), static_cast<int>(shape[1]), input, ""};
     samples.push_back(std::move(sample));
   }
+  if (!broken.empty()) fmt::print(stderr, "left out: {}\n", broken_text(broken));
   return samples;
 }
 
@@ -456,6 +467,7 @@ Command predict_command() {
       {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
   add_trained(command, options->trained);
+  add_picture(command, options->trained);
   command
       .positional(options->files, "FILE",
                   "PNG, JPEG, PGM, PPM, IDX, CSV of rows without a label, or .txt of lines", false)

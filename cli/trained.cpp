@@ -30,7 +30,16 @@ void add_trained(Command& command, TrainedOptions& options) {
                  "as published");
 }
 
-train::TrainedModel open_trained(const TrainedOptions& options) {
+void add_picture(Command& command, TrainedOptions& options) {
+  command.option(options.picture, "--picture", "LIST",
+                 "how pictures are fitted, as resize,ten_crop: the mean of what is said of ten "
+                 "crops",
+                 "the run's own");
+}
+
+namespace {
+
+train::TrainedModel open_model(const TrainedOptions& options) {
   if (options.classes < 0)
     throw UsageError(fmt::format("--classes: {} is negative", options.classes));
   if (options.weights.empty()) {
@@ -46,6 +55,19 @@ train::TrainedModel open_trained(const TrainedOptions& options) {
   settings.tokenizer = options.tokenizer;
   train::TrainedModel model = train::TrainedModel::with_weights(settings, options.weights);
   fmt::print(stderr, "{}\n", model.weights_note());
+  return model;
+}
+
+}  // namespace
+
+train::TrainedModel open_trained(const TrainedOptions& options) {
+  train::TrainedModel model = open_model(options);
+  if (options.picture.empty()) return model;
+  try {
+    model.set_picture(options.picture);
+  } catch (const ValueError& error) {
+    throw UsageError(fmt::format("--picture: {}", error.what()));
+  }
   return model;
 }
 

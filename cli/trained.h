@@ -15,10 +15,13 @@ struct TrainedOptions {
   std::string weights;    ///< a file of weights, or ""
   std::string tokenizer;  ///< of text, with `weights`
   std::int64_t classes = 0;
+  std::string picture;  ///< how pictures are fitted, where not as the run says; or ""
 };
 
 /// Adds RUN, --weights, --tokenizer and --classes.
 void add_trained(Command& command, TrainedOptions& options);
+/// Adds --picture.
+void add_picture(Command& command, TrainedOptions& options);
 /// Opens it; what was done to other people's weights is said on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);
 

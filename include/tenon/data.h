@@ -39,6 +39,10 @@ struct TableColumns {
 
 class Tokenizer;
 
+/// The target of what counts for nothing: of a place that is filled up, of a picture that cannot be
+/// decoded.
+constexpr std::int64_t kIgnoredTarget = -100;
+
 /// Examples by number. All methods may be called from several threads at a time.
 class TENON_API Dataset {
  public:
@@ -48,6 +52,9 @@ class TENON_API Dataset {
   /// 255.
   virtual Shape input_shape() const = 0;
   virtual DType input_dtype() const = 0;
+  /// Views of what an example shows, as ten crops of a picture, which then are axis 0 of
+  /// input_shape(): an evaluation takes the mean of what a network says of them.
+  virtual std::int64_t views() const { return 1; }
   /// Shape and type of one example's target: [] and int64 for a class.
   virtual Shape target_shape() const;
   virtual DType target_dtype() const;
@@ -220,7 +227,8 @@ struct LoaderOptions {
   /// come as they are stored.
   bool scale = true;
   double mean = 0, std = 1;
-  /// One for each channel of [C, H, W], in place of `mean` and `std`; empty for these.
+  /// One for each channel of [C, H, W] or [views, C, H, W], in place of `mean` and `std`; empty for
+  /// these.
   std::vector<double> channel_mean{}, channel_std{};
   Augmentation augment{};  ///< of uint8 inputs [C, H, W]
 };

@@ -77,9 +77,13 @@ class TENON_API Transforms {
   Mixing mixing() const;
   /// The steps without these.
   Transforms without_mixing() const;
+  /// Pictures that these make of one: 5 or 10 with five_crop or ten_crop at their end, else 1.
+  int crops() const noexcept;
+  /// The steps with center_crop in the place of five_crop and ten_crop.
+  Transforms middle_only() const;
   /// A grey or RGB picture as these make it, for a network of height x width, in the epoch.
   /// `mean` is what erasing leaves. The result has the network's size when the last step that
-  /// crops has. Throws ValueError for steps that mix batches.
+  /// crops has. Throws ValueError for steps that mix batches or make several pictures of one.
   io::Image apply(const io::Image& image, int height, int width, std::uint64_t seed,
                   std::int64_t epoch, std::int64_t number,
                   const std::vector<double>& mean = {}) const;
@@ -98,6 +102,12 @@ namespace transforms {
 /// The short side; of 0 the picture covers 8/7 of the network's input.
 inline Transform resize(double side = 0) { return {"resize", {side}}; }
 inline Transform center_crop(double side = 0) { return {"center_crop", {side}}; }
+/// The corners and the middle, as torchvision's FiveCrop; TenCrop: the same of the mirrored picture
+/// (left for right, or upside down) behind them. For testing alone.
+inline Transform five_crop(double side = 0) { return {"five_crop", {side}}; }
+inline Transform ten_crop(double side = 0, bool vertical = false) {
+  return {"ten_crop", {side, vertical ? 1.0 : 0.0}};
+}
 /// A part of the network's size, anywhere, with black pixels put around before.
 inline Transform random_crop(double padding = 0) { return {"crop", {padding}}; }
 /// A part of this share of the picture's area and of these proportions, scaled to the side.
@@ -135,7 +145,8 @@ inline Transform cutmix(double alpha = 1) { return {"cutmix", {alpha}}; }
 
 struct PictureOptions {
   Shape input{3, 224, 224};  ///< [channels, height, width] of the network
-  /// How a picture comes to that size.
+  /// How a picture comes to that size. With five_crop or ten_crop an example is as many crops
+  /// (Dataset::views()), unless `augment` says what training does, which sees the middle instead.
   Transforms resize{{transforms::resize(), transforms::center_crop()}};
   /// What training does instead; where it does not crop, it comes behind `resize`.
   Transforms augment{};
@@ -144,6 +155,9 @@ struct PictureOptions {
   /// A picture that cannot be decoded is an error. Otherwise the next one that can stands in its
   /// place, and its name is in Dataset::broken().
   bool broken_is_error = false;
+  /// None stands in its place, as evaluations want it: its example is black and its target
+  /// kIgnoredTarget, which train::Trainer::evaluate() leaves out.
+  bool broken_left_out = false;
   /// A card with nvJPEG to which a loader sends batches (Loader::next_stored()) decodes and changes
   /// them by itself: the same draws, and pixels as near as its decoder's. Elsewhere the CPU does.
   bool on_card = false;
@@ -152,15 +166,16 @@ struct PictureOptions {
 /// and center_crop, and then flip, vflip, jitter, pca, grey, erase and cutout, of pictures in
 /// colour.
 TENON_API std::string why_not_on_card(const PictureOptions& options);
-/// Examples for networks, uint8 [channels, height, width], decoded when asked for. Throws
-/// ValueError for options that do not fit each other.
+/// Examples for networks, uint8 [channels, height, width] or [crops, channels, height, width],
+/// decoded when asked for. Throws ValueError for options that do not fit each other.
 TENON_API std::shared_ptr<Dataset> picture_dataset(std::shared_ptr<const Pictures> pictures,
                                                    const PictureOptions& options = {});
 /// A set of pictures of one size, uint8 [channels, height, width], with changes for training.
 TENON_API std::shared_ptr<Dataset> augmented(std::shared_ptr<const Dataset> set,
                                              const Transforms& augment,
                                              const std::vector<double>& mean = {});
-/// One picture as picture_dataset() gives it without changes: uint8 [1, channels, height, width].
+/// One picture as picture_dataset() gives it without changes: uint8 [1, channels, height, width],
+/// or [1, crops, channels, height, width].
 TENON_API Tensor fit_picture(const io::Image& image, const PictureOptions& options);
 
 /// Whether a data source names pictures of their own sizes: folder:, list: or shards:.

@@ -110,8 +110,6 @@ TENON_API std::shared_ptr<Dataset> open_class_lines(const std::string& file, Spl
 /// Tokens of a vocabulary of pairs that stand for no text: what fills a row up, what a translation
 /// begins after, and what ends a source and a translation.
 constexpr std::int64_t kPad = 0, kBegin = 1, kEnd = 2;
-/// The target of a place that is filled up: it counts for nothing.
-constexpr std::int64_t kIgnoredTarget = -100;
 
 enum class Language { English, French, German };
 /// A number from 0 to 999,999,999 in words, as it is written out in full: "twenty-one", "vingt et

@@ -157,6 +157,11 @@ struct TrainOptions {
   std::string tokenizer_json{};  ///< written to tokenizer.json unless it is empty
 };
 
+/// Scores [N, classes] of N examples from those of their views, [N * views, classes], view after
+/// view of each: their softmax is the mean of the views' softmax. With `quantities` the mean of the
+/// numbers themselves. Throws ShapeError for others.
+TENON_API Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool quantities = false);
+
 /// A batch as a trainer with TrainOptions::mixing sees it: inputs [N, …] of floats, and targets
 /// [N] of classes as probabilities [N, classes], float32. Throws DTypeError or ShapeError for
 /// others.
@@ -176,6 +181,9 @@ class TENON_API Trainer {
   /// being so; the weights are those before that step.
   TrainResult fit(data::Loader& train, data::Loader* test = nullptr);
   TrainResult fit(data::Loader& train, data::Loader& test) { return fit(train, &test); }
+  /// Of sets with several views of each example the mean_of_views(); pictures that the set leaves
+  /// out (data::PictureOptions::broken_left_out) count for nothing. Throws FormatError when none is
+  /// left.
   Evaluation evaluate(data::Loader& loader);
   /// Scores (the module's output) for a batch of inputs as the loader would give them.
   Tensor predict(const Tensor& inputs);
@@ -325,6 +333,9 @@ class TENON_API TrainedModel {
     settings_.precision = name(precision);
     context_.precision = precision;
   }
+  /// Fits pictures of sizes of their own otherwise than the run did, as "resize,ten_crop". Throws
+  /// ValueError.
+  void set_picture(const std::string& steps);
   const nn::AnyModule& net() const { return net_; }
   const std::string& file() const { return file_; }
   /// As many as there are classes: the words that the training data used, or numbers.
@@ -341,15 +352,16 @@ class TENON_API TrainedModel {
   std::shared_ptr<data::Dataset> test_set(const std::string& data) const;
   /// Whether pictures of any size are brought to the network's by fit().
   bool fits_pictures() const;
-  /// A picture as the network takes it, uint8 [1, C, H, W]: resized and cropped as the run's
-  /// pictures were. Throws ValueError for a model of no pictures.
+  /// A picture as the network takes it, uint8 [1, C, H, W], or [1, crops, C, H, W]: resized and
+  /// cropped as the run's pictures were. Throws ValueError for a model of no pictures.
   Tensor fit(const io::Image& image) const;
   /// What fit() does, as "resize,center_crop".
   std::string fitting() const;
   bool is_regression() const { return settings_.task == "regression"; }
-  /// Class probabilities [N, classes] of images, uint8 [N, C, H, W] (0…255) or floats (0…1), or of
-  /// rows of a table [N, columns]; of a regression the quantities [N, outputs]. For a
-  /// module that was given: what it returns for these inputs.
+  /// Class probabilities [N, classes] of images, uint8 [N, C, H, W] (0…255) or floats (0…1), the
+  /// mean over the crops of [N, crops, C, H, W], or of rows of a table [N, columns]; of a
+  /// regression the quantities [N, outputs]. For a module that was given: what it returns for these
+  /// inputs.
   Tensor predict(const Tensor& images) const;
   /// Class probabilities [classes] of a text; of a model that learnt masked words, of the tokens
   /// [vocabulary] for its first [MASK]. Throws ValueError for a model that does not read text by a

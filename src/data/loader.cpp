@@ -53,8 +53,9 @@ void check_fits(const Augmentation& how, const Shape& picture) {
 
 void check_channels(const LoaderOptions& o, const Shape& picture) {
   if (o.channel_mean.empty() && o.channel_std.empty()) return;
-  if (o.channel_mean.size() != o.channel_std.size() || picture.rank() != 3 ||
-      picture[0] != static_cast<std::int64_t>(o.channel_mean.size()))
+  // Of several views of one picture too.
+  if (o.channel_mean.size() != o.channel_std.size() || picture.rank() < 3 || picture.rank() > 4 ||
+      picture[picture.rank() - 3] != static_cast<std::int64_t>(o.channel_mean.size()))
     throw ValueError(cat("Loader: ", o.channel_mean.size(), " means and ", o.channel_std.size(),
                          " deviations of channels do not fit examples of ", picture));
   for (const double std : o.channel_std)
@@ -248,9 +249,11 @@ struct Loader::Impl {
     };
     if (options.channel_mean.empty())
       return scale(from, input_numel * count, options.mean, options.std, out);
-    const auto channels = static_cast<std::int64_t>(options.channel_mean.size()),
-               plane = input_numel / channels;
-    for (std::int64_t k = 0; k < count * channels; ++k) {
+    const Shape shape = dataset->input_shape();
+    const std::int64_t channels = std::ssize(options.channel_mean),
+                       plane = shape[shape.rank() - 1] * shape[shape.rank() - 2],
+                       planes = count * input_numel / plane;
+    for (std::int64_t k = 0; k < planes; ++k) {
       const std::size_t c = at(k % channels);
       scale(from + k * plane, plane, options.channel_mean[c], options.channel_std[c],
             out + k * plane);

@@ -35,6 +35,20 @@ PictureTarget target_of(const PictureOptions& options) {
   return target;
 }
 
+// What fits pictures: of its steps the last alone may make several of one.
+void check_fitting(const Transforms& steps, const PictureTarget& target) {
+  std::vector<Transform> single = steps.steps();
+  if (steps.crops() > 1) single.pop_back();
+  check_single(single);
+  check_size(steps.middle_only(), target.height, target.width);
+}
+
+Shape shape_of(const PictureOptions& options) {
+  const Shape& input = options.input;
+  const int crops = options.augment.any() ? 1 : options.resize.crops();
+  return crops == 1 ? input : Shape{crops, input[0], input[1], input[2]};
+}
+
 // Rows of pixels as planes of channels.
 void to_planes(const Image& image, const PictureTarget& target, const std::string& name,
                std::uint8_t* out) {
@@ -67,19 +81,26 @@ class PictureSet final : public Dataset, public PictureJobs {
       : pictures_(std::move(pictures)),
         options_(options),
         target_(target_of(options)),
+        shape_(shape_of(options)),
         resize_(options.resize.steps()),
         names_(pictures_->class_names()) {
-    check_size(options.resize, target_.height, target_.width);
+    check_fitting(options.resize, target_);
     const std::string why = options.on_card ? why_not_on_card(options) : "";
     if (!why.empty()) throw ValueError(cat("a card cannot make the pictures: ", why));
+    if (views() > 1) {
+      many_ = resize_.back();
+      resize_.pop_back();
+    }
     if (!options.augment.any()) return;
+    resize_ = options.resize.middle_only().steps();
     check_size(options.augment, target_.height, target_.width);
     const std::vector<Transform>& steps = options.augment.steps();
     if (std::none_of(steps.begin(), steps.end(), sets_size)) augment_ = resize_;
     augment_.insert(augment_.end(), steps.begin(), steps.end());
   }
   std::int64_t size() const override { return pictures_->size(); }
-  Shape input_shape() const override { return options_.input; }
+  Shape input_shape() const override { return shape_; }
+  std::int64_t views() const override { return shape_.rank() == 4 ? shape_[0] : 1; }
   DType input_dtype() const override { return DType::UInt8; }
   std::int64_t classes() const override { return static_cast<std::int64_t>(names_.size()); }
   std::vector<std::string> class_names() const override { return names_; }
@@ -102,7 +123,7 @@ class PictureSet final : public Dataset, public PictureJobs {
                  std::int64_t& label) const override {
     const std::vector<Transform>& steps = augment_.empty() ? resize_ : augment_;
     PictureJob out;
-    label = pictures_->label(one_whole(index, [&](std::int64_t number) {
+    const auto whole = one_whole(index, [&](std::int64_t number) {
       PictureDraws draws(seed, epoch, number);
       const std::string name = pictures_->name(number);
       out = {pictures_->bytes(number), {}, {}};
@@ -118,7 +139,9 @@ class PictureSet final : public Dataset, public PictureJobs {
         out.record = whole_record(target_);
       }
       out.pixels = std::move(image.pixels);
-    }));
+    });
+    label = whole ? pictures_->label(*whole) : kIgnoredTarget;
+    if (!whole) out = {{}, std::vector<std::uint8_t>(at(shape_.numel())), whole_record(target_)};
     return out;
   }
 
@@ -128,19 +151,27 @@ class PictureSet final : public Dataset, public PictureJobs {
     auto* input = static_cast<std::uint8_t*>(inputs);
     auto* target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      *target++ = pictures_->label(one_whole(index, [&](std::int64_t number) {
+      const auto whole = one_whole(index, [&](std::int64_t number) {
         PictureDraws draws(seed, epoch, number);
         const std::string name = pictures_->name(number);
-        to_planes(decoded_and_changed(pictures_->bytes(number), name, steps, target_, draws),
-                  target_, name, input);
-      }));
-      input += options_.input.numel();
+        const Image image =
+            decoded_and_changed(pictures_->bytes(number), name, steps, target_, draws);
+        if (!many_) return to_planes(image, target_, name, input);
+        std::uint8_t* view = input;
+        for (const Image& crop : crops_of(image, *many_, target_, name)) {
+          to_planes(crop, target_, name, view);
+          view += options_.input.numel();
+        }
+      });
+      *target++ = whole ? pictures_->label(*whole) : kIgnoredTarget;
+      if (!whole) std::fill_n(input, shape_.numel(), std::uint8_t{0});
+      input += shape_.numel();
     }
   }
-  // The number of the picture that could be used: this one, or the next.
+  // The number of the picture that could be used: this one, or the next where one may stand in.
   template <class Use>
-  std::int64_t one_whole(std::int64_t index, const Use& use) const {
-    for (std::int64_t tries = 0;; ++tries) {
+  std::optional<std::int64_t> one_whole(std::int64_t index, const Use& use) const {
+    for (std::int64_t tries = 0; tries == 0 || !options_.broken_left_out; ++tries) {
       const std::int64_t number = (index + tries) % size();
       try {
         use(number);
@@ -153,12 +184,14 @@ class PictureSet final : public Dataset, public PictureJobs {
         note(number, tries);
       }
     }
+    return std::nullopt;
   }
-  // Within a catch clause: the error goes on when broken pictures are errors, or there are no
-  // others.
+  // Within a catch clause: the error goes on when broken pictures are errors, or no other could
+  // stand in.
   void note(std::int64_t number, std::int64_t tries) const {
     constexpr std::int64_t kMostInARow = 1000;
-    if (options_.broken_is_error || tries + 1 >= std::min(size(), kMostInARow)) throw;
+    const bool last = !options_.broken_left_out && tries + 1 >= std::min(size(), kMostInARow);
+    if (options_.broken_is_error || last) throw;
     const std::lock_guard lock(mutex_);
     broken_.insert(pictures_->name(number));
   }
@@ -166,7 +199,9 @@ class PictureSet final : public Dataset, public PictureJobs {
   std::shared_ptr<const Pictures> pictures_;
   PictureOptions options_;
   PictureTarget target_;
+  Shape shape_;
   std::vector<Transform> resize_, augment_;
+  std::optional<Transform> many_;  // behind resize_
   std::vector<std::string> names_;
   mutable std::mutex mutex_;
   mutable std::set<std::string> broken_;  // guarded by mutex_
@@ -226,7 +261,9 @@ std::string why_not_on_card(const PictureOptions& options) {
   if (options.input.rank() != 3 || options.input[0] != 3) return "they are not in colour";
   const std::vector<Transform>& changes = options.augment.steps();
   std::vector<Transform> steps;
-  if (std::none_of(changes.begin(), changes.end(), sets_size)) steps = options.resize.steps();
+  if (changes.empty() && options.resize.crops() > 1) return "several crops of one are for testing";
+  if (std::none_of(changes.begin(), changes.end(), sets_size))
+    steps = options.resize.middle_only().steps();
   steps.insert(steps.end(), changes.begin(), changes.end());
   const Transform* step = beyond_records(steps);
   return step == nullptr ? "" : cat("'", step->name, "' is not among what cards do");
@@ -255,16 +292,27 @@ std::shared_ptr<Dataset> augmented(std::shared_ptr<const Dataset> set, const Tra
 
 Tensor fit_picture(const Image& image, const PictureOptions& options) {
   const PictureTarget target = target_of(options);
-  check_size(options.resize, target.height, target.width);
+  check_fitting(options.resize, target);
   if (image.channels != target.channels)
     throw ShapeError(cat("fit_picture: the picture has ", image.channels, " channels, the network ",
                          target.channels, ": load it with as many"));
   PictureDraws draws(0, 0, 0);
-  const Image fitted = changed(image, options.resize.steps(), 0, target, draws);
-  std::vector<std::uint8_t> planes(at(options.input.numel()));
-  to_planes(fitted, target, "the picture", planes.data());
-  return Tensor::from_data(planes.data(), {1, options.input[0], options.input[1], options.input[2]},
-                           DType::UInt8);
+  std::vector<Transform> steps = options.resize.steps();
+  const int crops = options.resize.crops();
+  if (crops > 1) steps.pop_back();
+  const std::string name = "the picture";
+  const Image fitted = changed(image, steps, 0, target, draws);
+  const std::vector<Image> views =
+      crops == 1 ? std::vector{fitted}
+                 : crops_of(fitted, options.resize.steps().back(), target, name);
+  const std::size_t each = at(options.input.numel());
+  std::vector<std::uint8_t> planes(each * views.size());
+  for (std::size_t k = 0; k < views.size(); ++k)
+    to_planes(views[k], target, name, planes.data() + each * k);
+  Shape shape{1};
+  if (crops > 1) shape.push_back(crops);
+  for (const std::int64_t size : options.input) shape.push_back(size);
+  return Tensor::from_data(planes.data(), shape, DType::UInt8);
 }
 
 }  // namespace tenon::data

@@ -16,6 +16,7 @@ struct TensorDatasetParts {
   std::vector<std::string> class_names;  ///< empty: the numbers
   std::string description;
   std::shared_ptr<const TableColumns> table{};  ///< of rows of a table
+  std::int64_t views = 1;                       ///< of what an example shows: axis 1 of the input
 };
 
 /// Checks that the parts belong together: throws ShapeError or ValueError naming the description.

@@ -34,6 +34,13 @@ const std::vector<TransformKind>& kinds() {
       {"center_crop",
        "the middle of SIDE x SIDE; without one, of the network's size",
        {{"SIDE", 0, 0, 8192}}},
+      {"five_crop",
+       "for testing (--set picture): the corners and the middle of SIDE x SIDE",
+       {{"SIDE", 0, 0, 8192}}},
+      {"ten_crop",
+       "the same five of the picture and of the mirrored one, left for right; upside down where "
+       "VERTICAL is 1",
+       {{"SIDE", 0, 0, 8192}, {"VERTICAL", 0, 0, 1}}},
       {"crop",
        "a part of the network's size, anywhere, with PADDING black pixels around before",
        {{"PADDING", 0, 0, 4096}}},
@@ -129,6 +136,8 @@ void check_step(const Transform& step) {
   if (step.name == "resized_crop") ascending(1), ascending(3);
   if (step.name == "affine") ascending(2);
   if (step.name == "blur" || step.name == "erase") ascending(1);
+  if (step.name == "ten_crop" && std::fmod(number_of(step, 1), 1) != 0)
+    throw ValueError(cat("'ten_crop': VERTICAL is ", number_of(step, 1), ", must be 0 or 1"));
   if (step.name == "blur" && std::fmod(number_of(step, 0), 2) != 1)
     throw ValueError(cat("'blur': KERNEL is ", number_of(step, 0), ", must be odd"));
 }
@@ -320,16 +329,26 @@ double number_of(const Transform& step, std::size_t k) {
 
 bool mixes_batches(const Transform& step) { return step.name == "mixup" || step.name == "cutmix"; }
 
+bool makes_many(const Transform& step) {
+  return step.name == "five_crop" || step.name == "ten_crop";
+}
+
 bool sets_size(const Transform& step) {
   return step.name == "center_crop" || step.name == "crop" || step.name == "resized_crop";
 }
 
 void check_single(const std::vector<Transform>& steps) {
-  for (const Transform& step : steps)
+  for (const Transform& step : steps) {
+    if (makes_many(step))
+      throw ValueError(cat("'", step.name,
+                           "' makes several pictures of one, which testing alone does: it stands "
+                           "at the end of what fits pictures (PictureOptions::resize, --set "
+                           "picture)"));
     if (mixes_batches(step))
       throw ValueError(cat("'", step.name,
                            "' mixes the pictures of a batch, not one by itself: a trainer does it "
                            "(TrainOptions::mixing)"));
+  }
 }
 
 void check_size(const Transforms& steps, std::int64_t height, std::int64_t width) {
@@ -382,6 +401,30 @@ Image changed(Image image, const std::vector<Transform>& steps, std::size_t firs
     image = one_step(std::move(image), steps[k], target, draws);
   }
   return image;
+}
+
+std::vector<Image> crops_of(const Image& image, const Transform& step, const PictureTarget& target,
+                            const std::string& name) {
+  const Sides to = side_or_target(number_of(step, 0), target);
+  if (image.width < to.width || image.height < to.height)
+    throw ShapeError(cat(name, ": is ", image.width, " x ", image.height, " where '", step.name,
+                         "' takes crops of ", to.width, " x ", to.height,
+                         ": put resize before it"));
+  std::vector<Image> out;
+  const auto five_of = [&](const Image& whole) {
+    const int right = whole.width - to.width, below = whole.height - to.height;
+    for (const auto& [left, top] :
+         {std::pair{0, 0},
+          {right, 0},
+          {0, below},
+          {right, below},
+          {middle(whole.width, to.width), middle(whole.height, to.height)}})
+      out.push_back(cropped(whole, left, top, to.width, to.height));
+  };
+  five_of(image);
+  if (step.name == "ten_crop")
+    five_of(number_of(step, 1) == 1 ? upside_down(image) : mirrored(image));
+  return out;
 }
 
 FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
@@ -492,6 +535,18 @@ Mixing Transforms::mixing() const {
   Mixing out;
   for (const Transform& step : steps_)
     if (mixes_batches(step)) (step.name == "mixup" ? out.mixup : out.cutmix) = number_of(step, 0);
+  return out;
+}
+
+int Transforms::crops() const noexcept {
+  if (steps_.empty() || !makes_many(steps_.back())) return 1;
+  return steps_.back().name == "ten_crop" ? 10 : 5;
+}
+
+Transforms Transforms::middle_only() const {
+  Transforms out = *this;
+  for (Transform& step : out.steps_)
+    if (makes_many(step)) step = transforms::center_crop(number_of(step, 0));
   return out;
 }
 

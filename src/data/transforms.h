@@ -55,8 +55,14 @@ Image changed(Image image, const std::vector<Transform>& steps, std::size_t firs
 
 /// Whether a step is about batches, and so for whoever trains.
 bool mixes_batches(const Transform& step);
+/// Whether a step makes several pictures of one.
+bool makes_many(const Transform& step);
 /// Throws ValueError for such steps.
 void check_single(const std::vector<Transform>& steps);
+/// The pictures that such a step makes of one, in torchvision's order. Throws ShapeError for a
+/// picture that is smaller than they are.
+std::vector<Image> crops_of(const Image& image, const Transform& step, const PictureTarget& target,
+                            const std::string& name);
 /// Whether a step decides the size of what comes out.
 bool sets_size(const Transform& step);
 /// The step's k-th number: as given, or as usual.

@@ -1,10 +1,33 @@
 // Scaling on the device, and the clocks.
 #include "train/batches.h"
 
+#include <tenon/ops.h>
+
 #include "device/backend.h"
 #include "train/resident.h"
 
 namespace tenon::train {
+
+bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
+  if (set.pictures() == nullptr || set.broken().empty()) return true;
+  const std::vector<std::int64_t> targets = batch.target.to_vector<std::int64_t>();
+  std::vector<std::int64_t> there;
+  for (std::size_t k = 0; k < targets.size(); ++k)
+    if (targets[k] != data::kIgnoredTarget) there.push_back(static_cast<std::int64_t>(k));
+  if (there.size() == targets.size()) return true;
+  batch.size = std::ssize(there);
+  if (there.empty()) return false;
+  const Tensor numbers = Tensor::from(there, {batch.size});
+  batch.input = index_select(batch.input, 0, numbers).eval();
+  batch.target = index_select(batch.target, 0, numbers).eval();
+  return true;
+}
+
+Tensor views_as_examples(const Tensor& input) {
+  Ints sizes{input.size(0) * input.size(1)};
+  for (int axis = 2; axis < input.rank(); ++axis) sizes.push_back(input.size(axis));
+  return reshape(input, sizes);
+}
 
 Batches::Batches(data::Loader& loader) : loader_(loader) {
   const Device device = current_device();

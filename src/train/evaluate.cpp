@@ -22,8 +22,10 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
   metrics::RunningMean loss, top3, tokens;
   Batches batches(loader);
   data::Batch batch;
+  step.set_views(loader.dataset().views());
   const bool quantities = !step.tokens() && loader.dataset().classes() == 0;
   for (std::int64_t k = 1; batches.next(batch); ++k) {
+    if (!leave_out_absent(batch, loader.dataset())) continue;
     const EvalOutcome outcome = step(batch);
     if (quantities && outcome.scores.numel() == batch.target.numel() && batch.target.rank() > 0) {
       if (!out.errors) out.errors.emplace();
@@ -47,6 +49,9 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
     }
     if (progress) progress(k, loader.batches());
   }
+  if (out.items == 0 && !loader.dataset().broken().empty())
+    throw FormatError(cat("none of ", loader.dataset().describe(), " could be decoded, as ",
+                          loader.dataset().broken().front()));
   out.loss = loss.value();
   out.accuracy = step.tokens() ? tokens.value() : count > 0 ? out.confusion.accuracy() : 0;
   out.top3_accuracy = top3.value();

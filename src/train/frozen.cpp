@@ -18,6 +18,7 @@
 #include "graph/body.h"
 #include "graph/node.h"
 #include "ops/attention.h"
+#include "train/batches.h"
 #include "train/resident.h"
 
 namespace tenon::train {
@@ -137,8 +138,11 @@ std::shared_ptr<const data::Dataset> kept_set(CompiledFunction& part, const data
   data::Loader examples({std::shared_ptr<void>(), &set}, o);
   KeptValues values;
   for (data::Batch batch; examples.next(batch);) {
-    const Tensor given = cast(part({batch.input})[0], DType::Float32).eval();
+    if (!leave_out_absent(batch, set)) continue;
+    const Tensor input = set.views() > 1 ? views_as_examples(batch.input).eval() : batch.input;
+    const Tensor given = cast(part({input})[0], DType::Float32).eval();
     values.shape = {};
+    if (set.views() > 1) values.shape.push_back(set.views());
     for (int axis = 1; axis < given.rank(); ++axis) values.shape.push_back(given.size(axis));
     const std::vector<float> numbers = given.to_vector<float>();
     values.numbers.insert(values.numbers.end(), numbers.begin(), numbers.end());
@@ -146,9 +150,11 @@ std::shared_ptr<const data::Dataset> kept_set(CompiledFunction& part, const data
     values.targets.insert(values.targets.end(), targets.begin(), targets.end());
   }
   data::TensorDatasetParts parts;
-  parts.input = Tensor::from_data(values.numbers.data(), with_count(set.size(), values.shape),
+  const std::int64_t count = std::ssize(values.targets);
+  parts.input = Tensor::from_data(values.numbers.data(), with_count(count, values.shape),
                                   DType::Float32, Device());
-  parts.target = Tensor::from_data(values.targets.data(), {set.size()}, DType::Int64, Device());
+  parts.target = Tensor::from_data(values.targets.data(), {count}, DType::Int64, Device());
+  parts.views = set.views();
   parts.classes = set.classes();
   parts.class_names = set.class_names();
   parts.description = set.describe();
@@ -226,7 +232,9 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const data::Loader& train,
     out.how = "the frozen part is computed in every step: more than one value of it is read";
     return out;
   }
-  const std::int64_t examples = set.size() + (test != nullptr ? test->dataset().size() : 0),
+  const std::int64_t tested =
+      test != nullptr ? test->dataset().size() * test->dataset().views() : 0;
+  const std::int64_t examples = set.size() + tested,
                      bytes = one->numel() / 2 * examples * std::int64_t{4};
   if (bytes > kMostKeptBytes) {
     out.how =

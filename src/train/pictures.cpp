@@ -96,10 +96,16 @@ ChannelScale parse_channel_scale(const std::string& text) {
 data::Transforms parse_fitting(const std::string& text) {
   try {
     data::Transforms steps = data::Transforms::parse(text);
-    for (const data::Transform& step : steps.steps())
+    const data::Transforms single = steps.middle_only();
+    for (const data::Transform& step : single.steps())
       if (step.name != "resize" && step.name != "center_crop")
         throw ValueError(cat("'", step.name, "' changes pictures at random"));
-    if (!steps.has("center_crop")) throw ValueError("its last step must be center_crop");
+    for (std::size_t k = 0; k + 1 < steps.steps().size(); ++k)
+      if (const std::string& name = steps.steps()[k].name;
+          name == "five_crop" || name == "ten_crop")
+        throw ValueError(cat("'", name, "' makes several pictures of one: it must be the last"));
+    if (!single.has("center_crop"))
+      throw ValueError("its last step must be center_crop, five_crop or ten_crop");
     return steps;
   } catch (const ValueError& error) {
     throw ValueError(cat("setting 'picture' is '", text,
@@ -202,6 +208,8 @@ std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<
   const bool rows = input.rank() == 1;  // a perceptron's, which lays any picture in a row
   if (const auto pictures = set->pictures()) {
     data::PictureOptions options = picture_options(settings, rows ? set->input_shape() : input);
+    if (train) options.resize = options.resize.middle_only();
+    options.broken_left_out = !train;
     options.augment = changes;
     options.on_card = train && place_of_pictures(settings, options).on_card;
     return data::picture_dataset(pictures, options);

@@ -17,6 +17,7 @@
 #include "data/picture_spec.h"
 #include "io/file.h"
 #include "run/tune.h"
+#include "train/batches.h"
 #include "train/evaluate.h"
 #include "train/frozen.h"
 #include "train/lora.h"
@@ -324,6 +325,12 @@ std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) c
   return data::open_dataset(data, data::Split::Test, source_options(settings_, table_, tokenizer_));
 }
 
+void TrainedModel::set_picture(const std::string& steps) {
+  // Pixels stay scaled as they were, which for other pictures is another way.
+  if (!own_sizes(settings_) && settings_.normalize == "auto") settings_.normalize = "none";
+  settings_.set("picture", steps);
+}
+
 bool TrainedModel::fits_pictures() const { return !given_net_ && own_sizes(settings_); }
 
 Tensor TrainedModel::fit(const io::Image& image) const {
@@ -346,15 +353,17 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   const std::int64_t count = images.size(0);
   const Shape input = settings_.model_info().input;
   if (count == 0) return zeros({0, settings_.classes}).eval();
-  if (images.numel() / count != input.numel())
+  const std::int64_t views = images.rank() == 5 && input.rank() <= 3 ? images.size(1) : 1;
+  if (images.numel() != count * views * input.numel())
     throw ShapeError(cat("predict: model '", settings_.model, "' takes ", input, ", not ",
                          images.shape(), " / ", count));
   const std::unique_ptr<data::Loader> loader =
       test_loader(settings_, data::from_tensors(images, zeros({count}, DType::Int64)), count);
   data::Batch batch;
   loader->next(batch);
-  const Tensor out = net_(batch.input);
-  return (is_regression() ? out : softmax(out)).eval();
+  const Tensor out = net_(views > 1 ? views_as_examples(batch.input) : batch.input),
+               scores = views > 1 ? mean_of_views(out, views, is_regression()) : out;
+  return (is_regression() ? scores : softmax(scores)).eval();
 }
 
 Tensor TrainedModel::predict_text(const std::string& text) const {

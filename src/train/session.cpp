@@ -328,6 +328,7 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
   if (!settings.freeze.empty() || adapted) notes.push_back(what_learns(net));
   if (sets.train->pictures() != nullptr && !ShapesOnly::is_on()) {
     data::PictureOptions options = picture_options(settings, sets.train->input_shape());
+    options.resize = options.resize.middle_only();
     options.augment = augmentation_of(settings).steps;
     const PicturePlace place = place_of_pictures(settings, options);
     if (!place.about.empty()) {
@@ -428,7 +429,7 @@ std::unique_ptr<data::Loader> test_loader(const Settings& settings,
                                           std::shared_ptr<const data::Dataset> set,
                                           std::int64_t batch) {
   data::LoaderOptions o = loader_options(settings);
-  o.batch = batch > 0 ? batch : kTestBatch;
+  o.batch = batch > 0 ? batch : std::max<std::int64_t>(kTestBatch / set->views(), 1);
   o.shuffle = o.drop_last = false;
   // Without gradients the network is soon ready for more: reading and drawing set the pace.
   o.workers = std::max(o.workers, threads());

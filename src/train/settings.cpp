@@ -119,7 +119,8 @@ const Field kFields[] = {
      "card with engines for JPEG where there are fewer than 8 threads, 20 with jitter",
      &Settings::augment_on},
     {"picture",
-     "how pictures of their own sizes come to the network's: resize,center_crop by themselves",
+     "how pictures of their own sizes come to the network's: resize,center_crop by themselves; "
+     "resize,ten_crop tests with the mean of ten crops",
      &Settings::picture},
     {"normalize",
      "means and deviations of channels, as 0.5,0.5,0.5/0.2,0.2,0.2; imagenet; none: input_mean and "

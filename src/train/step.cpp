@@ -2,6 +2,7 @@
 #include "train/step.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <tenon/distillation.h>
 #include <tenon/error.h>
@@ -10,6 +11,7 @@
 
 #include <tenon/shapes_only.h>
 #include "base/str.h"
+#include "train/batches.h"
 #include "train/mixing.h"
 
 namespace tenon::train {
@@ -48,6 +50,21 @@ Tensor places_of(const Tensor& scores) {
     throw ShapeError(cat("Trainer: the network gives ", scores.shape(),
                          ", must be [N, T, classes]: scores for each token"));
   return reshape(scores, {scores.size(0) * scores.size(1), scores.size(2)});
+}
+
+Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool quantities) {
+  if (scores.rank() < 1 || views < 1 || scores.size(0) % views != 0)
+    throw ShapeError(cat("mean_of_views: scores ", scores.shape(), " are not of ", views,
+                         " views for each example"));
+  const auto by_view = [&](const Tensor& x) {
+    Ints sizes{scores.size(0) / views, views};
+    for (int axis = 1; axis < x.rank(); ++axis) sizes.push_back(x.size(axis));
+    return reshape(x, sizes);
+  };
+  if (quantities || scores.rank() != 2) return mean(by_view(scores), 1);
+  const Tensor scale = logsumexp(scores, -1, true);
+  return logsumexp(by_view(scores - scale), 1) - std::log(static_cast<double>(views)) +
+         mean(by_view(scale), 1);
 }
 
 LossScale::LossScale() : scale(figure(kStart)), good_steps(figure(0)) {}
@@ -217,16 +234,27 @@ void TrainStep::reopen() {
   set_value(open_, &yes, sizeof yes);
 }
 
-// Scores of a large vocabulary are not kept: of sequences only the count of right tokens is.
 EvalStep::EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens)
-    : tokens_(tokens), function_(compile([net, loss, tokens](const std::vector<Tensor>& in) {
+    : net_(net), loss_(loss), tokens_(tokens) {
+  set_views(1);
+}
+
+// Scores of a large vocabulary are not kept: of sequences only the count of right tokens is.
+void EvalStep::set_views(std::int64_t views) {
+  if (views == views_) return;
+  views_ = views;
+  function_ =
+      compile([net = net_, loss = loss_, tokens = tokens_, views](const std::vector<Tensor>& in) {
         net.eval();
-        const Tensor scores = tokens ? places_of(net(in[0])) : net(in[0]);
+        Tensor scores = net(views > 1 ? views_as_examples(in[0]) : in[0]);
+        if (tokens) scores = places_of(scores);
+        if (views > 1) scores = mean_of_views(scores, views, is_floating(in[1].dtype()));
         const Tensor target = tokens ? flatten(in[1]) : in[1];
         const Tensor value = loss(scores, target);
         check_loss(value);
         return std::vector<Tensor>{value, tokens ? count_correct(scores, target, true) : scores};
-      })) {}
+      });
+}
 
 EvalOutcome EvalStep::operator()(const data::Batch& batch) {
   const std::vector<Tensor>& out = function_({batch.input, batch.target});

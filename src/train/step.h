@@ -100,10 +100,16 @@ class EvalStep {
  public:
   EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens);
   bool tokens() const { return tokens_; }
+  /// Inputs are [N, views, …] where there is more than one view of each example: their scores are
+  /// brought together by mean_of_views().
+  void set_views(std::int64_t views);
   EvalOutcome operator()(const data::Batch& batch);
 
  private:
+  nn::AnyModule net_;
+  nn::Loss loss_;
   bool tokens_;
+  std::int64_t views_ = 0;
   CompiledFunction function_;
 };
 

@@ -45,6 +45,26 @@ class Pictures(CommandTest):
         self.assertTrue(self.json("verify", "run", "--steps", "4", "--json")["passed"])
         self.fails(3, "train", "resnet20", "--data", "folder:photos", "--broken", "error", "--epochs", "1", "--out", "no", says=["03.png"])
 
+    def test_ten_crops(self):
+        self.ok("train", "resnet20", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--set", "picture=resize,ten_crop", "--out", "ten")
+        row = self.json("predict", "ten", "photos/down/05.png", "--json")[0]
+        self.assertIn("resize,ten_crop", row["prepared"])
+        first = self.json("predict", "ten", "--data", "folder:photos", "--count", "1", "--json")[0]
+        self.assertEqual(first["probabilities"], self.json("predict", "ten", "photos/across/09.png", "--json")[0]["probabilities"])
+        # Each decodable picture counts once, however it is fitted, and the broken one not at all.
+        figures = [self.json("eval", "ten", "--data", "folder:photos,test=photos", "--json", *more) for more in ((), ("--picture", "resize,center_crop"))]
+        for one in figures:
+            self.assertEqual(one["items"], 39)
+            self.assertEqual([row["support"] for row in one["classes"]], [20, 19])
+            self.assertEqual(one["broken"], ["photos/down/03.png"])
+        self.assertNotEqual(figures[0]["loss"], figures[1]["loss"])
+        self.assertIn("left out: 1 picture", self.ok("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--count", "3", "--no-picture").err)
+        self.assertEqual(len(self.json("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--count", "3", "--json")), 2)
+        self.fails(2, "eval", "ten", "--picture", "ten_crop,resize", says=["--picture", "must be the last"])
+        self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment", "ten_crop", "--out", "no", says=["ten_crop", "testing"])
+        out = self.ok("data", "show", "folder:photos", "ten.png", "--rows", "2", "--columns", "3", "--size", "32", "--picture", "resize,ten_crop").out
+        self.assertIn("436 x 76 pixels", out)
+
     def test_classes_by_name(self):
         """A test folder without one of the classes keeps the numbers of the others."""
         self.ok("train", "resnet20", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--out", "named")

@@ -222,6 +222,66 @@ TEST_CASE("broken pictures: the next one stands in, with names; or an error; or 
   CHECK_THROWS_AS(all(*data::open_dataset(spec, Split::Train)), FormatError);
 }
 
+TEST_CASE("broken pictures: left out where every one counts once") {
+  const TestFolder dir;
+  make_pets(dir);
+  io::write_file(dir / "pets/cat/3.png", "");
+  data::PictureOptions how;
+  how.input = {3, 4, 4};
+  how.broken_left_out = true;
+  const auto set = data::picture_dataset(
+      data::open_picture_folder(dir / "pets", Split::Train, {.whole = true}), how);
+  const Found found = all(*set);
+  CHECK(found.reds[2] == 20);
+  CHECK(found.reds[3] == 0);
+  CHECK(found.labels[3] == data::kIgnoredTarget);
+  CHECK(found.reds[4] == 40);
+  CHECK(set->broken() == std::vector<std::string>{dir / "pets/cat/3.png"});
+  how.broken_is_error = true;
+  CHECK_THROWS_AS(all(*data::picture_dataset(set->pictures(), how)), FormatError);
+}
+
+TEST_CASE("ten crops: an example is as many views, scaled by channel; training sees the middle") {
+  const TestFolder dir;
+  make_pets(dir);
+  const auto pictures = data::open_picture_folder(dir / "pets", Split::Train);
+  data::PictureOptions how;
+  how.input = {3, 8, 6};
+  how.resize = data::Transforms::parse("resize=14,ten_crop");
+  const auto set = data::picture_dataset(pictures, how);
+  CHECK(set->views() == 10);
+  CHECK(set->input_shape() == Shape{10, 3, 8, 6});
+  std::vector<std::uint8_t> input(10 * 3 * 8 * 6);
+  std::int64_t number = 4, label = -1;
+  set->get({&number, 1}, input.data(), &label);
+  const io::Image image = io::load_image(pictures->name(number), 3);
+  CHECK(data::fit_picture(image, how).to_vector<std::uint8_t>() == input);
+  data::Loader loader(set, {.batch = 5,
+                            .shuffle = false,
+                            .workers = 2,
+                            .channel_mean = {0.5, 0.4, 0.3},
+                            .channel_std = {0.2, 0.3, 0.4}});
+  data::Batch batch;
+  REQUIRE(loader.next(batch));
+  CHECK(batch.input.shape() == Shape{5, 10, 3, 8, 6});
+  const std::vector<float> numbers = batch.input.to_vector<float>();
+  const float mean[] = {0.5f, 0.4f, 0.3f}, deviation[] = {0.2f, 0.3f, 0.4f};
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    const std::size_t channel = i / 48 % 3;
+    CHECK(numbers[4 * input.size() + i] ==
+          doctest::Approx((input[i] / 255.0f - mean[channel]) / deviation[channel]).epsilon(1e-5));
+  }
+  how.augment = data::Transforms::parse("flip");
+  const auto training = data::picture_dataset(pictures, how);
+  CHECK(training->views() == 1);
+  CHECK(training->input_shape() == Shape{3, 8, 6});
+  std::vector<std::uint8_t> one(3 * 8 * 6);
+  training->get({&number, 1}, one.data(), &label);
+  CHECK(std::equal(one.begin(), one.end(), input.begin() + 4 * 3 * 8 * 6));
+  how.augment = data::Transforms::parse("ten_crop");
+  CHECK_THROWS_AS(data::picture_dataset(pictures, how), ValueError);
+}
+
 TEST_CASE("loader: the same changed pictures for any number of workers and after a resume") {
   const TestFolder dir;
   make_pets(dir);

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
+#include <tenon/ops.h>
 #include <tenon/pictures.h>
 
 #include "data/picture_ops.h"
@@ -102,7 +103,53 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
     CAPTURE(found.share);
     CHECK(found.most <= one.most);
   }
-  CHECK(cases.size() + 1 == fixtures.size());
+  CHECK(cases.size() + 4 == fixtures.size());  // the picture itself, and three with crops
+}
+
+TEST_CASE("transforms: five and ten crops are torchvision's, of odd sizes too") {
+  const io::TensorMap fixtures =
+      io::load_safetensors("tests/e2e/fixtures/transforms.safetensors").tensors;
+  const Image in = image_of(fixtures.at("in"));
+  struct Case {
+    const char *name, *steps;
+    std::int64_t height, width;
+  };
+  for (const Case& one : {Case{"five_crop", "five_crop", 15, 20},
+                          {"ten_crop", "ten_crop", 21, 28},
+                          {"ten_crop_vertical", "ten_crop=0:1", 21, 28}}) {
+    CAPTURE(one.name);
+    const Tensor& wanted = fixtures.at(one.name);
+    data::PictureOptions how;
+    how.input = {3, one.height, one.width};
+    how.resize = Transforms::parse(one.steps);
+    CHECK(how.resize.crops() == wanted.size(0));
+    const Tensor found = data::fit_picture(in, how);
+    CHECK(found.shape() == Shape{1, wanted.size(0), 3, one.height, one.width});
+    CHECK(permute(select(found, 0, 0), {0, 2, 3, 1}).eval().to_vector<std::uint8_t>() ==
+          wanted.to_vector<std::uint8_t>());
+    // Of 2012: the middle of the picture first.
+    how.resize = Transforms::parse("center_crop=30," + std::string(one.steps));
+    const Image middle = data::cropped(in, 8, 2, 30, 30);
+    CHECK(data::fit_picture(in, how).to_vector<std::uint8_t>() != found.to_vector<std::uint8_t>());
+    how.resize = Transforms::parse(one.steps);
+    CHECK(data::fit_picture(middle, how).shape() == found.shape());
+  }
+  CHECK(Transforms::parse("resize=40,ten_crop=24").middle_only().text() ==
+        "resize=40,center_crop=24");
+  CHECK(Transforms({data::transforms::resize(40), data::transforms::ten_crop(24, true)}).text() ==
+        "resize=40,ten_crop=24:1");
+  const auto fit = [&](const std::string& steps, const Shape& input) {
+    data::PictureOptions how;
+    how.input = input;
+    how.resize = Transforms::parse(steps);
+    return data::fit_picture(in, how);
+  };
+  CHECK_THROWS_AS(fit("ten_crop", {3, 35, 20}), ShapeError);  // of a picture of 34 rows
+  CHECK_THROWS_AS(fit("ten_crop=20", {3, 24, 24}), ValueError);
+  CHECK_THROWS_AS(fit("ten_crop,center_crop", {3, 24, 24}), ValueError);
+  CHECK_THROWS_AS(fit("five_crop,ten_crop", {3, 24, 24}), ValueError);
+  CHECK_THROWS_AS(Transforms::parse("ten_crop=24:0.5"), ValueError);
+  CHECK_THROWS_AS(Transforms::parse("ten_crop").apply(in, 24, 24, 0, 0, 0), ValueError);
 }
 
 TEST_CASE("transforms: drawn from seed, epoch and example, and each step by itself") {
@@ -129,7 +176,7 @@ TEST_CASE("transforms: every one on small, narrow and grey pictures; random ones
     CAPTURE(name);
     const Transforms one = Transforms::parse(name);
     CHECK(Transforms::parse(one.text()).text() == one.text());
-    if (one.mixing().any()) continue;
+    if (one.mixing().any() || one.crops() > 1) continue;
     for (const auto& [width, height] : {std::pair{1, 1}, {1, 40}, {40, 1}, {3, 2}, {33, 31}})
       for (const int channels : {1, 3}) {
         const Image in = noise(width, height, channels);

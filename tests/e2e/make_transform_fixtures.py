@@ -4,7 +4,7 @@
     pip install torch torchvision numpy safetensors pillow      (torchvision 0.26, Pillow 13.0 made the committed file)
     tests/e2e/make_transform_fixtures.py [FOLDER]
 
-NAME: uint8 [height, width, channels], as tests/data/test_transforms.cpp names it; "in" is the picture that all begin with. The
+NAME: uint8 [height, width, channels], or with crops before, as tests/data/test_transforms.cpp names it; "in" is the picture that all begin with. The
 pictures are PIL's, which is what torchvision's datasets give; PCA colour, which torchvision lacks, is computed with NumPy.
 
 mixing.safetensors: a batch of floats [4, 3, 9, 11] with labels, as v2.MixUp and v2.CutMix leave it for the shares and middles of boxes
@@ -92,6 +92,10 @@ def main():
     out["auto_contrast"] = F.autocontrast(F.adjust_contrast(image, 0.6))
     out["equalize"] = F.equalize(image)
     out["shear_x"] = F.affine(image, 0.0, [0, 0], 1.0, [np.degrees(np.arctan(0.21)), 0.0], InterpolationMode.NEAREST, center=[0, 0])
+    # Each [crops, height, width, channels]; the sides left over are odd.
+    out["five_crop"] = np.stack([np.array(crop) for crop in F.five_crop(image, [15, 20])])
+    out["ten_crop"] = np.stack([np.array(crop) for crop in F.ten_crop(image, [21, 28])])
+    out["ten_crop_vertical"] = np.stack([np.array(crop) for crop in F.ten_crop(image, [21, 28], vertical_flip=True)])
     tensor = torch.from_numpy(np.array(image)).permute(2, 0, 1)
     out["erase"] = F.erase(tensor, 6, 9, 12, 17, torch.tensor([10, 20, 30], dtype=torch.uint8).view(3, 1, 1)).permute(1, 2, 0).numpy()
     values, vectors = np.array([0.2175, 0.0188, 0.0045]), np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])

@@ -94,6 +94,19 @@ TEST_CASE("frozen: the base of a folder of pictures is computed once") {
   CAPTURE(notes->all);
   CHECK(notes->all.find("computed once: of 20 examples") != std::string::npos);
   CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 4);
+
+  // Ten crops of each picture are tested with, and one that is broken is not.
+  io::write_file(folder / "pictures/a/3.png", "");
+  settings.data = "folder:" + (folder / "pictures,test=") + (folder / "pictures");
+  settings.picture = "resize,ten_crop";
+  notes->all.clear();
+  const train::TrainResult result =
+      train::start_run(settings, folder / "ten", {.callbacks = {notes}});
+  CHECK(notes->all.find("computed once: of 220 examples") != std::string::npos);
+  const train::Evaluation whole = train::TrainedModel::open(folder / "ten").evaluate();
+  CHECK(whole.items == 19);
+  CHECK(whole.broken.size() == 1);
+  CHECK(*result.epochs.back().test_loss == doctest::Approx(whole.loss).epsilon(1e-4));
 }
 
 TEST_CASE("frozen: what is kept trains as what is computed in every step") {
