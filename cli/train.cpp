@@ -42,8 +42,10 @@ constexpr Shortcut kShortcuts[] = {
      "('tenon data show --help' lists them); none; auto: the recipe's, for photographs",
      "Data"},
     {"--augment-on", "augment_on", "PLACE",
-     "where files of pictures are decoded and changed: cpu; card, by nvJPEG; auto: on a "
-     "card with engines for JPEG where there are fewer than 8 threads, 20 with jitter",
+     "where files of pictures are decoded and changed: cpu; card, by nvJPEG; both: decoded by the "
+     "CPU, changed by the card; auto: card where it has engines for JPEG and there are fewer than "
+     "8 "
+     "threads, else both, or cpu for crops and mirrors alone",
      "Data"},
     {"--broken", "broken", "HOW",
      "pictures that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},
@@ -481,7 +483,7 @@ std::vector<std::string> words_for(const std::string& key) {
             "crop=4,flip,cutout=8",
             "resized_crop,flip",
             "resized_crop,flip,randaugment"};
-  if (key == "augment_on") return {"auto", "cpu", "card"};
+  if (key == "augment_on") return {"auto", "cpu", "card", "both"};
   if (key == "broken") return {"skip", "error"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();

@@ -158,12 +158,14 @@ struct PictureOptions {
   /// None stands in its place, as evaluations want it: its example is black and its target
   /// kIgnoredTarget, which train::Trainer::evaluate() leaves out.
   bool broken_left_out = false;
-  /// A card with nvJPEG to which a loader sends batches (Loader::next_stored()) decodes and changes
-  /// them by itself: the same draws, and pixels as near as its decoder's. Elsewhere the CPU does.
+  /// A card to which a loader sends batches (Loader::next_stored()) changes them by itself: the
+  /// same draws and the same bytes (blur: to a level). Elsewhere the CPU does.
   bool on_card = false;
+  /// Of these: nvJPEG decodes them too, as near as it does. Otherwise, and where there is none, the
+  /// CPU decodes them and does the first scaling.
+  bool decode_on_card = true;
 };
-/// Why a card cannot do what these say, whichever it is; "" when it can: resized_crop, or resize
-/// and center_crop, and then flip, vflip, jitter, pca, grey, erase and cutout, of pictures in
+/// Why a card cannot do what these say, whichever it is; "" when it can, as of all pictures in
 /// colour.
 TENON_API std::string why_not_on_card(const PictureOptions& options);
 /// Examples for networks, uint8 [channels, height, width] or [crops, channels, height, width],

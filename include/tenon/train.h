@@ -236,7 +236,7 @@ struct TENON_API Settings {
   double checkpoint_seconds = 30;
   double input_mean = 0.1307, input_std = 0.3081;
   std::string augment = "auto";     ///< data::Transforms, as "flip,cutout=8"; "none"; the recipe's
-  std::string augment_on = "auto";  ///< where files of pictures are decoded and changed: cpu, card
+  std::string augment_on = "auto";  ///< where files of pictures are changed: cpu, card, both
   std::string picture = "auto";     ///< how pictures of their own sizes are fitted to the network
   std::string normalize = "auto";   ///< of channels: "imagenet", "M,M,M/S,S,S", or none
   std::string broken = "skip";      ///< pictures that cannot be decoded, or "error"

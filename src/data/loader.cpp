@@ -289,7 +289,8 @@ struct Loader::Impl {
     if (!as_stored || to.kind == Device::Kind::Cpu || options.augment.any()) return nullptr;
     const auto* jobs = dynamic_cast<const PictureJobs*>(dataset.get());
     if (jobs == nullptr || !jobs->for_device()) return nullptr;
-    return backend_of(to).picture_decoder(to.index).found ? jobs : nullptr;
+    const PictureDecoder decoder = backend_of(to).picture_decoder(to.index);
+    return decoder.changes && (decoder.found || !jobs->device_decodes()) ? jobs : nullptr;
   }
 
   // To host memory.

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include <tenon/error.h>
+
 #include "base/index.h"
+#include "base/str.h"
 #include "scalar/picture.h"
 
 namespace tenon::data {
@@ -17,6 +20,112 @@ PictureChange change_of(PictureChange::Kind kind, double factor = 1) {
   out.factor = static_cast<float>(factor);
   return out;
 }
+
+template <std::size_t N>
+PictureChange change_by(PictureChange::Kind kind, PictureSize to,
+                        const std::array<double, N>& numbers) {
+  PictureChange out = change_of(kind);
+  out.to_width = to.width, out.to_height = to.height;
+  std::copy(numbers.begin(), numbers.end(), out.numbers);
+  return out;
+}
+
+// ---- Where a picture is cut --------------------------------------------------------------------
+
+// torchvision's RandomResizedCrop: ten tries, then the middle.
+ImageBox drawn_box(const Transform& step, PictureSize size, PictureDraws& draws) {
+  const double area = double{1} * size.width * size.height;
+  const double low = std::log(number_of(step, 3)), high = std::log(number_of(step, 4));
+  const auto box = [](int left, int top, int w, int h) {
+    return ImageBox{static_cast<double>(left), static_cast<double>(top),
+                    static_cast<double>(left + w), static_cast<double>(top + h)};
+  };
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double target = area * draws.uniform(number_of(step, 1), number_of(step, 2)),
+                 ratio = std::exp(draws.uniform(low, high));
+    const int w = static_cast<int>(std::lround(std::sqrt(target * ratio))),
+              h = static_cast<int>(std::lround(std::sqrt(target / ratio)));
+    if (w < 1 || h < 1 || w > size.width || h > size.height) continue;
+    const int top = draws.below(size.height - h + 1), left = draws.below(size.width - w + 1);
+    return box(left, top, w, h);
+  }
+  const double ratio = static_cast<double>(size.width) / size.height;
+  int w = size.width, h = size.height;
+  if (ratio < number_of(step, 3)) h = static_cast<int>(std::lround(w / number_of(step, 3)));
+  if (ratio > number_of(step, 4)) w = static_cast<int>(std::lround(h * number_of(step, 4)));
+  w = std::clamp(w, 1, size.width), h = std::clamp(h, 1, size.height);
+  return box((size.width - w) / 2, (size.height - h) / 2, w, h);
+}
+
+// What "resize" makes of a picture.
+PictureSize resized_size(const Transform& step, PictureSize from, const PictureTarget& target) {
+  const auto scaled = [](double side) { return std::max(1, static_cast<int>(side + 1e-9)); };
+  double side = number_of(step, 0);
+  if (side == 0) {
+    const double wide = std::round(target.width * 8 / 7.0),
+                 high = std::round(target.height * 8 / 7.0);
+    side = std::max(wide / from.width, high / from.height) * std::min(from.width, from.height);
+    side = std::round(side);
+  }
+  if (from.width <= from.height) return {scaled(side), scaled(side * from.height / from.width)};
+  return {scaled(side * from.width / from.height), scaled(side)};
+}
+
+PictureSize size_or_target(double side, const PictureTarget& target) {
+  return side > 0 ? PictureSize{static_cast<int>(side), static_cast<int>(side)}
+                  : PictureSize{target.width, target.height};
+}
+
+// Half way, a half to the even side, as torchvision's center_crop.
+int middle(int size, int part) { return static_cast<int>(std::nearbyint((size - part) / 2.0)); }
+
+ImageBox whole_box(PictureSize size) {
+  return {0, 0, static_cast<double>(size.width), static_cast<double>(size.height)};
+}
+
+PictureChange scaling(const ImageBox& box, const SeenPixels& seen, PictureSize to) {
+  PictureChange out =
+      change_by<4>(PictureChange::kScale, to, {box.left, box.top, box.right, box.bottom});
+  out.left = seen.left, out.top = seen.top;
+  out.width = seen.right - seen.left, out.height = seen.bottom - seen.top;
+  return out;
+}
+
+PictureChange cropping(int left, int top, PictureSize to) {
+  PictureChange out = change_by<0>(PictureChange::kCrop, to, {});
+  out.left = left, out.top = top;
+  return out;
+}
+
+// The steps that set a size; false for others.
+bool draw_cut(const Transform& step, PictureSize& size, const PictureTarget& target,
+              PictureDraws& draws, std::vector<PictureChange>& out) {
+  const std::string& name = step.name;
+  if (name == "resize" || name == "resized_crop") {
+    const bool whole = name == "resize";
+    const ImageBox box = whole ? whole_box(size) : drawn_box(step, size, draws);
+    const PictureSize to =
+        whole ? resized_size(step, size, target) : size_or_target(number_of(step, 0), target);
+    out.push_back(scaling(box, seen_pixels(box, size.width, size.height), to));
+  } else if (name == "center_crop") {
+    const PictureSize to = size_or_target(number_of(step, 0), target);
+    out.push_back(cropping(middle(size.width, to.width), middle(size.height, to.height), to));
+  } else if (name == "crop") {
+    const int padding = static_cast<int>(number_of(step, 0));
+    const auto place = [&](int have, int want) {
+      const int room = have + 2 * padding - want;
+      return room > 0 ? draws.below(room + 1) - padding : middle(have, want);
+    };
+    const int top = place(size.height, target.height), left = place(size.width, target.width);
+    out.push_back(cropping(left, top, {target.width, target.height}));
+  } else {
+    return false;
+  }
+  size = {out.back().to_width, out.back().to_height};
+  return true;
+}
+
+// ---- What happens to what was cut --------------------------------------------------------------
 
 PictureChange erasing(int left, int top, int width, int height, const PictureTarget& target) {
   PictureChange out = change_of(PictureChange::kErase);
@@ -35,7 +144,7 @@ void draw_jitter(const Transform& step, PictureDraws& draws, std::vector<Picture
                              change_of(PictureChange::kContrast, contrast),
                              change_of(PictureChange::kSaturation, saturation),
                              change_of(PictureChange::kHue)};
-  changes[3].turn = hue_turn(draws.uniform(-number_of(step, 3), number_of(step, 3)));
+  changes[3].amount = hue_turn(draws.uniform(-number_of(step, 3), number_of(step, 3)));
   std::array<int, 4> order{0, 1, 2, 3};
   for (int i = 3; i > 0; --i) std::swap(order[at(i)], order[at(draws.below(i + 1))]);
   for (const int what : order)
@@ -43,130 +152,317 @@ void draw_jitter(const Transform& step, PictureDraws& draws, std::vector<Picture
 }
 
 // torchvision's RandomErasing: ten tries, then nothing.
-void draw_hole(const Transform& step, int width, int height, const PictureTarget& target,
+void draw_hole(const Transform& step, PictureSize size, const PictureTarget& target,
                PictureDraws& draws, std::vector<PictureChange>& out) {
-  const double area = double{1} * width * height;
+  const double area = double{1} * size.width * size.height;
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double share = area * draws.uniform(number_of(step, 1), number_of(step, 2)),
                  ratio = std::exp(draws.uniform(std::log(0.3), std::log(3.3)));
     const int h = static_cast<int>(std::lround(std::sqrt(share * ratio))),
               w = static_cast<int>(std::lround(std::sqrt(share / ratio)));
-    if (h >= height || w >= width) continue;
-    const int top = draws.below(height - h + 1), left = draws.below(width - w + 1);
+    if (h >= size.height || w >= size.width) continue;
+    const int top = draws.below(size.height - h + 1), left = draws.below(size.width - w + 1);
     out.push_back(erasing(left, top, w, h, target));
     return;
   }
 }
 
-}  // namespace
-
-bool is_pointwise(const std::string& step) {
-  static constexpr const char* kNames[] = {"flip", "vflip", "jitter", "pca",
-                                           "grey", "erase", "cutout"};
-  return std::find(std::begin(kNames), std::end(kNames), step) != std::end(kNames);
+PictureChange moving(const Transform& step, PictureSize size, PictureDraws& draws) {
+  const double turn = draws.uniform(-number_of(step, 0), number_of(step, 0)),
+               most_x = number_of(step, 1) * size.width, most_y = number_of(step, 1) * size.height,
+               x = std::round(draws.uniform(-most_x, most_x)),
+               y = std::round(draws.uniform(-most_y, most_y)),
+               scale = draws.uniform(number_of(step, 2), number_of(step, 3)),
+               shear = draws.uniform(-number_of(step, 4), number_of(step, 4));
+  return change_by(PictureChange::kAffine, size, affine_matrix(size, turn, x, y, scale, shear, 0));
 }
 
-void draw_changes(const Transform& step, int width, int height, const PictureTarget& target,
-                  PictureDraws& draws, std::vector<PictureChange>& out) {
+PictureChange seen_from_aside(const Transform& step, PictureSize size, PictureDraws& draws) {
+  const double distortion = number_of(step, 0);
+  const int w = size.width, h = size.height;
+  const int half_w = w / 2, half_h = h / 2;
+  const int dx = static_cast<int>(distortion * half_w), dy = static_cast<int>(distortion * half_h);
+  const auto corner = [&](int x, int y) {
+    return Corner{static_cast<double>(x), static_cast<double>(y)};
+  };
+  std::array<Corner, 4> to;
+  for (std::size_t k = 0; k < 4; ++k) {
+    const int x = draws.below(dx + 1), y = draws.below(dy + 1);
+    to[k] = corner(k == 1 || k == 2 ? w - 1 - x : x, k >= 2 ? h - 1 - y : y);
+  }
+  return change_by(
+      PictureChange::kPerspective, size,
+      perspective_map({corner(0, 0), corner(w - 1, 0), corner(w - 1, h - 1), corner(0, h - 1)},
+                      to));
+}
+
+// The 14 changes of RandAugment as torchvision has them; those with a sign take either.
+void one_of_fourteen(int which, double share, double sign, PictureSize size,
+                     std::vector<PictureChange>& out) {
+  const double signed_share = share * sign;
+  const auto affine = [&](const std::array<double, 6>& matrix) {
+    out.push_back(change_by(PictureChange::kAffine, size, matrix));
+  };
+  const auto shifted = [&](double x, double y) { affine({1, 0, -x, 0, 1, -y}); };
+  const auto by_factor = [&](PictureChange::Kind kind) {
+    out.push_back(change_of(kind, 1 + 0.9 * signed_share));
+    if (moves_pixels(kind)) out.back().to_width = size.width, out.back().to_height = size.height;
+  };
+  switch (which) {
+    case 1:
+      return affine({1, std::tan(0.3 * signed_share), 0, 0, 1, 0});
+    case 2:
+      return affine({1, 0, 0, std::tan(0.3 * signed_share), 1, 0});
+    case 3:
+      return shifted(std::trunc(signed_share * 150 / 331 * size.width), 0);
+    case 4:
+      return shifted(0, std::trunc(signed_share * 150 / 331 * size.height));
+    case 5:
+      return affine(rotation_matrix(size, 30 * signed_share));
+    case 6:
+      return by_factor(PictureChange::kBrightness);
+    case 7:
+      return by_factor(PictureChange::kSaturation);
+    case 8:
+      return by_factor(PictureChange::kContrast);
+    case 9:
+      return by_factor(PictureChange::kSharpness);
+    case 10:
+      out.push_back(change_of(PictureChange::kPosterize));
+      out.back().amount = 8 - static_cast<int>(std::nearbyint(4 * share));
+      return;
+    case 11:
+      out.push_back(change_of(PictureChange::kSolarize));
+      out.back().numbers[0] = 255 * (1 - share);
+      return;
+    case 12:
+      return out.push_back(change_of(PictureChange::kAutoContrast));
+    case 13:
+      return out.push_back(change_of(PictureChange::kEqualize));
+    default:
+      return;
+  }
+}
+
+// ---- For cards ---------------------------------------------------------------------------------
+
+// Whether no pixel is a mean of more than a card takes.
+bool has_few_taps(const PictureChange& c) {
+  const double *n = c.numbers, by_x = (n[2] - n[0]) / c.to_width,
+               by_y = (n[3] - n[1]) / c.to_height;
+  return c.kind != PictureChange::kScale || 2 * std::max({by_x, by_y, 1.0}) + 2 <= kMostTaps;
+}
+
+// What cuts a picture mirrors it as well; what was erased in between is mirrored too.
+void mirror_where_cut(std::vector<PictureChange>& changes) {
+  std::vector<PictureChange> out;
+  std::size_t cut = 0;  // the number of the last that moves pixels, and one more; 0: none
+  for (const PictureChange& change : changes) {
+    const bool across = change.kind == PictureChange::kMirror;
+    if (cut == 0 || out[cut - 1].kind > PictureChange::kCrop ||
+        (!across && change.kind != PictureChange::kUpsideDown)) {
+      out.push_back(change);
+      if (moves_pixels(change.kind)) cut = out.size();
+      continue;
+    }
+    PictureChange& cutting = out[cut - 1];
+    (across ? cutting.mirrored : cutting.upside_down) ^= 1;
+    for (std::size_t k = cut; k < out.size(); ++k) {
+      if (across) out[k].left = cutting.to_width - out[k].left - out[k].width;
+      if (!across) out[k].top = cutting.to_height - out[k].top - out[k].height;
+    }
+  }
+  changes = std::move(out);
+}
+
+}  // namespace
+
+void draw_step(const Transform& step, PictureSize& size, const PictureTarget& target,
+               PictureDraws& draws, std::vector<PictureChange>& out) {
   const std::string& name = step.name;
   const double first = number_of(step, 0);
+  if (draw_cut(step, size, target, draws, out)) return;
   if (name == "jitter") return draw_jitter(step, draws, out);
   if (name == "pca") {
     std::array<double, 3> alphas{};
     for (double& alpha : alphas) alpha = first * draws.normal();
-    const std::array<double, 3> shift = pca_shift(alphas);
-    out.push_back(change_of(PictureChange::kShift));
-    std::copy(shift.begin(), shift.end(), out.back().shift);
-    return;
+    return out.push_back(change_by(PictureChange::kShift, size, pca_shift(alphas)));
   }
   if (name == "cutout") {
-    const int side = static_cast<int>(first), x = draws.below(width), y = draws.below(height);
-    out.push_back(erasing(x - side / 2, y - side / 2, side, side, target));
+    const int side = static_cast<int>(first), x = draws.below(size.width),
+              y = draws.below(size.height);
+    return out.push_back(erasing(x - side / 2, y - side / 2, side, side, target));
+  }
+  if (name == "rotate")
+    return out.push_back(change_by(PictureChange::kAffine, size,
+                                   rotation_matrix(size, draws.uniform(-first, first))));
+  if (name == "affine") return out.push_back(moving(step, size, draws));
+  if (name == "perspective") {
+    if (draws.chance(number_of(step, 1))) out.push_back(seen_from_aside(step, size, draws));
+    return;
+  }
+  if (name == "blur") {
+    const double sigma = draws.uniform(number_of(step, 1), number_of(step, 2));
+    out.push_back(change_by<1>(PictureChange::kBlur, size, {sigma}));
+    out.back().amount = static_cast<int>(first);
+    return;
+  }
+  if (name == "randaugment") {
+    for (int k = 0; k < static_cast<int>(first); ++k) {
+      const int which = draws.below(14);
+      const double sign = draws.chance(0.5) ? -1 : 1;
+      one_of_fourteen(which, number_of(step, 1) / 30, sign, size, out);
+    }
     return;
   }
   if (!draws.chance(first)) return;
-  if (name == "erase") return draw_hole(step, width, height, target, draws, out);
+  if (name == "erase") return draw_hole(step, size, target, draws, out);
   out.push_back(change_of(name == "flip"    ? PictureChange::kMirror
                           : name == "vflip" ? PictureChange::kUpsideDown
                                             : PictureChange::kGrey));
 }
 
-const Transform* beyond_records(const std::vector<Transform>& steps) {
-  const auto is = [&](std::size_t k, const char* name) {
-    return k < steps.size() && steps[k].name == name;
+std::vector<Image> crops_of(const Image& image, const Transform& step, const PictureTarget& target,
+                            const std::string& name) {
+  const PictureSize to = size_or_target(number_of(step, 0), target);
+  if (image.width < to.width || image.height < to.height)
+    throw ShapeError(cat(name, ": is ", image.width, " x ", image.height, " where '", step.name,
+                         "' takes crops of ", to.width, " x ", to.height,
+                         ": put resize before it"));
+  std::vector<Image> out;
+  const auto five_of = [&](const Image& whole) {
+    const int right = whole.width - to.width, below = whole.height - to.height;
+    for (const auto& [left, top] :
+         {std::pair{0, 0},
+          {right, 0},
+          {0, below},
+          {right, below},
+          {middle(whole.width, to.width), middle(whole.height, to.height)}})
+      out.push_back(cropped(whole, left, top, to.width, to.height));
   };
-  std::size_t changes = 0;
-  for (std::size_t k = is(0, "resized_crop")                     ? 1
-                       : is(0, "resize") && is(1, "center_crop") ? 2
-                                                                 : 0;
-       k < steps.size(); ++k) {
-    changes += steps[k].name == "jitter" ? 4 : 1;
-    if (k == 0 || !is_pointwise(steps[k].name) || changes > kMostPictureChanges) return &steps[k];
-  }
-  return nullptr;
+  five_of(image);
+  if (step.name == "ten_crop")
+    five_of(number_of(step, 1) == 1 ? upside_down(image) : mirrored(image));
+  return out;
 }
 
-bool draw_record(const std::vector<Transform>& steps, int width, int height,
-                 const PictureTarget& target, PictureDraws& draws, PictureRecord& out) {
-  const FirstSteps first = first_steps(steps, width, height, target, draws);
-  if (first.width != target.width || first.height != target.height) return false;
-  const ImageBox& box = first.box;
-  const SeenPixels seen = seen_pixels(first.done == 2 ? first.part.box : box, width, height);
-  out.width = width, out.height = height;
-  out.left = box.left, out.top = box.top, out.right = box.right, out.bottom = box.bottom;
-  out.low_x = seen.left, out.high_x = seen.right, out.low_y = seen.top, out.high_y = seen.bottom;
-  const scalar::ResampleAxis across = scalar::resample_axis(box.left, box.right, seen.left,
-                                                            seen.right, target.width),
-                             down = scalar::resample_axis(box.top, box.bottom, seen.top,
-                                                          seen.bottom, target.height);
-  if (2 * std::max(across.support, down.support) + 2 > kMostTaps) return false;
-  const double top = scalar::tap_centre(down, 0),
-               bottom = scalar::tap_centre(down, target.height - 1);
-  out.first_row = scalar::first_tap(down, top);
-  out.rows = scalar::end_of_taps(down, bottom, scalar::first_tap(down, bottom)) - out.first_row;
-  std::vector<PictureChange> changes;
-  for (std::size_t k = first.done; k < steps.size(); ++k) {
+FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
+                       const PictureTarget& target, PictureDraws& draws) {
+  const ImageBox whole = whole_box({width, height});
+  FirstSteps out{{whole, width, height}, whole, width, height, 0};
+  if (!steps.empty() && steps[0].name == "resized_crop") {
+    draws.begin_step(0);
+    const PictureSize to = size_or_target(number_of(steps[0], 0), target);
+    out.width = to.width, out.height = to.height, out.done = 1;
+    out.box = drawn_box(steps[0], {width, height}, draws);
+    out.part = {out.box, to.width, to.height};
+    return out;
+  }
+  if (steps.empty() || steps[0].name != "resize") return out;
+  const PictureSize all = resized_size(steps[0], {width, height}, target);
+  out.width = all.width, out.height = all.height, out.done = 1;
+  out.part = {whole, all.width, all.height};
+  if (steps.size() < 2 || steps[1].name != "center_crop") return out;
+  const PictureSize crop = size_or_target(number_of(steps[1], 0), target);
+  if (crop.width > all.width || crop.height > all.height) return out;
+  out.width = crop.width, out.height = crop.height, out.done = 2;
+  const double by_x = static_cast<double>(width) / all.width,
+               by_y = static_cast<double>(height) / all.height;
+  const int left = middle(all.width, crop.width), top = middle(all.height, crop.height);
+  const ImageBox inner{left * by_x, top * by_y, (left + crop.width) * by_x,
+                       (top + crop.height) * by_y};
+  // A pixel of the result is a mean of pixels so far around it.
+  const double around_x = std::ceil(by_x) + 1, around_y = std::ceil(by_y) + 1;
+  const ImageBox outer{std::max(inner.left - around_x, 0.0), std::max(inner.top - around_y, 0.0),
+                       std::min(inner.right + around_x, whole.right),
+                       std::min(inner.bottom + around_y, whole.bottom)};
+  out.box = inner;
+  out.part = {outer, static_cast<int>((outer.right - outer.left) / by_x),
+              static_cast<int>((outer.bottom - outer.top) / by_y)};
+  return out;
+}
+
+bool draw_for_card(const std::vector<Transform>& steps, std::size_t first, PictureSize size,
+                   const PictureTarget& target, PictureDraws& draws,
+                   std::vector<PictureChange>& out) {
+  for (std::size_t k = first; k < steps.size(); ++k) {
     draws.begin_step(k);
-    draw_changes(steps[k], target.width, target.height, target, draws, changes);
+    draw_step(steps[k], size, target, draws, out);
   }
-  // Mirroring comes first, so what was erased before it is mirrored too.
-  for (PictureChange change : changes) {
-    const bool across_it = change.kind == PictureChange::kMirror;
-    if (!across_it && change.kind != PictureChange::kUpsideDown) {
-      out.change[out.changes++] = change;
-      continue;
-    }
-    (across_it ? out.mirrored : out.upside_down) ^= 1;
-    for (int k = 0; k < out.changes; ++k) {
-      PictureChange& before = out.change[k];
-      if (across_it) before.left = target.width - before.left - before.width;
-      if (!across_it) before.top = target.height - before.top - before.height;
-    }
-  }
+  if (size.width != target.width || size.height != target.height ||
+      !std::all_of(out.begin(), out.end(), has_few_taps))
+    return false;
+  if (std::none_of(out.begin(), out.end(),
+                   [](const PictureChange& c) { return moves_pixels(c.kind); }))
+    out.insert(out.begin(), cropping(0, 0, size));
+  mirror_where_cut(out);
   return true;
 }
 
+bool draw_for_card(const std::vector<Transform>& steps, PictureSize size,
+                   const PictureTarget& target, PictureDraws& draws,
+                   std::vector<PictureChange>& out) {
+  const FirstSteps first = first_steps(steps, size.width, size.height, target, draws);
+  if (first.done > 0) {
+    const ImageBox& around = first.done == 2 ? first.part.box : first.box;
+    out.push_back(scaling(first.box, seen_pixels(around, size.width, size.height),
+                          {first.width, first.height}));
+    size = {first.width, first.height};
+  }
+  return draw_for_card(steps, first.done, size, target, draws, out);
+}
+
 Image changed_by(Image image, const PictureChange& c) {
+  const auto turned = [&c](Image cut) {
+    if (c.mirrored != 0) cut = mirrored(cut);
+    return c.upside_down != 0 ? upside_down(cut) : cut;
+  };
+  const double* n = c.numbers;
+  const auto factor = static_cast<double>(c.factor);
   switch (c.kind) {
+    case PictureChange::kScale:
+      return turned(
+          resized(image, {n[0], n[1], n[2], n[3]},
+                  {static_cast<double>(c.left), static_cast<double>(c.top),
+                   static_cast<double>(c.left + c.width), static_cast<double>(c.top + c.height)},
+                  c.to_width, c.to_height));
+    case PictureChange::kCrop:
+      return turned(cropped(image, c.left, c.top, c.to_width, c.to_height));
+    case PictureChange::kAffine:
+      return affine(image, {n[0], n[1], n[2], n[3], n[4], n[5]});
+    case PictureChange::kPerspective:
+      return perspective(image, {n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]});
+    case PictureChange::kBlur:
+      return gaussian_blurred(image, c.amount, n[0]);
+    case PictureChange::kSharpness:
+      return with_sharpness(image, factor);
     case PictureChange::kMirror:
       return mirrored(image);
     case PictureChange::kUpsideDown:
       return upside_down(image);
     case PictureChange::kBrightness:
-      return with_brightness(image, static_cast<double>(c.factor));
+      return with_brightness(image, factor);
     case PictureChange::kContrast:
-      return with_contrast(image, static_cast<double>(c.factor));
+      return with_contrast(image, factor);
     case PictureChange::kSaturation:
-      return with_saturation(image, static_cast<double>(c.factor));
+      return with_saturation(image, factor);
     case PictureChange::kHue:
-      return with_hue(image, c.turn);
+      return with_hue(image, static_cast<std::uint8_t>(c.amount));
     case PictureChange::kShift:
-      return with_shift(image, {c.shift[0], c.shift[1], c.shift[2]});
+      return with_shift(image, {n[0], n[1], n[2]});
     case PictureChange::kGrey:
       return grey_of(image);
     case PictureChange::kErase:
       return erased(image, c.left, c.top, c.width, c.height,
                     {c.colour[0], c.colour[1], c.colour[2]});
+    case PictureChange::kPosterize:
+      return posterized(image, c.amount);
+    case PictureChange::kSolarize:
+      return solarized(image, n[0]);
+    case PictureChange::kAutoContrast:
+      return auto_contrasted(image);
+    case PictureChange::kEqualize:
+      return equalized(image);
   }
   return image;
 }

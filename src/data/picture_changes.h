@@ -1,7 +1,8 @@
-// Changes that keep a picture's size and do not look at neighbouring pixels: what is drawn of them
-// is one description (PictureChange), which the CPU carries out here and a card by a kernel.
+// What a list of changes does to a picture of some size, drawn: one description (PictureChange),
+// which the CPU carries out here and a card by a kernel.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "data/transforms.h"
@@ -9,19 +10,21 @@
 
 namespace tenon::data {
 
-/// Whether a step of this name is made of such changes.
-bool is_pointwise(const std::string& step);
-/// Draws what a step does to a picture of this size, and appends it. The step is_pointwise().
-void draw_changes(const Transform& step, int width, int height, const PictureTarget& target,
-                  PictureDraws& draws, std::vector<PictureChange>& out);
+/// Draws what a step does to a picture of this size, which becomes the result's, and appends it.
+void draw_step(const Transform& step, PictureSize& size, const PictureTarget& target,
+               PictureDraws& draws, std::vector<PictureChange>& out);
 Image changed_by(Image image, const PictureChange& change);
 
-/// The first of these steps that cannot be said by a record (scalar/picture_record.h), null when
-/// all can.
-const Transform* beyond_records(const std::vector<Transform>& steps);
-/// The steps with their draws for a decoded picture of this size. False when its box is too large
-/// for the result's size, or the result not of the target's.
-bool draw_record(const std::vector<Transform>& steps, int width, int height,
-                 const PictureTarget& target, PictureDraws& draws, PictureRecord& out);
+/// What a card makes of a picture of this size: the steps from number `first` on, as they are drawn
+/// but for mirrors, which are part of what cuts the picture where they can be; at least one is not
+/// in place. False when pixels would be means of too many for a card (kMostTaps), or the result not
+/// of the target's size.
+bool draw_for_card(const std::vector<Transform>& steps, std::size_t first, PictureSize size,
+                   const PictureTarget& target, PictureDraws& draws,
+                   std::vector<PictureChange>& out);
+/// The same for an encoded picture of this size, by a card that decodes all of it.
+bool draw_for_card(const std::vector<Transform>& steps, PictureSize size,
+                   const PictureTarget& target, PictureDraws& draws,
+                   std::vector<PictureChange>& out);
 
 }  // namespace tenon::data

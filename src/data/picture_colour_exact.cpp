@@ -11,7 +11,7 @@ namespace tenon::data {
 namespace {
 
 using Levels = std::array<std::uint8_t, 256>;
-using scalar::blended, scalar::byte_of, scalar::luma;
+using scalar::blended, scalar::byte_of, scalar::luma, scalar::reflected;
 
 Image through(Image image, const std::array<Levels, 3>& levels) {
   const auto channels = at(image.channels);
@@ -42,13 +42,6 @@ Image each_channel(const Image& image, const F& levels_of) {
   return through(image, levels);
 }
 
-// Mirrored at the edges, which are not repeated.
-int reflected(int i, int size) {
-  if (size == 1) return 0;
-  while (i < 0 || i >= size) i = i < 0 ? -i : 2 * (size - 1) - i;
-  return i;
-}
-
 // 1 1 1 / 1 5 1 / 1 1 1, over 13; the edges stay.
 Image smoothed(const Image& image) {
   Image out = image;
@@ -58,7 +51,7 @@ Image smoothed(const Image& image) {
       int sum = 4 * image.pixels[i];
       for (const std::size_t line : {i - row, i, i + row})
         sum += image.pixels[line - step] + image.pixels[line] + image.pixels[line + step];
-      out.pixels[i] = byte_of(sum / 13.0 + 0.5);
+      out.pixels[i] = scalar::smoothed_level(sum);
     }
   return out;
 }
@@ -140,8 +133,7 @@ Image gaussian_blurred(const Image& image, int kernel, double sigma) {
   const int reach = kernel / 2;
   std::vector<double> weights(at(kernel));
   double sum = 0;
-  for (int k = 0; k < kernel; ++k)
-    sum += weights[at(k)] = std::exp(-0.5 * (k - reach) * (k - reach) / (sigma * sigma));
+  for (int k = 0; k < kernel; ++k) sum += weights[at(k)] = scalar::blur_weight(k - reach, sigma);
   for (double& weight : weights) weight /= sum;
   const int channels = image.channels, row = image.width * channels;
   std::vector<float> across(image.pixels.size());
@@ -179,44 +171,29 @@ Image erased(const Image& image, int left, int top, int width, int height,
 }
 
 Image posterized(const Image& image, int bits) {
-  const int mask = ~((1 << (8 - bits)) - 1);
-  return each_level(image, [mask](int level) { return static_cast<std::uint8_t>(level & mask); });
+  return each_level(image, [bits](int level) {
+    return scalar::posterized_level(static_cast<std::uint8_t>(level), bits);
+  });
 }
 
 Image solarized(const Image& image, double threshold) {
   return each_level(image, [threshold](int level) {
-    return static_cast<std::uint8_t>(level < threshold ? level : 255 - level);
+    return scalar::solarized_level(static_cast<std::uint8_t>(level), threshold);
   });
 }
 
 Image auto_contrasted(const Image& image) {
   return each_channel(image, [](const std::array<std::int64_t, 256>& counts) {
-    int low = 0, high = 255;
-    while (low < 255 && counts[at(low)] == 0) ++low;
-    while (high > 0 && counts[at(high)] == 0) --high;
     Levels levels;
-    for (int i = 0; i < 256; ++i)
-      levels[at(i)] = high <= low
-                          ? static_cast<std::uint8_t>(i)
-                          : byte_of(i * (255.0 / (high - low)) - low * (255.0 / (high - low)));
+    scalar::auto_contrast_levels(counts.data(), levels.data());
     return levels;
   });
 }
 
 Image equalized(const Image& image) {
   return each_channel(image, [](const std::array<std::int64_t, 256>& counts) {
-    std::int64_t all = 0, last = 0, kinds = 0;
-    for (const std::int64_t count : counts)
-      if (count != 0) all += count, last = count, ++kinds;
-    const std::int64_t step = (all - last) / 255;
     Levels levels;
-    std::int64_t sum = step / 2;
-    for (std::size_t i = 0; i < 256; ++i) {
-      levels[i] = kinds <= 1 || step == 0
-                      ? static_cast<std::uint8_t>(i)
-                      : static_cast<std::uint8_t>(std::min<std::int64_t>(sum / step, 255));
-      sum += counts[i];
-    }
+    scalar::equalized_levels(counts.data(), levels.data());
     return levels;
   });
 }

@@ -17,6 +17,9 @@ namespace tenon::data {
 using io::Image;
 using io::ImageBox;
 
+struct PictureSize {
+  int width, height;
+};
 /// Whole pixels within a box, of a picture of this size.
 struct SeenPixels {
   int left, top, right, bottom;
@@ -39,17 +42,20 @@ Image upside_down(const Image& image);
 Image affine(const Image& image, const std::array<double, 6>& matrix);
 /// The matrix that turns by `angle` degrees (as torchvision's affine: clockwise), shifts by (x, y)
 /// pixels, scales, and shears by degrees, around the middle.
-std::array<double, 6> affine_matrix(const Image& image, double angle, double x, double y,
+std::array<double, 6> affine_matrix(PictureSize size, double angle, double x, double y,
                                     double scale, double shear_x, double shear_y);
 /// Counter-clockwise around the middle, as torchvision's rotate.
-Image rotated(const Image& image, double degrees);
+std::array<double, 6> rotation_matrix(PictureSize size, double degrees);
 struct Corner {
   double x, y;
 };
-/// The picture whose corners (top left, top right, bottom right, bottom left) are moved from
-/// `from` to `to`; bilinear, black outside.
-Image perspective(const Image& image, const std::array<Corner, 4>& from,
-                  const std::array<Corner, 4>& to);
+/// What perspective() takes to move corners (top left, top right, bottom right, bottom left) from
+/// `from` to `to`.
+std::array<double, 8> perspective_map(const std::array<Corner, 4>& from,
+                                      const std::array<Corner, 4>& to);
+/// Pixel (x, y) is taken from (a x + b y + c, d x + e y + f) / (g x + h y + 1), centres at one
+/// half; bilinear, black outside.
+Image perspective(const Image& image, const std::array<double, 8>& map);
 
 // 1 leaves the picture as it is, 0 is black, flat grey, without colour, or blurred.
 Image with_brightness(const Image& image, double factor);

@@ -49,13 +49,17 @@ Shape shape_of(const PictureOptions& options) {
   return crops == 1 ? input : Shape{crops, input[0], input[1], input[2]};
 }
 
-// Rows of pixels as planes of channels.
-void to_planes(const Image& image, const PictureTarget& target, const std::string& name,
-               std::uint8_t* out) {
+void check_target(const Image& image, const PictureTarget& target, const std::string& name) {
   if (image.width != target.width || image.height != target.height)
     throw ShapeError(cat(name, ": is ", image.width, " x ", image.height,
                          " after its changes, not ", target.width, " x ", target.height,
                          ": end with a crop"));
+}
+
+// Rows of pixels as planes of channels.
+void to_planes(const Image& image, const PictureTarget& target, const std::string& name,
+               std::uint8_t* out) {
+  check_target(image, target, name);
   const std::size_t plane = at(target.width) * at(target.height);
   const std::uint8_t* from = image.pixels.data();
   if (target.channels == 1) {
@@ -65,14 +69,6 @@ void to_planes(const Image& image, const PictureTarget& target, const std::strin
   std::uint8_t *red = out, *green = out + plane, *blue = green + plane;
   for (std::size_t i = 0; i < plane; ++i, from += 3)
     red[i] = from[0], green[i] = from[1], blue[i] = from[2];
-}
-
-// Of pixels that are as they are wanted.
-PictureRecord whole_record(const PictureTarget& target) {
-  PictureRecord out;
-  out.width = out.high_x = target.width, out.height = out.high_y = out.rows = target.height;
-  out.right = target.width, out.bottom = target.height;
-  return out;
 }
 
 class PictureSet final : public Dataset, public PictureJobs {
@@ -119,6 +115,7 @@ class PictureSet final : public Dataset, public PictureJobs {
     return {broken_.begin(), broken_.end()};
   }
   bool for_device() const override { return options_.on_card; }
+  bool device_decodes() const override { return options_.decode_on_card; }
   PictureJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,
                  std::int64_t& label) const override {
     const std::vector<Transform>& steps = augment_.empty() ? resize_ : augment_;
@@ -127,21 +124,34 @@ class PictureSet final : public Dataset, public PictureJobs {
       PictureDraws draws(seed, epoch, number);
       const std::string name = pictures_->name(number);
       out = {pictures_->bytes(number), {}, {}};
-      const auto size = decoded ? std::nullopt : io::plain_jpeg_size(out.jpeg);
-      if (size && draw_record(steps, size->first, size->second, target_, draws, out.record)) return;
+      const auto file =
+          decoded || !options_.decode_on_card ? std::nullopt : io::plain_jpeg_size(out.jpeg);
+      if (file) {
+        const PictureSize size{file->first, file->second};
+        out.record = {size.width, size.height, {}};
+        if (draw_for_card(steps, size, target_, draws, out.record.changes)) return;
+      }
       draws = PictureDraws(seed, epoch, number);
-      Image image = io::parse_image(out.jpeg, name, target_.channels);
-      out = {{}, {}, {}};
-      if (!draw_record(steps, image.width, image.height, target_, draws, out.record)) {
+      std::size_t done = 0;
+      Image image = decoded_first(out.jpeg, name, steps, target_, draws, done);
+      out = {{}, {}, {image.width, image.height, {}}};
+      if (!draw_for_card(steps, done, {image.width, image.height}, target_, draws,
+                         out.record.changes)) {
         // Scaled down by more than a card does.
-        draws = PictureDraws(seed, epoch, number);
-        image = changed(std::move(image), steps, 0, target_, draws);
-        out.record = whole_record(target_);
+        image = changed(std::move(image), steps, done, target_, draws);
+        out.record = {target_.width, target_.height, {}};
+        check_target(image, target_, name);
+        draw_for_card({}, 0, {image.width, image.height}, target_, draws, out.record.changes);
       }
       out.pixels = std::move(image.pixels);
     });
     label = whole ? pictures_->label(*whole) : kIgnoredTarget;
-    if (!whole) out = {{}, std::vector<std::uint8_t>(at(shape_.numel())), whole_record(target_)};
+    if (!whole) {
+      out = {
+          {}, std::vector<std::uint8_t>(at(shape_.numel())), {target_.width, target_.height, {}}};
+      PictureDraws draws(seed, epoch, index);
+      draw_for_card({}, 0, {target_.width, target_.height}, target_, draws, out.record.changes);
+    }
     return out;
   }
 
@@ -259,14 +269,9 @@ class AugmentedSet final : public Dataset {
 
 std::string why_not_on_card(const PictureOptions& options) {
   if (options.input.rank() != 3 || options.input[0] != 3) return "they are not in colour";
-  const std::vector<Transform>& changes = options.augment.steps();
-  std::vector<Transform> steps;
-  if (changes.empty() && options.resize.crops() > 1) return "several crops of one are for testing";
-  if (std::none_of(changes.begin(), changes.end(), sets_size))
-    steps = options.resize.middle_only().steps();
-  steps.insert(steps.end(), changes.begin(), changes.end());
-  const Transform* step = beyond_records(steps);
-  return step == nullptr ? "" : cat("'", step->name, "' is not among what cards do");
+  return !options.augment.any() && options.resize.crops() > 1
+             ? "several crops of one are for testing"
+             : "";
 }
 
 Image Transforms::apply(const Image& image, int height, int width, std::uint64_t seed,

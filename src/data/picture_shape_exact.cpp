@@ -6,6 +6,7 @@
 
 #include "base/index.h"
 #include "data/picture_ops.h"
+#include "scalar/picture.h"
 
 namespace tenon::data {
 namespace {
@@ -39,24 +40,6 @@ std::array<double, 8> solve(std::array<std::array<double, 9>, 8> rows) {
   return out;
 }
 
-// The mean of the four pixels around (x, y), coordinates of centres at one half; false outside.
-bool between(const Image& image, double x, double y, std::uint8_t* out) {
-  if (!(x >= 0 && x < image.width && y >= 0 && y < image.height)) return false;
-  x -= 0.5, y -= 0.5;
-  const double floor_x = std::floor(x), floor_y = std::floor(y), dx = x - floor_x, dy = y - floor_y;
-  const int left = std::max(static_cast<int>(floor_x), 0),
-            right = std::min(static_cast<int>(floor_x) + 1, image.width - 1),
-            top = std::max(static_cast<int>(floor_y), 0),
-            bottom = std::min(static_cast<int>(floor_y) + 1, image.height - 1);
-  for (int c = 0; c < image.channels; ++c) {
-    const double upper = pixel(image, left, top)[c] * (1 - dx) + pixel(image, right, top)[c] * dx;
-    const double lower =
-        pixel(image, left, bottom)[c] * (1 - dx) + pixel(image, right, bottom)[c] * dx;
-    out[c] = static_cast<std::uint8_t>(upper * (1 - dy) + lower * dy);
-  }
-  return true;
-}
-
 }  // namespace
 
 Image cropped(const Image& image, int left, int top, int width, int height) {
@@ -86,31 +69,26 @@ Image upside_down(const Image& image) {
   return out;
 }
 
-// In 16.16 fixed point, as Pillow does it.
-Image affine(const Image& image, const std::array<double, 6>& m) {
-  const auto fixed = [](double value) {
-    return static_cast<std::int64_t>(std::floor(value * 65536 + 0.5));
-  };
+Image affine(const Image& image, const std::array<double, 6>& matrix) {
+  const scalar::AffineAxis across = scalar::affine_axis(matrix.data()),
+                           down = scalar::affine_axis(&matrix[3]);
   Image out = black(image.width, image.height, image.channels);
-  const std::int64_t dx = fixed(m[0]), dy = fixed(m[3]);
   std::uint8_t* to = out.pixels.data();
-  for (int y = 0; y < image.height; ++y) {
-    std::int64_t from_x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5) + y * fixed(m[1]),
-                 from_y = fixed(m[5] + m[3] * 0.5 + m[4] * 0.5) + y * fixed(m[4]);
-    for (int x = 0; x < image.width; ++x, from_x += dx, from_y += dy, to += image.channels) {
-      const std::int64_t px = from_x >> 16, py = from_y >> 16;
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x, to += image.channels) {
+      const std::int64_t px = scalar::affine_place(across, x, y),
+                         py = scalar::affine_place(down, x, y);
       if (px >= 0 && px < image.width && py >= 0 && py < image.height)
         std::memcpy(to, pixel(image, static_cast<int>(px), static_cast<int>(py)),
                     at(image.channels));
     }
-  }
   return out;
 }
 
-std::array<double, 6> affine_matrix(const Image& image, double angle, double x, double y,
+std::array<double, 6> affine_matrix(PictureSize size, double angle, double x, double y,
                                     double scale, double shear_x, double shear_y) {
   const double turn = radians(angle), sx = radians(shear_x), sy = radians(shear_y);
-  const double centre_x = image.width * 0.5, centre_y = image.height * 0.5;
+  const double centre_x = size.width * 0.5, centre_y = size.height * 0.5;
   const double a = std::cos(turn - sy) / std::cos(sy),
                b = -std::cos(turn - sy) * std::tan(sx) / std::cos(sy) - std::sin(turn),
                c = std::sin(turn - sy) / std::cos(sy),
@@ -121,26 +99,32 @@ std::array<double, 6> affine_matrix(const Image& image, double angle, double x, 
   return m;
 }
 
-Image rotated(const Image& image, double degrees) {
-  return affine(image, affine_matrix(image, -degrees, 0, 0, 1, 0, 0));
+std::array<double, 6> rotation_matrix(PictureSize size, double degrees) {
+  return affine_matrix(size, -degrees, 0, 0, 1, 0, 0);
 }
 
-Image perspective(const Image& image, const std::array<Corner, 4>& from,
-                  const std::array<Corner, 4>& to) {
+std::array<double, 8> perspective_map(const std::array<Corner, 4>& from,
+                                      const std::array<Corner, 4>& to) {
   std::array<std::array<double, 9>, 8> rows{};
   for (std::size_t k = 0; k < 4; ++k) {
     const Corner p = to[k], q = from[k];
     rows[2 * k] = {p.x, p.y, 1, 0, 0, 0, -q.x * p.x, -q.x * p.y, q.x};
     rows[2 * k + 1] = {0, 0, 0, p.x, p.y, 1, -q.y * p.x, -q.y * p.y, q.y};
   }
-  const std::array<double, 8> m = solve(rows);
+  return solve(rows);
+}
+
+Image perspective(const Image& image, const std::array<double, 8>& map) {
   Image out = black(image.width, image.height, image.channels);
-  std::uint8_t* pixels = out.pixels.data();
+  std::uint8_t* to = out.pixels.data();
+  scalar::FourPixels four{};
   for (int y = 0; y < image.height; ++y)
-    for (int x = 0; x < image.width; ++x, pixels += image.channels) {
-      const double px = x + 0.5, py = y + 0.5, depth = m[6] * px + m[7] * py + 1;
-      between(image, (m[0] * px + m[1] * py + m[2]) / depth, (m[3] * px + m[4] * py + m[5]) / depth,
-              pixels);
+    for (int x = 0; x < image.width; ++x, to += image.channels) {
+      if (!scalar::perspective_place(map.data(), x, y, image.width, image.height, four)) continue;
+      for (int c = 0; c < image.channels; ++c)
+        to[c] = scalar::level_between(
+            four, pixel(image, four.left, four.top)[c], pixel(image, four.right, four.top)[c],
+            pixel(image, four.left, four.bottom)[c], pixel(image, four.right, four.bottom)[c]);
     }
   return out;
 }

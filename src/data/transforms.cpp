@@ -77,7 +77,7 @@ const std::vector<TransformKind>& kinds() {
        {{"DEVIATION", 0.1, 0, 10}}},
       {"blur",
        "Gaussian blur over KERNEL pixels, by LOW to HIGH",
-       {{"KERNEL", 5, 1, 99}, {"LOW", 0.1, 1e-3, 100}, {"HIGH", 2, 1e-3, 100}}},
+       {{"KERNEL", 5, 1, kMostBlur}, {"LOW", 0.1, 1e-3, 100}, {"HIGH", 2, 1e-3, 100}}},
       {"grey", "without colour, of a share CHANCE of them", {{"CHANCE", 0.1, 0, 1}}},
       {"erase",
        "a rectangle of LOW to HIGH of the area becomes the mean",
@@ -140,183 +140,6 @@ void check_step(const Transform& step) {
     throw ValueError(cat("'ten_crop': VERTICAL is ", number_of(step, 1), ", must be 0 or 1"));
   if (step.name == "blur" && std::fmod(number_of(step, 0), 2) != 1)
     throw ValueError(cat("'blur': KERNEL is ", number_of(step, 0), ", must be odd"));
-}
-
-// ---- Where a picture is cut
-
-struct Sides {
-  int width, height;
-};
-
-// torchvision's RandomResizedCrop: ten tries, then the middle.
-ImageBox drawn_box(const Transform& step, Sides size, PictureDraws& draws) {
-  const double area = double{1} * size.width * size.height;
-  const double low = std::log(number_of(step, 3)), high = std::log(number_of(step, 4));
-  const auto box = [](int left, int top, int w, int h) {
-    return ImageBox{static_cast<double>(left), static_cast<double>(top),
-                    static_cast<double>(left + w), static_cast<double>(top + h)};
-  };
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double target = area * draws.uniform(number_of(step, 1), number_of(step, 2)),
-                 ratio = std::exp(draws.uniform(low, high));
-    const int w = static_cast<int>(std::lround(std::sqrt(target * ratio))),
-              h = static_cast<int>(std::lround(std::sqrt(target / ratio)));
-    if (w < 1 || h < 1 || w > size.width || h > size.height) continue;
-    const int top = draws.below(size.height - h + 1), left = draws.below(size.width - w + 1);
-    return box(left, top, w, h);
-  }
-  const double ratio = static_cast<double>(size.width) / size.height;
-  int w = size.width, h = size.height;
-  if (ratio < number_of(step, 3)) h = static_cast<int>(std::lround(w / number_of(step, 3)));
-  if (ratio > number_of(step, 4)) w = static_cast<int>(std::lround(h * number_of(step, 4)));
-  w = std::clamp(w, 1, size.width), h = std::clamp(h, 1, size.height);
-  return box((size.width - w) / 2, (size.height - h) / 2, w, h);
-}
-
-// What "resize" makes of a picture.
-Sides resized_sides(const Transform& step, Sides from, const PictureTarget& target) {
-  const auto scaled = [](double side) { return std::max(1, static_cast<int>(side + 1e-9)); };
-  double side = number_of(step, 0);
-  if (side == 0) {
-    const double wide = std::round(target.width * 8 / 7.0),
-                 high = std::round(target.height * 8 / 7.0);
-    side = std::max(wide / from.width, high / from.height) * std::min(from.width, from.height);
-    side = std::round(side);
-  }
-  if (from.width <= from.height) return {scaled(side), scaled(side * from.height / from.width)};
-  return {scaled(side * from.width / from.height), scaled(side)};
-}
-
-Sides side_or_target(double side, const PictureTarget& target) {
-  return side > 0 ? Sides{static_cast<int>(side), static_cast<int>(side)}
-                  : Sides{target.width, target.height};
-}
-
-// Half way, a half to the even side, as torchvision's center_crop.
-int middle(int size, int part) { return static_cast<int>(std::nearbyint((size - part) / 2.0)); }
-
-// ---- What happens to what was cut
-
-Image moved(const Image& image, const Transform& step, PictureDraws& draws) {
-  const double turn = draws.uniform(-number_of(step, 0), number_of(step, 0)),
-               most_x = number_of(step, 1) * image.width,
-               most_y = number_of(step, 1) * image.height,
-               x = std::round(draws.uniform(-most_x, most_x)),
-               y = std::round(draws.uniform(-most_y, most_y)),
-               scale = draws.uniform(number_of(step, 2), number_of(step, 3)),
-               shear = draws.uniform(-number_of(step, 4), number_of(step, 4));
-  return affine(image, affine_matrix(image, turn, x, y, scale, shear, 0));
-}
-
-Image seen_from_aside(const Image& image, const Transform& step, PictureDraws& draws) {
-  const double distortion = number_of(step, 0);
-  const int w = image.width, h = image.height;
-  const int half_w = w / 2, half_h = h / 2;
-  const int dx = static_cast<int>(distortion * half_w), dy = static_cast<int>(distortion * half_h);
-  const auto corner = [&](int x, int y) {
-    return Corner{static_cast<double>(x), static_cast<double>(y)};
-  };
-  std::array<Corner, 4> to;
-  for (std::size_t k = 0; k < 4; ++k) {
-    const int x = draws.below(dx + 1), y = draws.below(dy + 1);
-    to[k] = corner(k == 1 || k == 2 ? w - 1 - x : x, k >= 2 ? h - 1 - y : y);
-  }
-  return perspective(image,
-                     {corner(0, 0), corner(w - 1, 0), corner(w - 1, h - 1), corner(0, h - 1)}, to);
-}
-
-// The 14 changes of RandAugment as torchvision has them; those with a sign take either.
-Image one_of_fourteen(const Image& image, int which, double share, double sign) {
-  const auto shifted = [&](double x, double y) { return affine(image, {1, 0, -x, 0, 1, -y}); };
-  const double signed_share = share * sign;
-  switch (which) {
-    case 1:
-      return affine(image, {1, std::tan(0.3 * signed_share), 0, 0, 1, 0});
-    case 2:
-      return affine(image, {1, 0, 0, std::tan(0.3 * signed_share), 1, 0});
-    case 3:
-      return shifted(std::trunc(signed_share * 150 / 331 * image.width), 0);
-    case 4:
-      return shifted(0, std::trunc(signed_share * 150 / 331 * image.height));
-    case 5:
-      return rotated(image, 30 * signed_share);
-    case 6:
-      return with_brightness(image, 1 + 0.9 * signed_share);
-    case 7:
-      return with_saturation(image, 1 + 0.9 * signed_share);
-    case 8:
-      return with_contrast(image, 1 + 0.9 * signed_share);
-    case 9:
-      return with_sharpness(image, 1 + 0.9 * signed_share);
-    case 10:
-      return posterized(image, 8 - static_cast<int>(std::nearbyint(4 * share)));
-    case 11:
-      return solarized(image, 255 * (1 - share));
-    case 12:
-      return auto_contrasted(image);
-    case 13:
-      return equalized(image);
-    default:
-      return image;
-  }
-}
-
-Image rand_augmented(Image image, const Transform& step, PictureDraws& draws) {
-  for (int k = 0; k < static_cast<int>(number_of(step, 0)); ++k) {
-    const int which = draws.below(14);
-    const double sign = draws.chance(0.5) ? -1 : 1;
-    image = one_of_fourteen(image, which, number_of(step, 1) / 30, sign);
-  }
-  return image;
-}
-
-Image after_crop(Image image, const Transform& step, const PictureTarget& target,
-                 PictureDraws& draws) {
-  const std::string& name = step.name;
-  const double first = number_of(step, 0);
-  if (is_pointwise(name)) {
-    std::vector<PictureChange> changes;
-    draw_changes(step, image.width, image.height, target, draws, changes);
-    for (const PictureChange& change : changes) image = changed_by(std::move(image), change);
-    return image;
-  }
-  if (name == "rotate") return rotated(image, draws.uniform(-first, first));
-  if (name == "affine") return moved(image, step, draws);
-  if (name == "perspective")
-    return draws.chance(number_of(step, 1)) ? seen_from_aside(image, step, draws) : image;
-  if (name == "blur")
-    return gaussian_blurred(image, static_cast<int>(first),
-                            draws.uniform(number_of(step, 1), number_of(step, 2)));
-  return rand_augmented(std::move(image), step, draws);
-}
-
-Image one_step(Image image, const Transform& step, const PictureTarget& target,
-               PictureDraws& draws) {
-  const Sides size{image.width, image.height};
-  if (step.name == "resize") {
-    const Sides to = resized_sides(step, size, target);
-    const ImageBox whole{0, 0, static_cast<double>(size.width), static_cast<double>(size.height)};
-    return resized(image, whole, to.width, to.height);
-  }
-  if (step.name == "resized_crop") {
-    const Sides to = side_or_target(number_of(step, 0), target);
-    return resized(image, drawn_box(step, size, draws), to.width, to.height);
-  }
-  if (step.name == "center_crop") {
-    const Sides to = side_or_target(number_of(step, 0), target);
-    return cropped(image, middle(size.width, to.width), middle(size.height, to.height), to.width,
-                   to.height);
-  }
-  if (step.name == "crop") {
-    const int padding = static_cast<int>(number_of(step, 0));
-    const auto place = [&](int have, int want) {
-      const int room = have + 2 * padding - want;
-      return room > 0 ? draws.below(room + 1) - padding : middle(have, want);
-    };
-    const int top = place(size.height, target.height), left = place(size.width, target.width);
-    return cropped(image, left, top, target.width, target.height);
-  }
-  return after_crop(std::move(image), step, target, draws);
 }
 
 }  // namespace
@@ -396,76 +219,20 @@ double PictureDraws::normal() {
 
 Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
               const PictureTarget& target, PictureDraws& draws) {
+  std::vector<PictureChange> changes;
   for (std::size_t k = first; k < steps.size(); ++k) {
+    PictureSize size{image.width, image.height};
+    changes.clear();
     draws.begin_step(k);
-    image = one_step(std::move(image), steps[k], target, draws);
+    draw_step(steps[k], size, target, draws, changes);
+    for (const PictureChange& change : changes) image = changed_by(std::move(image), change);
   }
   return image;
 }
 
-std::vector<Image> crops_of(const Image& image, const Transform& step, const PictureTarget& target,
-                            const std::string& name) {
-  const Sides to = side_or_target(number_of(step, 0), target);
-  if (image.width < to.width || image.height < to.height)
-    throw ShapeError(cat(name, ": is ", image.width, " x ", image.height, " where '", step.name,
-                         "' takes crops of ", to.width, " x ", to.height,
-                         ": put resize before it"));
-  std::vector<Image> out;
-  const auto five_of = [&](const Image& whole) {
-    const int right = whole.width - to.width, below = whole.height - to.height;
-    for (const auto& [left, top] :
-         {std::pair{0, 0},
-          {right, 0},
-          {0, below},
-          {right, below},
-          {middle(whole.width, to.width), middle(whole.height, to.height)}})
-      out.push_back(cropped(whole, left, top, to.width, to.height));
-  };
-  five_of(image);
-  if (step.name == "ten_crop")
-    five_of(number_of(step, 1) == 1 ? upside_down(image) : mirrored(image));
-  return out;
-}
-
-FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
-                       const PictureTarget& target, PictureDraws& draws) {
-  const ImageBox whole{0, 0, static_cast<double>(width), static_cast<double>(height)};
-  FirstSteps out{{whole, width, height}, whole, width, height, 0};
-  if (!steps.empty() && steps[0].name == "resized_crop") {
-    draws.begin_step(0);
-    const Sides to = side_or_target(number_of(steps[0], 0), target);
-    out.width = to.width, out.height = to.height, out.done = 1;
-    out.box = drawn_box(steps[0], {width, height}, draws);
-    out.part = {out.box, to.width, to.height};
-    return out;
-  }
-  if (steps.empty() || steps[0].name != "resize") return out;
-  const Sides all = resized_sides(steps[0], {width, height}, target);
-  out.width = all.width, out.height = all.height, out.done = 1;
-  out.part = {whole, all.width, all.height};
-  if (steps.size() < 2 || steps[1].name != "center_crop") return out;
-  const Sides crop = side_or_target(number_of(steps[1], 0), target);
-  if (crop.width > all.width || crop.height > all.height) return out;
-  out.width = crop.width, out.height = crop.height, out.done = 2;
-  const double by_x = static_cast<double>(width) / all.width,
-               by_y = static_cast<double>(height) / all.height;
-  const int left = middle(all.width, crop.width), top = middle(all.height, crop.height);
-  const ImageBox inner{left * by_x, top * by_y, (left + crop.width) * by_x,
-                       (top + crop.height) * by_y};
-  // A pixel of the result is a mean of pixels so far around it.
-  const double around_x = std::ceil(by_x) + 1, around_y = std::ceil(by_y) + 1;
-  const ImageBox outer{std::max(inner.left - around_x, 0.0), std::max(inner.top - around_y, 0.0),
-                       std::min(inner.right + around_x, whole.right),
-                       std::min(inner.bottom + around_y, whole.bottom)};
-  out.box = inner;
-  out.part = {outer, static_cast<int>((outer.right - outer.left) / by_x),
-              static_cast<int>((outer.bottom - outer.top) / by_y)};
-  return out;
-}
-
-Image decoded_and_changed(std::string_view bytes, const std::string& name,
-                          const std::vector<Transform>& steps, const PictureTarget& target,
-                          PictureDraws& draws) {
+Image decoded_first(std::string_view bytes, const std::string& name,
+                    const std::vector<Transform>& steps, const PictureTarget& target,
+                    PictureDraws& draws, std::size_t& done) {
   FirstSteps first;
   const auto choose = [&](int width, int height) {
     first = first_steps(steps, width, height, target, draws);
@@ -483,7 +250,16 @@ Image decoded_and_changed(std::string_view bytes, const std::string& name,
                        part.box.top + (inner.bottom - outer.top) * by_y};
     part.image = resized(part.image, box, part.box, first.width, first.height);
   }
-  return changed(std::move(part.image), steps, first.done, target, draws);
+  done = first.done;
+  return std::move(part.image);
+}
+
+Image decoded_and_changed(std::string_view bytes, const std::string& name,
+                          const std::vector<Transform>& steps, const PictureTarget& target,
+                          PictureDraws& draws) {
+  std::size_t done = 0;
+  Image image = decoded_first(bytes, name, steps, target, draws, done);
+  return changed(std::move(image), steps, done, target, draws);
 }
 
 Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {

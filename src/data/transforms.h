@@ -45,7 +45,11 @@ struct FirstSteps {
 FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
                        const PictureTarget& target, PictureDraws& draws);
 
-/// Decodes a picture and applies the steps, decoding no more than the first of them wants.
+/// Decodes a picture, no more of it than the first steps want, and does these: `done` of them.
+Image decoded_first(std::string_view bytes, const std::string& name,
+                    const std::vector<Transform>& steps, const PictureTarget& target,
+                    PictureDraws& draws, std::size_t& done);
+/// The same and the steps behind them.
 Image decoded_and_changed(std::string_view bytes, const std::string& name,
                           const std::vector<Transform>& steps, const PictureTarget& target,
                           PictureDraws& draws);

@@ -116,7 +116,7 @@ class Backend {
   }
   /// Opens the device.
   virtual PictureDecoder picture_decoder(int /*index*/) {
-    return {false, false, "this kind of device decodes no pictures"};
+    return {false, false, false, "this kind of device decodes no pictures"};
   }
   /// Null where calls do the work: the caller's own clock tells.
   virtual std::unique_ptr<IdleClock> make_idle_clock(int /*index*/) { return nullptr; }

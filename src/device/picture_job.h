@@ -9,6 +9,13 @@
 
 namespace tenon {
 
+/// The size of a decoded picture, and what is done to it: in the end it has the network's, and one
+/// change at least moves its pixels.
+struct PictureRecord {
+  int width = 0, height = 0;
+  std::vector<PictureChange> changes{};
+};
+
 /// A picture on its way to a batch: a JPEG file that the device's decoder can read, or the RGB
 /// pixels of one that it cannot, row by row.
 struct PictureJob {
@@ -17,10 +24,11 @@ struct PictureJob {
   PictureRecord record{};
 };
 
-/// What decodes pictures for a device.
+/// What a device does about pictures.
 struct PictureDecoder {
-  bool found = false;
+  bool found = false;        // that decodes files
   bool has_engines = false;  // of its own for JPEG: nothing is taken from other work
+  bool changes = false;      // those that are decoded, by itself
   std::string about{};       // "nvJPEG 13.3"; or why there is none
 };
 

@@ -22,8 +22,8 @@ class Uploads {
   /// was queued before the slot was released last, beside all other.
   virtual void send(int slot, void* to, std::size_t bytes) = 0;
   /// Before send() of the same slot: has the device make pictures, uint8 [jobs, 3, height, width],
-  /// at `to`. The jobs stay as they are until await(). Only where PictureDecoder::found. Throws
-  /// FormatError when the decoder refuses a file.
+  /// at `to`. The jobs stay as they are until await(). Only where PictureDecoder::changes; of
+  /// files, where it is found. Throws FormatError when the decoder refuses one.
   virtual void make_pictures(int slot, void* to, std::span<const PictureJob> jobs, int height,
                              int width) = 0;
   /// Work queued from now on begins after the copy.

@@ -61,6 +61,72 @@ TENON_SCALAR int32_t tap_weight(double raw, double sum, int count) {
 TENON_SCALAR unsigned char resampled(int32_t sum) {
   return static_cast<unsigned char>(clamped(sum >> kWeightBits, 0, 255));
 }
+/// The first pixel and one behind the last that any of a result's pixels is a mean of.
+struct TapRange {
+  int first, end;
+};
+TENON_SCALAR TapRange all_taps(const ResampleAxis& axis, int pixels) {
+  const double low = tap_centre(axis, 0), high = tap_centre(axis, pixels - 1);
+  return {first_tap(axis, low), end_of_taps(axis, high, first_tap(axis, high))};
+}
+
+// ---- Places ------------------------------------------------------------------------------------
+
+/// Where an affine map takes a coordinate from, in 16.16 fixed point as Pillow has it.
+struct AffineAxis {
+  int64_t start, across, down;
+};
+TENON_SCALAR int64_t fixed_point(double x) {
+  return static_cast<int64_t>(::floor(product(x, 65536.0) + 0.5));
+}
+/// By its share of x, of y, and what is added.
+TENON_SCALAR AffineAxis affine_axis(const double* m) {
+  return {fixed_point(m[2] + product(m[0], 0.5) + product(m[1], 0.5)), fixed_point(m[0]),
+          fixed_point(m[1])};
+}
+TENON_SCALAR int64_t affine_place(const AffineAxis& axis, int x, int y) {
+  return (axis.start + x * axis.across + y * axis.down) >> 16;
+}
+
+/// The four pixels around a place, and how far it is from the first.
+struct FourPixels {
+  int left, right, top, bottom;
+  double across, down;
+};
+/// Where a perspective, 8 numbers, takes pixel (x, y) from; false outside the picture.
+TENON_SCALAR bool perspective_place(const double* m, int x, int y, int width, int height,
+                                    FourPixels& out) {
+  const double px = x + 0.5, py = y + 0.5, depth = product(m[6], px) + product(m[7], py) + 1;
+  double from_x = (product(m[0], px) + product(m[1], py) + m[2]) / depth,
+         from_y = (product(m[3], px) + product(m[4], py) + m[5]) / depth;
+  if (!(from_x >= 0 && from_x < width && from_y >= 0 && from_y < height)) return false;
+  from_x -= 0.5, from_y -= 0.5;
+  const double floor_x = ::floor(from_x), floor_y = ::floor(from_y);
+  const int left = static_cast<int>(floor_x), top = static_cast<int>(floor_y);
+  out.left = left < 0 ? 0 : left, out.right = left + 1 < width ? left + 1 : width - 1;
+  out.top = top < 0 ? 0 : top, out.bottom = top + 1 < height ? top + 1 : height - 1;
+  out.across = from_x - floor_x, out.down = from_y - floor_y;
+  return true;
+}
+/// The mean of the four, by their levels.
+TENON_SCALAR unsigned char level_between(const FourPixels& at, unsigned char top_left,
+                                         unsigned char top_right, unsigned char bottom_left,
+                                         unsigned char bottom_right) {
+  const double upper = product(top_left, 1 - at.across) + product(top_right, at.across),
+               lower = product(bottom_left, 1 - at.across) + product(bottom_right, at.across);
+  return static_cast<unsigned char>(product(upper, 1 - at.down) + product(lower, at.down));
+}
+
+/// Mirrored at the edges, which are not repeated.
+TENON_SCALAR int reflected(int i, int size) {
+  if (size == 1) return 0;
+  while (i < 0 || i >= size) i = i < 0 ? -i : 2 * (size - 1) - i;
+  return i;
+}
+/// Before the weights of a blur are divided by their sum.
+TENON_SCALAR double blur_weight(int away, double sigma) {
+  return ::exp(-0.5 * away * away / product(sigma, sigma));
+}
 
 // ---- Colours -----------------------------------------------------------------------------------
 
@@ -72,6 +138,41 @@ TENON_SCALAR unsigned char byte_of(double x) {
 TENON_SCALAR unsigned char rounded_byte(double x) {
   const double above = x + 0.5;
   return static_cast<unsigned char>(above);
+}
+
+TENON_SCALAR unsigned char posterized_level(unsigned char level, int bits) {
+  return static_cast<unsigned char>(level & ~((1 << (8 - bits)) - 1));
+}
+TENON_SCALAR unsigned char solarized_level(unsigned char level, double threshold) {
+  return static_cast<unsigned char>(static_cast<double>(level) < threshold ? level : 255 - level);
+}
+
+/// What the 256 levels of a channel become, of which there are so many: spread over all levels.
+template <class Count>
+TENON_SCALAR void auto_contrast_levels(const Count* counts, unsigned char* levels) {
+  int low = 0, high = 255;
+  while (low < 255 && counts[low] == 0) ++low;
+  while (high > 0 && counts[high] == 0) --high;
+  const double scale = high <= low ? 1 : 255.0 / (high - low),
+               offset = high <= low ? 0 : product(low, scale);
+  for (int i = 0; i < 256; ++i) levels[i] = byte_of(product(i, scale) - offset);
+}
+/// The same: spread so that each is about as frequent.
+template <class Count>
+TENON_SCALAR void equalized_levels(const Count* counts, unsigned char* levels) {
+  int64_t all = 0, last = 0, kinds = 0;
+  for (int i = 0; i < 256; ++i) {
+    if (counts[i] == 0) continue;
+    last = static_cast<int64_t>(counts[i]);
+    all += last, ++kinds;
+  }
+  const int64_t step = (all - last) / 255;
+  int64_t sum = step / 2;
+  for (int i = 0; i < 256; ++i) {
+    const int64_t level = kinds <= 1 || step == 0 ? i : sum / step;
+    levels[i] = static_cast<unsigned char>(level < 255 ? level : 255);
+    sum += static_cast<int64_t>(counts[i]);
+  }
 }
 
 /// From `base` to `value` and beyond, cut off and not rounded, as Pillow blends.
@@ -89,6 +190,9 @@ TENON_SCALAR unsigned char luma(const unsigned char* p) {
 TENON_SCALAR unsigned char shifted_level(unsigned char level, double by) {
   return byte_of(::floor(static_cast<double>(level) + by + 0.5));
 }
+
+/// The mean of 3 x 3 pixels of which the middle counts five times, by the sum of all.
+TENON_SCALAR unsigned char smoothed_level(int sum) { return byte_of(sum / 13.0 + 0.5); }
 
 /// Through hue, saturation and value as bytes, and back.
 TENON_SCALAR void turn_hue(unsigned char* p, unsigned char shift) {

@@ -4,40 +4,46 @@
 
 namespace tenon {
 
-/// One change of a picture with all its parameters; of those that do not ask what stands next to a
-/// pixel.
+/// One change of a picture with all its parameters.
 struct PictureChange {
   enum Kind : int {
+    // A picture beside the one that is read, of another size perhaps:
+    kScale,        // a box, `numbers` its left, top, right, bottom; of the pixels within the box of
+                   // whole ones
+    kCrop,         // what stands from (left, top) on, black outside
+    kAffine,       // pixel (x, y) is taken from (a x + b y + c, d x + e y + f), `numbers`
+    kPerspective,  // and these divided by g x + h y + 1, between four pixels
+    kBlur,         // over `amount` pixels, a Gauss curve of deviation numbers[0]
+    kSharpness,    // by `factor`
+    // In place:
     kMirror,
     kUpsideDown,
     kBrightness,  // by `factor`, as the next two
     kContrast,
     kSaturation,
-    kHue,    // by `turn` of 256
-    kShift,  // of channels, by these levels
+    kHue,    // by `amount` of 256
+    kShift,  // of channels, by these levels, `numbers`
     kGrey,
-    kErase  // a box becomes a colour
+    kErase,         // a box of whole pixels becomes a colour
+    kPosterize,     // `amount` bits are left
+    kSolarize,      // levels from numbers[0] on
+    kAutoContrast,  // by the picture's own levels, as the next
+    kEqualize
   };
   Kind kind = kMirror;
+  int to_width = 0, to_height = 0;               // of a picture beside the one that is read
+  int mirrored = 0, upside_down = 0;             // kScale and kCrop, when the rest of it is done
+  int left = 0, top = 0, width = 0, height = 0;  // whole pixels
+  int amount = 0;
   float factor = 1;
-  unsigned char turn = 0;
   unsigned char colour[3] = {};
-  int left = 0, top = 0, width = 0, height = 0;
-  double shift[3] = {};
+  double numbers[8] = {};
 };
 
-inline constexpr int kMostPictureChanges = 16;
-inline constexpr int kMostTaps = 64;
+/// Whether a change cannot be made in place: what it reads stands next to what it writes.
+constexpr bool moves_pixels(PictureChange::Kind kind) { return kind <= PictureChange::kSharpness; }
 
-/// How a network's picture comes from a decoded one: a box of it scaled, mirrored, and changed.
-struct PictureRecord {
-  int width = 0, height = 0;                         // decoded
-  double left = 0, top = 0, right = 0, bottom = 0;   // the box
-  int low_x = 0, high_x = 0, low_y = 0, high_y = 0;  // pixels that are seen
-  int first_row = 0, rows = 0;                       // that the result is made of
-  int mirrored = 0, upside_down = 0;                 // after scaling, before the changes
-  int changes = 0;
-  PictureChange change[kMostPictureChanges];
-};
+/// Of pixels that a scaled one is a mean of, on a card; and of those that blur is over.
+inline constexpr int kMostTaps = 64, kMostBlur = 99;
 
 }  // namespace tenon

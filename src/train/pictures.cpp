@@ -21,7 +21,17 @@ constexpr char kFit[] = "resize,center_crop";
 constexpr char kUsualChanges[] = "resized_crop,flip";
 // As many threads give as many pictures of 500 x 375 as the engines of an H200 beside a training
 // that keeps it busy, some 3,900 a second (bench/results/h200-pictures.txt).
-constexpr int kEnoughWorkers = 8, kEnoughToJitter = 20;
+constexpr int kEnoughWorkers = 8;
+
+constexpr const char* kQuick[] = {"resize", "center_crop", "crop",  "resized_crop", "flip",
+                                  "vflip",  "grey",        "erase", "cutout"};
+
+// Whether changes take threads little beside decoding.
+bool is_quick(const data::Transforms& changes) {
+  return std::all_of(changes.steps().begin(), changes.steps().end(), [](const auto& step) {
+    return std::find(std::begin(kQuick), std::end(kQuick), step.name) != std::end(kQuick);
+  });
+}
 
 // Whether a list has the three changes alone that pictures in memory have always had.
 bool is_plain(const std::string& text) {
@@ -179,25 +189,29 @@ int picture_workers(const Settings& settings) {
 
 PicturePlace place_of_pictures(const Settings& settings, const data::PictureOptions& options) {
   const Device where = device(settings.device);
-  const bool asked = settings.augment_on == "card";
+  const std::string& asked = settings.augment_on;
   const auto on_cpu = [&](const std::string& why) -> PicturePlace {
-    if (asked) throw ValueError(cat("setting 'augment_on' is 'card': ", why));
-    return {false, cat("pictures are decoded and changed on the CPU: ", why)};
+    if (asked == "card" || asked == "both")
+      throw ValueError(cat("setting 'augment_on' is '", asked, "': ", why));
+    return {"cpu", cat("pictures are decoded and changed on the CPU: ", why)};
   };
   if (where.kind == Device::Kind::Cpu)
-    return asked ? on_cpu("the run is on the CPU") : PicturePlace();
-  if (settings.augment_on == "cpu") return on_cpu("augment_on is cpu");
+    return asked == "auto" || asked == "cpu" ? PicturePlace() : on_cpu("the run is on the CPU");
+  if (asked == "cpu") return on_cpu("augment_on is cpu");
   if (!settings.freeze.empty()) return on_cpu("a part of the network is frozen");
   if (const std::string why = data::why_not_on_card(options); !why.empty()) return on_cpu(why);
   const PictureDecoder decoder = backend_of(where).picture_decoder(where.index);
-  if (!decoder.found) return on_cpu(decoder.about);
-  const int workers = picture_workers(settings),
-            enough = options.augment.has("jitter") ? kEnoughToJitter : kEnoughWorkers;
-  if (!asked && (workers >= enough || !decoder.has_engines))
-    return on_cpu(cat(workers, workers == 1 ? " thread does" : " threads do",
-                      " it; augment_on=card would have ", decoder.about, " do it"));
-  return {true, cat("pictures are decoded and changed on ", where.str(), " (", decoder.about,
-                    "), those for testing on the CPU")};
+  if (!decoder.changes || (asked == "card" && !decoder.found)) return on_cpu(decoder.about);
+  const int workers = picture_workers(settings);
+  const bool few = workers < kEnoughWorkers && decoder.has_engines;
+  if (asked == "card" || (asked == "auto" && few))
+    return {"card", cat("pictures are decoded and changed on ", where.str(), " (", decoder.about,
+                        "), those for testing on the CPU")};
+  const std::string threads = cat(workers, workers == 1 ? " thread" : " threads");
+  if (asked == "auto" && is_quick(options.augment))
+    return on_cpu(cat(threads, workers == 1 ? " does it" : " do it"));
+  return {"both", cat("pictures are decoded and scaled by ", threads, " of the CPU and changed on ",
+                      where.str(), ", those for testing on the CPU alone")};
 }
 
 std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
@@ -211,7 +225,8 @@ std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<
     if (train) options.resize = options.resize.middle_only();
     options.broken_left_out = !train;
     options.augment = changes;
-    options.on_card = train && place_of_pictures(settings, options).on_card;
+    const std::string where = train ? place_of_pictures(settings, options).where : "cpu";
+    options.on_card = where != "cpu", options.decode_on_card = where == "card";
     return data::picture_dataset(pictures, options);
   }
   if (!changes.any()) return set;

@@ -48,10 +48,11 @@ data::PictureOptions picture_options(const Settings& settings, const Shape& inpu
 /// Threads that prepare files of pictures.
 int picture_workers(const Settings& settings);
 /// Where the training part's pictures are decoded and changed, as the setting `augment_on` says and
-/// the device can. Throws ValueError or DeviceError where a card is asked for that cannot.
+/// the device can: "both" is decoded and scaled by threads, changed by a card. Throws ValueError or
+/// DeviceError where a card is asked for that cannot.
 struct PicturePlace {
-  bool on_card = false;
-  std::string about{};  // for people; "" on the CPU of a run without a card
+  std::string where = "cpu";  // or card, or both: as the setting, but for auto
+  std::string about{};        // for people; "" on the CPU of a run without a card
 };
 PicturePlace place_of_pictures(const Settings& settings, const data::PictureOptions& options);
 /// The set as the network takes it: pictures of sizes of their own brought to its size, and, of a

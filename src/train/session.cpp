@@ -333,7 +333,7 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
     const PicturePlace place = place_of_pictures(settings, options);
     if (!place.about.empty()) {
       notes.push_back(place.about);
-      settings.augment_on = place.on_card ? "card" : "cpu";  // of the run, wherever it is resumed
+      settings.augment_on = place.where;  // of the run, wherever it is resumed
     }
   }
 }

@@ -115,8 +115,11 @@ const Field kFields[] = {
      "auto: the recipe's, for photographs",
      &Settings::augment},
     {"augment_on",
-     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; auto: on a "
-     "card with engines for JPEG where there are fewer than 8 threads, 20 with jitter",
+     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; both: "
+     "decoded "
+     "by the CPU's threads, changed by the card; auto: card where it has engines for JPEG and "
+     "there "
+     "are fewer than 8 threads, else both, or cpu where nothing but crops and mirrors is asked for",
      &Settings::augment_on},
     {"picture",
      "how pictures of their own sizes come to the network's: resize,center_crop by themselves; "
@@ -212,7 +215,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "picture" && value != "auto") parse_fitting(value);
   if (key == "normalize") parse_channel_scale(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
-  if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "card"});
+  if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "card", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);

@@ -61,6 +61,7 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
   const io::TensorMap fixtures =
       io::load_safetensors("tests/e2e/fixtures/transforms.safetensors").tensors;
   const Image in = image_of(fixtures.at("in"));
+  const data::PictureSize size{in.width, in.height};
   const double w = in.width - 1, h = in.height - 1;
   struct Case {
     std::string name;
@@ -76,11 +77,13 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
       {"crop", data::cropped(in, 2, -3, 45, 34), 0},
       {"hflip", data::mirrored(in), 0},
       {"vflip", data::upside_down(in), 0},
-      {"rotate", data::rotated(in, 25), 0},
-      {"affine", data::affine(in, data::affine_matrix(in, -12, 3, -2, 1.2, 8, 0)), 0},
+      {"rotate", data::affine(in, data::rotation_matrix(size, 25)), 0},
+      {"affine", data::affine(in, data::affine_matrix(size, -12, 3, -2, 1.2, 8, 0)), 0},
       {"shear_x", data::affine(in, {1, 0.21, 0, 0, 1, 0}), 0},
-      {"perspective", data::perspective(in, {{{0, 0}, {w, 0}, {w, h}, {0, h}}},
-                                        {{{3, 2}, {w - 5, 4}, {w - 1, h - 4}, {7, h - 2}}})},
+      {"perspective",
+       data::perspective(
+           in, data::perspective_map({{{0, 0}, {w, 0}, {w, h}, {0, h}}},
+                                     {{{3, 2}, {w - 5, 4}, {w - 1, h - 4}, {7, h - 2}}}))},
       {"brightness", data::with_brightness(in, 1.35), 0},
       {"contrast", data::with_contrast(in, 0.6), 0},
       {"contrast_more", data::with_contrast(in, 1.7), 0},

@@ -2,6 +2,7 @@
 #include "cuda/device/pictures.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,11 +16,10 @@
 #include "cuda/jit/jit.h"
 #include "cuda/jit/nvrtc.h"
 #include "cuda/kernels/pictures_args.cuh"
+#include "scalar/picture.h"
 
 namespace tenon::cuda {
 namespace {
-
-constexpr std::uint32_t kPictureThreads = 256;
 
 // Engines of the card's that decode JPEG, or its multiprocessors, or the host's cores for the part
 // that is hard to share out.
@@ -54,35 +54,73 @@ std::shared_ptr<const CompiledKernel> picture_kernel(int index, const char* name
                       name, "_of_pictures(const PicturesArgs args) {\n  ", name, "(args);\n}\n")});
 }
 
+constexpr const char* kKernels[] = {"scale_rows", "scale_columns", "change_pictures"};
+
+std::size_t aligned(std::int64_t bytes) { return at(round_up(bytes, 256)); }
+
+scalar::TapRange rows_of(const PictureChange& c) {
+  return scalar::all_taps(
+      scalar::resample_axis(c.numbers[1], c.numbers[3], c.top, c.top + c.height, c.to_height),
+      c.to_height);
+}
+
+// Bytes of the three parts of memory in which a picture is changed (PictureOnCard).
+struct Room {
+  std::size_t pixels = 0, spare = 0, scratch = 0;
+  int moves = 0;
+  std::size_t all() const { return pixels + spare + scratch; }
+};
+
+Room room_of(const PictureRecord& record) {
+  Room out;
+  std::int64_t width = record.width, height = record.height;
+  const auto grow = [](std::size_t& part, std::int64_t bytes) {
+    part = std::max(part, aligned(bytes));
+  };
+  grow(out.pixels, 3 * width * height);
+  for (const PictureChange& change : record.changes) {
+    if (!moves_pixels(change.kind)) continue;
+    // What the last one made; the next is the batch's own, as far as is known.
+    if (out.moves > 0) grow(out.moves % 2 != 0 ? out.spare : out.pixels, 3 * width * height);
+    ++out.moves;
+    if (change.kind == PictureChange::kBlur)
+      grow(out.scratch, 3 * width * height * std::int64_t{sizeof(float)});
+    width = change.to_width, height = change.to_height;
+    if (change.kind == PictureChange::kScale) {
+      const scalar::TapRange rows = rows_of(change);
+      grow(out.scratch, 3 * width * (rows.end - rows.first));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 PictureDecoder picture_decoder(int index) {
   static std::mutex mutex;
   static std::map<int, PictureDecoder> known;
   const Nvjpeg& jpeg = loaded_nvjpeg();
-  if (!jpeg.problem.empty()) return {false, false, jpeg.problem};
-  if (!nvrtc().problem.empty()) return {false, false, nvrtc().problem};
+  if (!nvrtc().problem.empty()) return {false, false, false, nvrtc().problem};
   context_of(index);
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(index); found != known.end()) return found->second;
   PictureDecoder& decoder = known[index];
+  // Compiled by the time that the first batch is there.
+  for (const char* name : kKernels) picture_kernel(index, name);
   try {
     const Handle trial = new_handle();
     jpeg.nvjpegDestroy(trial.handle);
     const bool engines = trial.backend == NVJPEG_BACKEND_HARDWARE;
-    decoder = {true, engines,
+    decoder = {true, engines, true,
                cat("nvJPEG ", jpeg.version, engines ? " on engines of its own" : "")};
-    // Compiled by the time that the first batch is there.
-    for (const char* name : {"scale_rows", "scale_columns", "change_colours"})
-      picture_kernel(index, name);
   } catch (const DeviceError& error) {
-    decoder = {false, false, error.what()};
+    decoder = {false, false, true, error.what()};
   }
   return decoder;
 }
 
 CardPictures::CardPictures(const Context& context, CUstream stream, int slots)
-    : context_(context), stream_(stream), handle_(new_handle().handle), slots_(at(slots)) {}
+    : context_(context), stream_(stream), slots_(at(slots)) {}
 
 CardPictures::~CardPictures() {
   const Driver& api = loaded_driver().table;
@@ -92,9 +130,8 @@ CardPictures::~CardPictures() {
     if (slot.records.data != 0) api.cuMemFree(slot.records.data);
     if (slot.host != nullptr) api.cuMemFreeHost(slot.host);
   }
-  for (const Memory& memory : {pixels_, rows_})
-    if (memory.data != 0) api.cuMemFree(memory.data);
-  jpeg.nvjpegDestroy(handle_);
+  if (room_.data != 0) api.cuMemFree(room_.data);
+  if (handle_ != nullptr) jpeg.nvjpegDestroy(handle_);
 }
 
 void CardPictures::reserve(Memory& memory, std::size_t bytes) const {
@@ -111,8 +148,20 @@ void CardPictures::reserve(Memory& memory, std::size_t bytes) const {
   memory.bytes = roomy;
 }
 
+// What was in the slot has left it.
+void CardPictures::reserve_host(Slot& slot, std::size_t bytes) const {
+  if (slot.host_bytes >= bytes) return;
+  const Driver& api = driver();
+  if (slot.host != nullptr) api.cuMemFreeHost(slot.host);
+  slot.host = nullptr, slot.host_bytes = 0;
+  const std::size_t roomy = bytes + bytes / 4;
+  check(api.cuMemHostAlloc(&slot.host, roomy, CU_MEMHOSTALLOC_PORTABLE),
+        "pinning host memory for pictures to ", context_.title());
+  slot.host_bytes = roomy;
+}
+
 void CardPictures::decode(Slot& slot, std::span<const PictureJob> jobs,
-                          std::span<unsigned char* const> to) {
+                          std::span<unsigned char* const> to, std::byte* pinned) {
   const Nvjpeg& jpeg = loaded_nvjpeg();
   std::vector<const unsigned char*> files;
   std::vector<std::size_t> bytes;
@@ -120,9 +169,10 @@ void CardPictures::decode(Slot& slot, std::span<const PictureJob> jobs,
   for (std::size_t k = 0; k < jobs.size(); ++k) {
     const PictureJob& job = jobs[k];
     if (!job.pixels.empty()) {
-      check(
-          driver().cuMemcpyHtoDAsync(address(to[k]), job.pixels.data(), job.pixels.size(), stream_),
-          "copying a picture to ", context_.title());
+      std::memcpy(pinned, job.pixels.data(), job.pixels.size());
+      check(driver().cuMemcpyHtoDAsync(address(to[k]), pinned, job.pixels.size(), stream_),
+            "copying a picture to ", context_.title());
+      pinned += job.pixels.size();
       continue;
     }
     files.push_back(reinterpret_cast<const unsigned char*>(job.jpeg.data()));
@@ -130,6 +180,7 @@ void CardPictures::decode(Slot& slot, std::span<const PictureJob> jobs,
     images.push_back({{to[k]}, {3 * at(job.record.width)}});
   }
   if (files.empty()) return;
+  if (handle_ == nullptr) handle_ = new_handle().handle;
   if (slot.state == nullptr)
     check_nvjpeg(jpeg.nvjpegJpegStateCreate(handle_, &slot.state), "making a state");
   const int batch = static_cast<int>(files.size());
@@ -152,38 +203,54 @@ void CardPictures::make(int number, void* to, std::span<const PictureJob> jobs, 
   if (jobs.empty()) return;
   const Driver& api = driver();
   Slot& slot = slots_[at(number)];
-  const auto aligned = [](std::int64_t bytes) { return at(round_up(bytes, 256)); };
-  std::size_t pixels = 0, rows = 0;
-  int most_rows = 0;
+  std::vector<Room> rooms;
+  std::size_t room = 0, changes = 0, pinned_pixels = 0;
+  std::int64_t most_items = 0, most_rows = 0;  // of what begins with scaling
+  bool more = false;                           // than that
   for (const PictureJob& job : jobs) {
-    pixels += aligned(std::int64_t{3} * job.record.width * job.record.height);
-    rows += aligned(std::int64_t{3} * job.record.rows * width);
-    most_rows = std::max(most_rows, job.record.rows);
+    const std::vector<PictureChange>& list = job.record.changes;
+    rooms.push_back(room_of(job.record));
+    room += rooms.back().all(), changes += list.size(), pinned_pixels += job.pixels.size();
+    const bool scales = !list.empty() && list[0].kind == PictureChange::kScale;
+    more = more || list.size() > (scales ? 1 : 0);
+    if (!scales) continue;
+    const scalar::TapRange rows = rows_of(list[0]);
+    most_items =
+        std::max(most_items, divide_up(rows.end - rows.first, kPictureRows) * list[0].to_width);
+    most_rows = std::max<std::int64_t>(most_rows, list[0].to_height);
   }
-  const std::size_t records = jobs.size() * sizeof(PictureOnCard);
-  reserve(pixels_, pixels);
-  reserve(rows_, rows);
+  const std::size_t of_records = aligned(std::ssize(jobs) * std::int64_t{sizeof(PictureOnCard)}),
+                    records = of_records + changes * sizeof(PictureChange);
+  reserve(room_, room);
   reserve(slot.records, records);
-  if (slot.host_bytes < records) {
-    if (slot.host != nullptr) api.cuMemFreeHost(slot.host);
-    slot.host = nullptr, slot.host_bytes = 0;
-    check(api.cuMemHostAlloc(&slot.host, records, CU_MEMHOSTALLOC_PORTABLE),
-          "pinning host memory for pictures to ", context_.title());
-    slot.host_bytes = records;
-  }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
-  auto* next_pixels = reinterpret_cast<unsigned char*>(pixels_.data);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  auto* next_rows = reinterpret_cast<unsigned char*>(rows_.data);
+  reserve_host(slot, records + pinned_pixels);
+  auto* const host = static_cast<std::byte*>(slot.host);
   auto* on_card = static_cast<PictureOnCard*>(slot.host);
+  std::byte* next_change = host + of_records;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
+  auto* next = reinterpret_cast<unsigned char*>(room_.data);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  auto* there = reinterpret_cast<const PictureChange*>(slot.records.data + of_records);
   std::vector<unsigned char*> decoded;
-  for (const PictureJob& job : jobs) {
-    ::new (on_card++) PictureOnCard{next_pixels, next_rows, job.record};
-    decoded.push_back(next_pixels);
-    next_pixels += aligned(std::int64_t{3} * job.record.width * job.record.height);
-    next_rows += aligned(std::int64_t{3} * job.record.rows * width);
+  for (std::size_t k = 0; k < jobs.size(); ++k) {
+    const PictureRecord& record = jobs[k].record;
+    const Room& own = rooms[k];
+    ::new (on_card++) PictureOnCard{next,
+                                    next + own.pixels,
+                                    next + own.pixels + own.spare,
+                                    there,
+                                    static_cast<int>(record.changes.size()),
+                                    own.moves,
+                                    record.width,
+                                    record.height};
+    decoded.push_back(next);
+    next += own.all(), there += record.changes.size();
+    for (const PictureChange& change : record.changes) {
+      ::new (next_change) PictureChange(change);
+      next_change += sizeof(PictureChange);
+    }
   }
-  decode(slot, jobs, decoded);
+  decode(slot, jobs, decoded, next_change);
   check(api.cuMemcpyHtoDAsync(slot.records.data, slot.host, records, stream_), "copying to ",
         context_.title());
   PicturesArgs args;
@@ -192,18 +259,16 @@ void CardPictures::make(int number, void* to, std::span<const PictureJob> jobs, 
   args.out = static_cast<unsigned char*>(to);
   args.height = height, args.width = width;
   void* params[] = {&args};
-  const int index = context_.card->index;
-  const auto count = static_cast<std::uint32_t>(jobs.size());
-  const auto launch = [&](const char* name, std::int64_t blocks) {
-    picture_kernel(index, name)
-        ->launch(stream_, {static_cast<std::uint32_t>(blocks), count}, {kPictureThreads}, 0,
-                 params);
+  const auto launch = [&](const char* name, std::int64_t blocks, int threads) {
+    if (blocks == 0) return;
+    picture_kernel(context_.card->index, name)
+        ->launch(stream_,
+                 {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(jobs.size())},
+                 {static_cast<std::uint32_t>(threads)}, 0, params);
   };
-  launch("scale_rows", divide_up(most_rows, kPictureRows));
-  launch("scale_columns", height);
-  if (std::any_of(jobs.begin(), jobs.end(),
-                  [](const PictureJob& j) { return j.record.changes > 0; }))
-    launch("change_colours", 1);
+  launch(kKernels[0], divide_up(most_items, kScaleThreads), kScaleThreads);
+  launch(kKernels[1], most_rows, kScaleThreads);
+  launch(kKernels[2], more ? 1 : 0, kChangeThreads);
 }
 
 }  // namespace tenon::cuda

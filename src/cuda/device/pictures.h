@@ -32,20 +32,22 @@ class CardPictures {
   };
   struct Slot {
     nvjpegJpegState_t state = nullptr;
-    int batch = 0;  // that the state is for
-    Memory records;
-    void* host = nullptr;  // pinned, for records
+    int batch = 0;         // that the state is for
+    Memory records;        // and the changes behind them
+    void* host = nullptr;  // pinned, for both, and for pixels that the CPU decoded
     std::size_t host_bytes = 0;
   };
   /// Waits for the stream where it grows.
   void reserve(Memory& memory, std::size_t bytes) const;
-  void decode(Slot& slot, std::span<const PictureJob> jobs, std::span<unsigned char* const> to);
+  void reserve_host(Slot& slot, std::size_t bytes) const;
+  void decode(Slot& slot, std::span<const PictureJob> jobs, std::span<unsigned char* const> to,
+              std::byte* pinned);
 
   const Context& context_;
   CUstream stream_;
-  nvjpegHandle_t handle_ = nullptr;
+  nvjpegHandle_t handle_ = nullptr;  // when the first file came
   std::vector<Slot> slots_;
-  Memory pixels_, rows_;  // of the batch under way: the stream makes one after another
+  Memory room_;  // for the pictures of the batch under way: the stream makes one after another
 };
 
 }  // namespace tenon::cuda

@@ -3,6 +3,7 @@
 // Whatever begins a copy or waits for one may be called while another thread captures a graph.
 #include "cuda/device/uploads.h"
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <mutex>
@@ -68,7 +69,9 @@ class CardUploads final : public Uploads {
       lane.pictures.emplace(context_, lane.stream, static_cast<int>(slots_.size()));
     // Decoders with engines of their own do not wait for the stream before they write, and what the
     // last batch was decoded to may still be read.
-    check(driver().cuStreamSynchronize(lane.stream), "waiting for pictures on ", context_.title());
+    if (std::any_of(jobs.begin(), jobs.end(), [](const PictureJob& j) { return j.pixels.empty(); }))
+      check(driver().cuStreamSynchronize(lane.stream), "waiting for pictures on ",
+            context_.title());
     wait_for_readers(slot);
     lane.pictures->make(slot, to, jobs, height, width);
   }

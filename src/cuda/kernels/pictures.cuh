@@ -1,11 +1,11 @@
-// From decoded pictures of any size to a batch of bytes: a box of each scaled along its rows, then
-// along its columns, mirrored, and its colours changed, in the CPU's integers and roundings
-// (scalar/picture.h): the same bytes.
+// From decoded pictures of any size to a batch of bytes, by each one's own list of changes, in the
+// CPU's integers and roundings (scalar/picture.h): the same bytes, but for exponentials (blur).
 //
-// scale_rows: blocks [groups of kPictureRows rows, pictures]; writes PictureOnCard::rows.
-// scale_columns: blocks [rows of the result, pictures]; reads them and writes planes of channels.
-// change_colours: blocks [1, pictures]; in place. All have kPictureThreads threads. Bound by the
-// bytes that are read, which caches mostly hold.
+// scale_rows, scale_columns: a first change that scales. Blocks [enough for the items of the
+// tallest box, pictures] and [rows of the tallest result, pictures] of kScaleThreads.
+// change_pictures: all other changes, one block of kChangeThreads a picture, blocks [1, pictures],
+// with a barrier between one change and the next: statistics of a picture are sums of a block.
+// Bound by the bytes that are read, which caches mostly hold, and by double precision in scaling.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
@@ -14,19 +14,50 @@
 
 namespace tenon::cuda {
 
-inline constexpr int kPictureThreads = 256;
+/// A picture in memory: a pixel's channels lie `channel` apart, pixels `pixel`.
+struct PictureView {
+  unsigned char* data;
+  int width, height;
+  int pixel;
+  long long channel;
+};
 
-TENON_DEVICE void scale_rows(const PicturesArgs& args) {
+TENON_DEVICE unsigned char* pixel_at(const PictureView& view, int x, int y) {
+  return view.data + (static_cast<long long>(y) * view.width + x) * view.pixel;
+}
+
+/// What the `move`-th of a picture's changes that move pixels writes, from 1 on; 0: what was
+/// decoded.
+TENON_DEVICE PictureView view_after(const PicturesArgs& args, int move, int width, int height) {
   const PictureOnCard& picture = args.pictures[blockIdx.y];
-  const PictureRecord& record = picture.record;
-  const int first_row = static_cast<int>(blockIdx.x) * kPictureRows;
-  if (first_row >= record.rows) return;
-  const int rows = record.rows - first_row < kPictureRows ? record.rows - first_row : kPictureRows;
-  const scalar::ResampleAxis axis =
-      scalar::resample_axis(record.left, record.right, record.low_x, record.high_x, args.width);
-  const long long pitch = 3ll * record.width;
-  const unsigned char* in = picture.pixels + (record.first_row + first_row) * pitch;
-  for (int x = static_cast<int>(threadIdx.x); x < args.width; x += kPictureThreads) {
+  const long long plane = static_cast<long long>(args.height) * args.width;
+  if (move == picture.moves) return {args.out + 3 * plane * blockIdx.y, width, height, 1, plane};
+  return {move % 2 != 0 ? picture.spare : picture.pixels, width, height, 3, 1};
+}
+
+// ---- Scaling -----------------------------------------------------------------------------------
+
+TENON_DEVICE scalar::ResampleAxis axis_across(const PictureChange& c) {
+  return scalar::resample_axis(c.numbers[0], c.numbers[2], c.left, c.left + c.width, c.to_width);
+}
+TENON_DEVICE scalar::ResampleAxis axis_down(const PictureChange& c) {
+  return scalar::resample_axis(c.numbers[1], c.numbers[3], c.top, c.top + c.height, c.to_height);
+}
+
+/// Rows that the result is made of, scaled across, to [rows, to_width, 3]: those items from `item`
+/// on, `stride` apart, of which each is a column of kPictureRows rows.
+TENON_DEVICE void scale_rows_of(const PictureChange& change, const PictureView& from,
+                                unsigned char* to, int item, int stride) {
+  const scalar::TapRange range = scalar::all_taps(axis_down(change), change.to_height);
+  const int rows_of_all = range.end - range.first, width = change.to_width;
+  const scalar::ResampleAxis axis = axis_across(change);
+  const long long pitch = 3ll * from.width;
+  const int items = (rows_of_all + kPictureRows - 1) / kPictureRows * width;
+  for (; item < items; item += stride) {
+    const int first_row = item / width * kPictureRows, x = item % width;
+    const int rows =
+        rows_of_all - first_row < kPictureRows ? rows_of_all - first_row : kPictureRows;
+    const unsigned char* in = from.data + (range.first + first_row) * pitch;
     const double centre = scalar::tap_centre(axis, x);
     const int first = scalar::first_tap(axis, centre),
               count = scalar::end_of_taps(axis, centre, first) - first;
@@ -40,27 +71,27 @@ TENON_DEVICE void scale_rows(const PicturesArgs& args) {
           scalar::tap_weight(scalar::raw_weight(axis, centre, first + k), sum, count);
       for (int r = 0; r < kPictureRows; ++r) {
         if (r >= rows) break;
-        const unsigned char* from = in + r * pitch + 3 * (first + k);
-        for (int c = 0; c < 3; ++c) sums[r][c] += weight * from[c];
+        const unsigned char* p = in + r * pitch + 3 * (first + k);
+        for (int c = 0; c < 3; ++c) sums[r][c] += weight * p[c];
       }
     }
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < 3; ++c)
-        picture.rows[(static_cast<long long>(first_row + r) * args.width + x) * 3 + c] =
+        to[(static_cast<long long>(first_row + r) * width + x) * 3 + c] =
             scalar::resampled(sums[r][c]);
   }
 }
 
-TENON_DEVICE void scale_columns(const PicturesArgs& args) {
+/// Row `y` of the result from what scale_rows_of() made; by the whole block.
+TENON_DEVICE void scale_columns_of(const PictureChange& change, const unsigned char* from,
+                                   const PictureView& to, int y) {
   __shared__ int weights[kMostTaps];
-  const PictureOnCard& picture = args.pictures[blockIdx.y];
-  const PictureRecord& record = picture.record;
-  const int y = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
-  const scalar::ResampleAxis axis =
-      scalar::resample_axis(record.top, record.bottom, record.low_y, record.high_y, args.height);
+  const int thread = static_cast<int>(threadIdx.x);
+  const scalar::ResampleAxis axis = axis_down(change);
   const double centre = scalar::tap_centre(axis, y);
   const int first = scalar::first_tap(axis, centre),
-            count = scalar::end_of_taps(axis, centre, first) - first;
+            count = scalar::end_of_taps(axis, centre, first) - first,
+            first_row = scalar::first_tap(axis, scalar::tap_centre(axis, 0));
   if (thread < count) {
     double sum = 0;
     for (int k = 0; k < count; ++k) sum += scalar::raw_weight(axis, centre, first + k);
@@ -68,25 +99,168 @@ TENON_DEVICE void scale_columns(const PicturesArgs& args) {
         scalar::tap_weight(scalar::raw_weight(axis, centre, first + thread), sum, count);
   }
   __syncthreads();
-  const int row = 3 * args.width;
-  const unsigned char* in = picture.rows + static_cast<long long>(first - record.first_row) * row;
-  const long long plane = static_cast<long long>(args.height) * args.width;
-  const int to_y = record.upside_down != 0 ? args.height - 1 - y : y;
-  unsigned char* out =
-      args.out + blockIdx.y * 3 * plane + static_cast<long long>(to_y) * args.width;
-  for (int i = thread; i < row; i += kPictureThreads) {
+  const int row = 3 * change.to_width;
+  const unsigned char* in = from + static_cast<long long>(first - first_row) * row;
+  const int to_y = change.upside_down != 0 ? change.to_height - 1 - y : y;
+  for (int i = thread; i < row; i += static_cast<int>(blockDim.x)) {
     int sum = scalar::kHalfWeight;
     for (int k = 0; k < count; ++k) sum += weights[k] * in[static_cast<long long>(k) * row + i];
     const int x = i / 3;
-    out[i % 3 * plane + (record.mirrored != 0 ? args.width - 1 - x : x)] = scalar::resampled(sum);
+    pixel_at(to, change.mirrored != 0 ? change.to_width - 1 - x : x, to_y)[i % 3 * to.channel] =
+        scalar::resampled(sum);
   }
+}
+
+TENON_DEVICE bool begins_with_scaling(const PictureOnCard& picture) {
+  return picture.changes > 0 && picture.change[0].kind == PictureChange::kScale;
+}
+
+TENON_DEVICE void scale_rows(const PicturesArgs& args) {
+  const PictureOnCard& picture = args.pictures[blockIdx.y];
+  if (!begins_with_scaling(picture)) return;
+  scale_rows_of(picture.change[0], view_after(args, 0, picture.width, picture.height),
+                picture.scratch, static_cast<int>(blockIdx.x * kScaleThreads + threadIdx.x),
+                static_cast<int>(gridDim.x * kScaleThreads));
+}
+
+TENON_DEVICE void scale_columns(const PicturesArgs& args) {
+  const PictureOnCard& picture = args.pictures[blockIdx.y];
+  const int y = static_cast<int>(blockIdx.x);
+  if (!begins_with_scaling(picture) || y >= picture.change[0].to_height) return;
+  const PictureChange& change = picture.change[0];
+  scale_columns_of(change, picture.scratch, view_after(args, 1, change.to_width, change.to_height),
+                   y);
+}
+
+// ---- Changes by one block ----------------------------------------------------------------------
+
+/// Calls f(x, y) for the pixels from (left, top) on up to (right, bottom): a row is a warp's.
+template <class F>
+TENON_DEVICE void each_pixel(int left, int top, int right, int bottom, const F& f) {
+  for (int y = top + static_cast<int>(threadIdx.x / 32); y < bottom; y += kChangeThreads / 32)
+    for (int x = left + static_cast<int>(threadIdx.x % 32); x < right; x += 32) f(x, y);
+}
+template <class F>
+TENON_DEVICE void each_pixel(const PictureView& view, const F& f) {
+  each_pixel(0, 0, view.width, view.height, f);
+}
+
+TENON_DEVICE void scale(const PictureChange& change, const PictureView& from, const PictureView& to,
+                        unsigned char* scratch) {
+  scale_rows_of(change, from, scratch, static_cast<int>(threadIdx.x), kChangeThreads);
+  for (int y = 0; y < change.to_height; ++y) {
+    __syncthreads();
+    scale_columns_of(change, scratch, to, y);
+  }
+}
+
+/// Pixels from where place(x, y, from_x, from_y) says, black where that is outside.
+template <class F>
+TENON_DEVICE void gather(const PictureView& from, const PictureView& to, const F& place) {
+  each_pixel(to, [&](int x, int y) {
+    long long px, py;
+    place(x, y, px, py);
+    const bool inside = px >= 0 && px < from.width && py >= 0 && py < from.height;
+    const unsigned char* p =
+        pixel_at(from, inside ? static_cast<int>(px) : 0, inside ? static_cast<int>(py) : 0);
+    unsigned char* out = pixel_at(to, x, y);
+    for (int c = 0; c < 3; ++c) out[c * to.channel] = inside ? p[c] : 0;
+  });
+}
+
+TENON_DEVICE void see_from_aside(const PictureChange& change, const PictureView& from,
+                                 const PictureView& to) {
+  each_pixel(to, [&](int x, int y) {
+    scalar::FourPixels four = {};
+    const bool inside =
+        scalar::perspective_place(change.numbers, x, y, from.width, from.height, four);
+    const unsigned char *a = pixel_at(from, four.left, four.top),
+                        *b = pixel_at(from, four.right, four.top),
+                        *c = pixel_at(from, four.left, four.bottom),
+                        *d = pixel_at(from, four.right, four.bottom);
+    unsigned char* out = pixel_at(to, x, y);
+    for (int k = 0; k < 3; ++k)
+      out[k * to.channel] = inside ? scalar::level_between(four, a[k], b[k], c[k], d[k]) : 0;
+  });
+}
+
+/// Through `scratch`, float [height, width, 3].
+TENON_DEVICE void blur(const PictureChange& change, const PictureView& from, const PictureView& to,
+                       unsigned char* scratch) {
+  __shared__ double weights[kMostBlur];
+  auto* across = reinterpret_cast<float*>(scratch);
+  const int kernel = change.amount, reach = kernel / 2, thread = static_cast<int>(threadIdx.x);
+  double weight = 0, sum = 0;
+  for (int k = 0; k < kernel; ++k) {
+    const double raw = scalar::blur_weight(k - reach, change.numbers[0]);
+    if (k == thread) weight = raw;
+    sum += raw;
+  }
+  if (thread < kernel) weights[thread] = weight / sum;
+  __syncthreads();
+  each_pixel(from, [&](int x, int y) {
+    double sums[3] = {};
+    for (int k = 0; k < kernel; ++k) {
+      const unsigned char* p = pixel_at(from, scalar::reflected(x + k - reach, from.width), y);
+      for (int c = 0; c < 3; ++c) sums[c] += scalar::product(weights[k], p[c]);
+    }
+    float* out = across + (static_cast<long long>(y) * from.width + x) * 3;
+    for (int c = 0; c < 3; ++c) out[c] = static_cast<float>(sums[c]);
+  });
+  __syncthreads();
+  each_pixel(to, [&](int x, int y) {
+    double sums[3] = {};
+    for (int k = 0; k < kernel; ++k) {
+      const int row = scalar::reflected(y + k - reach, from.height);
+      const float* p = across + (static_cast<long long>(row) * from.width + x) * 3;
+      for (int c = 0; c < 3; ++c) sums[c] += scalar::product(weights[k], static_cast<double>(p[c]));
+    }
+    unsigned char* out = pixel_at(to, x, y);
+    for (int c = 0; c < 3; ++c) out[c * to.channel] = scalar::byte_of(sums[c] + 0.5);
+  });
+}
+
+TENON_DEVICE void sharpen(const PictureChange& change, const PictureView& from,
+                          const PictureView& to) {
+  const long long row = 3ll * from.width;
+  each_pixel(to, [&](int x, int y) {
+    const bool edge = x == 0 || y == 0 || x == from.width - 1 || y == from.height - 1;
+    const unsigned char* p = pixel_at(from, x, y);
+    unsigned char* out = pixel_at(to, x, y);
+    for (int c = 0; c < 3; ++c) {
+      int sum = 4 * p[c];
+      for (int dy = -1; dy <= 1 && !edge; ++dy)
+        for (int dx = -1; dx <= 1; ++dx) sum += p[dy * row + 3 * dx + c];
+      out[c * to.channel] =
+          scalar::blended(edge ? p[c] : scalar::smoothed_level(sum), p[c], change.factor);
+    }
+  });
+}
+
+TENON_DEVICE void move_pixels(const PictureChange& change, const PictureView& from,
+                              const PictureView& to, unsigned char* scratch) {
+  if (change.kind == PictureChange::kScale) return scale(change, from, to, scratch);
+  if (change.kind == PictureChange::kPerspective) return see_from_aside(change, from, to);
+  if (change.kind == PictureChange::kBlur) return blur(change, from, to, scratch);
+  if (change.kind == PictureChange::kSharpness) return sharpen(change, from, to);
+  if (change.kind == PictureChange::kCrop) {
+    gather(from, to, [&](int x, int y, long long& px, long long& py) {
+      px = change.left + (change.mirrored != 0 ? to.width - 1 - x : x);
+      py = change.top + (change.upside_down != 0 ? to.height - 1 - y : y);
+    });
+    return;
+  }
+  const scalar::AffineAxis across = scalar::affine_axis(change.numbers),
+                           down = scalar::affine_axis(change.numbers + 3);
+  gather(from, to, [&](int x, int y, long long& px, long long& py) {
+    px = scalar::affine_place(across, x, y), py = scalar::affine_place(down, x, y);
+  });
 }
 
 /// The mean of the block's sums over `count` pixels, rounded; every thread is given it.
 TENON_DEVICE unsigned char mean_level(long long sum, long long count) {
-  __shared__ long long warps[kPictureThreads / 32];
+  __shared__ long long warps[kChangeThreads / 32];
   for (int distance = 16; distance > 0; distance /= 2) sum += shuffle_down(sum, distance);
-  __syncthreads();  // the last mean has been read
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
   __syncthreads();
   long long all = 0;
@@ -94,43 +268,109 @@ TENON_DEVICE unsigned char mean_level(long long sum, long long count) {
   return static_cast<unsigned char>(::round(static_cast<double>(all) / static_cast<double>(count)));
 }
 
+TENON_DEVICE unsigned char light_of(const PictureView& view, const unsigned char* p) {
+  const unsigned char rgb[3] = {p[0], p[view.channel], p[2 * view.channel]};
+  return scalar::luma(rgb);
+}
+
+/// Levels of each channel by how many of each there are.
+TENON_DEVICE void change_by_histogram(const PictureChange& change, const PictureView& view) {
+  __shared__ unsigned counts[3][256];
+  __shared__ unsigned char levels[3][256];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < 3 * 256; i += kChangeThreads) counts[i / 256][i % 256] = 0;
+  __syncthreads();
+  each_pixel(view, [&](int x, int y) {
+    const unsigned char* p = pixel_at(view, x, y);
+    for (int c = 0; c < 3; ++c) atomicAdd(&counts[c][p[c * view.channel]], 1u);
+  });
+  __syncthreads();
+  if (thread < 3 && change.kind == PictureChange::kAutoContrast)
+    scalar::auto_contrast_levels(counts[thread], levels[thread]);
+  if (thread < 3 && change.kind == PictureChange::kEqualize)
+    scalar::equalized_levels(counts[thread], levels[thread]);
+  __syncthreads();
+  each_pixel(view, [&](int x, int y) {
+    unsigned char* p = pixel_at(view, x, y);
+    for (int c = 0; c < 3; ++c) p[c * view.channel] = levels[c][p[c * view.channel]];
+  });
+}
+
+TENON_DEVICE void swap_pixels(const PictureView& view, unsigned char* a, unsigned char* b) {
+  for (int c = 0; c < 3; ++c) {
+    const unsigned char level = a[c * view.channel];
+    a[c * view.channel] = b[c * view.channel];
+    b[c * view.channel] = level;
+  }
+}
+
 TENON_DEVICE void change_pixel(const PictureChange& change, unsigned char grey, unsigned char* p) {
   const float factor = change.factor;
   const unsigned char light = scalar::luma(p);
-  if (change.kind == PictureChange::kHue) return scalar::turn_hue(p, change.turn);
+  if (change.kind == PictureChange::kHue)
+    return scalar::turn_hue(p, static_cast<unsigned char>(change.amount));
   for (int c = 0; c < 3; ++c) {
     if (change.kind == PictureChange::kBrightness) p[c] = scalar::blended(0, p[c], factor);
     if (change.kind == PictureChange::kContrast) p[c] = scalar::blended(grey, p[c], factor);
     if (change.kind == PictureChange::kSaturation) p[c] = scalar::blended(light, p[c], factor);
-    if (change.kind == PictureChange::kShift) p[c] = scalar::shifted_level(p[c], change.shift[c]);
+    if (change.kind == PictureChange::kShift) p[c] = scalar::shifted_level(p[c], change.numbers[c]);
     if (change.kind == PictureChange::kGrey) p[c] = light;
     if (change.kind == PictureChange::kErase) p[c] = change.colour[c];
+    if (change.kind == PictureChange::kPosterize)
+      p[c] = scalar::posterized_level(p[c], change.amount);
+    if (change.kind == PictureChange::kSolarize)
+      p[c] = scalar::solarized_level(p[c], change.numbers[0]);
   }
 }
 
-TENON_DEVICE void change_colours(const PicturesArgs& args) {
-  const PictureRecord& record = args.pictures[blockIdx.y].record;
-  const int plane = args.height * args.width;
-  unsigned char* out = args.out + blockIdx.y * 3ll * plane;
-  for (int k = 0; k < record.changes; ++k) {
-    const PictureChange& change = record.change[k];
-    unsigned char grey = 0;
-    if (change.kind == PictureChange::kContrast) {
-      long long sum = 0;
-      for (int i = static_cast<int>(threadIdx.x); i < plane; i += kPictureThreads) {
-        const unsigned char p[3] = {out[i], out[plane + i], out[2 * plane + i]};
-        sum += scalar::luma(p);
-      }
-      grey = mean_level(sum, plane);
+TENON_DEVICE void change_in_place(const PictureChange& change, const PictureView& view) {
+  if (change.kind == PictureChange::kAutoContrast || change.kind == PictureChange::kEqualize)
+    return change_by_histogram(change, view);
+  if (change.kind == PictureChange::kMirror)
+    return each_pixel(0, 0, view.width / 2, view.height, [&](int x, int y) {
+      swap_pixels(view, pixel_at(view, x, y), pixel_at(view, view.width - 1 - x, y));
+    });
+  if (change.kind == PictureChange::kUpsideDown)
+    return each_pixel(0, 0, view.width, view.height / 2, [&](int x, int y) {
+      swap_pixels(view, pixel_at(view, x, y), pixel_at(view, x, view.height - 1 - y));
+    });
+  unsigned char grey = 0;
+  if (change.kind == PictureChange::kContrast) {
+    long long sum = 0;
+    each_pixel(view, [&](int x, int y) { sum += light_of(view, pixel_at(view, x, y)); });
+    grey = mean_level(sum, static_cast<long long>(view.width) * view.height);
+  }
+  int left = 0, top = 0, right = view.width, bottom = view.height;
+  if (change.kind == PictureChange::kErase) {
+    left = scalar::clamped(change.left, 0, right), top = scalar::clamped(change.top, 0, bottom);
+    right = scalar::clamped(change.left + change.width, 0, right);
+    bottom = scalar::clamped(change.top + change.height, 0, bottom);
+  }
+  each_pixel(left, top, right, bottom, [&](int x, int y) {
+    unsigned char* at = pixel_at(view, x, y);
+    unsigned char p[3] = {at[0], at[view.channel], at[2 * view.channel]};
+    change_pixel(change, grey, p);
+    for (int c = 0; c < 3; ++c) at[c * view.channel] = p[c];
+  });
+}
+
+TENON_DEVICE void change_pictures(const PicturesArgs& args) {
+  const PictureOnCard& picture = args.pictures[blockIdx.y];
+  const int scaled = begins_with_scaling(picture) ? 1 : 0;
+  PictureView view =
+      scaled == 0 ? view_after(args, 0, picture.width, picture.height)
+                  : view_after(args, 1, picture.change[0].to_width, picture.change[0].to_height);
+  int moves = scaled;
+  for (int k = scaled; k < picture.changes; ++k) {
+    const PictureChange change = picture.change[k];  // a copy: no store to a pixel may change it
+    if (moves_pixels(change.kind)) {
+      const PictureView to = view_after(args, ++moves, change.to_width, change.to_height);
+      move_pixels(change, view, to, picture.scratch);
+      view = to;
+    } else {
+      change_in_place(change, view);
     }
-    const bool boxed = change.kind == PictureChange::kErase;
-    for (int i = static_cast<int>(threadIdx.x); i < plane; i += kPictureThreads) {
-      const int x = i % args.width - change.left, y = i / args.width - change.top;
-      if (boxed && (x < 0 || x >= change.width || y < 0 || y >= change.height)) continue;
-      unsigned char p[3] = {out[i], out[plane + i], out[2 * plane + i]};
-      change_pixel(change, grey, p);
-      for (int c = 0; c < 3; ++c) out[c * plane + i] = p[c];
-    }
+    __syncthreads();
   }
 }
 
