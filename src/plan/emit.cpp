@@ -126,6 +126,7 @@ class MapBuilder {
       reduce.op = item.op;
       reduce.axes = static_cast<std::uint32_t>(item.attrs.as<ReduceAttrs>().axes);
       reduce.value = value_of_[k];
+      reduce.deviations = item.deviations;
       program_.reduces.push_back(reduce);
       return;
     }
@@ -360,7 +361,7 @@ class Emitter {
         text += cat("… (", group.items.size(), ")");
         break;
       }
-      text += op_info(g_.items[item].op).name;
+      text += g_.items[item].deviations ? "deviations" : op_info(g_.items[item].op).name;
       if (has_trait(g_.items[item].op, kSeveralResults)) break;
     }
     return text;

@@ -156,6 +156,21 @@ class Fuser {
     if (reduces(item)) classify_reduction(k, own);
     if (!on_) return;
     for (const Ref& arg : item.args) try_join(k, arg);
+    if (item.deviations) join_sum(k);
+  }
+
+  // Sums of a value and of its squared deviations are made in one sweep, whoever makes the value.
+  void join_sum(int k) {
+    const Ref& arg = g_.items[k].args[0];
+    for (const int other : g_.items[arg.item].users) {
+      if (other == k || out_.group_of[other] < 0 || out_.role[other] != Role::Column) continue;
+      const Item& sum = g_.items[other];
+      const bool same = sum.op == Op::Sum && sum.args[0].shape == arg.shape &&
+                        std::equal(arg.stride, arg.stride + arg.shape.rank(), sum.args[0].stride) &&
+                        sum.args[0].offset == arg.offset && sum.attrs == g_.items[k].attrs;
+      if (same && group(other).space == group(k).space && out_.group_of[other] != out_.group_of[k])
+        return merge(k, other, false);
+    }
   }
 
   void classify_reduction(int k, Group& own) {
@@ -166,8 +181,8 @@ class Fuser {
     const std::int64_t most = everything ? kMaxWholeRow : max_row_;
     const bool fits = row <= most;
     if (axes > 0) out_.limits.push_back({row, most});
-    const bool row_kind =
-        item.kind == OpKind::ArgReduction || (axes > 0 && fits && row_merges(item.args[0], axes));
+    const bool row_kind = item.kind == OpKind::ArgReduction ||
+                          (axes > 0 && fits && !item.deviations && row_merges(item.args[0], axes));
     out_.role[k] = row_kind ? Role::RowReduce : Role::Column;
     if (row_kind) own.row_axes = axes;
   }

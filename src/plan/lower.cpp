@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "ops/table.h"
 #include "plan/layout.h"
+#include "plan/sum_rules.h"
 
 namespace tenon {
 
@@ -101,6 +102,7 @@ class Lowering {
       : fold_views_(options.enabled(kLayout)),
         makes_again_(options.traits.is_queued && options.enabled(kFuse)),
         channels_last_(options.traits.is_queued && options.enabled(kLayout)),
+        sums_deviations_(options.traits.is_queued && options.enabled(kFuse)),
         results_apart_(options.results_apart),
         options_(options),
         attention_step_(options.traits.attention.size_step) {
@@ -112,7 +114,9 @@ class Lowering {
     convolves_last_ = keeps_channels_last(nodes, options_);
     if (convolves_last_) find_rounded_filters(nodes);
     out_.stores_rounded = convolves_last_;
-    for (Node* node : nodes) add(*node);
+    find_deviations(roots, nodes);
+    for (Node* node : nodes)
+      if (deviations_.empty() || needed_.count(node) != 0) add(*node);
     for (const Tensor& root : roots) out_.outputs.push_back(output(*root.node()));
     order_assignments();
     for (int k = 0; k < static_cast<int>(out_.items.size()); ++k) {
@@ -366,6 +370,30 @@ class Lowering {
     }
   }
 
+  // Sums of squared deviations from a batch's mean are gathered beside that mean's sum, in one
+  // sweep: what they would be computed of is not made for them. Rows stay in cache and are read
+  // twice at no cost.
+  void find_deviations(std::span<const Tensor> roots, std::span<Node* const> nodes) {
+    constexpr std::int64_t kSamples = 1, kChannels = 2;
+    if (!sums_deviations_) return;
+    for (const Node* node : nodes) {
+      Node* x = summed_deviations(*node);
+      if (x == nullptr || x->shape.rank() < 2) continue;
+      const std::int64_t axes = node->attrs.as<ReduceAttrs>().axes;
+      if ((axes & kSamples) != 0 && (axes & kChannels) == 0) deviations_.emplace(node, x);
+    }
+    if (deviations_.empty()) return;
+    for (const Tensor& root : roots) needed_.insert(root.node());
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      if (needed_.count(*node) == 0 || (*node)->realised()) continue;
+      const auto found = deviations_.find(*node);
+      if (found != deviations_.end())
+        needed_.insert(found->second);
+      else
+        for (Node* in : (*node)->in()) needed_.insert(in);
+    }
+  }
+
   // Filters of image convolutions that are rounded on the way are laid channels last by that.
   void find_rounded_filters(std::span<Node* const> nodes) {
     for (const Node* node : nodes) {
@@ -464,7 +492,11 @@ class Lowering {
       return;
     }
     std::vector<Ref> args;
-    for (Node* in : node.in()) args.push_back(ref_of(in));
+    const auto deviating = deviations_.find(&node);
+    if (deviating != deviations_.end())
+      args.push_back(ref_of(deviating->second));
+    else
+      for (Node* in : node.in()) args.push_back(ref_of(in));
     if (rounded_filters_.count(&node) != 0) {
       again_.emplace(&node, std::move(args));
       return;
@@ -500,6 +532,7 @@ class Lowering {
     }
     const int item = push(node.op, node);
     out_.items[item].args = std::move(args);
+    out_.items[item].deviations = deviating != deviations_.end();
     if (has_trait(node.op, kSeveralResults))
       out_.items[item].results = op_info(node.op).result_count(node);
     if (turned) {
@@ -558,7 +591,8 @@ class Lowering {
           out_.items[it->second].after.push_back(k);
   }
 
-  bool fold_views_, makes_again_, channels_last_, results_apart_, convolves_last_ = false;
+  bool fold_views_, makes_again_, channels_last_, sums_deviations_, results_apart_;
+  bool convolves_last_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
@@ -567,7 +601,9 @@ class Lowering {
   std::unordered_map<const Node*, int> assigns_;
   std::unordered_map<int, int> assigned_;  // variable item to Assign item
   std::unordered_map<std::string, int> copies_;
-  std::unordered_set<int> last_;  // items that hold images [N, H, W, C]
+  std::unordered_set<int> last_;                       // items that hold images [N, H, W, C]
+  std::unordered_map<const Node*, Node*> deviations_;  // sums of them, by what deviates
+  std::unordered_set<const Node*> needed_;             // of graphs with such sums
   std::unordered_set<const Node*> rounded_filters_;
   std::unordered_map<const Node*, int> laid_filters_;  // items that hold those [K, R, S, C]
   Lowered out_;

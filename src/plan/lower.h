@@ -36,6 +36,7 @@ struct Item {
   std::vector<int> users;      // items that read this one or come after it
   bool wanted = false;         // an output of the program
   bool channels_last = false;  // a convolution or pooling whose result's images are [N, H, W, C]
+  bool deviations = false;     // a Sum: of squared deviations from the argument's mean
 };
 
 struct Lowered {

@@ -103,7 +103,7 @@ class ProgramSizes {
       view(store.view);
     }
     for (const MapReduce& reduce : map.reduces)
-      fixed(reduce.source, reduce.op, reduce.axes, reduce.value);
+      fixed(reduce.source, reduce.op, reduce.axes, reduce.value, reduce.deviations);
   }
 
   template <class C>

@@ -92,6 +92,7 @@ struct MapReduce {
   Op op = Op::Sum;
   std::uint32_t axes = 0;
   ValueId value = kNoValue;
+  bool deviations = false;  // Sum: of squared deviations from the mean of what is reduced
 };
 
 struct MapProgram {

@@ -54,6 +54,14 @@ bool is_without_mean(const Tensor& x, const Node& sum) {
 
 }  // namespace
 
+Node* summed_deviations(const Node& node) {
+  const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
+  if (node.op != Op::Sum || node.realised() || !wide) return nullptr;
+  const Node* square = unmade(Tensor(node.input(0)), Op::Square);
+  if (square == nullptr || !is_without_mean(Tensor(square->input(0)), node)) return nullptr;
+  return square->input(0)->input(0);
+}
+
 Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
   const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
   if (node.op != Op::Sum || !wide) return {};  // 16 bits: a sum without its factor may overflow

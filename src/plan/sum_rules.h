@@ -14,4 +14,8 @@ namespace tenon {
 /// inputs.
 Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs);
 
+/// x, where the node is the sum of (x - mean of x)² and the mean is over the summed axes; else
+/// none.
+Node* summed_deviations(const Node& node);
+
 }  // namespace tenon

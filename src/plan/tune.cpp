@@ -196,6 +196,7 @@ class MapHash {
     for (const MapStore& s : map.stores) hash_.add(std::int64_t{s.source}), add(s.view);
     for (const MapReduce& r : map.reduces) {
       hash_.add(op_row(r.op).name);
+      if (r.deviations) hash_.add("deviations");
       for (const std::int64_t n : {std::int64_t{r.source}, std::int64_t{r.axes}, number(r.value)})
         hash_.add(n);
     }

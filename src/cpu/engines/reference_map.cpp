@@ -159,9 +159,28 @@ class MapRun {
     const Array& source = results_[at(reduce.source)];
     const std::int64_t repeat = source.size() == 0 ? 1 : map_.space.numel() / source.size();
     Reducer reducer(reduce.op, value.dtype, value.shape.numel());
-    for_each(map_.space, target,
-             [&](std::int64_t i, std::int64_t r) { reducer.add(r, source, i / repeat, i); });
+    if (reduce.deviations) {
+      add_deviations(target, source, repeat, reducer, value.shape.numel());
+    } else {
+      for_each(map_.space, target,
+               [&](std::int64_t i, std::int64_t r) { reducer.add(r, source, i / repeat, i); });
+    }
     write(reducer.finish(), binding_, values_, reduce.value);
+  }
+
+  void add_deviations(const View& target, const Array& source, std::int64_t repeat,
+                      Reducer& reducer, std::int64_t results) const {
+    std::vector<double> mean(at(results));
+    const double count = static_cast<double>(map_.space.numel()) / static_cast<double>(results);
+    for_each(map_.space, target, [&](std::int64_t i, std::int64_t r) {
+      mean[at(r)] += source.real[at(i / repeat)] / count;
+    });
+    Array square(source.dtype, 1);
+    for_each(map_.space, target, [&](std::int64_t i, std::int64_t r) {
+      const double deviation = source.real[at(i / repeat)] - mean[at(r)];
+      square.set(0, deviation * deviation);
+      reducer.add(r, square, 0, i);
+    });
   }
 
   const MapProgram& map_;

@@ -102,6 +102,8 @@ bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why)
         table.op[code(instr.op)][code(type)] == nullptr)
       return refuse(cat("no loop for ", op_row(instr.op).name, " of this dtype"));
   }
+  for (const MapReduce& reduce : map.reduces)
+    if (reduce.deviations) return refuse("a sum of deviations");
   if (epilogue && !map.reduces.empty()) return refuse("a reduction in an epilogue");
   if (epilogue && map.space.rank() != 3) return refuse("an epilogue's space has three axes");
   return true;

@@ -69,6 +69,51 @@ __device__ __forceinline__ long long place_of(Placed<T> x) {
   return x.place == kNoPlace ? 0 : x.place;
 }
 
+/// Of `count` numbers: their mean and the sum of their squared deviations from it. Two sets of
+/// numbers are put together by Chan, Golub and LeVeque's formula, in which nothing cancels.
+template <class T>
+struct Moments {
+  T count, mean, squares;
+};
+struct MomentsOf {
+  template <class T>
+  static __device__ __forceinline__ Moments<T> combine(Moments<T> a, Moments<T> b) {
+    const T count = a.count + b.count, share = count == T(0) ? T(0) : b.count / count;
+    const T apart = b.mean - a.mean;
+    return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
+  }
+};
+/// What a thread gathers of the numbers that it meets, as distances from the first of them: however
+/// large the mean, only how far that one number lies from the others is lost of the squares'
+/// digits.
+template <class T>
+struct Spread {
+  T first, sum, squares;
+
+  __device__ __forceinline__ void add(T x, bool is_first) {
+    if (is_first) first = x;
+    const T distance = x - first;
+    sum += distance;
+    squares += distance * distance;
+  }
+  /// The moments of `count` numbers, as one sum of numbers.
+  __device__ __forceinline__ void add(T mean, T inner, T count, bool is_first) {
+    if (is_first) first = mean;
+    const T distance = mean - first, all = count * distance;
+    sum += all;
+    squares += all * distance + inner;
+  }
+  __device__ __forceinline__ Moments<T> moments(T count) const {
+    if (count == T(0)) return {0, 0, 0};
+    const T shift = sum / count, deviations = squares - sum * shift;
+    return {count, first + shift, deviations < T(0) ? T(0) : deviations};
+  }
+};
+
+template <class T>
+__device__ __forceinline__ Moments<T> exchange(Moments<T> x, int mask) {
+  return {shuffle_xor(x.count, mask), shuffle_xor(x.mean, mask), shuffle_xor(x.squares, mask)};
+}
 template <class T>
 __device__ __forceinline__ T exchange(T x, int mask) {
   return shuffle_xor(x, mask);

@@ -36,9 +36,11 @@ bool gives_one_number(Op op) { return kind_of(op) == OpKind::Reduction; }
 bool reduces_all(const MapProgram& map) {
   if (map.space.numel() == 0 || (map.stores.empty() && map.reduces.empty())) return false;
   if (map.has_rows && map.space[map.space.rank() - 1] != map.space.numel()) return false;
-  for (const MapReduce& reduce : map.reduces)
+  for (const MapReduce& reduce : map.reduces) {
+    if (reduce.deviations) return false;
     for (int d = 0; d < map.space.rank(); ++d)
       if (map.space[d] != 1 && (reduce.axes >> d & 1u) == 0) return false;
+  }
   for (const MapStore& store : map.stores)
     if (map.instrs[at(store.source)].code != MapCode::RowReduce || store.view.offset != 0)
       return false;

@@ -40,7 +40,7 @@ std::string entry_name(const char* kind, const MapProgram& map) {
     if (instr.code == MapCode::Compute || instr.code == MapCode::RowReduce ||
         instr.code == MapCode::Random)
       add(instr.op);
-  for (const MapReduce& reduce : map.reduces) add(reduce.op);
+  for (const MapReduce& reduce : map.reduces) add(reduce.deviations ? Op::Square : reduce.op);
   return shown == 0 ? name + "_copy" : name;
 }
 

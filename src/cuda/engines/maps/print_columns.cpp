@@ -21,7 +21,9 @@ constexpr std::int64_t kMostColumnBlocks = 1024;
 constexpr int kMostUnrolled = 8;            // steps of a thread whose loads go together
 constexpr std::int64_t kRegisters = 32;     // for what these loads bring
 constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
-constexpr std::int64_t kWideAcross = 512;   // fewer results: rather more threads than wide accesses
+constexpr std::int64_t kWideAcross = 512;   // fewer results of float32: rather more threads than
+                                            // wide accesses
+constexpr int kMostTile = 32, kMostTileOfMoments = 16;  // threads with results side by side
 
 class ColumnsPrinter {
  public:
@@ -39,8 +41,10 @@ class ColumnsPrinter {
         printer_(map_, sweeps.values, coordinates_of(map_), arguments_, "a.", "Index"),
         elements_(printer_, map_) {
     for (const MapReduce& reduce : map_.reduces)
-      reductions_.push_back(
-          {reduce.op, map_.instrs[at(reduce.source)].dtype, sweeps.values[at(reduce.value)].dtype});
+      reductions_.push_back({reduce.op, map_.instrs[at(reduce.source)].dtype,
+                             sweeps.values[at(reduce.value)].dtype, reduce.deviations});
+    deviates_ = std::any_of(reductions_.begin(), reductions_.end(),
+                            [](const Reduction& reduction) { return reduction.deviations; });
     if (across_) limit_width();
     printer_.limit_alignment(wide_);
     choose_tile();
@@ -71,18 +75,32 @@ class ColumnsPrinter {
   std::uint32_t axes() const { return map_.reduces[0].axes; }
   int kept_wide() const { return across_ ? wide_ : 1; }
   int reduced_wide() const { return across_ ? 1 : wide_; }
+  int most_tile() const { return deviates_ ? kMostTileOfMoments : kMostTile; }
   /// Results of a block, as a constant of the printed code.
   std::string line() const { return wide_ > 1 && across_ ? cat("kKept * ", wide_) : "kKept"; }
 
   void limit_width() {
-    if (kept_size_ < kWideAcross) wide_ = 1;
+    if (kept_size_ < kWideAcross && !reads_narrow()) wide_ = 1;
     std::map<std::string, std::int64_t> bytes;
-    for (const Reduction& r : reductions_)
-      bytes[cat(r.function(), r.type())] =
-          static_cast<std::int64_t>(item_size(r.gathered())) * (r.is_arg() ? 2 : 1);
+    for (const Reduction& r : reductions_) bytes[cat(r.function(), r.type())] = r.size();
     std::int64_t together = 0;
     for (const auto& [kind, size] : bytes) together += size;
-    while (wide_ > 1 && together * wide_ * options_.threads > kExchanged) wide_ /= 2;
+    together = together * options_.threads * most_tile() / kMostTile;
+    while (wide_ > 1 && together * wide_ > kExchanged) wide_ /= 2;
+  }
+
+  /// Whether numbers of 16 bits are what is reduced.
+  bool reads_narrow() const {
+    return std::any_of(map_.instrs.begin(), map_.instrs.end(), [this](const MapInstr& instr) {
+      if (instr.code != MapCode::Load || !varies(instr.view)) return false;
+      const DType dtype = sweeps_.values[at(instr.view.value)].dtype;
+      return is_floating(dtype) && item_size(dtype) == 2;
+    });
+  }
+  /// Along what is reduced: else the compiler loads it once for all steps.
+  bool varies(const View& view) const {
+    return std::any_of(reduced_.begin(), reduced_.end(),
+                       [&](int d) { return view.stride[d] != 0; });
   }
 
   void choose_tile() {
@@ -91,7 +109,7 @@ class ColumnsPrinter {
           std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
     };
     if (across_) {
-      tile_ = pow2(std::min<std::int64_t>(kept_size_ / wide_, 32));
+      tile_ = pow2(std::min<std::int64_t>(kept_size_ / wide_, most_tile()));
     } else {
       const int lanes =
           pow2(std::min<std::int64_t>(divide_up(reduced_size_, wide_), options_.threads));
@@ -104,7 +122,7 @@ class ColumnsPrinter {
   void choose_unrolled() {
     std::int64_t registers = 0;
     for (const MapInstr& instr : map_.instrs)
-      if (instr.code == MapCode::Load)
+      if (instr.code == MapCode::Load && varies(instr.view))
         registers += divide_up(wide_ * static_cast<std::int64_t>(
                                            item_size(sweeps_.values[at(instr.view.value)].dtype)),
                                4);
@@ -119,10 +137,9 @@ class ColumnsPrinter {
   /// Held loads and sums fit in the registers of four blocks of 256 threads, unless there is much
   /// else to compute.
   int resident() const {
-    std::size_t sums = 0;
-    for (const Reduction& r : reductions_)
-      sums += item_size(r.gathered()) / 4 * (r.is_arg() ? 2 : 1);
-    const bool fits = sums * at(kept_wide()) <= 16 && map_.instrs.size() <= 16;
+    std::int64_t sums = 0;
+    for (const Reduction& r : reductions_) sums += r.size() / 4;
+    const bool fits = sums * kept_wide() <= 16 && map_.instrs.size() <= 16;
     return fits && options_.threads == 256 ? 4 : 0;
   }
 
@@ -163,9 +180,10 @@ class ColumnsPrinter {
   std::string print_body() {
     CodeWriter out;
     std::string gathered_arguments;
+    if (deviates_) gathered_arguments += ", bool is_first";
     if (elements_.uses_position()) gathered_arguments += ", long long position";
     for (std::size_t r = 0; r < reductions_.size(); ++r)
-      gathered_arguments += cat(", ", reductions_[r].type(), " (&g", r, ")[kResults]");
+      gathered_arguments += cat(", ", gathered_type(r), " (&g", r, ")[kResults]");
     out.line("template <int N, int kResults>");
     out.line(cat("__device__ __forceinline__ void elements(", coordinates(),
                  ", const Held<N>& held, bool inside", gathered_arguments, ") {"));
@@ -177,10 +195,15 @@ class ColumnsPrinter {
     elements_.inside(out);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
-    for (std::size_t r = 0; r < reductions_.size(); ++r)
-      out.line(cat("if (inside) g", r, "[i % kResults] = ", reductions_[r].function(),
-                   "::combine(g", r, "[i % kResults], ",
-                   reductions_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      const std::string element = reductions_[r].element(printer_.get(map_.reduces[r].source), "0");
+      if (reductions_[r].deviations)
+        out.line(cat("if (inside) g", r, "[i % kResults].add(", element,
+                     ", is_first && i < kResults);"));
+      else
+        out.line(cat("if (inside) g", r, "[i % kResults] = ", reductions_[r].function(),
+                     "::combine(g", r, "[i % kResults], ", element, ");"));
+    }
     out.line("}");
     if (!map_.stores.empty()) {
       out.line("if (inside) {");
@@ -196,13 +219,19 @@ class ColumnsPrinter {
     const int lanes = options_.threads / tile_;
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       const std::string op = reductions_[r].function();
-      std::string call;
+      std::string call, of_thread = cat("g", r);
+      if (reductions_[r].deviations) {
+        of_thread = cat(name, "_of", r);
+        out.line(cat(reductions_[r].type(), " ", of_thread, "[", kept_wide(), "];"));
+        out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) ", of_thread, "[v] = g", r,
+                     "[v].moments(", number_type(r), "(count));"));
+      }
       if (across_) {
-        call = cat("reduce_columns<", op, ", kThreads, kKept>(g", r, ")");
+        call = cat("reduce_columns<", op, ", kThreads, kKept>(", of_thread, ")");
       } else if (lanes <= 32) {
-        call = cat("reduce_lanes<", op, ", kReduced>(g", r, "[0])");
+        call = cat("reduce_lanes<", op, ", kReduced>(", of_thread, "[0])");
       } else {
-        call = cat("reduce_block<", op, ", kThreads>(g", r, "[0])");
+        call = cat("reduce_block<", op, ", kThreads>(", of_thread, "[0])");
       }
       out.line(cat("const ", reductions_[r].type(), " ", name, r, " = ", call, ";"));
     }
@@ -216,24 +245,44 @@ class ColumnsPrinter {
     out.line("}");
   }
 
-  std::string partial(std::size_t r) {
-    const std::string name = cat("partial", r);
+  /// What a thread gathers for a result.
+  std::string gathered_type(std::size_t r) const {
+    const Reduction& reduction = reductions_[r];
+    return reduction.deviations ? cat("Spread<", number_type(r), ">") : reduction.type();
+  }
+  std::string number_type(std::size_t r) const { return compute_type(reductions_[r].gathered()); }
+
+  /// Of a chunk's results, in the workspace. A Moments is its mean and, in a table of their own,
+  /// its squares: how many numbers a chunk has is known.
+  std::string partial(std::size_t r, const char* suffix = "") {
+    const std::string name = cat("partial", r, suffix),
+                      type = reductions_[r].deviations ? number_type(r) : reductions_[r].type();
     if (chunks_ > 1) {
       const ValueId value =
           add_temporary(sweeps_, reductions_[r].gathered(), {chunks_ * kept_size_});
-      arguments_.pointer(cat(reductions_[r].type(), "*"), name, value);
+      arguments_.pointer(cat(type, "*"), name, value);
     } else {
-      arguments_.word(cat(reductions_[r].type(), "*"), name, 0);
+      arguments_.word(cat(type, "*"), name, 0);
     }
     return "a." + name;
   }
 
+  /// `name`: neighbours of a chunk's results.
+  void print_partial(CodeWriter& out, const std::string& name, const std::string& table,
+                     const std::string& type) {
+    out.line(cat("const auto ", name, " = *reinterpret_cast<const Packed<", type, ", ", kept_wide(),
+                 ">*>(", table, " + p * kept + k);"));
+  }
+
   void print_neutral(CodeWriter& out, bool declare) {
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
-      if (declare) out.line(cat(reductions_[r].type(), " g", r, "[", kept_wide(), "];"));
-      out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r,
-                   "[v] = ", reductions_[r].neutral(), ";"));
+      if (declare) out.line(cat(gathered_type(r), " g", r, "[", kept_wide(), "];"));
+      const std::string neutral =
+          reductions_[r].deviations ? cat(gathered_type(r), "{0, 0, 0}") : reductions_[r].neutral();
+      out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r, "[v] = ", neutral, ";"));
     }
+    // Numbers that the thread has gathered.
+    if (deviates_) out.line(declare ? "Index count = 0;" : "count = 0;");
   }
 
   void print_chunks(CodeWriter& out) {
@@ -241,10 +290,14 @@ class ColumnsPrinter {
     print_save(out, "sum");
     out.line("} else {");
     out.line("if (leads) {");
-    std::vector<std::string> partials;
+    std::vector<std::string> partials, squares(reductions_.size());
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       partials.push_back(partial(r));
-      out.line(cat(partials[r], "[part * kept + place] = sum", r, ";"));
+      const bool deviations = reductions_[r].deviations;
+      out.line(cat(partials[r], "[part * kept + place] = sum", r, deviations ? ".mean;" : ";"));
+      if (!deviations) continue;
+      squares[r] = partial(r, "_squares");
+      out.line(cat(squares[r], "[part * kept + place] = sum", r, ".squares;"));
     }
     out.line("}");
     out.line(
@@ -254,12 +307,25 @@ class ColumnsPrinter {
     out.line("if (active) {");
     out.line("#pragma unroll 4");
     out.line("for (Index p = lane; p < Index(a.chunks); p += kReduced) {");
+    if (deviates_) {
+      out.line("const Index before = p * Index(a.chunk), left = Index(a.reduced) - before;");
+      out.line("const Index of_part = left < Index(a.chunk) ? left : Index(a.chunk);");
+      out.line("count += of_part;");
+    }
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
-      const std::string line = cat("Packed<", reductions_[r].type(), ", ", kept_wide(), ">");
-      out.line(cat("const auto part", r, " = *reinterpret_cast<const ", line, "*>(", partials[r],
-                   " + p * kept + k);"));
-      out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r, "[v] = ",
-                   reductions_[r].function(), "::combine(g", r, "[v], part", r, ".element[v]);"));
+      const std::string name = cat("part", r),
+                        each = cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r, "[v]");
+      if (reductions_[r].deviations) {
+        const std::string type = number_type(r);
+        print_partial(out, name, partials[r], type);
+        print_partial(out, name + "_squares", squares[r], type);
+        out.line(cat(each, ".add(", name, ".element[v], ", name, "_squares.element[v], ", type,
+                     "(of_part), p == lane);"));
+      } else {
+        print_partial(out, name, partials[r], reductions_[r].type());
+        out.line(cat(each, " = ", reductions_[r].function(), "::combine(g", r, "[v], ", name,
+                     ".element[v]);"));
+      }
     }
     out.line("}");
     out.line("}");
@@ -309,6 +375,11 @@ class ColumnsPrinter {
     out.line(
         cat("const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced))", step, ";"));
     print_steps(out, cat("start", step));
+    if (deviates_) {
+      out.line(cat("const Index begin = start", step, " + lane;"));
+      const std::string each = reduced_wide() > 1 ? cat(" * ", reduced_wide()) : "";
+      out.line(cat("if (begin < end) count = ((end - begin - 1) / kReduced + 1)", each, ";"));
+    }
     out.line("}");
     print_combine(out, "sum");
     print_chunks(out);
@@ -322,6 +393,7 @@ class ColumnsPrinter {
   void print_steps(CodeWriter& out, const std::string& start) {
     std::string arguments = "a", gathered_arguments;
     for (int d = 0; d < map_.space.rank(); ++d) arguments += cat(", c", d);
+    if (deviates_) gathered_arguments += cat(", at == ", start, " + lane");
     if (elements_.uses_position()) gathered_arguments += cat(", ", print_position());
     for (std::size_t r = 0; r < reductions_.size(); ++r) gathered_arguments += cat(", g", r);
     const auto each_step = [&](const std::string& statement) {
@@ -359,6 +431,7 @@ class ColumnsPrinter {
   const std::vector<int> kept_, reduced_;
   const std::int64_t kept_size_, reduced_size_;
   const bool across_;
+  bool deviates_ = false;  // gathers squared deviations too
   int wide_;
   int tile_ = 1;  // results of a block, in steps of kept_wide()
   int unrolled_ = 1;

@@ -15,10 +15,17 @@ DType Reduction::gathered() const {
 
 std::string Reduction::type() const {
   const std::string number = compute_type(gathered());
+  if (deviations) return cat("Moments<", number, ">");
   return is_arg() ? cat("Placed<", number, ">") : number;
 }
 
+std::int64_t Reduction::size() const {
+  const auto number = static_cast<std::int64_t>(item_size(gathered()));
+  return deviations ? 3 * number : is_arg() ? 2 * number : number;
+}
+
 std::string Reduction::function() const {
+  if (deviations) return "MomentsOf";
   switch (op) {
     case Op::Sum:
       return "SumOf";
@@ -38,6 +45,7 @@ std::string Reduction::function() const {
 }
 
 std::string Reduction::neutral() const {
+  if (deviations) return cat(type(), "{0, 0, 0}");
   const DType type = gathered();
   const bool largest = op == Op::Max || op == Op::ArgMax;
   std::string number = op == Op::Prod ? "1" : "0";
@@ -56,6 +64,7 @@ std::string Reduction::element(const std::string& expression, const std::string&
 }
 
 std::string Reduction::result(const std::string& x) const {
+  if (deviations) return print_cast(cat(x, ".squares"), gathered(), to);
   if (is_arg()) return print_cast(cat("place_of(", x, ")"), DType::Int64, to);
   return is_floating(to) && gathered() == DType::Float32 ? x : print_cast(x, gathered(), to);
 }

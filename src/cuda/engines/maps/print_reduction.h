@@ -11,11 +11,14 @@ namespace tenon::cuda {
 struct Reduction {
   Op op = Op::Sum;
   DType from = DType::Float32, to = DType::Float32;
+  bool deviations = false;  // a Sum: of squared deviations from the mean; floating
 
   /// float or double for floating numbers (the wider of the two), long long for others.
   DType gathered() const;
-  /// "float", or "Placed<float>" for the index of an extremum.
+  /// "float", or "Placed<float>" for the index of an extremum, "Moments<float>" for deviations.
   std::string type() const;
+  /// Of a number of what is gathered, in bytes.
+  std::int64_t size() const;
   /// Of kernels/map_reduce.cuh: "SumOf".
   std::string function() const;
   std::string neutral() const;

@@ -1,0 +1,84 @@
+// A batch's moments on a card: one sweep for both, whoever makes what is normalised.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+#include "planning.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+/// Sums of deviations, and how many of them stand beside a sum in one region.
+struct Deviations {
+  int all = 0, beside_sum = 0;
+};
+Deviations deviations(const Program& program) {
+  Deviations out;
+  const auto count = [&](const Region& region) {
+    const auto& reduces = region.map.reduces;
+    for (const MapReduce& reduce : reduces) {
+      if (!reduce.deviations) continue;
+      ++out.all;
+      out.beside_sum += std::any_of(reduces.begin(), reduces.end(), [&](const MapReduce& other) {
+        return !other.deviations && other.op == Op::Sum && other.source == reduce.source;
+      });
+    }
+  };
+  for (const Step& step : program.steps) {
+    count(step.region);
+    for (const Region& part : step.region.parts) count(part);
+  }
+  return out;
+}
+
+Tensor normalised(const Tensor& x) {
+  const Moments m = batch_moments(x);
+  return batch_norm(x, m.mean, m.var, {}, {}, 1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("moments: one sweep on a card, of leaves, of convolutions and of what is widened") {
+  const Tensor images = leaf({4, 8, 12, 12}), w = leaf({24, 8, 3, 3});
+  for (const Tensor& x :
+       {images, conv2d(images, w), leaf({4, 8, 6, 6}, DType::BFloat16), leaf({30, 20})}) {
+    CAPTURE(x.shape().str());
+    const auto p = planned({normalised(x)});
+    CAPTURE(print_fusion(*p));
+    const Deviations found = deviations(*p);
+    CHECK(found.all == 1);
+    CHECK(found.beside_sum == 1);
+  }
+}
+
+TEST_CASE("moments: with gradients too, and nothing is made for them that nobody else reads") {
+  const Tensor x = leaf({4, 8, 12, 12});
+  const Tensor y = normalised(x);
+  const auto p = planned({grad(sum(y * y * y), std::vector<Tensor>{x})[0], sum(y)});
+  CHECK(deviations(*p).beside_sum == 1);
+  const auto moments = planned({batch_moments(x).var});
+  CHECK(deviations(*moments).all == 1);
+  for (const Value& value : moments->values)
+    CHECK((value.kind == Value::Kind::Leaf || value.shape.numel() <= 8));
+}
+
+TEST_CASE("moments: two sweeps on the CPU, without fusion, over rows, and of another mean") {
+  const Tensor x = leaf({4, 8, 12, 12});
+  CHECK(deviations(*planned({normalised(x)}, {.kind = Device::Kind::Cpu})).all == 0);
+  CHECK(deviations(*planned({normalised(x)}, {.disabled = 1u << kFuse})).all == 0);
+  CHECK(deviations(*planned({layer_norm(x, {12}, {}, {}, 1e-5)})).all == 0);
+  const Tensor other = mean(leaf({4, 8, 12, 12}, DType::Float32) * 2.0, {0, 2, 3}, true);
+  CHECK(deviations(*planned({sum(square(x - other), {0, 2, 3})})).all == 0);
+  // Half of the mean is no mean.
+  const Tensor half = sum(x, {0, 2, 3}, true) / 1152.0;
+  CHECK(deviations(*planned({sum(square(x - half), {0, 2, 3})})).all == 0);
+  const Tensor own = mean(x, {0, 2, 3}, true);
+  CHECK(deviations(*planned({sum(square(x - own), {0, 2, 3})})).all == 1);
+}
