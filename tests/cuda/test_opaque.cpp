@@ -240,6 +240,86 @@ TEST_CASE("cuda opaque: pooling and its gradients") {
   }
 }
 
+namespace {
+
+/// Gradients of maxima over images [N, H, W, C] by plain loops; the first of equal ones counts.
+std::vector<float> pool_grad_last(const std::vector<double>& x, const std::vector<double>& g,
+                                  const Shape& large, const Shape& small, const PoolAttrs& v) {
+  std::vector<float> out(x.size());
+  const auto element = [](const Shape& s, std::int64_t n, std::int64_t i, std::int64_t j,
+                          std::int64_t c) {
+    return static_cast<std::size_t>(((n * s[1] + i) * s[2] + j) * s[3] + c);
+  };
+  for (std::int64_t n = 0; n < small[0]; ++n)
+    for (std::int64_t p = 0; p < small[1]; ++p)
+      for (std::int64_t q = 0; q < small[2]; ++q)
+        for (std::int64_t c = 0; c < small[3]; ++c) {
+          std::ptrdiff_t best = -1;
+          for (std::int64_t k = 0; k < v.kernel_h; ++k)
+            for (std::int64_t l = 0; l < v.kernel_w; ++l) {
+              const std::int64_t i = p * v.stride_h - v.pad_h + k, j = q * v.stride_w - v.pad_w + l;
+              if (i < 0 || i >= large[1] || j < 0 || j >= large[2]) continue;
+              const std::size_t here = element(large, n, i, j, c);
+              if (best < 0 || x[here] > x[static_cast<std::size_t>(best)])
+                best = static_cast<std::ptrdiff_t>(here);
+            }
+          if (best >= 0)
+            out[static_cast<std::size_t>(best)] +=
+                static_cast<float>(g[element(small, n, p, q, c)]);
+        }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("cuda opaque: gradients of maxima over images with the channels last") {
+  const PoolCase cases[] = {{{2, 27, 27, 16}, {3, 3, 2, 2, 0, 0, 1, 1, 0, 1}},
+                            {{1, 20, 37, 64}, {3, 3, 2, 2, 1, 1, 1, 1, 0, 1}},
+                            {{3, 13, 13, 24}, {3, 3, 2, 2, 0, 0, 1, 1, 0, 1}},
+                            {{2, 9, 11, 8}, {3, 3, 1, 1, 1, 1, 1, 1, 0, 1}},
+                            {{1, 10, 12, 40}, {3, 2, 2, 1, 1, 0, 1, 1, 0, 1}},
+                            {{1, 7, 9, 8}, {4, 4, 2, 2, 2, 2, 1, 1, 0, 1}},
+                            {{2, 8, 9, 72}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}},
+                            {{1, 5, 4, 8}, {3, 3, 2, 2, 1, 1, 1, 1, 1, 1}},
+                            {{1, 1, 1, 8}, {3, 3, 2, 2, 1, 1, 1, 1, 0, 1}}};
+  if (!DeviceCheck::can_run()) return;
+  for (const PoolCase& c : cases)
+    for (const DType dtype : {DType::BFloat16, DType::Float16}) {
+      CAPTURE(c.x.str());
+      const PoolAttrs& v = c.v;
+      const bool ceil_mode = v.ceil_mode != 0;
+      const Shape small{c.x[0], pooled(c.x[1], v.kernel_h, v.stride_h, v.pad_h, 1, ceil_mode),
+                        pooled(c.x[2], v.kernel_w, v.stride_w, v.pad_w, 1, ceil_mode), c.x[3]};
+      // Small whole numbers: many of a window are equal, and all sums are exact.
+      const auto numbers = [](const Shape& shape, std::int64_t factor, std::int64_t count) {
+        std::vector<double> all;
+        for (std::int64_t k = 0; k < shape.numel(); ++k)
+          all.push_back(static_cast<double>(k * factor % 1009 % count - count / 2));
+        return all;
+      };
+      const std::vector<double> x = numbers(c.x, 677, 7), g = numbers(small, 389, 11);
+      DeviceCheck t;
+      t.region.kind = RegionKind::Opaque;
+      Opaque& o = t.region.opaque;
+      o.op = Op::MaxPool2dGrad;
+      o.attrs = v;
+      o.channels_last = true;
+      o.shapes = {c.x, small};
+      o.inputs = {t.leaf_of(dtype, c.x, x), t.leaf_of(dtype, small, g)};
+      o.outs = {t.output(dtype, c.x)};
+      const auto bytes = t.run_on_card(*engine().prepare(t.region, t.values, 1))[0];
+      const std::vector<float> expected = pool_grad_last(x, g, c.x, small, v);
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const bfloat16 wide(expected[i]);
+        const float16 narrow(expected[i]);
+        const void* number = dtype == DType::BFloat16 ? static_cast<const void*>(&wide) : &narrow;
+        wrong += std::memcmp(bytes.data() + 2 * i, number, 2) != 0;
+      }
+      CHECK(wrong == 0);
+    }
+}
+
 TEST_CASE("cuda opaque: a maximum past the whole image") {
   if (!DeviceCheck::can_run()) return;
   const Shape image{1, 1, 2, 2}, one{1, 1, 1, 1};

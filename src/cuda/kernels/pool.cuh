@@ -21,6 +21,7 @@ struct Window {
   static constexpr int kKernelH = KernelH, kKernelW = KernelW;
   static constexpr int kStrideH = StrideH, kStrideW = StrideW;
   static constexpr int kPadH = PadH, kPadW = PadW;
+  static constexpr bool kInside = Inside;
   static constexpr int kUnroll = KernelH * KernelW <= 16 ? 16 : 1;
 
   int h0, w0;  // of the first element, may lie in the padding
@@ -35,6 +36,11 @@ struct Window {
   /// f(offset in the plane) for the elements inside the array, in row-major order.
   template <class F>
   __device__ __forceinline__ void each(F&& f) const {
+    each_tap([&](int offset, int) { f(offset); });
+  }
+  /// f(offset in the plane, number in the window).
+  template <class F>
+  __device__ __forceinline__ void each_tap(F&& f) const {
 #pragma unroll kUnroll
     for (int k = 0; k < KernelH; ++k) {
       const int i = h0 + k * DilH;
@@ -43,7 +49,7 @@ struct Window {
       for (int l = 0; l < KernelW; ++l) {
         const int j = w0 + l * DilW;
         if (!Inside && (j < 0 || j >= width)) continue;
-        f(i * width + j);
+        f(i * width + j, k * KernelW + l);
       }
     }
   }
@@ -437,6 +443,105 @@ __device__ __forceinline__ void max_pool_grad_last(const PoolArgs& a) {
     const int i = i0 + e / kWide, j = j0 + e % kWide;
     if (i < height && j < width)
       store_lanes<E>(a.out, first + (static_cast<long long>(i) * width + j) * a.channels, sums[e]);
+  }
+}
+
+/// Numbers of taps in their windows, one a channel.
+struct alignas(kPoolLanes) PoolTaps {
+  unsigned char at[kPoolLanes];
+};
+inline constexpr int kNoTap = 255;
+
+/// The same by tiles of Tile x Tile strides and Groups words of channels, one a block: the first
+/// maxima of the windows that meet a tile are found once each, by a thread a word, and kept on chip
+/// with the gradients that go there. Block x: words, column and row of the tile, image.
+template <class E, class W, int Tile, int Groups>
+__device__ __forceinline__ void max_pool_grad_last_tiled(const PoolArgs& a) {
+  constexpr int kStrideH = W::kStrideH, kStrideW = W::kStrideW;
+  constexpr int kHigh = W::windows_h(Tile * kStrideH), kWide = W::windows_w(Tile * kStrideW);
+  // Windows that meet the stride at place r begin at strides r + kFirst to r + kLast.
+  constexpr int kFirstH = -((W::kKernelH - 1 - W::kPadH) / kStrideH);
+  constexpr int kFirstW = -((W::kKernelW - 1 - W::kPadW) / kStrideW);
+  constexpr int kLastH = (kStrideH - 1 + W::kPadH) / kStrideH;
+  constexpr int kLastW = (kStrideW - 1 + W::kPadW) / kStrideW;
+  __shared__ PoolTaps taps[kHigh * kWide * Groups];
+  __shared__ PoolLanes<E> gradients[kHigh * kWide * Groups];
+  unsigned words = blockIdx.x;
+  unsigned column = split<false>(words, a.groups);
+  unsigned row = split<false>(column, a.columns);
+  const long long image = split<false>(row, a.rows);
+  const long long channel = static_cast<long long>(words) * Groups * kPoolLanes;
+  const int r0 = static_cast<int>(row) * Tile, c0 = static_cast<int>(column) * Tile;
+  const int p0 = W::first_h(r0 * kStrideH), q0 = W::first_w(c0 * kStrideW);
+  const int height = static_cast<int>(a.height), width = static_cast<int>(a.width);
+  const long long plane = image * a.height * a.width * a.channels + channel;
+  for (int n = static_cast<int>(threadIdx.x); n < kHigh * kWide * Groups;
+       n += static_cast<int>(blockDim.x)) {
+    const int lane = n % Groups * kPoolLanes;
+    const int p = p0 + n / Groups / kWide, q = q0 + n / Groups % kWide;
+    if (p >= a.windows_h || q >= a.windows_w) continue;  // nobody asks for it
+    float best[kPoolLanes];
+    int where[kPoolLanes];
+#pragma unroll
+    for (int l = 0; l < kPoolLanes; ++l) {
+      best[l] = 0;
+      where[l] = kNoTap;
+    }
+    W(p, q, a).each_tap([&](int offset, int tap) {
+      const PoolLanes<E> x = load_lanes<E>(a.in[0], plane + lane + offset * a.channels);
+#pragma unroll
+      for (int l = 0; l < kPoolLanes; ++l) {
+        const float v = E::load(x.at, l);
+        const bool is_first = W::kInside ? tap == 0 : where[l] == kNoTap;
+        if (is_first || v > best[l] || v != v) {
+          best[l] = v;
+          where[l] = tap;
+        }
+      }
+    });
+    PoolTaps found;
+#pragma unroll
+    for (int l = 0; l < kPoolLanes; ++l) found.at[l] = static_cast<unsigned char>(where[l]);
+    taps[n] = found;
+    const long long pixel = (image * a.windows_h + p) * a.windows_w + q;
+    gradients[n] = load_lanes<E>(a.in[1], pixel * a.channels + channel + lane);
+  }
+  __syncthreads();
+  for (int n = static_cast<int>(threadIdx.x); n < Tile * Tile * Groups;
+       n += static_cast<int>(blockDim.x)) {
+    const int group = n % Groups;
+    const int r = r0 + n / Groups / Tile, c = c0 + n / Groups % Tile;
+    const int i0 = r * kStrideH, j0 = c * kStrideW;
+    if (i0 >= height || j0 >= width) continue;
+    float sums[kStrideH * kStrideW][kPoolLanes] = {};
+#pragma unroll
+    for (int y = kFirstH; y <= kLastH; ++y)
+#pragma unroll
+      for (int x = kFirstW; x <= kLastW; ++x) {
+        const int p = r + y, q = c + x;
+        if (p < 0 || q < 0 || p >= a.windows_h || q >= a.windows_w) continue;
+        const int window = ((p - p0) * kWide + q - q0) * Groups + group;
+        const PoolTaps found = taps[window];
+        const PoolLanes<E> g = gradients[window];
+#pragma unroll
+        for (int e = 0; e < kStrideH * kStrideW; ++e) {
+          const int k = e / kStrideW + W::kPadH - y * kStrideH;
+          const int l = e % kStrideW + W::kPadW - x * kStrideW;
+          if (k < 0 || k >= W::kKernelH || l < 0 || l >= W::kKernelW) continue;
+#pragma unroll
+          for (int lane = 0; lane < kPoolLanes; ++lane)
+            if (found.at[lane] == k * W::kKernelW + l) sums[e][lane] += E::load(g.at, lane);
+        }
+      }
+#pragma unroll
+    for (int e = 0; e < kStrideH * kStrideW; ++e) {
+      const int i = i0 + e / kStrideW, j = j0 + e % kStrideW;
+      if (i < height && j < width)
+        store_lanes<E>(
+            a.out,
+            plane + group * kPoolLanes + (static_cast<long long>(i) * width + j) * a.channels,
+            sums[e]);
+    }
   }
 }
 

@@ -81,6 +81,10 @@ Name name_of(Op op) {
   }
 }
 
+/// Of a gradient over images whose windows overlap: strides along a side of a block's tile, and the
+/// most words of channels that it has.
+constexpr std::int64_t kPoolTile = 8, kPoolTileWords = 8;
+
 /// Over images [N, H, W, C].
 std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
   const bool spread = spreads(call.op.op);
@@ -97,11 +101,26 @@ std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
   args.rows = make_divisor(rows);
   args.columns = make_divisor(columns);
   args.count = large[0] * rows * columns * groups;
-  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid_over(args.count));
-  const char* function = spread ? "max_pool_grad_last" : "max_pool_last";
+  // Where windows overlap, blocks find each one's maxima once.
+  const bool tiled = spread && !is_disjoint(v, args) && !needs_wide(args.count);
+  const std::int64_t words = std::gcd(groups, kPoolTileWords);
+  const char* function = tiled    ? "max_pool_grad_last_tiled"
+                         : spread ? "max_pool_grad_last"
+                                  : "max_pool_last";
+  std::string more = truth(needs_wide(args.count));
+  Grid grid = grid_over(args.count);
+  if (tiled) {
+    const std::int64_t high = divide_up(rows, kPoolTile), wide = divide_up(columns, kPoolTile);
+    args.groups = make_divisor(groups / words);
+    args.rows = make_divisor(high);
+    args.columns = make_divisor(wide);
+    grid = grid_over(large[0] * high * wide * (groups / words) * kFlatThreads);
+    more = cat(kPoolTile, ", ", words);
+  }
+  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid);
   kernel->compile_body(call.target, cat("tenon_", function), "pool.cuh", "PoolArgs",
                        cat(function, "<", element_name(call.out().dtype), ", ",
-                           window_type(v, args), ", ", truth(needs_wide(args.count)), ">(a)"));
+                           window_type(v, args), ", ", more, ">(a)"));
   return kernel;
 }
 
