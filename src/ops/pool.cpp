@@ -134,10 +134,8 @@ Tensor mean_of_whole_windows(const Tensor& x, PoolAttrs p) {
   return build(Op::AvgPool2d, {below + beside == 0 ? x : pad(x, {0, beside, 0, below})}, p);
 }
 
-void require_average(const char* op, bool dilated, std::int64_t divisor) {
+void require_no_dilation(const char* op, bool dilated) {
   if (dilated) throw ValueError(cat(where(op), ": has no dilation"));
-  if (divisor < 0)
-    throw ValueError(cat(where(op), ": the divisor is ", divisor, ", must be at least 1"));
 }
 
 // `average` of x, or of its 16-bit values in float32; with a divisor the mean over `window`
@@ -233,8 +231,8 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t divisor) {
   const Called called("avg_pool2d");
   require_defined("avg_pool2d", x);
-  require_average("avg_pool2d", options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1},
-                  divisor);
+  require_no_dilation("avg_pool2d",
+                      options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1});
   const PoolAttrs attrs = pool_attrs(options);
   if (divisor == 0) return build(Op::AvgPool2d, {x}, attrs);
   return divided(x, divisor,
@@ -246,8 +244,7 @@ Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options) {
   const Called called("avg_pool3d");
   require_rank("avg_pool3d", x, 5, "[N, C, D, H, W]");
   const auto& [depth, height, width] = options.kernel;
-  require_average("avg_pool3d", options.dilation != std::array<std::int64_t, 3>{1, 1, 1},
-                  options.divisor);
+  require_no_dilation("avg_pool3d", options.dilation != std::array<std::int64_t, 3>{1, 1, 1});
   const double window =
       static_cast<double>(depth) * static_cast<double>(height) * static_cast<double>(width);
   return divided(x, options.divisor, window, [&](const Tensor& wide) {

@@ -470,18 +470,32 @@ def _conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         "stride": stride, "padding": pair(padding), "dilation": dilation, "groups": groups}
 
 
-@adapter("nn.functional.max_pool2d")
-def _max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    need(x.dim() == 4 and not return_indices, "pooling without a batch axis, or its indices")
-    return "max_pool2d", [x], {"kernel": pair(kernel_size), "stride": pair(stride or kernel_size), "padding": pair(padding),
-                               "dilation": pair(dilation), "ceil": int(ceil_mode)}
+def max_pooling(count):
+    def adapt(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        need(x.dim() == count + 2 and not return_indices, "pooling without a batch axis, or its indices")
+        return f"max_pool{count}d", [x], {"kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count),
+                                          "padding": many(padding, count), "dilation": many(dilation, count), "ceil": int(ceil_mode)}
+    return adapt
 
 
-@adapter("nn.functional.avg_pool2d")
-def _avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-    need(x.dim() == 4 and divisor_override is None, "pooling without a batch axis, or with another divisor")
-    return "avg_pool2d", [x], {"kernel": pair(kernel_size), "stride": pair(stride or kernel_size), "padding": pair(padding),
-                               "ceil": int(ceil_mode), "count_pad": int(count_include_pad)}
+def average_pooling(count):
+    def adapt(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        need(x.dim() == count + 2, "pooling without a batch axis")
+        divisor = {"divisor": divisor_override} if divisor_override else {}
+        return f"avg_pool{count}d", [x], {"kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count),
+                                          "padding": many(padding, count), "ceil": int(ceil_mode),
+                                          "count_pad": int(count_include_pad)} | divisor
+    return adapt
+
+
+def many(value, count):
+    value = [value] if isinstance(value, int) else list(value)
+    return value * count if len(value) == 1 else value
+
+
+for _count in 1, 2, 3:
+    OPINFO[f"nn.functional.max_pool{_count}d", ""] = max_pooling(_count)
+    OPINFO[f"nn.functional.avg_pool{_count}d", ""] = average_pooling(_count)
 
 
 # ---- Losses
@@ -691,11 +705,6 @@ def _index_add(x, dim, index, source, alpha=1):
 
 # ---- More convolutions and windows
 
-def many(value, count):
-    value = [value] if isinstance(value, int) else list(value)
-    return value * count if len(value) == 1 else value
-
-
 def convolution(name, count, transposed):
     def adapt(x, weight, bias=None, stride=1, padding=0, *rest, dilation=1, groups=1, output_padding=0):
         if transposed:
@@ -715,16 +724,17 @@ for _count in 1, 2, 3:
     OPINFO[f"nn.functional.conv_transpose{_count}d", ""] = convolution(f"conv_transpose{_count}d", _count, True)
 
 
-def adaptive(name):
+def adaptive(name, count):
     def adapt(x, output_size, return_indices=False):
-        sizes = pair(output_size)
+        sizes = many(output_size, count)
         need(None not in sizes and not return_indices, "a size that is left as it is, or places")
         return name, [x], {"sizes": sizes}
     return adapt
 
 
-OPINFO["nn.functional.adaptive_avg_pool2d", ""] = adaptive("adaptive_avg_pool2d")
-OPINFO["nn.functional.adaptive_max_pool2d", ""] = adaptive("adaptive_max_pool2d")
+for _kind in "avg", "max":
+    for _count in 1, 2, 3:
+        OPINFO[f"nn.functional.adaptive_{_kind}_pool{_count}d", ""] = adaptive(f"adaptive_{_kind}_pool{_count}d", _count)
 
 
 def interpolation(mode):

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include <tenon/functional.h>
+#include <tenon/pooling.h>
 
 #include "conformance/samples.h"
 
@@ -253,20 +254,6 @@ void add_contractions(Functions& f) {
     o.dilation = pair(a, "dilation"), o.groups = a.at("groups");
     return {conv2d(tensor(in[0]), tensor(in[1]), optional(in, 2), o)};
   };
-  const auto pool = [](const json& a) {
-    Pool2dOptions o;
-    o.kernel = pair(a, "kernel"), o.stride = pair(a, "stride"), o.padding = pair(a, "padding");
-    if (a.contains("dilation")) o.dilation = pair(a, "dilation");
-    o.ceil_mode = flag(a, "ceil");
-    o.count_include_pad = a.value("count_pad", 1) != 0;
-    return o;
-  };
-  f["max_pool2d"] = [pool](const In& in, const json& a) -> Out {
-    return {max_pool2d(tensor(in[0]), pool(a))};
-  };
-  f["avg_pool2d"] = [pool](const In& in, const json& a) -> Out {
-    return {avg_pool2d(tensor(in[0]), pool(a))};
-  };
 }
 
 void add_losses(Functions& f) {
@@ -393,6 +380,33 @@ void set_window(Conv3dOptions& o, const json& a) {
   o.dilation = numbers<3>(a, "dilation"), o.groups = a.at("groups");
 }
 
+template <class Options>
+Options with_modes(Options o, const json& a) {
+  o.ceil_mode = flag(a, "ceil");
+  o.count_include_pad = a.value("count_pad", 1) != 0;
+  return o;
+}
+Pool1dOptions pool1d(const json& a) {
+  Pool1dOptions o;
+  o.kernel = a.at("kernel").at(0), o.stride = a.at("stride").at(0);
+  o.padding = a.at("padding").at(0), o.divisor = a.value("divisor", 0);
+  if (a.contains("dilation")) o.dilation = a.at("dilation").at(0);
+  return with_modes(o, a);
+}
+Pool2dOptions pool2d(const json& a) {
+  Pool2dOptions o;
+  o.kernel = pair(a, "kernel"), o.stride = pair(a, "stride"), o.padding = pair(a, "padding");
+  if (a.contains("dilation")) o.dilation = pair(a, "dilation");
+  return with_modes(o, a);
+}
+Pool3dOptions pool3d(const json& a) {
+  Pool3dOptions o;
+  o.kernel = numbers<3>(a, "kernel"), o.stride = numbers<3>(a, "stride");
+  o.padding = numbers<3>(a, "padding"), o.divisor = a.value("divisor", 0);
+  if (a.contains("dilation")) o.dilation = numbers<3>(a, "dilation");
+  return with_modes(o, a);
+}
+
 void add_windows(Functions& f) {
 #define TENON_CONV(name, Options, output_padding_of)                 \
   f[#name] = [](const In& in, const json& a) -> Out {                \
@@ -409,12 +423,33 @@ void add_windows(Functions& f) {
   TENON_CONV(conv_transpose3d, ConvTranspose3dOptions,
              o.output_padding = numbers<3>(a, "output_padding"))
 #undef TENON_CONV
-  f["adaptive_avg_pool2d"] = [](const In& in, const json& a) -> Out {
-    return {adaptive_avg_pool2d(tensor(in[0]), pair(a, "sizes"))};
+  f["max_pool1d"] = [](const In& in, const json& a) -> Out {
+    return {max_pool1d(tensor(in[0]), pool1d(a))};
   };
-  f["adaptive_max_pool2d"] = [](const In& in, const json& a) -> Out {
-    return {adaptive_max_pool2d(tensor(in[0]), pair(a, "sizes"))};
+  f["avg_pool1d"] = [](const In& in, const json& a) -> Out {
+    return {avg_pool1d(tensor(in[0]), pool1d(a))};
   };
+  f["max_pool2d"] = [](const In& in, const json& a) -> Out {
+    return {max_pool2d(tensor(in[0]), pool2d(a))};
+  };
+  f["avg_pool2d"] = [](const In& in, const json& a) -> Out {
+    return {avg_pool2d(tensor(in[0]), pool2d(a), a.value("divisor", 0))};
+  };
+  f["max_pool3d"] = [](const In& in, const json& a) -> Out {
+    return {max_pool3d(tensor(in[0]), pool3d(a))};
+  };
+  f["avg_pool3d"] = [](const In& in, const json& a) -> Out {
+    return {avg_pool3d(tensor(in[0]), pool3d(a))};
+  };
+#define TENON_ADAPTIVE(name, sizes) \
+  f[#name] = [](const In& in, const json& a) -> Out { return {name(tensor(in[0]), sizes)}; };
+  TENON_ADAPTIVE(adaptive_avg_pool1d, a.at("sizes").at(0))
+  TENON_ADAPTIVE(adaptive_max_pool1d, a.at("sizes").at(0))
+  TENON_ADAPTIVE(adaptive_avg_pool2d, pair(a, "sizes"))
+  TENON_ADAPTIVE(adaptive_max_pool2d, pair(a, "sizes"))
+  TENON_ADAPTIVE(adaptive_avg_pool3d, numbers<3>(a, "sizes"))
+  TENON_ADAPTIVE(adaptive_max_pool3d, numbers<3>(a, "sizes"))
+#undef TENON_ADAPTIVE
   f["interpolate"] = [](const In& in, const json& a) -> Out {
     return {interpolate(tensor(in[0]), ints(a, "sizes"),
                         flag(a, "linear") ? Interpolation::Linear : Interpolation::Nearest,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what PyTorch computes for every op that Tenon has: its own samples (OpInfo), extremes, fuzzed shapes and views.
 
-    pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files)
+    pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files, 2.15 those of pooling over one and three axes)
     tests/conformance/make_samples.py --committed     the part that CI runs: tests/conformance/samples.{json,safetensors}
     tests/conformance/make_samples.py FOLDER          all of it, a pair of files an op
     tests/conformance/make_samples.py FOLDER OP…      only these ops of Tenon
