@@ -56,6 +56,8 @@ struct Info {
   /// `tokens` says all.
   std::int64_t vocabulary = 0;
   bool takes_tokens() const { return tokens || vocabulary > 0; }
+  /// Targets are the places of an answer's first and last token, scores [N, 2, L].
+  bool finds_spans() const { return tokens && vocabulary > 0 && !masked; }
   /// Where it is given, the loss is LeNet-5's MAP criterion: the cross-entropy of the scores, and
   /// of one class more that is never right and always has this score.
   std::optional<double> rubbish_score{};
@@ -108,8 +110,7 @@ TENON_API NetworkFile read_network(const std::string& path);
 TENON_API nn::AnyModule create(const NetworkFile& file, const Options& options = {});
 TENON_API Info info(const NetworkFile& file);
 /// The text that describes a network of list() as such a file: the same parameters, the same
-/// initial values, the same bits. Throws NotSupported, which says why, for one that layers cannot
-/// describe.
+/// initial values, the same bits.
 TENON_API std::string toml(const std::string& name, const Options& options = {});
 
 /// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10", or the

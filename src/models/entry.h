@@ -21,8 +21,7 @@ struct Entry {
   /// The facts of the network of these sizes; null: the name takes none.
   Info (*sized)(const Info& standard, const std::string& sizes) = nullptr;
   bool takes_activation = false, takes_head = false;
-  /// The network as a file: the keys behind `classes`, then tables. Null, or throws NotSupported:
-  /// layers do not describe it.
+  /// The network as a file: the keys behind `classes`, then tables.
   std::string (*toml)(const std::string& sizes, const Options& options) = nullptr;
 };
 

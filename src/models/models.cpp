@@ -177,9 +177,6 @@ Info info(const std::string& name) {
 std::string toml(const std::string& name, const Options& options) {
   if (is_network_file(name)) return read_network(name).text;
   const Choice choice = choose(name);
-  if (choice.entry->toml == nullptr)
-    throw NotSupported(
-        cat("model '", name, "' is not made of layers that a file can name: it is a page of C++"));
   const Info info = describe(choice);
   std::string sizes;
   for (const std::int64_t size : info.input) sizes += (sizes.empty() ? "" : ", ") + cat(size);

@@ -128,7 +128,7 @@ class NetworkBuilder {
   // Scores of each token at each place, of each place for both ends of an answer, or of classes.
   void check_output(const Tensor& x) const {
     const Info& info = head_.info;
-    const bool spans = info.tokens && info.vocabulary > 0 && !info.masked;
+    const bool spans = info.finds_spans();
     const std::int64_t rows = spans ? 2 : info.input[info.input.rank() - 1],
                        scores = spans ? info.input[0] : info.classes;
     const bool fits =
