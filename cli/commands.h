@@ -12,7 +12,8 @@ namespace tenon::cli {
 inline constexpr char kDataSpecHelp[] =
     "digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], mnist[:DIR], cifar10[:DIR], "
     "cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...], npy:X,Y, text:FILE[,by=UNIT], "
-    "lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, folder:DIR, list:FILE or shards:PATTERN";
+    "lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, list:FILE or "
+    "shards:PATTERN";
 /// What MODEL takes where a run will do too.
 inline constexpr char kModelHelp[] =
     "a network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists them), a file of your own "

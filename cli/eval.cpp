@@ -44,6 +44,10 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
     fact("R2", terminal.paint(TextStyle::Bold, figure_text(evaluation.errors->r2())));
     fact("mean abs. error", quantity_text(evaluation.errors->mae()));
     fact("rms error", quantity_text(evaluation.errors->rmse()));
+  } else if (evaluation.f1) {
+    fact("exact", terminal.paint(TextStyle::Bold, percent(*evaluation.exact)));
+    fact("F1 of words", terminal.paint(TextStyle::Bold, percent(*evaluation.f1)));
+    fact("ends right", percent(evaluation.accuracy));
   } else if (evaluation.exact) {
     fact("exact", terminal.paint(TextStyle::Bold, percent(*evaluation.exact)));
     fact("tokens right", percent(evaluation.accuracy));
@@ -162,6 +166,9 @@ Json own_figures(const train::Evaluation& evaluation) {
     return {{"r2", evaluation.errors->r2()},
             {"mae", evaluation.errors->mae()},
             {"rmse", evaluation.errors->rmse()}};
+  if (evaluation.f1)
+    return {
+        {"exact", *evaluation.exact}, {"f1", *evaluation.f1}, {"accuracy", evaluation.accuracy}};
   if (evaluation.exact) return {{"exact", *evaluation.exact}, {"accuracy", evaluation.accuracy}};
   return {{"perplexity", std::exp(evaluation.loss)}, {"accuracy", evaluation.accuracy}};
 }

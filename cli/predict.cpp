@@ -31,7 +31,7 @@ namespace {
 struct PredictOptions {
   TrainedOptions trained;
   std::string data;
-  std::vector<std::string> files, texts;
+  std::vector<std::string> files, texts, questions;
   std::int64_t count = 5, start = 0;
   int top = 3, threads = 0;
   std::string device = "cpu", tune = "read";
@@ -68,9 +68,10 @@ PictureSize picture_size(const train::TrainedModel& model, const std::string& fi
   if (input.numel() == 784) return {28, 28, false};
   throw ShapeError(fmt::format(
       "{}: {} takes inputs of {}, not pictures; {}", file, model.settings().model, input.str(),
-      info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
-      : info.tokens       ? "'tenon generate' writes text with it"
-                          : "use --data"));
+      info.finds_spans()    ? "ask it with --question, of --text or a file that ends in .txt"
+      : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
+      : info.tokens         ? "'tenon generate' writes text with it"
+                            : "use --data"));
 }
 
 // A picture of this size is small enough to be drawn beside the words.
@@ -363,8 +364,36 @@ Json json_of_values(const Sample& sample, const std::vector<float>& values) {
   return json;
 }
 
+// Answers to every question from every text.
+int run_answers(const train::TrainedModel& model, const PredictOptions& options) {
+  if (options.questions.empty() || (options.texts.empty() && options.files.empty()) ||
+      !options.data.empty())
+    throw UsageError(
+        fmt::format("tenon predict: {} finds answers in texts", model.settings().model),
+        fmt::format("tenon predict {} --question 'Who?' --text 'The text that says it.'",
+                    options.trained.run));
+  std::vector<std::string> texts = options.texts;
+  for (const std::string& file : options.files) texts.push_back(io::read_file(file));
+  Json json = Json::array();
+  for (const std::string& text : texts)
+    for (const std::string& question : options.questions) {
+      const train::Answer answer = model.answer(question, text);
+      if (options.json)
+        json.push_back({{"question", question},
+                        {"answer", answer.text},
+                        {"place", answer.place},
+                        {"probability", answer.probability}});
+      else
+        fmt::print("{}  {}  {}\n", question, stdout_terminal().paint(TextStyle::Bold, answer.text),
+                   percent(answer.probability));
+    }
+  if (options.json) print(json);
+  return kOk;
+}
+
 void check(const PredictOptions& options) {
-  if (options.files.empty() && options.data.empty() && options.texts.empty())
+  if (options.files.empty() && options.data.empty() && options.texts.empty() &&
+      options.questions.empty())
     throw UsageError("tenon predict: nothing to predict",
                      "give FILE... (PNG, JPEG, PGM, IDX), --data digits or --text WORDS");
   if (options.count < 1) throw UsageError("--count: give 1 or more");
@@ -385,6 +414,11 @@ int run_predict(const PredictOptions& options) {
         fmt::format("tenon predict: {} translates texts", model.settings().model),
         fmt::format("tenon generate {} --prompt 'German: twenty-one'", options.trained.run));
   set_precision(precision_from_name(model.settings().precision));
+  if (model.settings().model_info().finds_spans()) return run_answers(model, options);
+  if (!options.questions.empty())
+    throw UsageError(
+        fmt::format("--question: {} finds no answers in texts", model.settings().model),
+        "bert_spans does");
   Json json = Json::array();
   std::int64_t labelled = 0, right = 0;
   const auto show = [&](const Sample& sample) {
@@ -465,6 +499,8 @@ Command predict_command() {
       {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, without the label's column."},
       {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
       {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
+      {"tenon predict runs/bert_spans --question 'Who wrote it?' --text 'It was written by Ann.'",
+       "An answer that stands in a text."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
   add_trained(command, options->trained);
   add_picture(command, options->trained);
@@ -474,7 +510,10 @@ Command predict_command() {
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
                  "a text for a model that reads by a tokenizer, with [MASK] for one that tells "
-                 "words; may be given again and again");
+                 "words, or a tab between two texts; may be given again and again");
+  command.option(
+      options->questions, "--question", "WORDS",
+      "what a model that finds answers in texts is asked about each --text or .txt file");
   command.option(options->data, "--data", "SPEC",
                  "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y");
   command.option(options->count, "--count", "N", "examples of --data, or pictures of an IDX file",

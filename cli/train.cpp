@@ -241,8 +241,9 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
                      settings.task == "regression" ? "how far its answers are from the truth"
                      : info.pairs                  ? "how many held-out texts it translates exactly"
                      : info.masked                 ? "how well it tells hidden words"
-                     : info.tokens                 ? "how well it foresees held-out text"
-                                                   : "where it errs, class by class");
+                     : info.finds_spans() ? "how many answers it finds, exactly and in part"
+                     : info.tokens        ? "how well it foresees held-out text"
+                                          : "where it errs, class by class");
   if (info.pairs)
     lines.emplace_back(fmt::format("tenon generate {} --prompt {}", run,
                                    settings.data == "numbers" ? "'French: twenty-one'" : "TEXT"),
@@ -250,6 +251,9 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
   else if (info.masked)
     lines.emplace_back(fmt::format("tenon predict {} --text 'the [MASK] sea'", run),
                        "words that are hidden");
+  else if (info.finds_spans())
+    lines.emplace_back(fmt::format("tenon predict {} --question WHO --text TEXT", run),
+                       "an answer that stands in a text");
   else if (info.takes_tokens() && !info.tokens)
     lines.emplace_back(fmt::format("tenon predict {} --text TEXT", run), "the class of a text");
   else if (info.tokens)

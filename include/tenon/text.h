@@ -81,6 +81,16 @@ class Tokenizer;
 TENON_API std::vector<std::int64_t> encode_within(const Tokenizer& tokenizer, std::string_view text,
                                                   std::int64_t length);
 
+/// Tokens, and of each whether it is of the first text (0) or of the second (1).
+struct TypedTokens {
+  std::vector<std::int64_t> tokens, types;
+};
+/// [CLS] first [SEP] second [SEP], as BERT reads two texts. Beyond `length` the longer one is cut
+/// at its end, as Hugging Face's tokenizers do ("longest_first"). Throws ValueError for a tokenizer
+/// without these tokens.
+TENON_API TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view first,
+                                         std::string_view second, std::int64_t length);
+
 struct TokenTextOptions {
   std::int64_t length = 64;  ///< tokens in a window
   /// BERT's training: windows lie between [CLS] and [SEP], and 15 % of each are to be told, of
@@ -97,13 +107,31 @@ TENON_API std::shared_ptr<Dataset> open_token_text(const std::string& file, Spli
 struct ClassLineOptions {
   std::int64_t length = 128;  ///< tokens of a line; longer ones are cut
   std::string test_file{};    ///< lines for testing; "": every tenth of the file
+  bool class_last = false;    ///< the class stands behind the texts
 };
 /// Lines "class TAB text" of a file: input [L] int64 with the longest's tokens, shorter ones filled
-/// up with kPad; target the class, numbered in
-/// alphabetical order. Throws IoError, FormatError naming a line, or ValueError.
+/// up with kPad; target the class, numbered in alphabetical order. Of lines "class TAB text TAB
+/// text" inputs are [2, L]: tokens, and their types. Throws IoError, FormatError naming a line, or
+/// ValueError.
 TENON_API std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
                                                     const Tokenizer& tokenizer,
                                                     const ClassLineOptions& options = {});
+
+struct SpanOptions {
+  std::int64_t length = 384;   ///< tokens of a question and a part of its text
+  std::int64_t stride = 128;   ///< tokens that neighbouring parts of a text share
+  std::int64_t question = 64;  ///< tokens of a question; longer ones are cut
+  std::string test_file{};     ///< questions for testing; "": every tenth of the file
+};
+/// Questions, and where in a text their answers stand: a file of SQuAD's JSON, or of lines
+/// "question TAB text TAB answer TAB place" (the place, in characters from 0, may be left out;
+/// without an answer the text has none). Examples are parts of texts behind their questions: input
+/// [2, L] int64 of tokens and their types, filled up with kPad; target [2]: the places of the
+/// answer's first and last token, 0 and 0 where it stands elsewhere. Throws IoError, FormatError
+/// naming a line or a question, or ValueError.
+TENON_API std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
+                                              const Tokenizer& tokenizer,
+                                              const SpanOptions& options = {});
 
 // ---- Pairs of sequences: what a network that translates learns from
 

@@ -86,12 +86,21 @@ struct Evaluation {
   double loss = 0, accuracy = 0, top3_accuracy = 0;
   /// Where targets are quantities of as many numbers as the network gives; no accuracy then.
   std::optional<metrics::RegressionErrors> errors;
-  /// Of a model that translates: the share of translations by beam search that are the target.
-  std::optional<double> exact;
+  /// Of a model that translates: the share of translations by beam search that are the target. Of
+  /// one that finds answers in texts: of answers that are right, and the mean F1 of their words, as
+  /// SQuAD measures them.
+  std::optional<double> exact, f1{};
   std::int64_t items = 0;
   double seconds = 0, items_per_s = 0;
   std::vector<std::string> broken{};  ///< pictures that others stood in for
   metrics::ConfusionMatrix confusion{1};
+};
+
+/// An answer that stands in a text.
+struct Answer {
+  std::string text{};      ///< "": the text has none
+  std::int64_t place = 0;  ///< its first byte in the text
+  double probability = 0;  ///< of its first and its last token among the places seen with them
 };
 
 struct TrainResult {
@@ -363,10 +372,13 @@ class TENON_API TrainedModel {
   /// regression the quantities [N, outputs]. For a module that was given: what it returns for these
   /// inputs.
   Tensor predict(const Tensor& images) const;
-  /// Class probabilities [classes] of a text; of a model that learnt masked words, of the tokens
+  /// Class probabilities [classes] of a text, or of two with a tab between them; of a model that
+  /// learnt masked words, of the tokens
   /// [vocabulary] for its first [MASK]. Throws ValueError for a model that does not read text by a
   /// tokenizer, or has nothing to tell of this one.
   Tensor predict_text(const std::string& text) const;
+  /// The answer that stands in a text, of a model that finds them. Throws ValueError for another.
+  Answer answer(const std::string& question, const std::string& text) const;
   /// Predicts every row of a table without a label, whose columns are found by name where both it
   /// and the training data have a header, and writes them to `out`: the rows as they are with a
   /// column "prediction" behind them, of classes also "probability". Returns the number of rows.

@@ -210,12 +210,16 @@ std::shared_ptr<Dataset> open_token_text_spec(const std::string& rest, const std
   return open_token_text(parts[0], split, *source.tokenizer, options);
 }
 
-std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::string& spec,
-                                         Split split, const SourceOptions& source) {
+void require_tokenizer(const std::string& spec, const SourceOptions& source) {
   if (source.tokenizer == nullptr)
     throw ValueError(cat("data '", spec,
                          "' is text for a tokenizer: name one, as with --tokenizer "
                          "vocab.txt"));
+}
+
+std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::string& spec,
+                                         Split split, const SourceOptions& source) {
+  require_tokenizer(spec, source);
   const std::vector<std::string> parts = split_text(rest, ',');
   ClassLineOptions options;
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -223,10 +227,34 @@ std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::str
       options.length = whole_number(parts[i].substr(7), spec);
     else if (parts[i].starts_with("test="))
       options.test_file = parts[i].substr(5);
+    else if (parts[i] == "class=last" || parts[i] == "class=first")
+      options.class_last = parts[i] == "class=last";
     else
-      throw ValueError(cat("data '", spec, "': '", parts[i], "' is none of length=N, test=FILE"));
+      throw ValueError(cat("data '", spec, "': '", parts[i],
+                           "' is none of length=N, test=FILE, class=first|last"));
   }
   return open_class_lines(parts[0], split, *source.tokenizer, options);
+}
+
+std::shared_ptr<Dataset> open_spans_spec(const std::string& rest, const std::string& spec,
+                                         Split split, const SourceOptions& source) {
+  require_tokenizer(spec, source);
+  const std::vector<std::string> parts = split_text(rest, ',');
+  SpanOptions options;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].starts_with("length="))
+      options.length = whole_number(parts[i].substr(7), spec);
+    else if (parts[i].starts_with("stride="))
+      options.stride = whole_number(parts[i].substr(7), spec);
+    else if (parts[i].starts_with("question="))
+      options.question = whole_number(parts[i].substr(9), spec);
+    else if (parts[i].starts_with("test="))
+      options.test_file = parts[i].substr(5);
+    else
+      throw ValueError(cat("data '", spec, "': '", parts[i],
+                           "' is none of length=N, stride=N, question=N, test=FILE"));
+  }
+  return open_spans(parts[0], split, *source.tokenizer, options);
 }
 
 std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::string& spec,
@@ -368,7 +396,7 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (kind == "mnist") return open_mnist(rest, split);
   if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
   const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" ||
-                     kind == "lines" || kind == "pairs";
+                     kind == "lines" || kind == "pairs" || kind == "spans";
   if (known && rest.empty())
     throw ValueError(
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
@@ -380,16 +408,17 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (kind == "text") return open_text_spec(rest, spec, split);
   if (kind == "lines") return open_lines_spec(rest, spec, split, options);
   if (kind == "pairs") return open_pairs_spec(rest, spec, split);
-  const std::string kinds[] = {"digits",  "scenes", "mnist",  "cifar10", "cifar100",
-                               "idx",     "csv",    "npy",    "text",    "lines",
-                               "numbers", "pairs",  "folder", "list",    "shards"};
+  if (kind == "spans") return open_spans_spec(rest, spec, split, options);
+  const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx",
+                               "csv",    "npy",    "text",  "lines",   "numbers",  "pairs",
+                               "spans",  "folder", "list",  "shards"};
   const std::string near = nearest(kind, kinds, static_cast<int>(std::size(kinds)));
   throw ValueError(
       cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
           " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
           "mnist[:FOLDER], cifar10[:FOLDER], cifar100[:FOLDER], idx:FOLDER, "
           "csv:FILE, npy:INPUTS,TARGETS, text:FILE, lines:FILE, numbers[:TRAIN,TEST,SEED], "
-          "pairs:FILE, folder:DIR, list:FILE, shards:PATTERN"));
+          "pairs:FILE, spans:FILE, folder:DIR, list:FILE, shards:PATTERN"));
 }
 
 }  // namespace tenon::data

@@ -148,12 +148,29 @@ class HiddenWords : public Dataset {
 };
 
 struct ClassLine {
-  std::string name, text;
+  std::string name, text, second;
 };
 
-std::vector<ClassLine> parse_class_lines(std::string_view text) {
-  std::vector<ClassLine> out;
+std::vector<std::string_view> columns_of(std::string_view line) {
+  std::vector<std::string_view> out;
+  for (std::size_t from = 0;;) {
+    const std::size_t tab = line.find('\t', from);
+    out.push_back(line.substr(from, tab - from));
+    if (tab == std::string_view::npos) return out;
+    from = tab + 1;
+  }
+}
+
+// Lines of a class and as many texts as the first line has.
+struct ClassLineSet {
+  std::vector<ClassLine> lines;
+  bool pairs = false;
+};
+
+ClassLineSet parse_class_lines(std::string_view text, bool class_last) {
+  ClassLineSet out;
   std::int64_t number = 0;
+  std::size_t wanted = 0;
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
     std::string_view line = text.substr(from, end - from);
@@ -161,37 +178,51 @@ std::vector<ClassLine> parse_class_lines(std::string_view text) {
     from = end + 1;
     ++number;
     if (line.empty()) continue;
-    const std::size_t tab = line.find('\t');
-    if (tab == 0 || tab == std::string_view::npos)
-      throw FormatError(cat("line ", number, " is not CLASS TAB TEXT"));
-    out.push_back({std::string(line.substr(0, tab)), std::string(line.substr(tab + 1))});
+    std::vector<std::string_view> columns = columns_of(line);
+    if (class_last) std::rotate(columns.begin(), columns.end() - 1, columns.end());
+    const std::size_t count = columns.size();
+    if (count < 2 || count > 3 || columns[0].empty())
+      throw FormatError(cat("line ", number, " is not ",
+                            class_last ? "TEXT TAB CLASS, or TEXT TAB TEXT TAB CLASS"
+                                       : "CLASS TAB TEXT, or CLASS TAB TEXT TAB TEXT"));
+    if (wanted == 0) wanted = count;
+    if (count != wanted)
+      throw FormatError(cat("line ", number, " has ", count - 1, count == 2 ? " text" : " texts",
+                            " where the first line has ", wanted - 1));
+    out.lines.push_back({std::string(columns[0]), std::string(columns[1]),
+                         count == 3 ? std::string(columns[2]) : std::string()});
   }
+  out.pairs = wanted == 3;
   return out;
 }
 
 class ClassLines : public Dataset {
  public:
-  ClassLines(std::vector<std::string> names, const std::vector<ClassLine>& lines,
-             const Tokenizer& tokenizer, std::int64_t length, std::string about)
-      : names_(std::move(names)), description_(std::move(about)) {
-    std::vector<TokenRow> rows;
-    rows.reserve(lines.size());
-    classes_.reserve(lines.size());
-    for (const ClassLine& line : lines) {
-      rows.push_back(encode_within(tokenizer, line.text, length));
-      length_ = std::max(length_, std::ssize(rows.back()));
+  ClassLines(std::vector<std::string> names, const ClassLineSet& set, const Tokenizer& tokenizer,
+             std::int64_t length, std::string about)
+      : names_(std::move(names)), description_(std::move(about)), pairs_(set.pairs) {
+    std::vector<TypedTokens> rows;
+    rows.reserve(set.lines.size());
+    classes_.reserve(set.lines.size());
+    for (const ClassLine& line : set.lines) {
+      rows.push_back(pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length)
+                            : TypedTokens{encode_within(tokenizer, line.text, length), {}});
+      length_ = std::max(length_, std::ssize(rows.back().tokens));
       const auto name = std::lower_bound(names_.begin(), names_.end(), line.name);
       if (name == names_.end() || *name != line.name)
         throw ValueError(cat("class '", line.name, "' is not among those of training"));
       classes_.push_back(name - names_.begin());
     }
-    inputs_.assign(at(length_) * rows.size(), kPad);
-    for (std::size_t k = 0; k < rows.size(); ++k)
-      std::copy(rows[k].begin(), rows[k].end(), inputs_.data() + k * at(length_));
+    inputs_.assign(at(row_size()) * rows.size(), kPad);
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      std::int64_t* row = inputs_.data() + k * at(row_size());
+      std::copy(rows[k].tokens.begin(), rows[k].tokens.end(), row);
+      std::copy(rows[k].types.begin(), rows[k].types.end(), row + length_);
+    }
   }
 
   std::int64_t size() const override { return std::ssize(classes_); }
-  Shape input_shape() const override { return {length_}; }
+  Shape input_shape() const override { return pairs_ ? Shape{2, length_} : Shape{length_}; }
   DType input_dtype() const override { return DType::Int64; }
   std::int64_t classes() const override { return std::ssize(names_); }
   std::vector<std::string> class_names() const override { return names_; }
@@ -201,15 +232,17 @@ class ClassLines : public Dataset {
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* row = inputs_.data() + index * length_;
-      input = std::copy(row, row + length_, input);
+      const std::int64_t* row = inputs_.data() + index * row_size();
+      input = std::copy(row, row + row_size(), input);
       *target++ = classes_[at(index)];
     }
   }
 
  private:
+  std::int64_t row_size() const { return pairs_ ? 2 * length_ : length_; }
   std::vector<std::string> names_;
   std::string description_;
+  bool pairs_;
   std::int64_t length_ = 1;
   TokenRow inputs_, classes_;
 };
@@ -225,6 +258,30 @@ TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::i
   tokens.resize(at(length));
   if (!around.empty() && around.back() == last && length > 0) tokens.back() = last;
   return tokens;
+}
+
+TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view first,
+                               std::string_view second, std::int64_t length) {
+  TokenRow a = tokenizer.encode(first, false), b = tokenizer.encode(second, false);
+  const std::int64_t begin = token_of(tokenizer, "[CLS]"), end = token_of(tokenizer, "[SEP]");
+  const std::int64_t most = std::max<std::int64_t>(0, length - 3);
+  if (std::ssize(a) + std::ssize(b) > most) {
+    // The longer one gives; both where neither fits half the places.
+    const bool swapped = a.size() > b.size();
+    std::int64_t shorter = std::min(std::ssize(a), std::ssize(b));
+    std::int64_t longer = shorter > most ? shorter : std::max(shorter, most - shorter);
+    if (shorter + longer > most) shorter = most / 2, longer = most / 2 + most % 2;
+    (swapped ? b : a).resize(at(shorter));
+    (swapped ? a : b).resize(at(longer));
+  }
+  TypedTokens out{{begin}, {}};
+  out.tokens.insert(out.tokens.end(), a.begin(), a.end());
+  out.tokens.push_back(end);
+  out.types.assign(out.tokens.size(), 0);
+  out.tokens.insert(out.tokens.end(), b.begin(), b.end());
+  out.tokens.push_back(end);
+  out.types.resize(out.tokens.size(), 1);
+  return out;
 }
 
 std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
@@ -267,23 +324,30 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
     if (tokenizer.number("[PAD]") > 0)
       throw ValueError(
           cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
-    const std::vector<ClassLine> all = parse_class_lines(io::read_file(file));
+    const ClassLineSet all = parse_class_lines(io::read_file(file), options.class_last);
     std::set<std::string> names;
-    for (const ClassLine& line : all) names.insert(line.name);
-    std::vector<ClassLine> lines;
+    for (const ClassLine& line : all.lines) names.insert(line.name);
+    ClassLineSet part{{}, all.pairs};
     if (!options.test_file.empty()) {
-      lines = split == Split::Train ? all : parse_class_lines(io::read_file(of_part));
+      part = split == Split::Train ? all
+                                   : parse_class_lines(io::read_file(of_part), options.class_last);
+      if (part.pairs != all.pairs && !part.lines.empty())
+        throw ValueError(cat("has lines of ", part.pairs ? "two texts, " : "one text, ", file,
+                             " of ", all.pairs ? "two" : "one"));
     } else {
-      for (std::size_t k = 0; k < all.size(); ++k)
+      for (std::size_t k = 0; k < all.lines.size(); ++k)
         if ((static_cast<std::int64_t>(k) % kTestPartOf == kTestPartOf - 1) ==
             (split == Split::Test))
-          lines.push_back(all[k]);
+          part.lines.push_back(all.lines[k]);
     }
-    if (lines.empty())
+    if (part.lines.empty())
       throw ValueError(cat("has no lines for ", split == Split::Train ? "training" : "testing",
                            ", which every tenth is for"));
-    std::string about = cat(lines.size(), " lines of ", of_part, " in ", names.size(), " classes");
-    return std::make_shared<ClassLines>(std::vector<std::string>(names.begin(), names.end()), lines,
+    if (all.pairs && options.length < 4)
+      throw ValueError(cat("two texts of ", options.length, " tokens: give 4 or more"));
+    std::string about = cat(part.lines.size(), all.pairs ? " pairs of texts of " : " lines of ",
+                            of_part, " in ", names.size(), " classes");
+    return std::make_shared<ClassLines>(std::vector<std::string>(names.begin(), names.end()), part,
                                         tokenizer, options.length, std::move(about));
   } catch (const FormatError& error) {
     throw FormatError(cat(of_part, ": ", error.what()));

@@ -15,6 +15,7 @@
 #include <tenon/shapes_only.h>
 #include "base/str.h"
 #include "data/picture_spec.h"
+#include "data/span_dataset.h"
 #include "io/file.h"
 #include "run/tune.h"
 #include "train/batches.h"
@@ -27,6 +28,7 @@
 #include "train/run_folder.h"
 #include "train/session.h"
 #include "train/settings.h"
+#include "train/spans.h"
 #include "train/standardized.h"
 #include "train/step.h"
 #include "train/translate.h"
@@ -315,6 +317,11 @@ Evaluation TrainedModel::evaluate(
   out.broken = loader->dataset().broken();
   if (const auto* translator = net_.as<models::Translator>())
     out.exact = exact_share(*translator, loader->dataset());
+  if (const auto* spans = dynamic_cast<const data::SpanDataset*>(&loader->dataset())) {
+    const SpanMeasure measure = measure_spans(net_, *spans);
+    out.exact = measure.exact;
+    out.f1 = measure.f1;
+  }
   return out;
 }
 
@@ -370,14 +377,24 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   const models::Info info = settings_.model_info();
   if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || (info.tokens && !info.masked))
     throw ValueError(cat(file_, ": model '", settings_.model,
-                         info.tokens && !info.masked
+                         info.finds_spans() ? "' finds answers in texts: ask it a question"
+                         : info.tokens && !info.masked
                              ? "' goes on from texts and has no class for one: use generate()"
                              : "' reads no text by a tokenizer"));
   const ContextScope scope(context_);
-  const std::vector<std::int64_t> tokens = data::encode_within(*tokenizer_, text, info.input[0]);
+  const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
+  data::TypedTokens row;
+  if (tab == std::string::npos)
+    row.tokens = data::encode_within(*tokenizer_, text, info.input[0]);
+  else
+    row = data::encode_pair_within(*tokenizer_, std::string_view(text).substr(0, tab),
+                                   std::string_view(text).substr(tab + 1), info.input[0]);
+  std::vector<std::int64_t>& tokens = row.tokens;
   const std::int64_t length = std::ssize(tokens);
   if (length == 0) throw ValueError("predict: there is no text");
-  const Tensor scores = net_(Tensor::from(tokens, {1, length}));
+  tokens.insert(tokens.end(), row.types.begin(), row.types.end());
+  const Tensor scores =
+      net_(Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length}));
   if (!info.masked) return softmax(reshape(scores, {scores.numel()})).eval();
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
@@ -385,6 +402,20 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
                          "' tells the word at [MASK], which the text lacks"));
   const std::int64_t place = hidden - tokens.begin();
   return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).eval();
+}
+
+Answer TrainedModel::answer(const std::string& question, const std::string& text) const {
+  const models::Info info = settings_.model_info();
+  if (tokenizer_ == nullptr || given_net_ || !info.finds_spans())
+    throw ValueError(cat(file_, ": model '", settings_.model, "' finds no answers in texts"));
+  const ContextScope scope(context_);
+  data::SpanOptions options;
+  options.length = std::min(options.length, info.input[0]);
+  options.question = std::min(options.question, options.length / 3);
+  options.stride = std::min(options.stride, options.length / 4);
+  const data::SpanDataset set({{"the question", question, data::span_text(*tokenizer_, text)}},
+                              *tokenizer_, options, "a question");
+  return answers_of(net_, set, false)[0];
 }
 
 }  // namespace tenon::train

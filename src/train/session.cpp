@@ -14,6 +14,7 @@
 #include <tenon/shapes_only.h>
 
 #include "base/str.h"
+#include "data/span_dataset.h"
 #include "io/file.h"
 #include "train/frozen.h"
 #include "train/lora.h"
@@ -90,18 +91,33 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
                          ":vocabulary=", tokenizer->size()));
 }
 
-// Texts with a class each, in tokens.
+// Questions behind which parts of texts stand, in tokens.
+void check_spans(const Settings& settings, const data::Dataset& set, const Shape& context) {
+  if (dynamic_cast<const data::SpanDataset*>(&set) == nullptr)
+    throw ValueError(cat("model '", settings.model,
+                         "' learns where answers stand in texts, which '", settings.data,
+                         "' does not say: name a file of questions, as in --data spans:FILE"));
+  if (set.input_shape()[1] > context[0])
+    throw ValueError(cat("model '", settings.model, "' sees ", context[0],
+                         " tokens, but questions and parts of texts of '", settings.data, "' have ",
+                         set.input_shape()[1],
+                         ": make the parts shorter, as in spans:FILE,length=", context[0]));
+}
+
+// Texts, or pairs of them, with a class each, in tokens.
 void check_texts(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  if (set.input_dtype() != DType::Int64 || set.input_shape().rank() != 1 ||
-      set.target_shape().rank() != 0 || set.classes() < 1)
+  const Shape input = set.input_shape();
+  const bool texts = input.rank() == 1 || (input.rank() == 2 && input[0] == 2);
+  if (set.input_dtype() != DType::Int64 || !texts || set.target_shape().rank() != 0 ||
+      set.classes() < 1)
     throw ValueError(cat("model '", settings.model,
                          "' learns from texts with a class each, but an example of '",
                          settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
                          ": name a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
-  if (set.input_shape()[0] > context[0])
-    throw ValueError(cat("model '", settings.model, "' sees ", context[0],
-                         " tokens, but lines of '", settings.data, "' have ", set.input_shape()[0],
-                         ": cut them, as in lines:FILE,length=", context[0]));
+  if (input[input.rank() - 1] > context[0])
+    throw ValueError(cat(
+        "model '", settings.model, "' sees ", context[0], " tokens, but lines of '", settings.data,
+        "' have ", input[input.rank() - 1], ": cut them, as in lines:FILE,length=", context[0]));
 }
 
 // A model of language takes windows up to its context.
@@ -171,10 +187,11 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
     check_pairs(settings, *sets.train);
     return sets;
   }
-  if (model.tokens && model.vocabulary > 0 && !model.masked)
-    throw ValueError(cat("model '", settings.model,
-                         "' learns where answers begin and end, which no data source says: train "
-                         "it with a Trainer and data::from_tensors()"));
+  if (model.finds_spans()) {
+    for (const auto& set : {sets.train, sets.test})
+      if (set != nullptr) check_spans(settings, *set, model.input);
+    return sets;
+  }
   if (model.tokens) {
     check_tokens(settings, *sets.train, model.input);
     return sets;

@@ -65,7 +65,7 @@ const Field kFields[] = {
     {"data",
      "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], cifar100[:DIR], "
      "idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, "
-     "folder:DIR, list:FILE or shards:PATTERN",
+     "spans:FILE, folder:DIR, list:FILE or shards:PATTERN",
      &Settings::data},
     {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},

@@ -173,3 +173,168 @@ TEST_CASE("token text: lines with a class, cut and filled up") {
   CHECK_THROWS_WITH_AS(data::open_dataset("lines:" + file, Split::Train),
                        doctest::Contains("--tokenizer"), ValueError);
 }
+
+TEST_CASE("token text: two texts are cut as Hugging Face's tokenizers cut them") {
+  // Its vocabulary has a and b; what is left of each is what "longest_first" leaves.
+  const data::Tokenizer t =
+      data::Tokenizer::train("a b a b a b", {.kind = data::TokenizerKind::WordPiece, .tokens = 20});
+  const std::int64_t a = t.number("a"), b = t.number("b");
+  const struct {
+    int first, second, length, left_first, left_second;
+  } rows[] = {{2, 9, 9, 2, 4},  {9, 2, 9, 4, 2}, {5, 5, 10, 3, 4},
+              {7, 6, 10, 4, 3}, {0, 9, 6, 0, 3}, {4, 3, 20, 4, 3},
+              {11, 9, 5, 1, 1}, {3, 8, 4, 0, 1}, {8, 3, 4, 1, 0}};
+  for (const auto& row : rows) {
+    CAPTURE(row.first);
+    CAPTURE(row.second);
+    CAPTURE(row.length);
+    std::string first, second;
+    for (int k = 0; k < row.first; ++k) first += "a ";
+    for (int k = 0; k < row.second; ++k) second += "b ";
+    const data::TypedTokens got = data::encode_pair_within(t, first, second, row.length);
+    Longs tokens{t.number("[CLS]")}, types;
+    tokens.insert(tokens.end(), static_cast<std::size_t>(row.left_first), a);
+    tokens.push_back(t.number("[SEP]"));
+    types.assign(tokens.size(), 0);
+    tokens.insert(tokens.end(), static_cast<std::size_t>(row.left_second), b);
+    tokens.push_back(t.number("[SEP]"));
+    types.resize(tokens.size(), 1);
+    CHECK(got.tokens == tokens);
+    CHECK(got.types == types);
+  }
+}
+
+TEST_CASE("token text: lines of two texts have types, wherever the class stands") {
+  const TestFolder folder;
+  std::string first, last;
+  for (int k = 0; k < 20; ++k) {
+    first += k % 2 == 0 ? "yes\tthe sea\tis green\n" : "no\ta land\tthe wide sea\n";
+    last += k % 2 == 0 ? "the sea\tis green\tyes\n" : "a land\tthe wide sea\tno\n";
+  }
+  const data::Tokenizer t = of_kind(data::TokenizerKind::WordPiece, some_text());
+  const auto set = data::open_class_lines(written(folder, first), Split::Train, t);
+  CHECK(set->input_shape() == Shape{2, 8});
+  CHECK(set->class_names() == std::vector<std::string>{"no", "yes"});
+  const Example one = example(*set, 0);
+  const data::TypedTokens pair = data::encode_pair_within(t, "the sea", "is green", 128);
+  Longs wanted = pair.tokens;
+  wanted.resize(8, data::kPad);
+  wanted.insert(wanted.end(), pair.types.begin(), pair.types.end());
+  wanted.resize(16, 0);
+  CHECK(one.input == wanted);
+  CHECK(one.target == Longs{1});
+  const auto same =
+      data::open_class_lines(written(folder, last), Split::Train, t, {.class_last = true});
+  for (std::int64_t k = 0; k < set->size(); ++k) CHECK(example(*same, k) == example(*set, k));
+  CHECK_THROWS_WITH_AS(
+      data::open_class_lines(written(folder, first + "yes\tone\n"), Split::Train, t),
+      doctest::Contains("line 21 has 1 text where the first line has 2"), FormatError);
+  CHECK_THROWS_WITH_AS(data::open_class_lines(written(folder, "a\tb\tc\td\n"), Split::Train, t),
+                       doctest::Contains("line 1 is not CLASS TAB TEXT"), FormatError);
+}
+
+namespace {
+
+// Tokens of an example between two places of its row, as text.
+std::string text_between(const data::Tokenizer& t, const Example& e, std::int64_t first,
+                         std::int64_t last) {
+  return t.decode(std::span(e.input).subspan(static_cast<std::size_t>(first),
+                                             static_cast<std::size_t>(last - first + 1)));
+}
+
+}  // namespace
+
+TEST_CASE("token text: answers in texts, as SQuAD's files and lines say them") {
+  const TestFolder folder;
+  // Marks, two texts of a question each, an answer within a word, one of many bytes, and none.
+  const std::string json = R"j({"version": "x", "data": [{"title": "t", "paragraphs": [
+    {"context": "The \u00e9t\u00e9 was hot (in 1990). A wide sea, is it green?", "qas": [
+      {"id": "1", "question": "when was it", "answers": [{"text": "1990", "answer_start": 20}]},
+      {"id": "2", "question": "what was hot", "answers": [{"text": "\u00e9t\u00e9", "answer_start": 4},
+                                                         {"text": "The \u00e9t\u00e9", "answer_start": 0}]},
+      {"id": "3", "question": "who", "is_impossible": true, "answers": []}]}]}]})j";
+  const std::string text =
+      "the \xc3\xa9t\xc3\xa9 was hot ( in 1990 ) . a wide sea , is it green ? "
+      "when was it what was hot who 1990s";
+  const data::Tokenizer t =
+      data::Tokenizer::train(text + text, {.kind = data::TokenizerKind::WordPiece, .tokens = 200});
+  std::ofstream(folder / "a.json") << json;
+  std::ofstream(folder / "b.json") << json;
+  const data::SpanOptions both{.length = 64, .test_file = folder / "b.json"};
+  const auto set = data::open_spans(folder / "a.json", Split::Train, t, both);
+  REQUIRE(set->size() == 3);
+  CHECK(set->target_shape() == Shape{2});
+  const Example first = example(*set, 0), second = example(*set, 1), third = example(*set, 2);
+  CHECK(text_between(t, first, first.target[0], first.target[1]) == "1990");
+  CHECK(text_between(t, second, second.target[0], second.target[1]) == "ete");
+  CHECK(third.target == Longs{0, 0});
+  const std::int64_t length = set->input_shape()[1];
+  const data::TypedTokens pair = data::encode_pair_within(
+      t, "who", "The \xc3\xa9t\xc3\xa9 was hot (in 1990). A wide sea, is it green?", 64);
+  Longs wanted = pair.tokens;
+  wanted.resize(static_cast<std::size_t>(length), data::kPad);
+  wanted.insert(wanted.end(), pair.types.begin(), pair.types.end());
+  wanted.resize(static_cast<std::size_t>(2 * length), 0);
+  CHECK(third.input == wanted);  // as the tokenizer gives two texts
+
+  std::ofstream(folder / "lines.tsv") << "when was it\tit was in 1990s sea\t1990\n"
+                                         "who\tthe sea\t\n"
+                                         "what was hot\tsea , hot sea\tsea\t10\n";
+  const auto lines = data::open_spans(folder / "lines.tsv", Split::Train, t,
+                                      {.length = 64, .test_file = folder / "lines.tsv"});
+  const Example part = example(*lines, 0), place = example(*lines, 2);
+  CHECK(text_between(t, part, part.target[0], part.target[1]).substr(0, 4) == "1990");
+  CHECK(example(*lines, 1).target == Longs{0, 0});
+  CHECK(place.target[0] == 1 + 3 + 1 + 3);  // the second sea
+}
+
+TEST_CASE("token text: long texts stand in windows that share tokens") {
+  const TestFolder folder;
+  std::string text;
+  for (int k = 0; k < 30; ++k) text += k == 17 ? "green sea " : "wide land ";
+  std::ofstream(folder / "long.tsv") << "the sea\t" << text << "\tgreen sea\n";
+  const data::Tokenizer t = of_kind(data::TokenizerKind::WordPiece, some_text());
+  const std::int64_t count = std::ssize(t.encode(text, false)),
+                     asked = std::ssize(t.encode("the sea", false)), room = 20 - 3 - asked;
+  const auto set = data::open_spans(folder / "long.tsv", Split::Train, t,
+                                    {.length = 20, .stride = 6, .test_file = folder / "long.tsv"});
+  CHECK(set->input_shape() == Shape{2, 20});
+  std::int64_t windows = 1;
+  for (std::int64_t from = 0; from + room < count; from += room - 6) ++windows;
+  CHECK(set->size() == windows);
+  int found = 0;
+  for (std::int64_t k = 0; k < set->size(); ++k) {
+    const Example e = example(*set, k);
+    if (e.target[0] == 0) continue;
+    ++found;
+    CHECK(text_between(t, e, e.target[0], e.target[1]) == "green sea");
+  }
+  CHECK(found >= 1);
+  const auto refused = [&](const std::string& lines, const data::SpanOptions& options,
+                           const char* words) {
+    std::ofstream(folder / "bad.tsv") << lines;
+    std::string message;
+    try {
+      (void)data::open_spans(folder / "bad.tsv", Split::Train, t, options);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    CAPTURE(message);
+    CHECK(message.find(words) != std::string::npos);
+  };
+  refused("who\tthe sea\tland\n", {}, "line 1: its answer 'land' does not stand in its text");
+  refused("who\tthe sea\tsea\t3\n", {}, "does not stand at character 3");
+  refused("who\tthe sea\n", {}, "line 1 is not QUESTION TAB TEXT TAB ANSWER");
+  refused("who\tthe sea\tsea\tx\n", {}, "line 1 is not QUESTION TAB TEXT TAB ANSWER");
+  refused("who\tthe sea\tsea\n", {.length = 4}, "give a longer length");
+  refused("who\t" + text + "\tgreen\n", {.length = 20, .stride = 19}, "a smaller stride");
+  refused("{\"data\": 3}", {}, "has no list 'data'");
+  refused(
+      "{\"data\": [{\"paragraphs\": [{\"context\": \"the sea\", \"qas\": [{\"question\": "
+      "\"who\", \"answers\": [{\"text\": \"sea\"}]}]}]}]}",
+      {}, "question 'who' has no 'answer_start'");
+  refused("{\"data\"", {}, "is no whole JSON");
+  const data::Tokenizer bytes = of_kind(data::TokenizerKind::Bpe, some_text());
+  std::ofstream(folder / "good.tsv") << "who\tthe sea is\tsea\n";
+  CHECK_THROWS_AS(data::open_spans(folder / "good.tsv", Split::Train, bytes), ValueError);
+}

@@ -8,10 +8,14 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/ops.h>
 #include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
 #include "io/folder.h"
+#include "train/spans.h"
 
 using namespace tenon;
 
@@ -149,7 +153,86 @@ TEST_CASE("texts: what does not go together is said before there is a run") {
   refused(std::string("bert") + kSizes, windows + ",length=20", corpus.tokens, "length=16");
   refused(std::string("bert") + kSizes, lines, corpus.tokens, "text:FILE");
   refused(std::string("bert_classifier") + kSizes, windows, corpus.tokens, "CLASS TAB TEXT");
-  refused(std::string("bert_spans") + kSizes, windows, corpus.tokens, "Trainer");
+  refused(std::string("bert_spans") + kSizes + ",vocabulary=80", windows, corpus.tokens,
+          "spans:FILE");
   refused("lenet5", lines, corpus.tokens, "lenet5");
   refused("lenet5", lines, "", "--tokenizer");
+}
+
+TEST_CASE("texts: BERT tells how two texts belong together, from its page and from a file") {
+  const TestFolder folder;
+  const Corpus corpus(folder);
+  {
+    std::ofstream pairs(folder / "pairs.txt");
+    const char* const one[] = {"water is the sea", "desert is the sand"};
+    for (int k = 0; k < 120; ++k)
+      pairs << (k % 2 == k / 2 % 2 ? "same\t" : "other\t") << one[k % 2] << '\t' << one[k / 2 % 2]
+            << '\n';
+  }
+  const std::string name = std::string("bert_classifier") + kSizes + ",vocabulary=80",
+                    file = folder / "pairs.toml";
+  io::write_file(file, models::toml(name));
+  const std::string data = "lines:" + (folder / "pairs.txt");
+  train::start_run(settings_of(name, data, corpus, "150"), folder / "page");
+  const auto model = train::TrainedModel::open(folder / "page");
+  CHECK(model.evaluate().accuracy == 1);
+  CHECK(likeliest(model, "water is the sea\tdesert is the sand") == "other");
+  CHECK(likeliest(model, "desert is the sand\tdesert is the sand") == "same");
+  train::Settings of_file = settings_of(file, data, corpus, "3");
+  train::start_run(of_file, folder / "file");
+  train::start_run(settings_of(name, data, corpus, "3"), folder / "again");
+  const auto whole = train::TrainedModel::open(folder / "again").net().state_dict();
+  for (const auto& [key, value] : train::TrainedModel::open(folder / "file").net().state_dict())
+    CHECK(all(eq(value, whole.at(key))).item() == 1);
+}
+
+TEST_CASE("texts: BERT finds answers, and its file does") {
+  const TestFolder folder;
+  const Corpus corpus(folder);
+  {
+    std::ofstream asked(folder / "asked.tsv");
+    const char* const wet[] = {"sea", "rain", "lake"};
+    const char* const dry[] = {"sand", "stone", "dust"};
+    for (int k = 0; k < 240; ++k) {
+      const std::string text = std::string(k % 2 == 0 ? "water is the " : "desert is the ") +
+                               (k % 2 == 0 ? wet[k % 3] : dry[k % 3]) + " .";
+      asked << "is the\t" << text << '\t' << (k % 2 == 0 ? wet[k % 3] : dry[k % 3]) << '\n';
+    }
+  }
+  const std::string data = "spans:" + (folder / "asked.tsv") + ",length=16,stride=2",
+                    name = std::string("bert_spans") + kSizes + ",vocabulary=80";
+  train::start_run(settings_of(name, data, corpus, "200"), folder / "page");
+  const auto model = train::TrainedModel::open(folder / "page");
+  const train::Evaluation found = model.evaluate();
+  REQUIRE(found.exact.has_value());
+  REQUIRE(found.f1.has_value());
+  CHECK(*found.exact > 0.9);
+  CHECK(*found.f1 >= *found.exact);
+  CHECK(found.accuracy > 0.9);
+  const train::Answer answer = model.answer("is the", "Water is the Rain.");
+  CHECK(answer.text == "Rain");
+  CHECK(answer.place == 13);
+  CHECK(answer.probability > 0.2);
+  CHECK(answer.probability <= 1);
+  CHECK_THROWS_WITH_AS(model.predict_text("water"), doctest::Contains("question"), ValueError);
+  io::write_file(folder / "spans.toml", models::toml(name));
+  train::start_run(settings_of(folder / "spans.toml", data, corpus, "3"), folder / "file");
+  train::start_run(settings_of(name, data, corpus, "3"), folder / "again");
+  const auto whole = train::TrainedModel::open(folder / "again").net().state_dict();
+  for (const auto& [key, value] : train::TrainedModel::open(folder / "file").net().state_dict())
+    CHECK(all(eq(value, whole.at(key))).item() == 1);
+}
+
+TEST_CASE("texts: answers are measured as SQuAD measures them") {
+  const auto measure = [](const std::string& given, const std::vector<std::string>& right) {
+    const train::SpanMeasure m = train::measure_answer(given, right);
+    return std::pair(m.exact, m.f1);
+  };
+  CHECK(measure("The  Sea!", {"a sea"}) == std::pair(1.0, 1.0));
+  CHECK(measure("wide sea", {"green sea"}) == std::pair(0.0, 0.5));
+  CHECK(measure("wide sea", {"land", "wide green sea"}).second == doctest::Approx(0.8));
+  CHECK(measure("", {}) == std::pair(1.0, 1.0));
+  CHECK(measure("sea", {}) == std::pair(0.0, 0.0));
+  CHECK(measure("sea sea", {"sea"}).second == doctest::Approx(2.0 / 3));
+  CHECK(measure("\xc3\x89t\xc3\xa9", {"\xc3\xa9t\xc3\xa9"}) == std::pair(1.0, 1.0));
 }

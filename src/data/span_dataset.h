@@ -1,0 +1,74 @@
+// Questions with answers in texts, and the windows that a network sees of them: for the set of
+// training, for its evaluation, and for one question of a user.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tenon/text.h>
+#include <tenon/tokenizer.h>
+
+namespace tenon::data {
+
+/// A text in tokens, and where each stands in it: bytes from and to, of the word or sign whose part
+/// it is.
+struct SpanText {
+  std::string text;
+  std::vector<std::int64_t> tokens;
+  std::vector<std::pair<std::size_t, std::size_t>> bytes;
+};
+/// Throws ValueError for a tokenizer that makes other tokens of words than of the text they are in.
+std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std::string& text);
+
+struct SpanQuestion {
+  std::string id, question;
+  std::shared_ptr<const SpanText> text;
+  std::vector<std::string> answers{};  ///< none: the text has no answer
+  std::int64_t place = -1;             ///< of the first answer, in bytes; -1: wherever it stands
+};
+
+/// A part of a text behind its question.
+struct SpanWindow {
+  std::int64_t question = 0;          ///< its number
+  std::int64_t first = 0, count = 0;  ///< tokens of the text
+  std::int64_t begin = 0, end = 0;    ///< places of the answer in the row; 0: not here
+};
+
+class SpanDataset : public Dataset {
+ public:
+  /// Throws FormatError for an answer that does not stand where it should, ValueError for lengths
+  /// that leave a text no room.
+  SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
+              const SpanOptions& options, std::string about);
+
+  const std::vector<SpanQuestion>& questions() const { return questions_; }
+  const std::vector<SpanWindow>& windows() const { return windows_; }
+  /// Where a window's part of the text begins in its row.
+  std::int64_t behind_question(const SpanWindow& window) const;
+
+  std::int64_t size() const override { return std::ssize(windows_); }
+  Shape input_shape() const override { return {2, length_}; }
+  DType input_dtype() const override { return DType::Int64; }
+  Shape target_shape() const override { return {2}; }
+  DType target_dtype() const override { return DType::Int64; }
+  /// Places of a row.
+  std::int64_t classes() const override { return length_; }
+  std::string describe() const override { return description_; }
+  bool in_memory() const override { return true; }
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override;
+
+ private:
+  void add_windows(std::int64_t question, const SpanOptions& options);
+  std::vector<SpanQuestion> questions_;
+  std::vector<std::vector<std::int64_t>> asked_;  // tokens of each question
+  std::vector<SpanWindow> windows_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> answers_;  // tokens of the texts; -1: none
+  std::int64_t begin_, end_, length_ = 1;
+  std::string description_;
+};
+
+}  // namespace tenon::data
