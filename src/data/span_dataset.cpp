@@ -41,7 +41,7 @@ std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text,
   for (const char32_t c : code_points(text)) {
     const std::size_t bytes = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     const bool apart = signs_apart && (is_punctuation(c) || is_chinese(c));
-    if (is_white_space(c)) {
+    if (is_white_space(c) && !is_control_sign(c)) {  // BERT takes control signs away
       open = false;
     } else if (open && !apart) {
       out.back().second += bytes;

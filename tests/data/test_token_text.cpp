@@ -1,5 +1,7 @@
 // Text by a tokenizer: windows, hidden words that depend on seed, epoch and example alone, and
 // lines with a class.
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -7,13 +9,16 @@
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
+#include <tenon/io.h>
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
+#include "data/span_dataset.h"
 #include "io/folder.h"
 
 using namespace tenon;
 using data::Split;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -337,4 +342,53 @@ TEST_CASE("token text: long texts stand in windows that share tokens") {
   const data::Tokenizer bytes = of_kind(data::TokenizerKind::Bpe, some_text());
   std::ofstream(folder / "good.tsv") << "who\tthe sea is\tsea\n";
   CHECK_THROWS_AS(data::open_spans(folder / "good.tsv", Split::Train, bytes), ValueError);
+}
+
+TEST_CASE("token text: rows of two texts and of answers are those of Hugging Face's tokenizers") {
+  const TestFolder folder;
+  const Json wanted = Json::parse(io::read_file("tests/e2e/fixtures/spans.json"));
+  const data::Tokenizer t = data::Tokenizer::open("tests/e2e/fixtures/tokenizers/bert.json");
+  for (const Json& row : wanted["pairs"]) {
+    CAPTURE(row.dump());
+    const data::TypedTokens got =
+        data::encode_pair_within(t, row[0].get<std::string>(), row[1].get<std::string>(), row[2]);
+    CHECK(got.tokens == row[3].get<Longs>());
+    CHECK(got.types == row[4].get<Longs>());
+  }
+  const std::string file = folder / "squad.json";
+  std::ofstream(file, std::ios::binary) << wanted["spans"].dump();
+  const auto set =
+      data::open_spans(file, Split::Train, t,
+                       {.length = wanted["length"], .stride = wanted["stride"], .test_file = file});
+  const Json& rows = wanted["rows"];
+  REQUIRE(set->size() == std::ssize(rows));
+  const auto length = static_cast<std::size_t>(set->input_shape()[1]);
+  for (std::int64_t k = 0; k < set->size(); ++k) {
+    const Json& row = rows[static_cast<std::size_t>(k)];
+    CAPTURE(row.dump());
+    Longs input = row[1].get<Longs>();
+    const Longs types = row[2].get<Longs>();
+    input.resize(length, data::kPad);
+    input.insert(input.end(), types.begin(), types.end());
+    input.resize(2 * length, 0);
+    const Example e = example(*set, k);
+    CHECK(e.input == input);
+    CHECK(e.target == Longs{row[3].get<std::int64_t>(), row[4].get<std::int64_t>()});
+  }
+}
+
+TEST_CASE("token text: tokens of every script are found again in their text") {
+  const Json lines =
+      Json::parse(io::read_file("tests/e2e/fixtures/tokenizers/expected.json"))["lines"];
+  for (const char* name : {"bert", "bert_cased"}) {
+    const data::Tokenizer t =
+        data::Tokenizer::open(std::string("tests/e2e/fixtures/tokenizers/") + name + ".json");
+    for (const Json& line : lines) {
+      const auto text = line.get<std::string>();
+      CAPTURE(text);
+      const auto found = data::span_text(t, text);
+      CHECK(found->tokens == t.encode(text, false));
+      for (const auto& [from, to] : found->bytes) CHECK((from < to && to <= text.size()));
+    }
+  }
 }
