@@ -333,7 +333,7 @@ FileLayer softmax_layer(LayerKeys& keys, const FileArrival& at) {
 
 // The name of a value that was kept; "" : none is given.
 std::string kept_name(LayerKeys& keys, const std::string& key, const FileArrival& at) {
-  const std::string name = keys.text(key);
+  std::string name = keys.text(key);
   if (name.empty() || at.pass->find(name) != nullptr) return name;
   const std::vector<std::string> known = at.pass->names();
   keys.refuse(cat(key, ": nothing was kept as '", name, "' before",

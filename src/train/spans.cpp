@@ -101,6 +101,7 @@ std::vector<Answer> answers_of(const nn::AnyModule& net, const data::SpanDataset
     }
   }
   std::vector<Answer> out;
+  out.reserve(found.size());
   for (Found& f : found)
     out.push_back(may_lack && f.none > f.score ? Answer{} : std::move(f.answer));
   return out;
