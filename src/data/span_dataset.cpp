@@ -17,7 +17,7 @@ namespace tenon::data {
 namespace {
 
 using TokenRow = std::vector<std::int64_t>;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kTestPartOf = 10;  // one question in so many
 constexpr std::int64_t kAround = 3;       // [CLS], and [SEP] behind question and text

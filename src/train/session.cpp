@@ -85,10 +85,13 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
                          "' reads text by a tokenizer: name one, as in --tokenizer vocab.txt"));
   if (tokenizer == nullptr || model.masked || model.vocabulary == 0) return;
   if (tokenizer->size() > model.vocabulary)
-    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, model '",
-                         settings.model, "' ", model.vocabulary, ": give it so many, as in ",
-                         settings.model.substr(0, settings.model.find(':')),
-                         ":vocabulary=", tokenizer->size()));
+    throw ValueError(cat(
+        "the tokenizer has ", tokenizer->size(), " tokens, model '", settings.model, "' ",
+        model.vocabulary,
+        settings.network.empty()
+            ? cat(": give it so many, as in ", settings.model.substr(0, settings.model.find(':')),
+                  ":vocabulary=", tokenizer->size())
+            : cat(": write vocabulary = ", tokenizer->size(), " in the file")));
 }
 
 // Questions behind which parts of texts stand, in tokens.

@@ -155,6 +155,9 @@ TEST_CASE("texts: what does not go together is said before there is a run") {
   refused(std::string("bert_classifier") + kSizes, windows, corpus.tokens, "CLASS TAB TEXT");
   refused(std::string("bert_spans") + kSizes + ",vocabulary=80", windows, corpus.tokens,
           "spans:FILE");
+  io::write_file(folder / "few.toml",
+                 models::toml(std::string("bert_classifier") + kSizes + ",vocabulary=9"));
+  refused(folder / "few.toml", lines, corpus.tokens, "write vocabulary = ");
   refused("lenet5", lines, corpus.tokens, "lenet5");
   refused("lenet5", lines, "", "--tokenizer");
 }
