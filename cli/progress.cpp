@@ -14,7 +14,34 @@ namespace tenon::cli {
 
 using Clock = std::chrono::steady_clock;
 
+// What comes before training is printed behind the words about it.
+void Progress::on_note(const std::string& note) {
+  if (!started_) return notes_.push_back(note);
+  clear_status_line();
+  fmt::print("{}\n", note);
+  std::fflush(stdout);
+}
+
+// The first batch is left out of the speed: the step is planned in it.
+void Progress::on_frozen(std::int64_t done, std::int64_t examples) {
+  const Clock::time_point now = Clock::now();
+  if (frozen_before_ == 0) frozen_before_ = done, frozen_begun_ = now;
+  if (done == examples) return clear_status_line();
+  if (quiet_ || !due()) return;
+  const double share = static_cast<double>(done) / static_cast<double>(examples),
+               seconds = std::chrono::duration<double>(now - frozen_begun_).count(),
+               speed = static_cast<double>(done - frozen_before_) / std::max(seconds, 1e-9);
+  std::string facts = fmt::format("{:3.0f} %  {} of {} examples", share * 100, thousands(done),
+                                  thousands(examples));
+  if (speed > 0) {
+    const auto left = std::llround(static_cast<double>(examples - done) / speed);
+    facts += fmt::format("  {:.3g}/s  {}:{:02} left", speed, left / 60, left % 60);
+  }
+  show("frozen part, once", share, facts);
+}
+
 void Progress::on_start(std::int64_t steps_done, std::int64_t) {
+  started_ = true;
   fmt::print("{}\n", intro_(parameters_));
   for (const std::string& note : notes_) fmt::print("{}\n", note);
   if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));

@@ -21,7 +21,8 @@ class Progress : public train::Callback {
   /// epochs' lines appear.
   Progress(Intro intro, int epochs, bool quiet)
       : intro_(std::move(intro)), epochs_(epochs), quiet_(quiet) {}
-  void on_note(const std::string& note) override { notes_.push_back(note); }
+  void on_note(const std::string& note) override;
+  void on_frozen(std::int64_t done, std::int64_t examples) override;
   void on_network(const nn::AnyModule& net) override { parameters_ = net.parameter_count(); }
   void on_start(std::int64_t steps_done, std::int64_t total_steps) override;
   void on_step(const train::StepReport& report) override;
@@ -40,10 +41,11 @@ class Progress : public train::Callback {
   std::int64_t parameters_ = 0;
   std::vector<std::string> notes_;
   int epochs_;
-  bool quiet_;
+  bool quiet_, started_ = false;
   double first_step_ = 0;
   int widest_ = 0;
-  std::chrono::steady_clock::time_point shown_;
+  std::chrono::steady_clock::time_point shown_, frozen_begun_;
+  std::int64_t frozen_before_ = 0;  // done when its time began
 };
 
 /// The bar alone, `done` in [0, 1]: "━━━━╸━━━━" or "####----".

@@ -62,6 +62,16 @@ constexpr Shortcut kShortcuts[] = {
     {"--freeze", "freeze", "NAME[,NAME]",
      "parts that do not learn, as in features; what they give is computed once",
      "Other people's weights"},
+    {"--unfreeze-after", "unfreeze_after", "N", "epochs after which the frozen parts learn too",
+     "Other people's weights"},
+    {"--keep-frozen", "keep_frozen", "WHERE",
+     "what frozen parts give: memory; disk; auto: both, on disk where computing it took a second "
+     "or "
+     "more; off: in every step",
+     "Other people's weights"},
+    {"--frozen-variants", "frozen_variants", "K",
+     "with --augment: of K epochs' pictures what frozen parts give is computed, and comes again",
+     "Other people's weights"},
     {"--rate-of", "rate_of", "LIST",
      "learning rates of parts, as shares of --lr: features=0.1,classifier=1",
      "Other people's weights"},
@@ -489,6 +499,7 @@ std::vector<std::string> words_for(const std::string& key) {
             "resized_crop,flip,randaugment"};
   if (key == "augment_on") return {"auto", "cpu", "card", "both"};
   if (key == "broken") return {"skip", "error"};
+  if (key == "keep_frozen") return {"auto", "memory", "disk", "off"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
   if (key == "device") return {"cpu", "cuda"};

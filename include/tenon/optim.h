@@ -22,6 +22,10 @@ namespace tenon::optim {
 struct ParameterGroup {
   std::vector<nn::NamedTensor> parameters{};
   std::optional<double> lr{}, weight_decay{};
+  /// These begin to learn later than others: their steps are counted from their own first one
+  /// (Adam's corrections depend on them), and a state that lacks them all leaves them at their
+  /// beginning.
+  bool own_steps = false;
 };
 
 /// Limits of gradients; 0: none. Elements are clamped to [-value, value] first, then all gradients
@@ -75,7 +79,8 @@ class TENON_API Optimizer {
 
  protected:
   struct Group {
-    Tensor lr;  // scalar variable
+    Tensor lr;    // scalar variable
+    Tensor step;  // that of all, or of its own
     double lr_scale = 1, weight_decay = 0;
   };
   /// A variable and the value that it holds after the step.
@@ -93,6 +98,8 @@ class TENON_API Optimizer {
   const Tensor& parameter(std::size_t k) const { return parameters_[k]; }
 
  private:
+  bool begins_own_steps(std::size_t k) const;
+  StateDict beginnings(const StateDict& state) const;
   struct Slot {
     std::string name;
     std::vector<Tensor> tensors;

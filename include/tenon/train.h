@@ -71,6 +71,9 @@ class TENON_API Callback {
   virtual ~Callback();
   /// Of start_run() and resume_run(), before training: a sentence for people on what was decided.
   virtual void on_note(const std::string& note);
+  /// Of start_run() and resume_run(), before training: what frozen parts give has been computed of
+  /// so many examples.
+  virtual void on_frozen(std::int64_t done, std::int64_t examples);
   /// Before all else, with the network that fit() is going to train.
   virtual void on_network(const nn::AnyModule& net);
   virtual void on_start(std::int64_t first_step, std::int64_t total_steps);
@@ -121,6 +124,15 @@ struct TrainResult {
 /// that fills about four milliseconds, for between two launches a card waits for some microseconds.
 TENON_API int steps_in_launch(double seconds);
 
+/// What training goes on with from an epoch on (TrainOptions::next_stage). The network has the same
+/// tensors by the same names, the loader batches of as many examples; all must outlive the trainer.
+struct Stage {
+  nn::AnyModule net;
+  optim::Optimizer* optimizer = nullptr;
+  data::Loader* train = nullptr;
+  data::Loader* test = nullptr;  ///< null where fit() was given none
+};
+
 struct TrainOptions {
   int epochs = 5;
   std::int64_t max_steps = 0;  ///< ends earlier when > 0
@@ -144,6 +156,12 @@ struct TrainOptions {
   int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
   bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
   int evaluate_every = 1;  ///< epochs
+  /// After so many epochs the run goes on with what `next_stage` gives, as when parts that were
+  /// frozen begin to learn; 0: never. It is asked once, when the next epoch begins or a run that is
+  /// beyond it goes on. What its optimizer has in common with the one before keeps its state; the
+  /// rest must be in groups with steps of their own (optim::ParameterGroup::own_steps).
+  int stage_epochs = 0;
+  std::function<Stage()> next_stage{};
   /// Steps in one launch where the training set stands in a card's memory; 0: as many as take about
   /// four milliseconds. The numbers that come out are the same.
   int steps_per_launch = 0;
@@ -218,8 +236,12 @@ struct TENON_API Settings {
   std::string lora;     ///< adapters beside weights that stay: "rank=8,alpha=16,targets=c_attn"
   std::string teacher;  ///< a run whose network's scores are learnt from too; "": none
   double temperature = 4, distill_weight = 0.5;  ///< of the teacher's scores
-  std::string weights;    ///< a file of weights, of which what fits is taken; "": as drawn
-  std::string freeze;     ///< parts of the network that do not learn: "features,fc.0"
+  std::string weights;      ///< a file of weights, of which what fits is taken; "": as drawn
+  std::string freeze;       ///< parts of the network that do not learn: "features,fc.0"
+  int unfreeze_after = 0;   ///< epochs, from which on the frozen parts learn too; 0: never
+  int frozen_variants = 0;  ///< of augmentation, of which what frozen parts give is computed once
+  std::string keep_frozen = "auto";  ///< where what they give is kept: auto, memory, disk; off
+  double frozen_cache = 32;          ///< GiB on disk, of all runs together
   std::string rate_of;    ///< learning rates of parts, as shares of lr: "features=0.1,fc=2"
   std::string tokenizer;  ///< file of one, for text: tokenizer.json, vocab.txt, vocab.json
   std::string task = "classification";  ///< or "regression": targets are quantities

@@ -1,5 +1,6 @@
 // What all optimizers share: groups, the learning rate, the step count, guarded assignments, state
 // by name.
+#include <algorithm>
 #include <memory>
 
 #include <tenon/error.h>
@@ -18,6 +19,8 @@ void check_finite_positive(double value, const char* what, bool zero_allowed) {
     throw ValueError(cat("optimizer: ", what, " is ", value, ", must be a finite number ",
                          zero_allowed ? "of at least 0" : "above 0"));
 }
+
+constexpr char kStep[] = "step";
 
 DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
   for (const nn::NamedTensor& p : parameters)
@@ -51,6 +54,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     group.lr_scale = lr > 0 ? rate / lr : 0;
     group.weight_decay = given.weight_decay.value_or(weight_decay);
     group.lr = variable(scalar(rate, dtype_of_rate(given.parameters)), "lr");
+    group.step = given.own_steps ? variable(scalar(0, DType::Float64), "step") : step_;
     for (const nn::NamedTensor& p : given.parameters) {
       if (!is_variable(p.tensor) || !is_floating(p.tensor.dtype()))
         throw ValueError(
@@ -94,14 +98,23 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
   };
   Scope scope("optimizer");
   std::vector<Tensor> out;
-  const Tensor next = step_ + 1;
-  prepare(step_, next);
+  std::vector<Assignment> counts;  // of steps, as the groups have them
+  const Node* prepared = nullptr;
+  const auto count = [&](const Tensor& step) {
+    if (step.node() == prepared) return;
+    prepared = step.node();
+    const auto same = [&](const Assignment& a) { return a.first.node() == prepared; };
+    if (std::none_of(counts.begin(), counts.end(), same)) counts.emplace_back(step, step + 1);
+    prepare(step, std::find_if(counts.begin(), counts.end(), same)->second);
+  };
+  count(step_);
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     const Tensor& p = parameters_[k];
     if (grads[k].shape() != p.shape())
       throw ShapeError(
           cat("optimizer: '", names_[k], "' is ", p.shape(), ", its gradient ", grads[k].shape()));
     const Group& group = groups_[group_of_[k]];
+    count(group.step);
     const Tensor rate =
         rates.defined() ? select(rates, 0, static_cast<std::int64_t>(group_of_[k])) : group.lr;
     const Tensor lr = rate.dtype() == p.dtype() ? rate : cast(rate, p.dtype());
@@ -109,7 +122,7 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
     for (const auto& [target, value] : rule(k, grads[k], lr, group.weight_decay))
       out.push_back(guarded(target, value));
   }
-  out.push_back(guarded(step_, next));
+  for (const auto& [step, next] : counts) out.push_back(guarded(step, next));
   return out;
 }
 
@@ -146,16 +159,43 @@ std::int64_t Optimizer::steps() const { return static_cast<std::int64_t>(step_.i
 
 StateDict Optimizer::state_dict() const {
   StateDict out;
-  out.emplace("step", step_);
+  out.emplace(kStep, step_);
   out.emplace("lr", scalar(lr_, DType::Float64));
   for (const auto& slot : slots_)
     for (std::size_t k = 0; k < names_.size(); ++k)
       out.emplace(cat(names_[k], ".", slot->name), slot->tensors[k]);
+  for (std::size_t k = 0; k < names_.size(); ++k)
+    if (begins_own_steps(k)) out.emplace(cat(names_[k], ".", kStep), groups_[group_of_[k]].step);
   return out;
 }
 
-void Optimizer::load_state_dict(const StateDict& state) {
+// Whether a group with steps of its own begins with this parameter, whose name its count has.
+bool Optimizer::begins_own_steps(std::size_t k) const {
+  return groups_[group_of_[k]].step.node() != step_.node() &&
+         (k == 0 || group_of_[k] != group_of_[k - 1]);
+}
+
+// Entries of groups with steps of their own of which the state has nothing: zeros.
+StateDict Optimizer::beginnings(const StateDict& state) const {
+  StateDict out;
+  for (std::size_t first = 0; first < names_.size(); ++first) {
+    if (!begins_own_steps(first)) continue;
+    StateDict group{{cat(names_[first], ".", kStep), groups_[group_of_[first]].step}};
+    for (std::size_t k = first; k < names_.size() && group_of_[k] == group_of_[first]; ++k)
+      for (const auto& slot : slots_)
+        group.emplace(cat(names_[k], ".", slot->name), slot->tensors[k]);
+    if (std::none_of(group.begin(), group.end(),
+                     [&](const auto& entry) { return state.contains(entry.first); }))
+      for (const auto& [name, tensor] : group)
+        out.emplace(name, zeros(tensor.shape(), tensor.dtype()));
+  }
+  return out;
+}
+
+void Optimizer::load_state_dict(const StateDict& given) {
   const StateDict own = state_dict();
+  StateDict state = beginnings(given);
+  state.insert(given.begin(), given.end());
   for (const auto& [name, tensor] : own) {
     const auto it = state.find(name);
     if (it == state.end())

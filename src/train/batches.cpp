@@ -9,7 +9,7 @@
 namespace tenon::train {
 
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
-  if (set.pictures() == nullptr || set.broken().empty()) return true;
+  if (set.broken().empty()) return true;
   const std::vector<std::int64_t> targets = batch.target.to_vector<std::int64_t>();
   std::vector<std::int64_t> there;
   for (std::size_t k = 0; k < targets.size(); ++k)

@@ -1,30 +1,25 @@
-// The end of the frozen parts, found in the graph, and sets of what they give.
+// The end of the frozen parts, found in the graph, and the network behind it.
 #include "train/frozen.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
-#include <tenon/context.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/weights.h>
 
 #include "base/str.h"
-#include "data/tensor_dataset.h"
 #include "graph/body.h"
 #include "graph/node.h"
 #include "ops/attention.h"
-#include "train/batches.h"
 #include "train/resident.h"
 
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kMostKeptBytes = std::int64_t{4} << 30;  // that are kept in memory
+constexpr std::int64_t kProbes[] = {13, 11};  // examples with which shapes are found out
 
 // The part of a network at "layer1.0", or none.
 std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string& path) {
@@ -36,130 +31,90 @@ std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string
   return std::nullopt;
 }
 
-// Where the frozen part of a graph ends.
-struct EndOfFrozen {
-  Tensor value;
-  std::size_t nodes = 0;  // that it takes to compute it
-};
+// What a node's numbers are those of, in another shape or times one number: dropout begins with
+// such a multiple, in training alone, and layers lay out what they read each in their own way. All
+// that belongs to what reads it. Of a batch's values one that has an axis of examples in front.
+Node* source_of(Node* node, std::int64_t batch) {
+  Node* found = node;
+  while (!node->realised()) {
+    if (node->op == Op::Reshape || node->op == Op::Expand) {
+      node = node->input(0);
+    } else if (node->op == Op::Mul &&
+               (node->input(0)->op == Op::Constant || node->input(1)->op == Op::Constant)) {
+      node = node->input(node->input(0)->op == Op::Constant ? 1 : 0);
+    } else {
+      break;
+    }
+    if (node->shape.rank() > 0 && node->shape[0] == batch) found = node;
+  }
+  return found;
+}
 
-std::optional<EndOfFrozen> end_of_frozen(const Tensor& output, const Tensor& input,
-                                         const std::vector<Tensor>& learning) {
-  std::unordered_set<const Node*> live, of_input;
+std::size_t nodes_of(const Tensor& value) {
+  return topological_order(std::vector<Tensor>{value}).size();
+}
+
+// What of a graph does not depend on anything that learns and is read by what does: what takes
+// fewer nodes first, for of several layers in a row dropout changes which is met first. What is
+// made of the input without any weight, as the mask of a text's filler, is made again: in its place
+// stands the input.
+std::vector<Tensor> ends_of_frozen(const Tensor& output, const Tensor& input,
+                                   const std::vector<Tensor>& learning) {
+  std::unordered_set<const Node*> live, of_input, of_weights;
   for (const Tensor& p : learning) live.insert(p.node());
   of_input.insert(input.node());
-  std::vector<Node*> ends;
+  std::vector<Tensor> ends;
   for (Node* node : topological_order(std::vector<Tensor>{output})) {
     bool learns = node->op == Op::Random || drops_weights(*node);
     for (const Node* in : node->in()) {
       learns = learns || live.contains(in);
       if (of_input.contains(in)) of_input.insert(node);
+      if (in->op == Op::Variable || of_weights.contains(in)) of_weights.insert(node);
     }
     if (!learns) continue;
     live.insert(node);
-    for (Node* in : node->in())
-      if (!live.contains(in) && of_input.contains(in) &&
-          std::find(ends.begin(), ends.end(), in) == ends.end())
-        ends.push_back(in);
+    for (Node* in : node->in()) {
+      if (live.contains(in) || !of_input.contains(in)) continue;
+      Node* const end = of_weights.contains(in) ? source_of(in, input.size(0)) : input.node();
+      if (std::none_of(ends.begin(), ends.end(),
+                       [end](const Tensor& known) { return known.node() == end; }))
+        ends.emplace_back(end);
+    }
   }
-  if (ends.size() != 1 || ends[0] == input.node()) return std::nullopt;
-  const Tensor value(ends[0]);
-  return EndOfFrozen{value, topological_order(std::vector<Tensor>{value}).size()};
+  std::stable_sort(ends.begin(), ends.end(),
+                   [](const Tensor& a, const Tensor& b) { return nodes_of(a) < nodes_of(b); });
+  return ends;
 }
 
-class FrozenNet : public nn::Module {
- public:
-  FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& parts) : net_(net) {
-    for (const std::string& path : parts) {
-      net.freeze(path);  // an unknown name is refused here
-      if (std::optional<nn::AnyModule> part = part_at(net, path)) parts_.push_back(*part);
+// Of the graph: ops, types, shapes, attributes, edges and numbers; of variables their values or,
+// within one process, which they are.
+Digest digest_of(const std::vector<Tensor>& ends, const Tensor& input, bool values) {
+  Digester out;
+  std::unordered_map<const Node*, std::uint64_t> numbers;
+  for (Node* node : topological_order(ends)) {
+    const std::uint64_t number = numbers.size();
+    numbers.emplace(node, number);
+    if (node == input.node()) continue;
+    out.add(op_row(node->op).name);
+    out.add(cat(node->dtype, node->shape));
+    if (!node->realised()) {
+      node->attrs.each_word([&out](std::uint64_t word) { out.add(word); });
+      for (const Node* in : node->in()) out.add(numbers.at(in));
+    } else if (!values && node->op == Op::Variable) {
+      out.add(reinterpret_cast<std::uintptr_t>(node));
+    } else {
+      const Tensor value(node);
+      out.add({static_cast<const char*>(value.data()),
+               static_cast<std::size_t>(value.numel()) * item_size(value.dtype())});
     }
-    for (const auto& [name, part] : net.children()) child(name, part);
-    if (named_parameters().size() != net.named_parameters().size())
-      throw NotSupported(cat("freeze: ", net.describe(),
-                             " has parameters of its own beside its parts': freeze parts with "
-                             "Module::freeze() and a Trainer of your own"));
   }
-
-  Tensor forward(const Tensor& x) const override {
-    rest();
-    if (!input_) return net_(x);
-    const Tensor example = zeros(with_count(x.size(0), *input_));
-    const Tensor output = net_(example);
-    const std::optional<EndOfFrozen> end = end_of_frozen(output, example, trainable_parameters());
-    if (!end) throw InternalError("freeze: the frozen part has no end any more");
-    return substitute(std::vector<Tensor>{output}, {{end->value.node(), x}})[0];
-  }
-  std::string describe() const override { return net_.describe(); }
-
-  // What the frozen parts give of a batch, when it has one value for each example, the same in
-  // training and evaluation.
-  std::optional<Tensor> kept(const Tensor& batch) const {
-    const std::vector<Tensor> learning = trainable_parameters();
-    std::optional<EndOfFrozen> ends[2];
-    for (const bool training : {false, true}) {
-      train(training);
-      rest();
-      ends[training ? 1 : 0] = end_of_frozen(net_(batch), batch, learning);
-    }
-    const auto& [evaluated, trained] = ends;
-    if (!evaluated || !trained || evaluated->nodes != trained->nodes) return std::nullopt;
-    const Tensor &a = evaluated->value, &b = trained->value;
-    const bool same = a.node()->op == b.node()->op && a.shape() == b.shape();
-    const bool for_each = b.rank() > 0 && b.size(0) == batch.size(0) && is_floating(b.dtype());
-    return same && for_each ? std::optional<Tensor>(b) : std::nullopt;
-  }
-  nn::AnyModule behind(const Shape& input) const {
-    FrozenNet out = *this;
-    out.input_ = input;
-    return out;
-  }
-
- private:
-  void rest() const {
-    for (const nn::AnyModule& part : parts_) part.train(false);
-  }
-
-  nn::AnyModule net_;
-  std::vector<nn::AnyModule> parts_;
-  std::optional<Shape> input_;  // of an example whose frozen part is what forward() takes
-};
-
-struct KeptValues {
-  std::vector<float> numbers;
-  std::vector<std::int64_t> targets;
-  Shape shape;  // of one
-};
-
-std::shared_ptr<const data::Dataset> kept_set(CompiledFunction& part, const data::Loader& loader) {
-  data::LoaderOptions o = loader.options();
-  o.shuffle = o.drop_last = false;
-  const data::Dataset& set = loader.dataset();
-  // The set outlives this call.
-  data::Loader examples({std::shared_ptr<void>(), &set}, o);
-  KeptValues values;
-  for (data::Batch batch; examples.next(batch);) {
-    if (!leave_out_absent(batch, set)) continue;
-    const Tensor input = set.views() > 1 ? views_as_examples(batch.input).eval() : batch.input;
-    const Tensor given = cast(part({input})[0], DType::Float32).eval();
-    values.shape = {};
-    if (set.views() > 1) values.shape.push_back(set.views());
-    for (int axis = 1; axis < given.rank(); ++axis) values.shape.push_back(given.size(axis));
-    const std::vector<float> numbers = given.to_vector<float>();
-    values.numbers.insert(values.numbers.end(), numbers.begin(), numbers.end());
-    const std::vector<std::int64_t> targets = batch.target.to_vector<std::int64_t>();
-    values.targets.insert(values.targets.end(), targets.begin(), targets.end());
-  }
-  data::TensorDatasetParts parts;
-  const std::int64_t count = std::ssize(values.targets);
-  parts.input = Tensor::from_data(values.numbers.data(), with_count(count, values.shape),
-                                  DType::Float32, Device());
-  parts.target = Tensor::from_data(values.targets.data(), {count}, DType::Int64, Device());
-  parts.views = set.views();
-  parts.classes = set.classes();
-  parts.class_names = set.class_names();
-  parts.description = set.describe();
-  return data::make_tensor_dataset(std::move(parts));
+  for (const Tensor& end : ends) out.add(numbers.at(end.node()));
+  return out.result();
 }
+
+Ints sizes_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+// Without the axis of examples.
+Shape of_one(const Shape& batch) { return Shape(batch.begin() + 1, batch.rank() - 1); }
 
 // " (Hugging Face GPT-2: 148 renamed, …)"
 std::string in_words(const io::WeightFit& fit) {
@@ -170,6 +125,118 @@ std::string in_words(const io::WeightFit& fit) {
 }
 
 }  // namespace
+
+std::int64_t FrozenValues::count() const {
+  std::int64_t out = 0;
+  for (const One& one : values) out += one.shape.numel();
+  return out;
+}
+
+Shape FrozenValues::shape() const { return values.size() == 1 ? values[0].shape : Shape{count()}; }
+
+FrozenNet::FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& parts) : net_(net) {
+  std::unordered_set<std::string> learns;
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) learns.insert(p.name);
+  for (const std::string& path : parts) {
+    net.freeze(path);  // an unknown name is refused here
+    if (std::optional<nn::AnyModule> part = part_at(net, path)) parts_.push_back(*part);
+  }
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) learns.erase(p.name);
+  for (const nn::NamedTensor& p : net.named_parameters())
+    if (learns.contains(p.name)) would_learn_.push_back(p.name);
+  for (const auto& [name, part] : net.children()) child(name, part);
+  if (named_parameters().size() != net.named_parameters().size())
+    throw NotSupported(cat("freeze: ", net.describe(),
+                           " has parameters of its own beside its parts': freeze parts with "
+                           "Module::freeze() and a Trainer of your own"));
+}
+
+void FrozenNet::rest() const {
+  for (const nn::AnyModule& part : parts_) part.train(false);
+}
+
+Tensor FrozenNet::forward(const Tensor& x) const {
+  rest();
+  if (!example_) return net_(x);
+  const Tensor input = zeros(with_count(x.size(0), example_->shape), example_->dtype);
+  const Tensor output = net_(input);
+  const std::vector<Tensor> ends = ends_of_frozen(output, input, trainable_parameters());
+  if (ends.empty()) throw InternalError("freeze: the frozen part has no end any more");
+  Substitution instead;
+  std::int64_t at = 0;
+  for (const Tensor& end : ends) {
+    const std::int64_t count = of_one(end.shape()).numel();
+    const Tensor own =
+        ends.size() == 1 ? x : reshape(slice(x, 1, at, at + count), sizes_of(end.shape()));
+    instead.emplace(end.node(),
+                    end.dtype() == DType::Bool ? ne(own, 0.0F) : cast(own, end.dtype()));
+    at += count;
+  }
+  return substitute(std::vector<Tensor>{output}, instead)[0];
+}
+
+std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
+                                              std::string& why) const {
+  const std::vector<Tensor> learning = trainable_parameters();
+  Tensor input;
+  std::vector<Tensor> ends, fewer;
+  const auto find = [&](bool training, std::int64_t count) {
+    input = zeros(with_count(count, example), dtype);
+    train(training);
+    rest();
+    return ends_of_frozen(net_(input), input, learning);
+  };
+  fewer = find(false, kProbes[1]);
+  ends = find(true, kProbes[0]);
+  const Digest trained = digest_of(ends, input, false);
+  ends = find(false, kProbes[0]);
+  if (ends.empty() || (ends.size() == 1 && ends[0].node() == input.node())) {
+    why = "what it gives of an example depends on no more than parts that learn";
+    return std::nullopt;
+  }
+  if (!(digest_of(ends, input, false) == trained)) {
+    why = "it is another one in training than in evaluation";
+    return std::nullopt;
+  }
+  FrozenValues out;
+  for (std::size_t k = 0; k < ends.size(); ++k) {
+    const Shape &shape = ends[k].shape(), &other = fewer.at(k).shape();
+    const bool of_each = shape.rank() > 0 && other == with_count(kProbes[1], of_one(shape)) &&
+                         shape[0] == kProbes[0];
+    if (!of_each || ends[k].dtype() == DType::Float64) {
+      why = cat("one of its values, ", ends[k].dtype(), " ", shape, " of ", kProbes[0],
+                " examples, is none of each");
+      return std::nullopt;
+    }
+    out.values.push_back({of_one(shape), ends[k].dtype()});
+  }
+  out.computed_by = digest_of(ends, input, true);
+  return out;
+}
+
+std::vector<Tensor> FrozenNet::numbers(const Tensor& batch) const {
+  train(false);
+  rest();
+  std::vector<Tensor> rows;
+  Tensor largest = scalar(0.0F);
+  for (const Tensor& end : ends_of_frozen(net_(batch), batch, trainable_parameters())) {
+    const Ints row{batch.size(0), of_one(end.shape()).numel()};
+    rows.push_back(reshape(cast(end, DType::Float32), row));
+    if (!is_floating(end.dtype())) largest = maximum(largest, amax(abs(rows.back())));
+  }
+  return {rows.size() == 1 ? rows[0] : concat(rows, 1), largest};
+}
+
+nn::AnyModule FrozenNet::behind(const Shape& example, DType dtype) const {
+  FrozenNet out = *this;
+  out.example_ = {example, dtype};
+  return out;
+}
+
+nn::AnyModule FrozenNet::released() const {
+  for (const std::string& name : would_learn_) net_.unfreeze(name);
+  return net_;
+}
 
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file) {
   const StateDict own = net.state_dict();
@@ -202,53 +269,6 @@ std::vector<std::string> parse_parts(const std::string& text) {
                            "', must be names with commas between, as in 'features,fc.0'"));
     at = end + 1;
   }
-  return out;
-}
-
-nn::AnyModule with_frozen(const nn::AnyModule& net, const std::vector<std::string>& parts) {
-  return FrozenNet(net, parts);
-}
-
-KeptPart keep_frozen_part(const nn::AnyModule& net, const data::Loader& train,
-                          const data::Loader* test) {
-  const auto* frozen = net.as<FrozenNet>();
-  KeptPart out;
-  const data::Dataset& set = train.dataset();
-  if (frozen == nullptr || set.target_dtype() != DType::Int64 || set.target_shape().rank() != 0) {
-    out.how = "the frozen part is computed in every step: its targets are no classes";
-    return out;
-  }
-  if (train.options().augment.any() || set.drawn_anew()) {
-    out.how = "the frozen part is computed in every step: the augmentation changes its input";
-    return out;
-  }
-  // The run's random numbers depend on none that are drawn here.
-  Context context = current_context();
-  context.generator = std::make_shared<Generator>(0);
-  const ContextScope scope(context);
-  const Tensor two = zeros(with_count(2, train.input_shape()), train.input_dtype());
-  const std::optional<Tensor> one = frozen->kept(two);
-  if (!one) {
-    out.how = "the frozen part is computed in every step: more than one value of it is read";
-    return out;
-  }
-  const std::int64_t tested =
-      test != nullptr ? test->dataset().size() * test->dataset().views() : 0;
-  const std::int64_t examples = set.size() + tested,
-                     bytes = one->numel() / 2 * examples * std::int64_t{4};
-  if (bytes > kMostKeptBytes) {
-    out.how =
-        cat("the frozen part is computed in every step: kept, it would take ", bytes >> 20, " MiB");
-    return out;
-  }
-  CompiledFunction part = compile([frozen](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{*frozen->kept(in[0])};
-  });
-  out.train = kept_set(part, train);
-  if (test != nullptr) out.test = kept_set(part, *test);
-  out.net = frozen->behind(train.input_shape());
-  out.how = cat("the frozen part is computed once: of ", examples, " examples ", bytes >> 20,
-                " MiB are kept in memory");
   return out;
 }
 

@@ -1,17 +1,17 @@
-// Other people's weights: what of a file fits a network, parts of it that do not learn, and what
-// those parts give, computed once for all epochs.
+// Other people's weights: what of a file fits a network, and parts of it that do not learn.
 //
-// Where what frozen parts compute of an input ends is found in the graph: it is the one value that
-// depends on the input, on nothing that learns and on no random number, and that something which
-// learns reads. The network behind it is the same graph with that value as its input.
+// Where what frozen parts compute of an input ends is found in the graph: in the values that depend
+// on the input, on nothing that learns and on no random number, and that something which learns
+// reads. The network behind them is the same graph with these values as its input.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include <tenon/data.h>
 #include <tenon/nn.h>
+
+#include "base/digest.h"
 
 namespace tenon::train {
 
@@ -29,19 +29,50 @@ TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& file)
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);
 
-/// The network with these parts frozen: their parameters do not learn, and their layers compute as
-/// in evaluation, so that running statistics stay and nothing is dropped. Its tensors have the
-/// names that they had. Throws ValueError for a part that is not there.
-nn::AnyModule with_frozen(const nn::AnyModule& net, const std::vector<std::string>& parts);
-
-struct KeptPart {
-  nn::AnyModule net = nn::Identity();  ///< takes what is kept; the same tensors by the same names
-  std::shared_ptr<const data::Dataset> train, test;  ///< what is kept of the examples
-  /// What was done, or why nothing is kept: then there is no `train`.
-  std::string how;
+/// Values of one example that frozen parts give, as they follow one another in float32.
+struct FrozenValues {
+  struct One {
+    Shape shape;  // of one example
+    DType dtype;
+  };
+  std::vector<One> values;
+  /// Numbers of an example.
+  std::int64_t count() const;
+  /// One value has its own shape, several lie in a row.
+  Shape shape() const;
+  /// What they are computed by: the graph, and the values of all that it reads.
+  Digest computed_by;
 };
-/// Computes the frozen parts of with_frozen()'s network for all examples, once. `test` may be null.
-KeptPart keep_frozen_part(const nn::AnyModule& net, const data::Loader& train,
-                          const data::Loader* test);
+
+/// A network with parts frozen: their parameters do not learn, and their layers compute as in
+/// evaluation, so that running statistics stay and nothing is dropped. Its tensors have the names
+/// that they had.
+class FrozenNet : public nn::Module {
+ public:
+  /// Throws ValueError for a part that is not there.
+  FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& parts);
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override { return net_.describe(); }
+
+  /// What the frozen parts give of an example of this shape and type, when that is the same in
+  /// training and evaluation; otherwise nothing, and `why` says why.
+  std::optional<FrozenValues> values(const Shape& example, DType dtype, std::string& why) const;
+  /// The numbers of a batch, float32 [N, count()], and the largest whole number among them.
+  std::vector<Tensor> numbers(const Tensor& batch) const;
+  /// The network that takes FrozenValues [N, …] of such examples in the place of examples.
+  nn::AnyModule behind(const Shape& example, DType dtype) const;
+  /// The network without frozen parts: what would have learnt without them learns.
+  nn::AnyModule released() const;
+  /// Parameters that begin to learn when released() is asked for.
+  std::vector<std::string> names_of_frozen() const { return would_learn_; }
+
+ private:
+  void rest() const;
+
+  nn::AnyModule net_;
+  std::vector<nn::AnyModule> parts_;
+  std::vector<std::string> would_learn_;
+  std::optional<FrozenValues::One> example_;  // whose frozen values are what forward() takes
+};
 
 }  // namespace tenon::train

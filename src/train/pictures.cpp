@@ -157,11 +157,12 @@ ChannelScale channel_scale(const Settings& settings) {
 }
 
 // Drawn pictures are as many as one likes: a recipe's changes are for photographs. What is frozen
-// is computed once where its input stays as it is.
+// is computed once where its input stays as it is, or for as many variants as are asked for.
 AugmentChoice augmentation_of(const Settings& settings) {
   const bool own = own_sizes(settings);
   if (settings.augment != "auto") return parse_augment_choice(settings.augment, own);
-  if (own) return parse_augment_choice(settings.freeze.empty() ? kUsualChanges : "none", own);
+  const bool stays = !settings.freeze.empty() && settings.frozen_variants == 0;
+  if (own) return parse_augment_choice(stays ? "none" : kUsualChanges, own);
   const std::string recipe = settings.model_info().recipe.augment;
   return recipe.empty() || !settings.data.starts_with("cifar") ? AugmentChoice()
                                                                : parse_augment_choice(recipe, own);

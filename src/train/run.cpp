@@ -50,7 +50,7 @@ std::optional<Plan> plan_ahead(Context context, const Settings& settings, const 
     const ContextScope scope(context);
     const TuneRecord record(engines);
     const ShapesOnly shapes;
-    const Session session(settings, sets);
+    Session session(settings, sets);
     TrainStep step(session.net, session.loss, *session.optimizer, session.options("", false));
     step.use(resident_set(*session.train));
     return step.plan(*session.train);
@@ -97,11 +97,13 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                           std::cref(sets), resume ? load_engines(dir) : TuneTable());
   Session session(settings, sets, resume);
   if (!settings.freeze.empty())
-    session.keep_frozen(resume ? load_latest_checkpoint(dir) : std::nullopt);
+    session.keep_frozen(resume ? load_latest_checkpoint(dir) : std::nullopt, options);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
-  for (const auto& callback : o.callbacks)
-    for (const std::string& note : session.notes) callback->on_note(note);
+  session.tell = [&options](const std::string& note) {
+    for (const auto& callback : options.callbacks) callback->on_note(note);
+  };
+  for (const std::string& note : session.notes) session.tell(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.test.get());
@@ -116,9 +118,9 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
 // Data may lie elsewhere; that it has as many examples is checked.
 constexpr const char* kFreeToChange[] = {
-    "epochs",    "max_steps", "early_stopping",   "device",           "threads",
-    "workers",   "data",      "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
-    "augment_on"};
+    "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
+    "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
+    "augment_on", "keep_frozen", "frozen_cache"};
 
 bool has_file(const std::string& path) {
   std::error_code ignored;

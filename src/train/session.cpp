@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <unordered_set>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -13,10 +14,12 @@
 
 #include <tenon/shapes_only.h>
 
+#include "base/env.h"
 #include "base/str.h"
 #include "data/span_dataset.h"
 #include "io/file.h"
 #include "train/frozen.h"
+#include "train/kept.h"
 #include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
@@ -223,23 +226,34 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
 }
 
 // The parameters that learn, in groups: first those at the optimizer's rate, then for each part of
-// `rate_of` its own. Of parts within parts the inner one counts.
-optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& settings) {
+// `rate_of` its own, and so once more those that learn from later on, whose names `later` are. Of
+// parts within parts the inner one counts.
+optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& settings,
+                                     const std::vector<std::string>& later) {
   const std::vector<std::pair<std::string, double>> rates = parse_rates(settings.rate_of);
-  std::vector<optim::ParameterGroup> groups(1 + rates.size());
-  for (std::size_t k = 0; k < rates.size(); ++k) groups[1 + k].lr = settings.lr * rates[k].second;
+  const std::size_t each = 1 + rates.size();
+  std::vector<optim::ParameterGroup> groups(2 * each);
+  for (std::size_t k = 0; k < rates.size(); ++k)
+    groups[1 + k].lr = groups[each + 1 + k].lr = settings.lr * rates[k].second;
+  const std::unordered_set<std::string> of_later(later.begin(), later.end());
   std::vector<bool> met(rates.size(), false);
-  for (const nn::NamedTensor& p : net.named_trainable_parameters()) {
+  const auto group_of = [&](const std::string& name) {
     std::size_t group = 0, longest = 0;
     for (std::size_t k = 0; k < rates.size(); ++k) {
       const std::string& part = rates[k].first;
-      const bool within = p.name == part || p.name.starts_with(part + ".");
+      const bool within = name == part || name.starts_with(part + ".");
       if (!within) continue;
       met[k] = true;
       if (part.size() >= longest) group = 1 + k, longest = part.size();
     }
-    groups[group].parameters.push_back(p);
-  }
+    return group;
+  };
+  for (const nn::NamedTensor& p : net.named_trainable_parameters())
+    groups[group_of(p.name) + (of_later.contains(p.name) ? each : 0)].parameters.push_back(p);
+  for (std::size_t k = each; k < groups.size(); ++k) groups[k].own_steps = true;
+  // A rate may be of what is still frozen.
+  if (settings.unfreeze_after > 0)
+    for (const std::string& name : later) group_of(name);
   for (std::size_t k = 0; k < rates.size(); ++k) {
     if (met[k]) continue;
     std::vector<std::string> names;
@@ -320,8 +334,48 @@ LoraOptions lora_of(const Settings& settings) {
 
 }  // namespace
 
-Session::Session(const Settings& s, const DataSets& sets, bool resume)
-    : settings(s), net(nn::Identity()), tokenizer(sets.tokenizer) {
+namespace {
+
+void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
+  const auto* frozen = net.as<FrozenNet>();
+  if (frozen == nullptr)
+    throw ValueError(cat("setting 'unfreeze_after' is ", settings.unfreeze_after,
+                         ", but nothing is frozen: name parts, as in --freeze features"));
+  if (frozen->names_of_frozen().empty())
+    throw ValueError(cat("setting 'unfreeze_after' is ", settings.unfreeze_after, ", but '",
+                         settings.freeze, "' has nothing that would learn in ", settings.model));
+}
+
+}  // namespace
+
+void Session::make_optimizer() {
+  const auto* frozen = net.as<FrozenNet>();
+  optimizer = optim::create(settings.optimizer,
+                            parameters_by_rate(net, settings,
+                                               frozen != nullptr ? frozen->names_of_frozen()
+                                                                 : std::vector<std::string>()),
+                            optimizer_options(settings));
+}
+
+void Session::make_loaders() {
+  data::LoaderOptions training = loader_options(settings);
+  training.augment = augmentation_of(settings).plain;
+  train = std::make_unique<data::Loader>(sets.train, training);
+  if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
+}
+
+// What was frozen learns, from the examples themselves.
+Stage Session::unfreeze() {
+  const nn::AnyModule whole = net.as<FrozenNet>()->released();
+  make_optimizer();
+  net = whole;
+  make_loaders();
+  if (tell) tell(what_learns(net));
+  return {net, optimizer.get(), train.get(), test.get()};
+}
+
+Session::Session(const Settings& s, const DataSets& opened, bool resume)
+    : settings(s), sets(opened), net(nn::Identity()), tokenizer(opened.tokenizer) {
   const bool quantities = settings.task == kRegression;
   if (settings.classes == 0)
     settings.classes = quantities ? sets.train->target_shape().numel() : sets.train->classes();
@@ -337,15 +391,18 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
     notes.push_back(take_fitting_weights(net, settings.weights));
   if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);
-  if (!frozen.empty()) net = with_frozen(net, frozen);
-  optimizer = optim::create(settings.optimizer, parameters_by_rate(net, settings),
-                            optimizer_options(settings));
-  data::LoaderOptions training = loader_options(settings);
-  training.augment = augmentation_of(settings).plain;
-  train = std::make_unique<data::Loader>(sets.train, training);
-  if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
+  if (!frozen.empty()) net = FrozenNet(net, frozen);
+  if (settings.unfreeze_after > 0) check_unfreezing(settings, net);
+  make_optimizer();
+  make_loaders();
   if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
-  if (!settings.freeze.empty() || adapted) notes.push_back(what_learns(net));
+  if (!settings.freeze.empty() || adapted)
+    notes.push_back(
+        cat(what_learns(net), settings.unfreeze_after > 0
+                                  ? cat(" until ", settings.unfreeze_after,
+                                        settings.unfreeze_after == 1 ? " epoch is" : " epochs are",
+                                        " done, and learn from then on")
+                                  : std::string()));
   if (sets.train->pictures() != nullptr && !ShapesOnly::is_on()) {
     data::PictureOptions options = picture_options(settings, sets.train->input_shape());
     options.resize = options.resize.middle_only();
@@ -358,22 +415,45 @@ Session::Session(const Settings& s, const DataSets& sets, bool resume)
   }
 }
 
-void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint) {
+void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched) {
+  if (checkpoint && settings.unfreeze_after > 0 &&
+      checkpoint->progress.step >= settings.unfreeze_after * checkpoint->progress.steps_per_epoch)
+    return;  // nothing is frozen any more
   if (checkpoint) net.load_state_dict(checkpoint->model_state());
-  if (teacher) {
-    notes.emplace_back("the frozen part is computed in every step: the teacher takes its input");
-    return;
-  }
-  if (augmentation_of(settings).mixing.any()) {
-    notes.emplace_back(
-        "the frozen part is computed in every step: the pictures of a batch are mixed");
-    return;
-  }
-  KeptPart kept = keep_frozen_part(net, *train, test.get());
-  notes.push_back(kept.how);
+  const auto in_every_step = [this](const char* why) {
+    notes.push_back(cat("the frozen part is computed in every step: ", why));
+  };
+  if (teacher) return in_every_step("the teacher takes its input");
+  if (augmentation_of(settings).mixing.any())
+    return in_every_step("the pictures of a batch are mixed");
+  if (settings.keep_frozen == "off") return in_every_step("keep_frozen is off");
+  const auto source = [this](const std::shared_ptr<const data::Dataset>& set,
+                             const data::Loader* loader, const std::string& drawn) {
+    KeptSource out{set, {}, {}};
+    if (loader == nullptr) return out;
+    out.loader = loader->options();
+    const Settings known = with_picture_settings(settings);
+    out.preparation = cat(known.picture, " ", known.normalize, " ", drawn);
+    return out;
+  };
+  KeepOptions how;
+  how.place = settings.keep_frozen;
+  how.folder = user_cache_folder() + "/frozen";
+  how.limit = static_cast<std::int64_t>(settings.frozen_cache * 1073741824.0);
+  how.variants = settings.frozen_variants;
+  how.stop = watched.stop;
+  how.progress = [&watched](std::int64_t done, std::int64_t examples) {
+    for (const auto& callback : watched.callbacks) callback->on_frozen(done, examples);
+  };
+  KeptPart kept =
+      keep_frozen_part(net, source(sets.train, train.get(), augmentation_of(settings).steps.text()),
+                       source(sets.test, test.get(), ""), how);
+  for (std::string& note : kept.notes) notes.push_back(std::move(note));
   if (kept.train == nullptr) return;
   net = kept.net;
-  train = std::make_unique<data::Loader>(kept.train, train->options());
+  data::LoaderOptions of_kept = train->options();
+  of_kept.augment = {};  // is in what was kept
+  train = std::make_unique<data::Loader>(kept.train, of_kept);
   if (test != nullptr) test = test_loader(settings, kept.test, 0);
 }
 
@@ -409,7 +489,7 @@ void Session::open_teacher(const data::Dataset& set) {
                       settings.temperature, ", weight ", settings.distill_weight));
 }
 
-TrainOptions Session::options(const std::string& dir, bool resume) const {
+TrainOptions Session::options(const std::string& dir, bool resume) {
   TrainOptions o;
   o.epochs = settings.epochs;
   o.max_steps = settings.max_steps;
@@ -423,6 +503,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) const {
   o.schedule_options.minimum = settings.min_lr_factor;
   o.clip_norm = settings.clip_norm;
   o.tokens = settings.model_info().tokens;
+  o.stage_epochs = settings.unfreeze_after;
+  if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;
   o.teacher = teacher;

@@ -2,6 +2,7 @@
 // options.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,12 +49,14 @@ struct Session {
   /// resumed no file of weights is read.
   Session(const Settings& settings, const DataSets& sets, bool resume = false);
   /// What frozen parts give of the examples is computed, once, and takes the examples' place: with
-  /// the weights of the checkpoint that a run goes on from.
-  void keep_frozen(const std::optional<Checkpoint>& checkpoint);
+  /// the weights of the checkpoint that a run goes on from. `watched` may be told of it and stop
+  /// it.
+  void keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched = {});
   /// Options for a trainer of this run in this folder ("" : none).
-  TrainOptions options(const std::string& dir, bool resume) const;
+  TrainOptions options(const std::string& dir, bool resume);
 
   Settings settings;
+  DataSets sets;
   nn::AnyModule net;
   std::optional<nn::AnyModule> adapted;  // the network with adapters, where the settings want them
   std::optional<nn::AnyModule> teacher;
@@ -62,10 +65,14 @@ struct Session {
   std::unique_ptr<data::Loader> train, test;
   std::shared_ptr<const data::Tokenizer> tokenizer;
   std::vector<std::string> notes;  // for people, on what was done beside the settings
+  std::function<void(const std::string&)> tell{};  // the same, while the run is under way
 
  private:
   void check_outputs(const data::Dataset& set) const;
   void open_teacher(const data::Dataset& set);
+  void make_optimizer();
+  void make_loaders();
+  Stage unfreeze();
 };
 
 /// A loader of test data: in order, scaled as the run scales.

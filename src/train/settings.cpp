@@ -58,6 +58,18 @@ const Field kFields[] = {
      &Settings::weights},
     {"freeze", "parts of the network that do not learn, by their names: features,classifier.0",
      &Settings::freeze},
+    {"unfreeze_after", "epochs after which the frozen parts learn too; 0: never",
+     &Settings::unfreeze_after, 0, 1e6},
+    {"frozen_variants",
+     "of augmentation: of so many epochs' what frozen parts give is computed, and comes again; 0: "
+     "in every step",
+     &Settings::frozen_variants, 0, 1e6},
+    {"keep_frozen",
+     "what frozen parts give, computed once: memory; disk; auto: both, on disk where it took a "
+     "second or more; off: in every step",
+     &Settings::keep_frozen},
+    {"frozen_cache", "GiB of what frozen parts give on disk, of all runs together",
+     &Settings::frozen_cache, 0, 1e6},
     {"rate_of", "learning rates of parts, as shares of lr: features=0.1,classifier.0=2",
      &Settings::rate_of},
     {"tokenizer", "of text: tokenizer.json, vocab.txt, vocab.json, or the folder of one",
@@ -214,6 +226,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "augment" && value != "auto") parse_augment_choice(value, false);
   if (key == "picture" && value != "auto") parse_fitting(value);
   if (key == "normalize") parse_channel_scale(value);
+  if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
   if (key == "broken") check_choice(f, value, {"skip", "error"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "card", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});

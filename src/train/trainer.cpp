@@ -97,6 +97,7 @@ class Speedometer {
 
 Callback::~Callback() = default;
 void Callback::on_note(const std::string&) {}
+void Callback::on_frozen(std::int64_t, std::int64_t) {}
 void Callback::on_network(const nn::AnyModule&) {}
 void Callback::on_start(std::int64_t, std::int64_t) {}
 void Callback::on_step(const StepReport&) {}
@@ -107,18 +108,23 @@ bool Callback::should_stop(const EpochReport&) { return false; }
 
 struct Trainer::Impl {
   Impl(const nn::AnyModule& module, nn::Loss l, optim::Optimizer& o, TrainOptions opts)
-      : net(module),
-        loss(std::move(l)),
-        optimizer(o),
-        options(std::move(opts)),
-        train_step(net, loss, optimizer, options),
-        eval_step(net, loss, options.tokens) {
-    if (const auto* rule = dynamic_cast<const optim::Levenberg*>(&optimizer))
+      : first{module, &o}, net(module), loss(std::move(l)), options(std::move(opts)) {
+    begin(first);
+  }
+
+  // The programs of a stage; nothing of an earlier one is left.
+  void begin(const Stage& stage) {
+    net = stage.net;
+    optimizer = stage.optimizer;
+    train_step.emplace(net, loss, *optimizer, options);
+    eval_step.emplace(net, loss, options.tokens);
+    curvature.reset();
+    if (const auto* rule = dynamic_cast<const optim::Levenberg*>(optimizer))
       curvature.emplace(net, loss, *rule, options.classes, options.tokens);
   }
 
   Evaluation evaluate(data::Loader& loader) {
-    return train::evaluate(eval_step, loader, options.classes,
+    return train::evaluate(*eval_step, loader, options.classes,
                            [this](std::int64_t batch, std::int64_t batches) {
                              tell([&](Callback& c) { c.on_evaluation(batch, batches); });
                            });
@@ -130,12 +136,13 @@ struct Trainer::Impl {
   }
 
   const Context context = current_context();  // in which it computes, whoever calls
-  nn::AnyModule net;
+  const Stage first;                          // without loaders
+  nn::AnyModule net;                          // of the stage under way
   nn::Loss loss;
-  optim::Optimizer& optimizer;
+  optim::Optimizer* optimizer = nullptr;
   TrainOptions options;
-  TrainStep train_step;
-  EvalStep eval_step;
+  std::optional<TrainStep> train_step;
+  std::optional<EvalStep> eval_step;
   std::optional<Curvature> curvature;  // of Levenberg–Marquardt's rates
 };
 
@@ -145,13 +152,19 @@ namespace {
 class Fit {
  public:
   Fit(Trainer::Impl& impl, data::Loader& train, data::Loader* test)
-      : t_(impl), o_(impl.options), train_(train), batches_(train), test_(test) {}
+      : t_(impl), o_(impl.options), train_(&train), batches_(std::in_place, train), test_(test) {}
   TrainResult run();
 
  private:
   void prepare();
   void restore(Checkpoint checkpoint);
   void save_engines();
+  bool stage_due(std::int64_t step) const {
+    return !staged_ && o_.stage_epochs > 0 && step >= o_.stage_epochs * p_.steps_per_epoch;
+  }
+  void change_stage();
+  void go_on_in_next_stage();
+  void open_steps();
   bool epoch();
   // A step that has been begun and whose figures have not been read.
   struct Queued {
@@ -191,8 +204,8 @@ class Fit {
 
   Trainer::Impl& t_;
   const TrainOptions& o_;
-  data::Loader& train_;
-  Batches batches_;
+  data::Loader* train_;
+  std::optional<Batches> batches_;
   data::Loader* test_;
   std::unique_ptr<optim::Schedule> schedule_;
   std::unique_ptr<RunFolder> folder_;
@@ -211,15 +224,17 @@ class Fit {
   std::int64_t last_saved_ = -1;
   double evaluation_seconds_ = 0;
   double waited_before_ = 0;    // for batches, before this epoch
+  double waited_earlier_ = 0;   // in the stage before
+  bool staged_ = false;         // the next stage has begun
   bool asked_to_stop_ = false;  // by a callback
   TrainResult result_;
 };
 
 void Fit::prepare() {
-  p_.batch = train_.batch();
-  p_.examples = train_.dataset().size();
-  p_.steps_per_epoch = train_.batches();
-  p_.loader_seed = train_.state().seed;
+  p_.batch = train_->batch();
+  p_.examples = train_->dataset().size();
+  p_.steps_per_epoch = train_->batches();
+  p_.loader_seed = train_->state().seed;
   total_ = static_cast<std::int64_t>(o_.epochs) * p_.steps_per_epoch;
   if (o_.max_steps > 0) total_ = std::min(total_, o_.max_steps);
   optim::ScheduleOptions schedule = o_.schedule_options;
@@ -239,7 +254,7 @@ void Fit::prepare() {
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
   folder_->open_logs(p_);
   folder_->append_json(
-      json_event_line(o_.resume ? "resume" : "start", p_.step, t_.optimizer.describe()));
+      json_event_line(o_.resume ? "resume" : "start", p_.step, t_.optimizer->describe()));
   if (last_saved_ < 0) checkpoint_aside();
 }
 
@@ -257,9 +272,10 @@ void Fit::restore(Checkpoint checkpoint) {
         cat(o_.run_dir, " has done ", saved.step, " steps (",
             (saved.step + p_.steps_per_epoch - 1) / p_.steps_per_epoch, " epochs), more than the ",
             total_, " that it is to end with: ask for as many epochs and steps at least, in all"));
+  if (stage_due(saved.step)) change_stage();
   t_.net.load_state_dict(checkpoint.model_state());
-  t_.optimizer.load_state_dict(checkpoint.optimizer_state());
-  if (const LossScale* scale = t_.train_step.loss_scale()) {
+  t_.optimizer->load_state_dict(checkpoint.optimizer_state());
+  if (const LossScale* scale = t_.train_step->loss_scale()) {
     const auto stored = checkpoint.tensors.find(Checkpoint::kLossScale),
                good = checkpoint.tensors.find(Checkpoint::kGoodSteps);
     if (stored != checkpoint.tensors.end()) set_value(scale->scale, stored->second);
@@ -274,6 +290,52 @@ void Fit::restore(Checkpoint checkpoint) {
   const auto under_way = static_cast<int>(p_.step / p_.steps_per_epoch) + 1;
   std::erase_if(p_.history,
                 [&](const EpochReport& e) { return e.epoch >= under_way && p_.step < total_; });
+}
+
+// The programs and batches of the stage before are gone when the next one is asked for.
+void Fit::change_stage() {
+  staged_ = true;
+  waited_earlier_ += batches_->waited();
+  waited_before_ = 0;
+  batches_.reset();
+  t_.train_step.reset();
+  t_.eval_step.reset();
+  const Stage next = o_.next_stage();
+  if (next.optimizer == nullptr || next.train == nullptr)
+    throw ValueError("Trainer: next_stage gives no optimizer or no training loader");
+  if (next.train->batch() != p_.batch || next.train->dataset().size() != p_.examples ||
+      next.train->batches() != p_.steps_per_epoch)
+    throw ValueError(cat("Trainer: next_stage gives batches of ", next.train->batch(), " from ",
+                         next.train->dataset().size(), " examples where the run has ", p_.batch,
+                         " from ", p_.examples, ": they must be as many"));
+  train_ = next.train;
+  test_ = next.test;
+  batches_.emplace(*train_);
+  t_.begin(next);
+}
+
+// What the optimizers have in common, and the scale of the loss, is as it was.
+void Fit::go_on_in_next_stage() {
+  const StateDict before = t_.optimizer->state_dict();
+  std::optional<LossScale> scale;
+  if (t_.train_step->loss_scale() != nullptr) scale = *t_.train_step->loss_scale();
+  change_stage();
+  t_.optimizer->load_state_dict(before);
+  if (const LossScale* own = t_.train_step->loss_scale(); own != nullptr && scale) {
+    set_value(own->scale, scale->scale);
+    set_value(own->good_steps, scale->good_steps);
+  }
+  if (folder_ != nullptr)
+    folder_->append_json(json_event_line("stage", p_.step, t_.optimizer->describe()));
+  open_steps();
+}
+
+void Fit::open_steps() {
+  t_.train_step->reopen();
+  t_.train_step->use(resident_set(*train_));
+  t_.train_step->require_classes(o_.classes ? train_->dataset().classes() : 0);
+  at_once_ = std::max(o_.steps_per_launch, 1);
+  ahead_ = 1;
 }
 
 const EpochReport* Fit::best() const {
@@ -312,9 +374,9 @@ Checkpoint Fit::state() {
   Checkpoint out{"", {}, p_};
   for (const auto& [name, tensor] : t_.net.state_dict())
     out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
-  for (const auto& [name, tensor] : t_.optimizer.state_dict())
+  for (const auto& [name, tensor] : t_.optimizer->state_dict())
     out.tensors.emplace(Checkpoint::kOptimizerPrefix + name, tensor);
-  if (const LossScale* scale = t_.train_step.loss_scale()) {
+  if (const LossScale* scale = t_.train_step->loss_scale()) {
     out.tensors.emplace(Checkpoint::kLossScale, scale->scale);
     out.tensors.emplace(Checkpoint::kGoodSteps, scale->good_steps);
   }
@@ -353,13 +415,13 @@ void Fit::settle_checkpoint() {
 void Fit::not_finite(const Queued& step, double loss) {
   const Tensor input = step.target.defined()
                            ? step.input
-                           : t_.train_step.set()->input(select(step.input, 0, step.row)).eval();
+                           : t_.train_step->set()->input(select(step.input, 0, step.row)).eval();
   // The same random draws as in the step that failed.
   Generator::current().set_state(step.seed, step.counter);
   t_.net.train();
   const std::string culprit = first_non_finite(t_.net, input);
   queue_.clear();
-  t_.train_step.reopen();
+  t_.train_step->reopen();
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
   throw NumericError(
       cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
@@ -371,26 +433,26 @@ void Fit::not_finite(const Queued& step, double loss) {
 
 // False at the end of the epoch's examples.
 bool Fit::begin_steps() {
-  if (!t_.train_step.set()) return begin_step_on_batch();
+  if (!t_.train_step->set()) return begin_step_on_batch();
   const std::int64_t count = steps_of_launch();
   std::vector<std::int64_t> numbers;
   std::vector<Queued> steps;
   std::vector<double> rates;
   const std::uint64_t seed = Generator::current().seed(), before = Generator::current().counter();
   for (std::int64_t r = 0; r < count; ++r) {
-    const std::vector<std::int64_t> batch = train_.next_numbers();
+    const std::vector<std::int64_t> batch = train_->next_numbers();
     if (batch.empty()) break;
     numbers.insert(numbers.end(), batch.begin(), batch.end());
     Queued& q = steps.emplace_back();
     q.row = r;
     q.items = std::ssize(batch);
-    q.lr = t_.optimizer.base_lr() * schedule_->factor(begun() + r);
+    q.lr = t_.optimizer->base_lr() * schedule_->factor(begun() + r);
     rates.push_back(q.lr);
   }
   if (steps.empty()) return false;
-  t_.optimizer.set_lr(rates.back());
+  t_.optimizer->set_lr(rates.back());
   const Tensor input = Tensor::from(numbers, {std::ssize(steps), steps[0].items}),
-               figures = t_.train_step.begin(input, rates, mix_of(std::ssize(steps)));
+               figures = t_.train_step->begin(input, rates, mix_of(std::ssize(steps)));
   const std::uint64_t draws = (Generator::current().counter() - before) / steps.size();
   for (Queued& q : steps) {
     q.input = input;
@@ -407,14 +469,14 @@ bool Fit::begin_step_on_batch() {
   Queued q;
   q.seed = Generator::current().seed();
   q.counter = Generator::current().counter();
-  if (!batches_.next(batch)) return false;
-  t_.optimizer.set_lr(t_.optimizer.base_lr() * schedule_->factor(begun()));
-  q.lr = t_.optimizer.lr();
+  if (!batches_->next(batch)) return false;
+  t_.optimizer->set_lr(t_.optimizer->base_lr() * schedule_->factor(begun()));
+  q.lr = t_.optimizer->lr();
   q.items = batch.size;
   q.input = std::move(batch.input);
   q.target = std::move(batch.target);
-  q.figures = t_.train_step.begin(q.input, q.target,
-                                  o_.mixing.any() ? select(mix_of(1), 0, 0).eval() : Tensor());
+  q.figures = t_.train_step->begin(q.input, q.target,
+                                   o_.mixing.any() ? select(mix_of(1), 0, 0).eval() : Tensor());
   queue_.push_back(std::move(q));
   return true;
 }
@@ -423,7 +485,7 @@ bool Fit::begin_step_on_batch() {
 Tensor Fit::mix_of(std::int64_t steps) const {
   if (!o_.mixing.any()) return {};
   const std::int64_t epoch = begun() / p_.steps_per_epoch, batch = begun() % p_.steps_per_epoch;
-  return mix_rows(o_.mixing, train_.input_shape(), {p_.loader_seed, epoch, 0}, batch, steps);
+  return mix_rows(o_.mixing, train_->input_shape(), {p_.loader_seed, epoch, 0}, batch, steps);
 }
 
 // As many whole batches as at_once_ allows, none beyond a step after which the host has something
@@ -460,7 +522,7 @@ void Fit::drain() {
 }
 
 void Fit::account(const Queued& step) {
-  const StepOutcome outcome = t_.train_step.read(step.figures, step.row);
+  const StepOutcome outcome = t_.train_step->read(step.figures, step.row);
   if (!std::isfinite(outcome.loss)) not_finite(Queued(step), outcome.loss);
   ++p_.step;
   p_.loss_sum += outcome.loss * static_cast<double>(step.items);
@@ -479,7 +541,7 @@ void Fit::account(const Queued& step) {
 
 // Of the epoch so far; sequences have a target for each token.
 std::optional<double> Fit::train_accuracy() const {
-  const data::Dataset& set = train_.dataset();
+  const data::Dataset& set = train_->dataset();
   if (!o_.classes || set.classes() == 0 || (!o_.tokens && set.target_shape().rank() > 0)) return {};
   const double each = o_.tokens ? set.counted_targets() : 1;
   return static_cast<double>(p_.correct) / (static_cast<double>(p_.items) * each);
@@ -509,7 +571,7 @@ void Fit::report_step(const Queued& step, double loss) {
 // Trains to the end of the epoch under way. False when it was interrupted.
 bool Fit::epoch() {
   const std::int64_t in_epoch = p_.step % p_.steps_per_epoch;
-  train_.set_state({p_.loader_seed, p_.step / p_.steps_per_epoch, in_epoch * p_.batch});
+  train_->set_state({p_.loader_seed, p_.step / p_.steps_per_epoch, in_epoch * p_.batch});
   epoch_start_ = Clock::now();
   speed_.restart();
   const double before = p_.seconds;
@@ -517,7 +579,7 @@ bool Fit::epoch() {
   while (begun() < total_) {
     if (t_.curvature) {
       const std::int64_t left = Curvature::steps_until_due(begun(), p_.batch, p_.steps_per_epoch);
-      if (left == 0) drain(), t_.curvature->measure(train_, begun());
+      if (left == 0) drain(), t_.curvature->measure(*train_, begun());
     }
     if (!begin_steps()) break;
     const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
@@ -542,10 +604,10 @@ void Fit::end_epoch() {
   r.step = p_.step;
   r.train_loss = p_.loss_sum / static_cast<double>(p_.items);
   r.train_accuracy = train_accuracy();
-  r.lr = t_.optimizer.lr();
+  r.lr = t_.optimizer->lr();
   r.seconds = p_.seconds;
   r.items_per_s = static_cast<double>(p_.items) / std::max(p_.seconds, 1e-9);
-  r.data_seconds = batches_.waited() - waited_before_;
+  r.data_seconds = batches_->waited() - waited_before_;
   waited_before_ += r.data_seconds;
   if (test_ != nullptr && (r.epoch % std::max(o_.evaluate_every, 1) == 0 || p_.step == total_)) {
     const Evaluation evaluation = t_.evaluate(*test_);
@@ -611,7 +673,7 @@ void Fit::finish() {
   result_.epochs = p_.history;
   result_.steps = p_.step;
   result_.seconds = seconds_since(start_);
-  result_.data_seconds = batches_.waited();
+  result_.data_seconds = waited_earlier_ + batches_->waited();
   if (folder_ == nullptr) return;
   if (ended)
     io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
@@ -620,11 +682,9 @@ void Fit::finish() {
 }
 
 TrainResult Fit::run() {
+  if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // of an earlier call
   prepare();
-  t_.train_step.reopen();
-  t_.train_step.use(resident_set(train_));
-  t_.train_step.require_classes(o_.classes ? train_.dataset().classes() : 0);
-  at_once_ = std::max(o_.steps_per_launch, 1);
+  open_steps();
   last_checkpoint_ = Clock::now();
   // A run that goes on has no final model yet: an older one would pass for it.
   if (folder_ != nullptr && !finished())
@@ -634,6 +694,7 @@ TrainResult Fit::run() {
     c.on_start(p_.step, total_);
   });
   while (!finished()) {
+    if (stage_due(p_.step) && !stop_asked()) go_on_in_next_stage();
     if (stop_asked() || !epoch()) {
       result_.reason = StopReason::Interrupted;
       break;
@@ -661,6 +722,10 @@ Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
   if (options.steps_per_launch < 0)
     throw ValueError(cat("Trainer: steps_per_launch is ", options.steps_per_launch,
                          ", must be at least 1, or 0 for a choice by time"));
+  if (options.stage_epochs < 0 || (options.stage_epochs > 0 && !options.next_stage))
+    throw ValueError(cat(
+        "Trainer: stage_epochs is ", options.stage_epochs,
+        options.stage_epochs < 0 ? ", must be at least 0" : ", and next_stage an empty function"));
   if (options.resume && options.run_dir.empty())
     throw ValueError("Trainer: resume needs a run_dir");
   if (!loss)

@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/str.h"
 #include "cuda/cuda.h"
 #include "cuda/device/card.h"
 #include "cuda/jit/build.h"
 #include "cuda/jit/built_in.h"
-#include "cuda/jit/digest.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/jit.h"
 #include "cuda/jit/kernel_cache.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cuda/jit/digest.h"
+#include "base/digest.h"
 #include "cuda/jit/jit.h"
 #include "cuda/jit/kernel_cache.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/jit/digest.h"
+#include "base/digest.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {

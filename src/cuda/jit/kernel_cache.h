@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cuda/jit/digest.h"
+#include "base/digest.h"
 
 namespace tenon::cuda {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::cuda {
+namespace tenon {
 
 struct Digest {
   std::uint64_t lo = 0, hi = 0;
@@ -31,4 +31,4 @@ class Digester {
 /// 64-bit checksum of bytes.
 std::uint64_t checksum(std::string_view bytes);
 
-}  // namespace tenon::cuda
+}  // namespace tenon

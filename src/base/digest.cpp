@@ -1,9 +1,9 @@
 // Two lanes of multiply-and-shift mixing with different multipliers.
-#include "cuda/jit/digest.h"
+#include "base/digest.h"
 
 #include <cstring>
 
-namespace tenon::cuda {
+namespace tenon {
 namespace {
 
 std::uint64_t mix(std::uint64_t x) {
@@ -47,4 +47,4 @@ std::uint64_t checksum(std::string_view bytes) {
   return digester.result().lo;
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon

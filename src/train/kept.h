@@ -1,0 +1,49 @@
+// What the frozen parts of a network give of examples, computed once for all epochs, and the sets
+// that stand for those of the examples from then on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/data.h>
+#include <tenon/nn.h>
+
+namespace tenon::train {
+
+/// Examples as a loader would give them.
+struct KeptSource {
+  std::shared_ptr<const data::Dataset> set;  ///< null: none
+  data::LoaderOptions loader;
+  /// What becomes of the examples before the network and is not told by the loader's options: part
+  /// of the key of what is kept on disk.
+  std::string preparation;
+};
+
+struct KeepOptions {
+  /// "memory"; "disk"; "auto": in memory where there is room, and on disk too where computing them
+  /// took a second or more.
+  std::string place = "auto";
+  std::string folder;      ///< on disk
+  std::int64_t limit = 0;  ///< bytes in that folder, of all files
+  int variants = 0;        ///< epochs of augmentation that are computed and then come again
+  std::function<void(std::int64_t done, std::int64_t examples)> progress{};
+  std::function<bool()> stop{};
+};
+
+struct KeptPart {
+  nn::AnyModule net = nn::Identity();  ///< takes what is kept; the same tensors by the same names
+  std::shared_ptr<const data::Dataset> train, test;  ///< what is kept of the examples
+  /// Sentences on what was done, or why nothing is kept: then there is no `train`. None where
+  /// `stop` said so.
+  std::vector<std::string> notes;
+};
+
+/// Computes the frozen parts of a FrozenNet for all examples, or reads what an earlier run computed
+/// by the same weights of the same examples.
+KeptPart keep_frozen_part(const nn::AnyModule& net, const KeptSource& train, const KeptSource& test,
+                          const KeepOptions& options);
+
+}  // namespace tenon::train

@@ -1,0 +1,176 @@
+// File format: magic (8 bytes), key (16), examples (8), bytes of a record (8), the records, their
+// digest (16); numbers in the machine's byte order, which the magic checks.
+#include "train/kept_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/str.h"
+
+namespace tenon::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = fs::file_time_type::clock;
+
+constexpr char kEnding[] = ".kept";
+
+struct Header {
+  std::uint64_t magic = 0x313054504b4e4554ull;  // "TENKPT01" where the lowest byte comes first
+  Digest key;
+  std::int64_t examples = 0, bytes = 0;  // bytes of one record
+  bool operator==(const Header&) const = default;
+};
+
+Header header_of(const Digest& key, std::int64_t examples, std::size_t bytes) {
+  Header out;
+  out.key = key;
+  out.examples = examples;
+  out.bytes = static_cast<std::int64_t>(bytes);
+  return out;
+}
+
+std::string_view record(const void* first, std::size_t number, std::size_t bytes) {
+  return {static_cast<const char*>(first) + number * bytes, bytes};
+}
+
+}  // namespace
+
+KeptRecords::KeptRecords(std::unique_ptr<const io::MappedFile> file, std::size_t offset,
+                         std::size_t bytes_of_one)
+    : file_(std::move(file)),
+      first_(reinterpret_cast<const std::byte*>(file_->bytes().data()) + offset),
+      bytes_(bytes_of_one) {}
+
+std::string KeptFolder::file_of(const Digest& key) const {
+  return cat(path_, "/", key.hex(), kEnding);
+}
+
+std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int64_t examples,
+                                                    std::size_t bytes_of_one,
+                                                    std::string& why) const {
+  why.clear();
+  const std::string name = file_of(key);
+  if (!io::file_exists(name)) return nullptr;
+  try {
+    auto file = std::make_unique<const io::MappedFile>(name);
+    const std::string_view bytes = file->bytes();
+    const std::size_t count = static_cast<std::size_t>(examples);
+    Header header;
+    if (bytes.size() < sizeof header) throw FormatError("it is cut off");
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (!(header == header_of(key, examples, bytes_of_one)))
+      throw FormatError("it belongs to something else");
+    if (bytes.size() != sizeof header + count * bytes_of_one + sizeof(Digest))
+      throw FormatError("it is cut off");
+    Digester sum;
+    for (std::size_t k = 0; k < count; ++k)
+      sum.add(record(bytes.data() + sizeof header, k, bytes_of_one));
+    Digest wanted;
+    std::memcpy(&wanted, bytes.data() + bytes.size() - sizeof wanted, sizeof wanted);
+    if (!(sum.result() == wanted)) throw FormatError("its checksum is another");
+    std::error_code ignored;
+    fs::last_write_time(name, Clock::now(), ignored);  // used last
+    return std::make_shared<const KeptRecords>(std::move(file), sizeof header, bytes_of_one);
+  } catch (const Error& error) {
+    why = cat(name, " is not used: ", error.what());
+  }
+  return nullptr;
+}
+
+void KeptFolder::remove(const Digest& key) const noexcept {
+  std::error_code ignored;
+  fs::remove(file_of(key), ignored);
+}
+
+void KeptFolder::make_room(std::int64_t bytes) const {
+  struct Entry {
+    fs::path path;
+    fs::file_time_type time;
+    std::int64_t bytes;
+  };
+  if (bytes > limit_)
+    throw KeptError(cat(path_, ": ", size_text(bytes), " are more than the ", size_text(limit_),
+                        " that are kept there ('frozen_cache')"));
+  std::error_code error;
+  fs::create_directories(path_, error);
+  std::vector<Entry> entries;
+  std::int64_t total = 0;
+  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    const std::string name = it->path().filename().string();
+    Entry entry{it->path(), fs::last_write_time(it->path(), ignored),
+                static_cast<std::int64_t>(fs::file_size(it->path(), ignored))};
+    if (ignored) continue;
+    // What a killed process left behind.
+    if (name.ends_with(".tmp") && Clock::now() - entry.time > std::chrono::hours(24))
+      fs::remove(entry.path, ignored);
+    if (!name.ends_with(kEnding)) continue;
+    total += entry.bytes;
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.time < b.time; });
+  for (const Entry& entry : entries) {
+    if (total + bytes <= limit_) break;
+    if (fs::remove(entry.path, error)) total -= entry.bytes;
+  }
+  const fs::space_info space = fs::space(path_, error);
+  // Twice as much: a full disk would stop more than this.
+  if (!error && space.available / 2 < static_cast<std::uintmax_t>(bytes))
+    throw KeptError(cat(path_, ": its disk has ",
+                        size_text(static_cast<std::int64_t>(space.available)),
+                        " left, too few for ", size_text(bytes)));
+}
+
+KeptWriter::KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,
+                       std::size_t bytes_of_one)
+    : target_(folder.file_of(key)),
+      name_(cat(target_, ".", ::getpid(), ".tmp")),
+      bytes_(bytes_of_one) {
+  file_ = std::fopen(name_.c_str(), "wb");
+  if (file_ == nullptr) fail();
+  const Header header = header_of(key, examples, bytes_of_one);
+  write(&header, sizeof header);
+}
+
+KeptWriter::~KeptWriter() {
+  if (file_ == nullptr) return;
+  std::fclose(file_);
+  std::error_code ignored;
+  fs::remove(name_, ignored);
+}
+
+void KeptWriter::fail() const {
+  throw KeptError(cat(name_, ": cannot write: ", std::generic_category().message(errno)));
+}
+
+void KeptWriter::write(const void* from, std::size_t bytes) {
+  if (std::fwrite(from, 1, bytes, file_) != bytes) fail();
+}
+
+void KeptWriter::add(std::span<const std::byte> records) {
+  for (std::size_t k = 0; k < records.size() / bytes_; ++k)
+    sum_.add(record(records.data(), k, bytes_));
+  write(records.data(), records.size());
+}
+
+void KeptWriter::commit() {
+  const Digest sum = sum_.result();
+  write(&sum, sizeof sum);
+  std::error_code error;
+  const int closed = std::fclose(file_);
+  file_ = nullptr;
+  if (closed == 0) fs::rename(name_, target_, error);
+  if (closed == 0 && !error) return;
+  fs::remove(name_, error);
+  fail();
+}
+
+}  // namespace tenon::train

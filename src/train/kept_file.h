@@ -1,0 +1,95 @@
+// Records of what frozen parts gave: in memory, or in a file of the user's cache.
+//
+// A file is named by a digest of all that its numbers come from. It is written under another name
+// and renamed, and believed only when it is whole: what is damaged or foreign is computed anew.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/digest.h"
+#include "io/file.h"
+
+namespace tenon::train {
+
+/// That records cannot be kept on disk: no reason to end a run.
+class KeptError : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+/// Records of one length, one for each example.
+class KeptRecords {
+ public:
+  KeptRecords(std::vector<std::byte> records, std::size_t bytes_of_one)
+      : memory_(std::move(records)), first_(memory_.data()), bytes_(bytes_of_one) {}
+  KeptRecords(std::unique_ptr<const io::MappedFile> file, std::size_t offset,
+              std::size_t bytes_of_one);
+  KeptRecords(const KeptRecords&) = delete;
+  KeptRecords& operator=(const KeptRecords&) = delete;
+
+  const std::byte* at(std::int64_t example) const {
+    return first_ + static_cast<std::size_t>(example) * bytes_;
+  }
+
+ private:
+  std::vector<std::byte> memory_;
+  std::unique_ptr<const io::MappedFile> file_;
+  const std::byte* first_;
+  std::size_t bytes_;
+};
+
+/// The files of a folder that many processes may use at once.
+class KeptFolder {
+ public:
+  /// At most so many bytes in all.
+  KeptFolder(std::string path, std::int64_t limit) : path_(std::move(path)), limit_(limit) {}
+
+  const std::string& path() const noexcept { return path_; }
+  std::string file_of(const Digest& key) const;
+  /// The records, or null where there are none: then `why` names a file that is not believed, and
+  /// is empty where there is no file.
+  std::shared_ptr<const KeptRecords> read(const Digest& key, std::int64_t examples,
+                                          std::size_t bytes_of_one, std::string& why) const;
+  /// What was read of it stays readable.
+  void remove(const Digest& key) const noexcept;
+  /// Removes the files that were used longest ago until so many bytes more are within the limit.
+  /// Throws KeptError when they can never be, or the disk has no room for them.
+  void make_room(std::int64_t bytes) const;
+
+ private:
+  std::string path_;
+  std::int64_t limit_;
+};
+
+/// A file being written; without commit() nothing stays of it.
+class KeptWriter {
+ public:
+  /// Throws KeptError, as all of it does.
+  KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,
+             std::size_t bytes_of_one);
+  ~KeptWriter();
+  KeptWriter(const KeptWriter&) = delete;
+  KeptWriter& operator=(const KeptWriter&) = delete;
+
+  /// The next records.
+  void add(std::span<const std::byte> records);
+  void commit();
+
+ private:
+  void write(const void* from, std::size_t bytes);
+  [[noreturn]] void fail() const;
+  std::string target_, name_;
+  std::size_t bytes_;
+  Digester sum_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace tenon::train

@@ -1,0 +1,306 @@
+// What frozen parts give, kept on disk from run to run, of variants of examples, and of parts more
+// than one of whose values is read.
+#include <doctest/doctest.h>
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/tokenizer.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+#include "train/kept_file.h"
+#include "train/toy.h"
+
+using namespace tenon;
+using train::Settings;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Watch : public train::Callback {
+ public:
+  void on_note(const std::string& note) override { notes += note + "; "; }
+  void on_frozen(std::int64_t done, std::int64_t examples) override {
+    CHECK(done > computed);
+    CHECK(done <= examples);
+    computed = done;
+  }
+  bool says(const std::string& words) const { return notes.find(words) != std::string::npos; }
+  std::string notes;
+  std::int64_t computed = 0;
+};
+
+// The user's cache lies in the test's folder.
+class OwnCache {
+ public:
+  explicit OwnCache(const std::string& folder) {
+    if (const char* before = ::getenv("TENON_CACHE")) before_ = before;
+    ::setenv("TENON_CACHE", folder.c_str(), 1);
+  }
+  ~OwnCache() {
+    if (before_.empty())
+      ::unsetenv("TENON_CACHE");
+    else
+      ::setenv("TENON_CACHE", before_.c_str(), 1);
+  }
+  OwnCache(const OwnCache&) = delete;
+  OwnCache& operator=(const OwnCache&) = delete;
+
+ private:
+  std::string before_;
+};
+
+Settings head_on(const std::vector<std::pair<std::string, std::string>>& more = {}) {
+  std::vector<std::pair<std::string, std::string>> all{
+      {"data", "scenes:40,10"}, {"freeze", "conv1,bn1,layer1,layer2,layer3"},
+      {"head", "8,tanh"},       {"augment", "none"},
+      {"batch", "10"},          {"epochs", "2"},
+      {"warmup", "0"},          {"keep_best", "false"},
+      {"keep_frozen", "disk"}};
+  all.insert(all.end(), more.begin(), more.end());
+  return Settings::resolve("resnet20:width=4", "", all);
+}
+
+struct Run {
+  StateDict weights;
+  Watch watch;
+  train::TrainResult result;
+};
+
+Run run(const Settings& settings, const std::string& folder) {
+  const auto watch = std::make_shared<Watch>();
+  Run out;
+  out.result = train::start_run(settings, folder, {.callbacks = {watch}});
+  out.weights = io::load_safetensors(folder + "/model.safetensors").tensors;
+  out.watch.notes = watch->notes;
+  out.watch.computed = watch->computed;
+  return out;
+}
+
+std::vector<fs::path> files_in(const std::string& folder) {
+  std::vector<fs::path> out;
+  if (fs::exists(folder))
+    for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
+  const TestFolder folder;
+  const OwnCache cache(folder / "cache");
+  const Run first = run(head_on(), folder / "first");
+  CHECK(first.watch.says("computed once: of 50 examples"));
+  CHECK(first.watch.computed == 50);
+  CHECK(files_in(folder / "cache/frozen").size() == 2);
+  const Run second = run(head_on(), folder / "second");
+  CHECK(second.watch.says("computed by an earlier run: of 50 examples"));
+  CHECK(second.watch.computed == 0);
+  CHECK(toy::difference(second.weights, first.weights) == "");
+  const Run memory = run(head_on({{"keep_frozen", "memory"}}), folder / "memory");
+  CHECK(memory.watch.says("are kept in memory"));
+  CHECK(memory.watch.computed == 50);
+  CHECK(toy::difference(memory.weights, first.weights) == "");
+  const Run off = run(head_on({{"keep_frozen", "off"}}), folder / "off");
+  CHECK(off.watch.says("in every step: keep_frozen is off"));
+  CHECK(off.result.epochs[1].train_loss ==
+        doctest::Approx(first.result.epochs[1].train_loss).epsilon(1e-4));
+  // What does not reach the frozen part changes nothing; what does is another key.
+  CHECK(run(head_on({{"head", "4,tanh"}, {"batch", "7"}}), folder / "a").watch.computed == 0);
+  CHECK(run(head_on({{"seed", "1"}}), folder / "b").watch.computed == 50);  // other weights
+  CHECK(run(head_on({{"data", "scenes:40,10,5"}}), folder / "c").watch.computed == 50);
+  CHECK(run(head_on({{"input_mean", "0.5"}}), folder / "d").watch.computed == 50);
+  CHECK(run(head_on({{"data", "scenes:40,12"}}), folder / "e").watch.computed == 12);
+  CHECK(run(head_on(), folder / "f").watch.computed == 0);
+}
+
+TEST_CASE("kept: a file that is damaged, cut off or another's is computed again, and says so") {
+  const TestFolder folder;
+  const OwnCache cache(folder / "cache");
+  const std::string frozen = folder / "cache/frozen";
+  const Run whole = run(head_on(), folder / "whole");
+  int number = 0;
+  const auto again = [&](const char* why) {
+    const Run now = run(head_on(), folder / std::to_string(number++));
+    CAPTURE(now.watch.notes);
+    CHECK(now.watch.says("computed again"));
+    CHECK(now.watch.says(why));
+    CHECK(now.watch.computed > 0);
+    CHECK(toy::difference(now.weights, whole.weights) == "");
+    CHECK(run(head_on(), folder / std::to_string(number++)).watch.computed == 0);
+  };
+  const fs::path file = files_in(frozen)[0], other = files_in(frozen)[1];
+  {
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekg(500);
+    const char turned = static_cast<char>(bytes.get() ^ 1);
+    bytes.seekp(500);
+    bytes.put(turned);
+  }
+  again("checksum");
+  fs::resize_file(file, fs::file_size(file) - 3);
+  again("cut off");
+  fs::resize_file(file, 7);
+  again("cut off");
+  fs::copy_file(other, file, fs::copy_options::overwrite_existing);
+  again("something else");
+}
+
+TEST_CASE("kept: the folder is bounded, and a run does without it") {
+  const TestFolder folder;
+  const std::vector<std::byte> record(1000);
+  const train::KeptFolder kept(folder / "frozen", 3000);
+  std::string why;
+  for (std::uint64_t k = 1; k <= 4; ++k) {
+    const Digest key{k, k};
+    kept.make_room(1000);
+    train::KeptWriter file(kept, key, 1, record.size());
+    file.add(record);
+    file.commit();
+    fs::last_write_time(kept.file_of(key),
+                        fs::file_time_type::clock::now() - std::chrono::hours(100 - 10 * k));
+  }
+  CHECK(kept.read({1, 1}, 1, record.size(), why) == nullptr);  // used longest ago
+  CHECK(why == "");
+  CHECK(kept.read({4, 4}, 1, record.size(), why) != nullptr);
+  CHECK(kept.read({4, 4}, 1, record.size() / 2, why) == nullptr);
+  CHECK(why.find("something else") != std::string::npos);
+  CHECK_THROWS_WITH_AS(kept.make_room(4000), doctest::Contains("frozen_cache"), IoError);
+  // One that is given up leaves nothing, and what a killed process left goes after a day.
+  { const train::KeptWriter given_up(kept, {9, 9}, 1, record.size()); }
+  const std::string left = folder / "frozen/1234.kept.77.tmp";
+  std::ofstream(left) << "x";
+  fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(30));
+  kept.make_room(1);
+  for (const fs::path& file : files_in(folder / "frozen")) CHECK(file.extension() == ".kept");
+
+  const OwnCache cache(folder / "cache");
+  std::ofstream(folder / "cache") << "a file where a folder should be";
+  const Run without = run(head_on(), folder / "without");
+  CHECK(without.watch.says("in every step"));
+  CHECK(run(head_on({{"keep_frozen", "auto"}}), folder / "auto").watch.says("kept in memory"));
+  CHECK(run(head_on({{"frozen_cache", "0.00000001"}}), folder / "tiny")
+            .watch.says("('frozen_cache')"));
+  CHECK_THROWS_WITH_AS(head_on({{"keep_frozen", "dsk"}}), doctest::Contains("did you mean 'disk'"),
+                       ValueError);
+}
+
+TEST_CASE("kept: variants of augmentation are computed once and come again") {
+  const TestFolder folder;
+  const OwnCache cache(folder / "cache");
+  const auto with = [&](const std::string& name, const char* augment, const char* variants) {
+    return run(head_on({{"augment", augment}, {"frozen_variants", variants}, {"epochs", "4"}}),
+               folder / name);
+  };
+  for (const std::string augment : {"crop=4,flip", "rotate=10,flip"}) {
+    CAPTURE(augment);
+    const std::string name = augment.substr(0, 3);
+    const Run every = with(name + "every", augment.c_str(), "0"),
+              four = with(name + "four", augment.c_str(), "4"),
+              two = with(name + "two", augment.c_str(), "2"),
+              one = with(name + "one", augment.c_str(), "1");
+    CAPTURE(two.watch.notes);
+    CHECK(every.watch.says("--frozen-variants"));
+    CHECK(every.watch.computed == 0);
+    CHECK(four.watch.says("of 4 variants of 40 examples, and of 10 for testing"));
+    CHECK(four.watch.computed >= 160);  // and those for testing, the first time
+    CHECK(two.watch.computed == 0);     // the first two of these
+    CHECK(one.watch.says("of one variant of 50 examples"));
+    // As many variants as epochs are what every step would have computed.
+    for (std::size_t k = 0; k < 4; ++k)
+      CHECK(four.result.epochs[k].train_loss ==
+            doctest::Approx(every.result.epochs[k].train_loss).epsilon(1e-4));
+    CHECK(two.result.epochs[1].train_loss == four.result.epochs[1].train_loss);
+    CHECK(two.result.epochs[2].train_loss != four.result.epochs[2].train_loss);
+  }
+  // Without augmentation all variants are one.
+  CHECK(with("none", "none", "3").watch.says("computed once: of 50 examples"));
+}
+
+TEST_CASE("kept: parts more than one of whose values is read") {
+  const TestFolder folder;
+  const OwnCache cache(folder / "cache");
+  // The second half of a residual block reads what the first gives, and the block's own input.
+  const auto with = [&](const char* keep) {
+    return run(head_on({{"freeze", "conv1,bn1,layer1.0.conv1,layer1.0.bn1"},
+                        {"keep_frozen", keep},
+                        {"lr", "0.01"}}),
+               folder / keep);
+  };
+  const Run kept = with("memory"), every = with("off");
+  CAPTURE(kept.watch.notes);
+  CHECK(kept.watch.says("computed once"));
+  for (std::size_t k = 0; k < 2; ++k) {
+    CHECK(kept.result.epochs[k].train_loss ==
+          doctest::Approx(every.result.epochs[k].train_loss).epsilon(1e-3));
+    CHECK(*kept.result.epochs[k].test_loss ==
+          doctest::Approx(*every.result.epochs[k].test_loss).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("kept: a whole trunk of BERT, and all but its last layer") {
+  const TestFolder folder;
+  const OwnCache cache(folder / "cache");
+  std::string lines, all;
+  for (int k = 0; k < 60; ++k) {
+    const std::string text = std::string(k % 2 == 0 ? "water is the " : "desert is the ") +
+                             (k % 3 == 0 ? "sea" : "long sand and stone");
+    lines += (k % 2 == 0 ? "wet\t" : "dry\t") + text + "\n";
+    all += text + "\n";
+  }
+  std::ofstream(folder / "lines.txt") << lines;
+  data::Tokenizer::train(all, {.kind = data::TokenizerKind::WordPiece, .tokens = 60})
+      .save(folder / "tokens.json");
+  for (const std::string freeze : {"bert", "bert.embeddings,bert.encoder.layer.0"}) {
+    CAPTURE(freeze);
+    const auto with = [&](const std::string& keep) {
+      return run(Settings::resolve(
+                     "bert_classifier:layers=2,heads=2,width=16,context=16,vocabulary=60", "",
+                     {{"data", "lines:" + (folder / "lines.txt")},
+                      {"tokenizer", folder / "tokens.json"},
+                      {"freeze", freeze},
+                      {"keep_frozen", keep},
+                      {"epochs", "2"},
+                      {"batch", "8"},
+                      {"warmup", "0"},
+                      {"keep_best", "false"}}),
+                 folder / (keep + std::to_string(freeze.size())));
+    };
+    const Run kept = with("memory"), every = with("off");
+    CAPTURE(kept.watch.notes);
+    CHECK(kept.watch.says("computed once"));
+    for (std::size_t k = 0; k < 2; ++k)
+      CHECK(*kept.result.epochs[k].test_loss ==
+            doctest::Approx(*every.result.epochs[k].test_loss).epsilon(1e-3));
+    CHECK(train::TrainedModel::open(folder / ("memory" + std::to_string(freeze.size())))
+              .evaluate()
+              .items == 6);
+  }
+}
+
+TEST_CASE(
+    "kept: a run that is stopped while frozen parts are computed goes on from its beginning") {
+  const TestFolder folder;
+  const OwnCache cache(folder / "cache");
+  const auto watch = std::make_shared<Watch>();
+  const train::TrainResult stopped =
+      train::start_run(head_on(), folder / "parts",
+                       {.callbacks = {watch}, .stop = [&] { return watch->computed > 0; }});
+  CHECK(stopped.reason == train::StopReason::Interrupted);
+  CHECK(stopped.steps == 0);
+  CHECK(watch->computed < 40);
+  CHECK(files_in(folder / "cache/frozen").empty());
+  CHECK(train::resume_run(folder / "parts").steps == 8);
+  const Run whole = run(head_on(), folder / "whole");
+  CHECK(toy::difference(io::load_safetensors(folder / "parts/model.safetensors").tensors,
+                        whole.weights) == "");
+}
