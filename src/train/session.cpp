@@ -370,7 +370,7 @@ Stage Session::unfreeze() {
   make_optimizer();
   net = whole;
   make_loaders();
-  if (tell) tell(what_learns(net));
+  if (tell) tell(cat("from epoch ", settings.unfreeze_after + 1, " on, ", what_learns(net)));
   return {net, optimizer.get(), train.get(), test.get()};
 }
 

@@ -52,6 +52,49 @@ TEST_CASE("optim: groups have rates and decay of their own, and keep their propo
   CHECK(first(a) == doctest::Approx(0.7));
 }
 
+TEST_CASE("optim: groups with steps of their own begin as an optimizer of their own does") {
+  for (const std::string& name : optim::names()) {
+    CAPTURE(name);
+    const auto gradient = [](int k) { return (ones({1}) * (0.5 / (k + 1))).eval(); };
+    const auto rates = [&](double lr) { return optim::OptimizerOptions{.lr = lr}; };
+    const Tensor early = parameter({1}), late = parameter({2}), early_alone = parameter({1}),
+                 late_alone = parameter({2});
+    const auto first_one = optim::create(name, std::vector<Tensor>{early}, rates(0.1)),
+               alone = optim::create(name, std::vector<Tensor>{early_alone}, rates(0.1)),
+               other = optim::create(name, std::vector<Tensor>{late_alone}, rates(0.1));
+    const auto both =
+        optim::create(name,
+                      std::vector<optim::ParameterGroup>{
+                          {.parameters = {{"param.0", early}}},
+                          {.parameters = {{"late", late}}, .lr = 0.05, .own_steps = true}},
+                      rates(0.1));
+    other->set_lr(0.05);
+    for (int k = 0; k < 3; ++k) {
+      eval(first_one->updates({gradient(k)}));
+      eval(alone->updates({gradient(k)}));
+    }
+    both->load_state_dict(first_one->state_dict());  // which has nothing of "late"
+    CHECK(both->steps() == 3);
+    for (int k = 3; k < 7; ++k) {
+      eval(both->updates({gradient(k), gradient(k)}));
+      eval(alone->updates({gradient(k)}));
+      eval(other->updates({gradient(k)}));
+      CHECK(first(early) == first(early_alone));
+      CHECK(first(late) == first(late_alone));
+    }
+    CHECK(both->state_dict().at("late.step").item() == 4);
+    // A guard holds both counts, and a state that has some of a group must have all of it.
+    eval(both->updates({gradient(0), gradient(0)}, scalar(false, DType::Bool)));
+    CHECK(both->state_dict().at("late.step").item() == 4);
+    StateDict state = both->state_dict();
+    both->load_state_dict(state);
+    state.erase("late.step");
+    if (name == "adam")
+      CHECK_THROWS_WITH_AS(both->load_state_dict(state), doctest::Contains("late.step"),
+                           ValueError);
+  }
+}
+
 TEST_CASE("optim: a guarded update changes nothing where the guard is false") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
