@@ -72,7 +72,7 @@ class TENON_API Callback {
   /// Of start_run() and resume_run(), before training: a sentence for people on what was decided.
   virtual void on_note(const std::string& note);
   /// Of start_run() and resume_run(), before training: what frozen parts give has been computed of
-  /// so many examples.
+  /// so many examples; 0 when that begins.
   virtual void on_frozen(std::int64_t done, std::int64_t examples);
   /// Before all else, with the network that fit() is going to train.
   virtual void on_network(const nn::AnyModule& net);

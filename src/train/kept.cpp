@@ -333,6 +333,7 @@ KeptPart Keeper::keep(std::vector<Job> jobs) {
     for (const auto& records : job.have)
       (records != nullptr ? found : to_compute_) += job.source->set->size();
   }
+  if (options_.progress && to_compute_ > 0) options_.progress(0, to_compute_);
   for (Job& job : jobs)
     for (int k = 0; k < job.variants; ++k)
       if (job.have[at(k)] == nullptr) job.have[at(k)] = compute(job, k);

@@ -388,7 +388,8 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
     net = standardized(net, *sets.train, quantities);
   loss = loss_of(settings, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
-    notes.push_back(take_fitting_weights(net, settings.weights));
+    notes.push_back(cat(take_fitting_weights(net, settings.weights),
+                        settings.head.empty() ? "" : "; the head's layers begin as drawn"));
   if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);
   if (!frozen.empty()) net = FrozenNet(net, frozen);

@@ -30,7 +30,7 @@ class Watch : public train::Callback {
  public:
   void on_note(const std::string& note) override { notes += note + "; "; }
   void on_frozen(std::int64_t done, std::int64_t examples) override {
-    CHECK(done > computed);
+    CHECK((done > computed || done == 0));
     CHECK(done <= examples);
     computed = done;
   }
