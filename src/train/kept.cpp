@@ -142,8 +142,7 @@ struct Job {
 class Keeper {
  public:
   Keeper(const FrozenNet& net, const FrozenValues& values, const KeepOptions& options)
-      : net_(net),
-        values_(values),
+      : values_(values),
         options_(options),
         folder_(options.folder, options.limit),
         part_(compile([&net](const std::vector<Tensor>& in) { return net.numbers(in[0]); })) {}
@@ -172,7 +171,6 @@ class Keeper {
   void each_batch(const Job& job, int variant, F&& take);
   std::string what_was_done(const std::vector<Job>& jobs, std::int64_t found) const;
 
-  const FrozenNet& net_;
   const FrozenValues& values_;
   const KeepOptions& options_;
   KeptFolder folder_;
