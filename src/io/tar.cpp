@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <new>
 #include <optional>
 
@@ -76,7 +75,7 @@ struct TarReader::Source {
   std::size_t read(char* out, std::size_t room) {
     if (packed) return packed->read(out, room);
     const std::size_t taken = std::min(room, rest.size());
-    std::memcpy(out, rest.data(), taken);
+    rest.copy(out, taken);  // an empty file lies nowhere
     rest.remove_prefix(taken);
     return taken;
   }
