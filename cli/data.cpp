@@ -411,7 +411,8 @@ Command data_command() {
       "Photographs of any size are "
       "folder:DIR (sub-folders are the classes, or train/ and val/ hold such), list:FILE (lines of "
       "PATH,CLASS) and shards:PATTERN (WebDataset's tar files), with test=PATH or split=SHARE, "
-      "seed=N, size=SIDE, grey, broken=error.";
+      "seed=N, size=SIDE, grey, broken=error; of videos among them frames=N are taken, or one for "
+      "every=SECONDS.";
   command.children = {data_fetch_command(), sheet_command(), show_command(), info_command()};
   return command;
 }

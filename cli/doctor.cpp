@@ -148,6 +148,8 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   }
   line("pictures", join(formats, ", ") + (missing.empty() ? "" : "; not in this build: ") +
                        join(missing, ", "));
+  const std::string video = io::video_format().library;
+  line("videos", video.empty() ? "none: FFmpeg is not in this build, or not installed" : video);
   line("cache folder",
        cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not made yet)"));
   for (const FoundData& data : look_for_data())
@@ -182,6 +184,7 @@ void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
   json["pictures"] = Json::object();
   for (const io::ImageFormat& format : io::image_formats())
     json["pictures"][format.name] = format.library;
+  json["videos"] = io::video_format().library;
   json["cache_folder"] = cache_folder();
   json["data"] = Json::object();
   for (const FoundData& data : look_for_data()) json["data"][data.name] = data.present;

@@ -168,6 +168,31 @@ Glyph glyph_of(const Tensor& fitted, std::string how) {
   return glyph;
 }
 
+std::vector<Sample> samples_of_video(const train::TrainedModel& model, const std::string& file,
+                                     const PredictOptions& options) {
+  if (!model.fits_pictures() || model.settings().model_info().input.rank() != 3)
+    throw NotSupported(
+        fmt::format("{}: frames of videos are for models of pictures of any size", file));
+  const auto set = model.fit(data::open_video(
+      file, {.count = static_cast<int>(std::min<std::int64_t>(options.count, 100'000))}));
+  const auto pictures = set->pictures();
+  Shape shape({1});
+  for (const std::int64_t size : set->input_shape()) shape.push_back(size);
+  std::vector<std::uint8_t> input(static_cast<std::size_t>(shape.numel()));
+  std::vector<Sample> samples;
+  std::int64_t label = 0;
+  for (std::int64_t k = 0; k < set->size(); ++k) {
+    set->get({&k, 1}, input.data(), &label);
+    if (label == data::kIgnoredTarget) continue;
+    const Tensor fitted = Tensor::from_data(input.data(), shape, DType::UInt8);
+    samples.push_back({pictures->name(k), fitted, glyph_of(fitted, model.fitting()), -1, {}});
+  }
+  if (!set->broken().empty()) fmt::print(stderr, "left out: {}\n", broken_text(set->broken()));
+  if (samples.empty())
+    throw FormatError(fmt::format("{}: none of its frames can be decoded", file));
+  return samples;
+}
+
 std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
                                     const PredictOptions& options) {
   std::error_code ignored;
@@ -175,6 +200,7 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
     throw IoError(fmt::format("{}: this is a folder; give picture files", file));
   if (file.ends_with(".csv")) return samples_of_table(model, file, options);
   if (looks_like_idx(file)) return samples_of_idx(model, file, options);
+  if (io::looks_like_video(file)) return samples_of_video(model, file, options);
   const auto [height, width, colour] = picture_size(model, file);
   const io::Image image = io::load_image(file, colour ? 3 : 1);
   if (model.fits_pictures() && models::info(model.settings().model).input.rank() == 3) {
@@ -506,7 +532,9 @@ Command predict_command() {
   add_picture(command, options->trained);
   command
       .positional(options->files, "FILE",
-                  "PNG, JPEG, PGM, PPM, IDX, CSV of rows without a label, or .txt of lines", false)
+                  "PNG, JPEG, PGM, PPM, IDX, a video, CSV of rows without a label, or .txt of "
+                  "lines",
+                  false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
                  "a text for a model that reads by a tokenizer, with [MASK] for one that tells "
@@ -516,8 +544,8 @@ Command predict_command() {
       "what a model that finds answers in texts is asked about each --text or .txt file");
   command.option(options->data, "--data", "SPEC",
                  "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y");
-  command.option(options->count, "--count", "N", "examples of --data, or pictures of an IDX file",
-                 "5");
+  command.option(options->count, "--count", "N",
+                 "examples of --data, pictures of an IDX file, or frames of a video", "5");
   command.option(options->start, "--start", "N", "the first of them", "0");
   command.option(options->top, "--top", "N", "classes to show for each", "3");
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");

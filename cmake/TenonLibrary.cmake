@@ -23,6 +23,13 @@ if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
   list(APPEND TENON_DEPENDENCIES webp)
 endif()
 
+# Videos: FFmpeg's headers alone; its libraries are loaded when a video is opened.
+find_path(FFMPEG_INCLUDE_DIR libavformat/avformat.h PATH_SUFFIXES ffmpeg)
+find_path(SWSCALE_INCLUDE_DIR libswscale/swscale.h PATH_SUFFIXES ffmpeg)
+if(FFMPEG_INCLUDE_DIR AND SWSCALE_INCLUDE_DIR)
+  set(TENON_WITH_FFMPEG ON)
+endif()
+
 # Every target of the project is compiled with these: results follow IEEE 754.
 add_library(tenon_options INTERFACE)
 target_compile_options(tenon_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
@@ -52,6 +59,13 @@ foreach(kind TIFF WEBP)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/io/image_${name}.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endforeach()
+if(TENON_WITH_FFMPEG)
+  foreach(name video video_library)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/io/${name}.cpp APPEND PROPERTY COMPILE_DEFINITIONS TENON_WITH_FFMPEG)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/io/${name}.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/io/${name}.cpp PROPERTY INCLUDE_DIRECTORIES ${FFMPEG_INCLUDE_DIR})
+  endforeach()
+endif()
 include(cmake/TenonEmbed.cmake)
 
 # Kernels, and what every step or batch goes through, are worth full optimisation; the rest is compiled in half the time.

@@ -69,6 +69,10 @@ struct ImageFormat {
   std::string name, library;
 };
 TENON_API std::vector<ImageFormat> image_formats();
+/// FFmpeg, which reads videos where the build and the machine have it (<tenon/pictures.h>).
+TENON_API ImageFormat video_format();
+/// Whether a path ends as those of videos do, as ".mp4".
+TENON_API bool looks_like_video(const std::string& path);
 /// Writes an 8-bit grey or RGB PNG atomically.
 TENON_API void save_png(const std::string& path, const Image& image);
 

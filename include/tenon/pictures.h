@@ -20,11 +20,12 @@ class TENON_API Pictures {
  public:
   virtual ~Pictures();
   virtual std::int64_t size() const = 0;
-  /// The encoded picture: JPEG, PNG or another kind that io::load_image() reads.
+  /// The encoded picture: JPEG, PNG or another kind that io::load_image() reads; of a video's
+  /// frame its pixels, as PPM.
   virtual std::string bytes(std::int64_t number) const = 0;
   /// Its class.
   virtual std::int64_t label(std::int64_t number) const = 0;
-  /// Its path, for people.
+  /// Its path, for people; of a frame also which it is.
   virtual std::string name(std::int64_t number) const = 0;
   virtual std::vector<std::string> class_names() const = 0;
   virtual std::string describe() const = 0;
@@ -39,14 +40,27 @@ struct PictureSplit {
   /// class that is not among them is a FormatError.
   std::vector<std::string> class_names{};
 };
+/// Which frames of a video are pictures: evenly spaced over its length, each in the middle of its
+/// share. All frames of a video are in the same part.
+struct VideoFrames {
+  int count = 8;     ///< of each video; 0: videos are left out
+  double every = 0;  ///< above 0: one for so many seconds instead, for which each video is opened
+};
 /// A folder whose sub-folders are the classes, in the order of their names, or one that holds
-/// train/ and val/ or test/ of that kind. Throws IoError, FormatError for no pictures.
+/// train/ and val/ or test/ of that kind; of videos in them, frames. Throws IoError, FormatError
+/// for no pictures, ValueError for numbers of frames out of range.
 TENON_API std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
-                                                        const PictureSplit& split = {});
+                                                        const PictureSplit& split = {},
+                                                        const VideoFrames& frames = {});
 /// Lines of PATH and CLASS with a tab, a comma or a space between; relative paths begin at the
-/// list's folder.
+/// list's folder. A path may be a video's.
 TENON_API std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
-                                                      const PictureSplit& split = {});
+                                                      const PictureSplit& split = {},
+                                                      const VideoFrames& frames = {});
+/// The frames of one video, all of one class, "video". Throws IoError, FormatError or NotSupported
+/// for one that cannot be opened.
+TENON_API std::shared_ptr<Pictures> open_video(const std::string& file,
+                                               const VideoFrames& frames = {});
 /// WebDataset's tar files, not compressed: KEY.jpg (or .png …) beside KEY.cls, which holds the
 /// class; without such the folder in which a picture lies is its class. "train-{000..012}.tar" and
 /// "train-*.tar" stand for many.

@@ -386,6 +386,8 @@ class TENON_API TrainedModel {
   /// A picture as the network takes it, uint8 [1, C, H, W], or [1, crops, C, H, W]: resized and
   /// cropped as the run's pictures were. Throws ValueError for a model of no pictures.
   Tensor fit(const io::Image& image) const;
+  /// Pictures of sizes of their own as this model takes them, as test_set() gives them.
+  std::shared_ptr<data::Dataset> fit(std::shared_ptr<const data::Pictures> pictures) const;
   /// What fit() does, as "resize,center_crop".
   std::string fitting() const;
   bool is_regression() const { return settings_.task == "regression"; }

@@ -13,9 +13,12 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "data/order.h"
 #include "io/file.h"
+#include "io/image.h"
 #include "io/tar.h"
+#include "io/video.h"
 
 namespace tenon::data {
 namespace {
@@ -25,6 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostPictureBytes = 1ull << 30;
 constexpr std::size_t kMostClasses = 1'000'000;
 constexpr int kEveryForTest = 10;
+constexpr int kMostFrames = 100'000;  // of a video
 
 struct Labelled {
   std::string name, word;  // of the class
@@ -64,12 +68,15 @@ class ListedPictures : public Pictures {
   ListedPictures(std::vector<Labelled> items, std::string what)
       : items_(std::move(items)), what_(std::move(what)) {
     if (items_.empty()) throw FormatError(cat(what_, ": holds no pictures"));
-    for (std::size_t i = 0; i < items_.size(); ++i)
-      numbers_.push_back(static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < items_.size(); ++i) numbers_.push_back({i});
   }
   std::int64_t size() const override { return static_cast<std::int64_t>(numbers_.size()); }
   std::int64_t label(std::int64_t number) const override { return labels_[place(number)]; }
-  std::string name(std::int64_t number) const override { return items_[place(number)].name; }
+  std::string name(std::int64_t number) const override {
+    const Entry& entry = numbers_[at(number)];
+    const std::string& path = items_[entry.item].name;
+    return entry.frames == 0 ? path : cat(path, ", frame ", entry.frame + 1, " of ", entry.frames);
+  }
   std::vector<std::string> class_names() const override { return names_; }
   std::string describe() const override { return cat(size(), " pictures of ", what_); }
 
@@ -107,7 +114,7 @@ class ListedPictures : public Pictures {
     }
     numbers_.clear();
     for (std::size_t i = 0; i < test.size(); ++i)
-      if (test[i] == (part == Split::Test)) numbers_.push_back(static_cast<std::int64_t>(i));
+      if (test[i] == (part == Split::Test)) numbers_.push_back({i});
     if (numbers_.empty())
       throw ValueError(cat(what_, ": of ", count, " pictures none is left for ",
                            part == Split::Test ? "testing" : "training",
@@ -115,20 +122,64 @@ class ListedPictures : public Pictures {
   }
 
  protected:
-  std::size_t place(std::int64_t number) const { return at(numbers_[at(number)]); }
+  // A picture of the list, or one of a video's frames.
+  struct Entry {
+    std::size_t item;
+    int frame = 0, frames = 0;
+  };
+  const Entry& entry(std::int64_t number) const { return numbers_[at(number)]; }
+  std::size_t place(std::int64_t number) const { return numbers_[at(number)].item; }
   std::vector<Labelled> items_;
+  std::vector<Entry> numbers_;
 
  private:
   std::string what_;
   std::vector<std::string> names_;
-  std::vector<std::int64_t> numbers_, labels_;
+  std::vector<std::int64_t> labels_;
 };
 
 class PictureFiles final : public ListedPictures {
  public:
   using ListedPictures::ListedPictures;
   std::string bytes(std::int64_t number) const override {
-    return io::read_file(name(number), kMostPictureBytes);
+    const Entry& from = entry(number);
+    const std::string& path = items_[from.item].name;
+    if (from.frames == 0) return io::read_file(path, kMostPictureBytes);
+    // Opened for each: what a frame looks like depends on none that was decoded before.
+    io::Video video(path);
+    const double share = (from.frame + 0.5) / from.frames;
+    return io::encode_ppm(video.frame_at(share * video.seconds()));
+  }
+  // Puts frames in the place of videos.
+  void expand(const VideoFrames& frames) {
+    std::vector<int> counts(numbers_.size());
+    const auto is_video = [&](std::size_t k) {
+      return io::looks_like_video(items_[numbers_[k].item].name);
+    };
+    parallel_for(std::ssize(numbers_), [&](std::int64_t k, int) {
+      if (is_video(at(k))) counts[at(k)] = frames_of(items_[numbers_[at(k)].item].name, frames);
+    });
+    std::vector<Entry> all;
+    for (std::size_t k = 0; k < numbers_.size(); ++k) {
+      if (counts[k] == 0) all.push_back(numbers_[k]);
+      for (int frame = 0; frame < counts[k]; ++frame)
+        all.push_back({numbers_[k].item, frame, counts[k]});
+    }
+    numbers_ = std::move(all);
+  }
+
+ private:
+  // What cannot be opened is one broken picture.
+  static int frames_of(const std::string& path, const VideoFrames& frames) {
+    if (frames.every <= 0) return frames.count;
+    try {
+      const double count = std::round(io::Video(path).seconds() / frames.every);
+      return static_cast<int>(std::clamp(count, 1.0, double{kMostFrames}));
+    } catch (const FormatError&) {
+    } catch (const NotSupported&) {
+    } catch (const IoError&) {
+    }
+    return 1;
   }
 };
 
@@ -172,22 +223,30 @@ bool is_folder_there(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-void gather(const fs::path& folder, const std::string& word, int depth,
+void gather(const fs::path& folder, const std::string& word, bool videos, int depth,
             std::vector<Labelled>& items) {
   for (const fs::path& path : entries(folder)) {
     if (is_folder_there(path)) {
-      if (depth < 8) gather(path, word, depth + 1, items);
-    } else if (looks_like_picture(path.string())) {
+      if (depth < 8) gather(path, word, videos, depth + 1, items);
+    } else if (looks_like_picture(path.string()) ||
+               (videos && io::looks_like_video(path.string()))) {
       items.push_back({path.string(), word});
     }
   }
 }
 
-std::vector<Labelled> classes_in(const fs::path& folder) {
+std::vector<Labelled> classes_in(const fs::path& folder, bool videos) {
   std::vector<Labelled> items;
   for (const fs::path& path : entries(folder))
-    if (is_folder_there(path)) gather(path, path.filename().string(), 0, items);
+    if (is_folder_there(path)) gather(path, path.filename().string(), videos, 0, items);
   return items;
+}
+
+bool takes_videos(const VideoFrames& frames) {
+  if (frames.count < 0 || frames.count > kMostFrames || !(frames.every >= 0))
+    throw ValueError(cat("of a video ", frames.count, " frames, or one for ", frames.every,
+                         " seconds: must be 0 to ", kMostFrames, " frames, or seconds above 0"));
+  return frames.count > 0 || frames.every > 0;
 }
 
 std::string trimmed_text(std::string text) {
@@ -285,9 +344,15 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
   add_example(parts, index);
 }
 
+std::shared_ptr<Pictures> with_frames(std::shared_ptr<PictureFiles> set,
+                                      const VideoFrames& frames) {
+  set->expand(frames);
+  return set;
+}
+
 template <class Set>
-std::shared_ptr<Pictures> part_of(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
-                                  bool divide) {
+std::shared_ptr<Set> part_of(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
+                             bool divide) {
   set->number_classes(split.class_names);
   if (divide) set->keep_part(part, split);
   return set;
@@ -298,7 +363,9 @@ std::shared_ptr<Pictures> part_of(std::shared_ptr<Set> set, Split part, const Pi
 Pictures::~Pictures() = default;
 
 std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
-                                              const PictureSplit& split) {
+                                              const PictureSplit& split,
+                                              const VideoFrames& frames) {
+  const bool videos = takes_videos(frames);
   const fs::path root(io::system_path(folder));
   if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
   const fs::path train = root / "train";
@@ -309,19 +376,20 @@ std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split p
     throw ValueError(
         cat(folder, ": holds train and ", test.filename().string(), ": leave out how to divide"));
   if (!divided) {
-    auto set = std::make_shared<PictureFiles>(classes_in(root), folder);
-    return part_of(std::move(set), part, split, !split.whole);
+    auto set = std::make_shared<PictureFiles>(classes_in(root, videos), folder);
+    return with_frames(part_of(std::move(set), part, split, !split.whole), frames);
   }
-  auto set = std::make_shared<PictureFiles>(classes_in(train), train.string());
+  auto set = std::make_shared<PictureFiles>(classes_in(train, videos), train.string());
   set->number_classes(split.class_names);
-  if (part == Split::Train) return set;
-  auto held_out = std::make_shared<PictureFiles>(classes_in(test), test.string());
+  if (part == Split::Train) return with_frames(std::move(set), frames);
+  auto held_out = std::make_shared<PictureFiles>(classes_in(test, videos), test.string());
   held_out->number_classes(set->class_names());
-  return held_out;
+  return with_frames(std::move(held_out), frames);
 }
 
 std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
-                                            const PictureSplit& split) {
+                                            const PictureSplit& split, const VideoFrames& frames) {
+  const bool videos = takes_videos(frames);
   const std::string text = io::read_file(file);
   const fs::path base = fs::path(file).parent_path();
   std::vector<Labelled> items;
@@ -342,10 +410,17 @@ std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
                       word = trimmed_text(line.substr(cut + 1));
     if (path.empty() || word.empty())
       throw FormatError(cat(file, ", line ", line_number, ": the path or the class is empty"));
-    items.push_back({(base / path).string(), word});
+    if (videos || !io::looks_like_video(path)) items.push_back({(base / path).string(), word});
   }
   auto set = std::make_shared<PictureFiles>(std::move(items), file);
-  return part_of(std::move(set), part, split, !split.whole);
+  return with_frames(part_of(std::move(set), part, split, !split.whole), frames);
+}
+
+std::shared_ptr<Pictures> open_video(const std::string& file, const VideoFrames& frames) {
+  if (!takes_videos(frames)) throw ValueError(cat(file, ": no frames of it are asked for"));
+  (void)io::Video(file);  // what is wrong with it is said now
+  auto set = std::make_shared<PictureFiles>(std::vector<Labelled>{{file, "video"}}, file);
+  return with_frames(part_of(std::move(set), Split::Train, {}, false), frames);
 }
 
 std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split part,

@@ -14,6 +14,7 @@ namespace {
 struct PictureSource {
   std::string kind, path, test;
   PictureSplit split;
+  VideoFrames frames{};
   PictureOptions options;
 };
 
@@ -40,6 +41,10 @@ void set_option(PictureSource& source, const std::string& part, const std::strin
   } else if (key == "size" && !value.empty()) {
     const auto side = static_cast<std::int64_t>(number_in(value, spec));
     source.options.input = {source.options.input[0], side, side};
+  } else if (key == "frames" && !value.empty()) {
+    source.frames.count = static_cast<int>(std::min(number_in(value, spec), 1e9));
+  } else if (key == "every" && !value.empty()) {
+    source.frames.every = number_in(value, spec);
   } else if (part == "grey") {
     source.options.input[0] = 1;
   } else if (part == "broken=error" || part == "broken=skip") {
@@ -47,7 +52,7 @@ void set_option(PictureSource& source, const std::string& part, const std::strin
   } else {
     throw ValueError(cat("data '", spec, "': '", part,
                          "' is none of test=PATH, split=SHARE, seed=N, size=SIDE, grey, "
-                         "broken=skip|error"));
+                         "broken=skip|error, frames=N, every=SECONDS"));
   }
 }
 
@@ -74,11 +79,11 @@ PictureSource parse_picture_spec(const std::string& spec) {
   return source;
 }
 
-std::shared_ptr<Pictures> open_kind(const std::string& kind, const std::string& path, Split part,
-                                    const PictureSplit& split) {
-  if (kind == "folder") return open_picture_folder(path, part, split);
-  if (kind == "list") return open_picture_list(path, part, split);
-  return open_picture_shards(path, part, split);
+std::shared_ptr<Pictures> open_kind(const PictureSource& source, const std::string& path,
+                                    Split part) {
+  if (source.kind == "folder") return open_picture_folder(path, part, source.split, source.frames);
+  if (source.kind == "list") return open_picture_list(path, part, source.split, source.frames);
+  return open_picture_shards(path, part, source.split);
 }
 
 }  // namespace
@@ -92,10 +97,10 @@ std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split spli
   PictureSource source = parse_picture_spec(spec);
   source.split.whole = !source.test.empty();
   source.split.class_names = class_names;
-  std::shared_ptr<Pictures> pictures = open_kind(source.kind, source.path, split, source.split);
+  std::shared_ptr<Pictures> pictures = open_kind(source, source.path, split);
   if (split == Split::Test && !source.test.empty()) {
     source.split.class_names = pictures->class_names();
-    pictures = open_kind(source.kind, source.test, split, source.split);
+    pictures = open_kind(source, source.test, split);
   }
   return picture_dataset(std::move(pictures), source.options);
 }

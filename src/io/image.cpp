@@ -105,6 +105,13 @@ Image load_image(const std::string& path, int channels) {
   return parse_image(read_file(path, 1ull << 30), path, channels);
 }
 
+std::string encode_ppm(const Image& image) {
+  std::string out =
+      cat(image.channels == 1 ? "P5 " : "P6 ", image.width, " ", image.height, " 255\n");
+  out.append(reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size());
+  return out;
+}
+
 void save_png(const std::string& path, const Image& image) { write_file(path, encode_png(image)); }
 
 }  // namespace tenon::io

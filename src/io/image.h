@@ -66,5 +66,7 @@ void check_image_size(std::uint64_t width, std::uint64_t height, const std::stri
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name);
 
 std::string encode_png(const Image& image);
+/// PGM of a grey picture.
+std::string encode_ppm(const Image& image);
 
 }  // namespace tenon::io

@@ -346,6 +346,13 @@ Tensor TrainedModel::fit(const io::Image& image) const {
   return data::fit_picture(image, picture_options(settings_, settings_.model_info().input));
 }
 
+std::shared_ptr<data::Dataset> TrainedModel::fit(
+    std::shared_ptr<const data::Pictures> pictures) const {
+  data::PictureOptions options = picture_options(settings_, settings_.model_info().input);
+  options.broken_left_out = true;
+  return data::picture_dataset(std::move(pictures), options);
+}
+
 std::string TrainedModel::fitting() const {
   return picture_options(settings_, settings_.model_info().input).resize.text();
 }

@@ -1,4 +1,5 @@
 """Photographs of any size, in folders: looked at, trained on, and judged by the model file alone."""
+import pathlib
 import shutil
 import unittest
 
@@ -64,6 +65,27 @@ class Pictures(CommandTest):
         self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment", "ten_crop", "--out", "no", says=["ten_crop", "testing"])
         out = self.ok("data", "show", "folder:photos", "ten.png", "--rows", "2", "--columns", "3", "--size", "32", "--picture", "resize,ten_crop").out
         self.assertIn("436 x 76 pixels", out)
+
+    def test_videos(self):
+        """Frames are trained on, tested with and predicted; each of the damaged video's is named."""
+        if not self.json("doctor", "--json")["videos"]:
+            print("skipped: this build or machine has no FFmpeg")
+            return
+        videos = pathlib.Path(__file__).resolve().parents[1] / "io" / "videos"
+        for kind, names in {"a": ("h264.mp4", "turned.mov"), "b": ("mjpeg.avi", "vp8.webm")}.items():
+            (self.folder / "films" / kind).mkdir(parents=True)
+            for name in names:
+                shutil.copy(videos / name, self.folder / "films" / kind / name)
+        (self.folder / "films" / "b" / "short.avi").write_bytes((videos / "mjpeg.avi").read_bytes()[:3000])
+        info = self.json("data", "info", "folder:films,size=24,frames=4,test=films", "--json")
+        self.assertEqual(info["test"]["size"], 20)
+        self.assertTrue(all(name.startswith("films/b/short.avi, frame ") for name in info["test"]["broken"]))
+        self.assertEqual(info["test"]["counts"], [8, 12 - len(info["test"]["broken"])])
+        self.ok("train", "resnet20", "--data", "folder:films,frames=4,test=films", "--epochs", "1", "--batch", "8", "--out", "film")
+        self.assertEqual(self.json("eval", "film", "--json")["items"], 20 - len(info["test"]["broken"]))
+        rows = self.json("predict", "film", "films/b/vp8.webm", "--count", "4", "--json")
+        self.assertEqual([row["name"] for row in rows], [f"films/b/vp8.webm, frame {k} of 4" for k in (1, 2, 3, 4)])
+        self.fails(4, "predict", "film", "none.mp4", says=["none.mp4"])
 
     def test_classes_by_name(self):
         """A test folder without one of the classes keeps the numbers of the others."""

@@ -1,0 +1,40 @@
+// Frames of videos through FFmpeg's libraries, whose headers the build found and which are loaded
+// when the first video is opened: they bring some hundred libraries with them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <tenon/io.h>
+
+namespace tenon::io {
+
+/// An open video. One thread uses it; what a frame looks like depends on the file and its time
+/// alone.
+class Video {
+ public:
+  /// Throws IoError, FormatError for what is no video or has no pictures, and NotSupported in a
+  /// build without FFmpeg or where it is not installed.
+  explicit Video(const std::string& path);
+  /// The same of bytes, which outlive it. `name` is for messages.
+  Video(std::string_view bytes, const std::string& name);
+  ~Video();
+  Video(const Video&) = delete;
+  Video& operator=(const Video&) = delete;
+
+  /// How long it is.
+  double seconds() const;
+  /// The RGB picture that is shown at this time, from 0, turned upright. Throws FormatError where
+  /// the video ends before, or the picture is damaged.
+  Image frame_at(double seconds);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// "FFmpeg 5.1.9"; "" where this build or machine has none.
+std::string ffmpeg_version();
+
+}  // namespace tenon::io
