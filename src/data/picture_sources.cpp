@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <unordered_map>
 
 #include <tenon/error.h>
 #include <tenon/pictures.h>
@@ -145,10 +147,13 @@ class PictureFiles final : public ListedPictures {
     const Entry& from = entry(number);
     const std::string& path = items_[from.item].name;
     if (from.frames == 0) return io::read_file(path, kMostPictureBytes);
+    if (std::shared_ptr<const std::string> kept = kept_frame(number)) return *kept;
     // Opened for each: what a frame looks like depends on none that was decoded before.
     io::Video video(path);
     const double share = (from.frame + 0.5) / from.frames;
-    return io::encode_ppm(video.frame_at(share * video.seconds()));
+    std::string out = io::encode_ppm(video.frame_at(share * video.seconds()));
+    keep_frame(number, out);
+    return out;
   }
   // Puts frames in the place of videos.
   void expand(const VideoFrames& frames) {
@@ -169,6 +174,20 @@ class PictureFiles final : public ListedPictures {
   }
 
  private:
+  // Seconds of a video may have to be decoded for one of its frames, so those of the first epoch
+  // stay while there is room.
+  std::shared_ptr<const std::string> kept_frame(std::int64_t number) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(number);
+    return found == kept_.end() ? nullptr : found->second;
+  }
+  void keep_frame(std::int64_t number, const std::string& frame) const {
+    constexpr std::uint64_t kMostKept = std::uint64_t{1} << 30;
+    const std::lock_guard lock(mutex_);
+    if (kept_bytes_ + frame.size() > kMostKept) return;
+    if (kept_.emplace(number, std::make_shared<const std::string>(frame)).second)
+      kept_bytes_ += frame.size();
+  }
   // What cannot be opened is one broken picture.
   static int frames_of(const std::string& path, const VideoFrames& frames) {
     if (frames.every <= 0) return frames.count;
@@ -181,6 +200,10 @@ class PictureFiles final : public ListedPictures {
     }
     return 1;
   }
+
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::int64_t, std::shared_ptr<const std::string>> kept_;
+  mutable std::uint64_t kept_bytes_ = 0;  // as kept_ guarded by mutex_
 };
 
 class PictureShards final : public ListedPictures {

@@ -71,6 +71,11 @@ TEST_CASE("videos: frames evenly spaced, each with its video's class") {
     }
   CHECK(all(pictures, 0) == all(pictures, 3));
   CHECK(pictures->broken().empty());
+  // Frames that were decoded once are kept.
+  const std::vector<float> before = all(pictures, 0);
+  for (const char* file : {"a/1.mp4", "b/2.avi", "b/deep/3.webm"})
+    std::filesystem::remove(dir / (std::string("in/") + file));
+  CHECK(all(pictures, 2) == before);
 }
 
 TEST_CASE("videos: by seconds, none, all of one video in one part, in lists") {
