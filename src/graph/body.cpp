@@ -118,7 +118,8 @@ std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Ten
   return make_body(body.parameters, results);
 }
 
-std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead) {
+std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead,
+                               const Remake& remake) {
   Substitution done = instead;
   std::vector<Tensor> inputs;
   for (Node* node : topological_order(roots)) {
@@ -131,6 +132,10 @@ std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution
         changed = changed || inputs.back().node() != in;
       }
     const LabelGuard label(node->label);
+    if (const Tensor made = remake ? remake(*node, inputs) : Tensor(); made.defined()) {
+      done.emplace(node, made);
+      continue;
+    }
     done.emplace(node, changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
                                : Tensor(node));
   }

@@ -47,7 +47,10 @@ std::shared_ptr<const Body> make_body(const std::vector<Tensor>& parameters,
 std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Tensor>& results);
 
 using Substitution = std::unordered_map<const Node*, Tensor>;
+/// What stands in the place of a node whose inputs have become these; undefined: the same node.
+using Remake = std::function<Tensor(const Node& node, const std::vector<Tensor>& inputs)>;
 /// The same tensors computed from others in the place of some nodes.
-std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead);
+std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead,
+                               const Remake& remake = {});
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -162,6 +163,40 @@ class AdapterTree : public nn::ModuleBase {
   }
 };
 
+// Products with adapted weights in a graph: those x · W^T of linear layers and x · W of Conv1D.
+class ProductsOf {
+ public:
+  ProductsOf(const std::vector<Adapter>& adapters, const std::vector<Tensor>& outputs) {
+    std::unordered_map<const Node*, const Adapter*> right;  // what such a product has on its right
+    for (const Adapter& adapter : adapters) right.emplace(adapter.place.tensor.node(), &adapter);
+    for (const Node* node : topological_order(outputs))
+      for (int k = 0; k < (node->realised() ? 0 : node->input_count); ++k) {
+        const auto found = right.find(node->input(k));
+        if (found == right.end()) continue;
+        const Adapter* adapter = found->second;
+        const bool is_weight = found->first == adapter->place.tensor.node();
+        if (node->op == Op::Permute && is_weight && !adapter->place.in_by_out)
+          right.emplace(node, adapter);
+        else if (node->op == Op::Matmul && k == 1 && is_weight == adapter->place.in_by_out)
+          products_.emplace(node, adapter);
+        else
+          others_.insert(adapter);
+      }
+  }
+  /// Whether nothing else reads the weight.
+  bool all(const Adapter& adapter) const { return !others_.contains(&adapter); }
+  /// Whose weight the node multiplies by; null where it is no such product, or not the weight's
+  /// only use.
+  const Adapter* of(const Node& node) const {
+    const auto found = products_.find(&node);
+    return found != products_.end() && all(*found->second) ? found->second : nullptr;
+  }
+
+ private:
+  std::unordered_map<const Node*, const Adapter*> products_;
+  std::unordered_set<const Adapter*> others_;
+};
+
 class AdaptedNet : public nn::Module {
  public:
   AdaptedNet(const nn::AnyModule& net, const LoraOptions& options)
@@ -181,10 +216,15 @@ class AdaptedNet : public nn::Module {
   }
 
   Tensor forward(const Tensor& x) const override {
+    const std::vector<Tensor> plain{net_(x)};
+    const ProductsOf products(adapters_, plain);
     Substitution instead;
     for (const Adapter& adapter : adapters_)
-      instead.emplace(adapter.place.tensor.node(), sum_of(adapter));
-    return substitute(std::vector<Tensor>{net_(x)}, instead)[0];
+      if (!products.all(adapter)) instead.emplace(adapter.place.tensor.node(), sum_of(adapter));
+    return substitute(plain, instead, [&](const Node& node, const std::vector<Tensor>& inputs) {
+      const Adapter* adapter = products.of(node);
+      return adapter == nullptr ? Tensor() : beside(*adapter, node, inputs);
+    })[0];
   }
   std::string describe() const override { return net_.describe(); }
 
@@ -213,6 +253,14 @@ class AdaptedNet : public nn::Module {
   Tensor sum_of(const Adapter& adapter) const {
     const Tensor product = matmul(adapter.b, adapter.a) * scale_;
     return adapter.place.tensor + (adapter.place.in_by_out ? transpose(product, 0, 1) : product);
+  }
+
+  // x W^T + s (x A^T) B^T: of no gradient the size of W is formed.
+  Tensor beside(const Adapter& adapter, const Node& node, const std::vector<Tensor>& inputs) const {
+    const PrecisionScope precision(node.attrs.as<ContractionAttrs>().precision);
+    const Tensor product = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
+    const Tensor narrow = matmul(inputs[0], transpose(adapter.a, 0, 1));
+    return product + cast(matmul(narrow, transpose(adapter.b, 0, 1)) * scale_, product.dtype());
   }
 
   nn::AnyModule net_;

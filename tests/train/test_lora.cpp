@@ -17,6 +17,7 @@
 #include <tenon/train.h>
 #include <tenon/transformer.h>
 
+#include "graph/node.h"
 #include "io/folder.h"
 #include "train/lora.h"
 #include "train/toy.h"
@@ -98,6 +99,52 @@ TEST_CASE("lora: gradients reach the adapters alone, and are right") {
   const Tensor g = matmul(transpose(net(x) * 2.0, 0, 1), x);
   CHECK(distance(grads[0], matmul(transpose(b, 0, 1), g) * 2.0) < 1e-4);
   CHECK(distance(grads[1], matmul(g, transpose(a, 0, 1)) * 2.0) < 1e-4);
+}
+
+TEST_CASE("lora: no gradient of a weight's size is formed, where nothing but products reads it") {
+  // Products in the gradients' graph with as many numbers as a weight has.
+  const auto largest = [](const nn::AnyModule& net, const Tensor& x, std::int64_t size) {
+    int found = 0;
+    const Tensor y = net(x);
+    for (const Node* node : topological_order(grad(sum(square(y)), net.trainable_parameters())))
+      found += node->op == Op::Matmul && node->shape.numel() == size ? 1 : 0;
+    return found;
+  };
+  manual_seed(5);
+  const nn::Sequential plain(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
+  const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 6});
+  for (const nn::NamedTensor& p : net.named_trainable_parameters())
+    set_value(p.tensor, randn(p.tensor.shape()).eval());
+  for (const Shape& batch : {Shape{7}, Shape{2, 5}}) {
+    Shape all = batch;
+    all.push_back(40);
+    const Tensor x = randn(all).eval();
+    CHECK(largest(net, x, 1200) == 0);
+    CHECK(largest(net, x, 330) == 0);
+    // The same gradients as by W's own.
+    const nn::Sequential sums(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
+    sums.load_state_dict(train::merged_state(net));
+    const Tensor loss = sum(square(net(x))), same = sum(square(sums(x)));
+    const std::vector<Tensor> whole =
+        grad(same, std::vector<Tensor>{sums.state_dict().at("0.weight")});
+    const StateDict state = net.state_dict();
+    const Tensor a = state.at("lora.0.weight.A"), b = state.at("lora.0.weight.B");
+    const std::vector<Tensor> own = grad(loss, std::vector<Tensor>{a, b});
+    CHECK(std::abs(loss.item() - same.item()) < 1e-4 * same.item());
+    const auto near = [](const Tensor& left, const Tensor& right) {
+      return distance(left, right) < 1e-4 * amax(abs(right)).item<float>();
+    };
+    CHECK(near(own[0], matmul(transpose(b, 0, 1), whole[0]) * 3.0));
+    CHECK(near(own[1], matmul(whole[0], transpose(a, 0, 1)) * 3.0));
+  }
+  const nn::AnyModule gpt2 = train::with_adapters(small_gpt2(), {.rank = 2, .alpha = 2});
+  const Tensor tokens = Tensor::from(std::vector<std::int64_t>{1, 5, 2, 9, 3, 3}, {2, 3});
+  for (const std::int64_t size : {16 * 48, 16 * 64}) CHECK(largest(gpt2, tokens, size) == 0);
+  // Attention's joint projection is read in three parts: there the sum stands for it.
+  const nn::AnyModule joint = train::with_adapters(
+      nn::Sequential(nn::TransformerEncoderLayer(10, 2, {.dim_feedforward = 12})),
+      {.rank = 2, .alpha = 2});
+  CHECK(largest(joint, randn({2, 3, 10}).eval(), 120) == 0);
 }
 
 TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings have none") {
