@@ -69,9 +69,9 @@ class QuestionReader {
  public:
   explicit QuestionReader(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-  std::vector<SpanQuestion> read(const std::string& bytes) {
+  std::vector<SpanQuestion> read(std::string_view bytes) {
     const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-    if (first != std::string::npos && bytes[first] == '{')
+    if (first != std::string_view::npos && bytes[first] == '{')
       read_json(bytes);
     else
       read_lines(bytes);
@@ -123,8 +123,8 @@ class QuestionReader {
   }
 
   // {"data": [{"paragraphs": [{"context", "qas": [{"id", "question", "answers": […]}]}]}]}
-  void read_json(const std::string& bytes) {
-    const Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+  void read_json(std::string_view bytes) {
+    const Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded()) throw FormatError("is no whole JSON");
     for (const Json& article : list(json, "data", "the file"))
       for (const Json& paragraph : list(article, "paragraphs", "an article")) {
@@ -212,6 +212,10 @@ std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std:
       "cannot be found again: this takes one of BERT's kind (WordPiece)");
 }
 
+std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes) {
+  return QuestionReader(tokenizer).read(bytes);
+}
+
 SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
                          const SpanOptions& options, std::string about)
     : questions_(std::move(questions)),
@@ -283,7 +287,7 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
   const bool own = split == Split::Test && !options.test_file.empty();
   const std::string& of_part = own ? options.test_file : file;
   try {
-    std::vector<SpanQuestion> all = QuestionReader(tokenizer).read(io::read_file(of_part)), part;
+    std::vector<SpanQuestion> all = read_questions(tokenizer, io::read_file(of_part)), part;
     if (options.test_file.empty()) {
       for (std::size_t k = 0; k < all.size(); ++k)
         if ((static_cast<std::int64_t>(k) % kTestPartOf == kTestPartOf - 1) ==

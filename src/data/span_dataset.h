@@ -31,6 +31,10 @@ struct SpanQuestion {
   std::int64_t place = -1;             ///< of the first answer, in bytes; -1: wherever it stands
 };
 
+/// Of the bytes of a file: SQuAD's JSON, or lines. Throws FormatError naming a line or a question,
+/// and as span_text().
+std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes);
+
 /// A part of a text behind its question.
 struct SpanWindow {
   std::int64_t question = 0;          ///< its number

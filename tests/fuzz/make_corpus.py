@@ -151,8 +151,20 @@ def main():
                     "tokens": b'input = [6]\nclasses = 9\ntokens = true\nlayers = [ { embedding = 8, name = "e" }, { positions = 6 }, '
                               b'{ self_attention = 2, causal = true }, { lstm = 8 }, { linear = "classes", bias = false, tie = "e.weight" } ]\n'
                               b'init = [ { parameters = "*", values = { uniform = 0.1 } } ]\nfreeze = ["e"]\n',
+                    "pairs": b'input = [2, 6]\nclasses = 9\npairs = true\nencoder = [ { embedding = 8, name = "e" }, { transformer_encoder_layer = 2, padding = "padding" } ]\n'
+                             b'layers = [ { embedding = 8, tie = "e.weight" }, { keep = "b" }, { transformer_decoder_layer = 2, hidden = 4 }, { add = "b" }, '
+                             b'{ concat = "b", axis = 2 }, { linear = "classes" } ]\n',
+                    "texts": b'input = [6]\nclasses = 3\nvocabulary = 9\nlayers = [ { bert_embeddings = 8 }, { keep = "q" }, { linear = 8 }, '
+                             b'{ attention = 2, queries = "q", keys = "q", seen = "seen", dropout = 0.1 }, "first", { bias = true }, { linear = "classes" } ]\n',
+                    "volumes": b'input = [2, 5, 6, 7]\nclasses = 3\nlayers = [ { max_pool3d = [1, 2, 3], stride = 1, padding = [0, 1, 1], dilation = 2, ceil_mode = true }, '
+                               b'{ avg_pool3d = 2, divisor = 3 }, { adaptive_max_pool3d = [2, 1, 3] }, { reshape = [4, 3] }, { max_pool1d = 2 }, { adaptive_avg_pool1d = 2 }, '
+                               b'"flatten", { linear = "classes" } ]\n',
                     "cycle": b'input = [2]\nclasses = 2\nlayers = [ { block = "a" } ]\n[blocks.a]\nlayers = [ { block = "a" } ]\n',
                     "expression": b'input = [2]\nclasses = 2\nlayers = [ { linear = "max(2, floor(sqrt(9) ^ 2 / 3 - 1))" } ]\n'},
+        "spans": {"lines": b"who\tthe sea is wide\tsea\t4\nwho is it\tin 1990 , the sea\t1990\nwho\tthe sea\t\n",
+                  "squad": b'{"data": [{"paragraphs": [{"context": "the \\u00e9 sea (1990)", "qas": [{"id": "1", "question": "who", "answers": '
+                           b'[{"text": "1990", "answer_start": 11}]}, {"id": "2", "question": "is it", "answers": [], "is_impossible": true}]}]}]}',
+                  "deep": b'{"data": ' + b"[" * 2000, "long": b"who\t" + b"the wide sea , " * 12 + b"\tsea\t130\n"},
         "tune": {"one": b"tenon-tune 1\n" + tuned, "empty": b"tenon-tune 1\n", "torn": b"tenon-tune 1\n" + tuned + tuned[:40],
                  "numbers": b"tenon-tune 1\n" + tune_row("k", "e", "", "", "1e300", "", "nan", "") + tune_row("k", "e", "", "", "-1", "", "0x1p3", "")
                  + tune_row("k", "e", "", "", "999999999.9999", "", "0.0004", ""), "control": b"tenon-tune 1\n" + tune_row("k\r\0", "e\x1f", "", "", "1", "", "2", ""),
