@@ -38,7 +38,7 @@ void require_rank(const LayerKeys& keys, const FileArrival& at, int rank, const 
 
 constexpr ByPlace each_if(bool each) { return each ? ByPlace::Each : ByPlace::None; }
 
-constexpr std::int64_t kLargestAdaptive = 8192, kLargestTable = 1 << 26;
+constexpr std::int64_t kLargestAdaptive = 8192, kLargestDepth = 1024, kLargestTable = 1 << 26;
 constexpr char kPictures[] = "pictures [N, channels, height, width]";
 constexpr char kSignals[] = "signals [N, channels, length]",
                kVolumes[] = "volumes [N, channels, depth, height, width]";
@@ -104,21 +104,30 @@ FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
   return layer_of(module);
 }
 
-// Over one axis or three.
-template <std::size_t kAxes>
+// Over one axis or three, and transposed over two as well.
+template <std::size_t kAxes, bool transposed>
 FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
-  const std::int64_t out = keys.own_whole(
-      "channels", kAxes == 1 ? "{ conv1d = 16, kernel = 3 }" : "{ conv3d = 16, kernel = 3 }");
-  require_rank(keys, at, static_cast<int>(kAxes) + 2, kAxes == 1 ? kSignals : kVolumes);
+  const std::string example = cat("{ ", keys.kind(), " = 16, kernel = 3 }");
+  const std::int64_t out = keys.own_whole("channels", example.c_str());
+  require_rank(keys, at, static_cast<int>(kAxes) + 2,
+               kAxes == 1   ? kSignals
+               : kAxes == 2 ? kPictures
+                            : kVolumes);
   if (keys.find("kernel") == nullptr)
-    keys.refuse(cat(keys.kind(), " needs a kernel, as in { ", keys.kind(), " = 16, kernel = 3 }"));
+    keys.refuse(cat(keys.kind(), " needs a kernel, as in ", example));
   FileConvolution::Options options;
   options.stride = keys.axes("stride", kAxes, 1, 1);
   options.padding = keys.axes("padding", kAxes, 0, 0);
   options.dilation = keys.axes("dilation", kAxes, 1, 1);
+  if (transposed) options.output_padding = keys.axes("output_padding", kAxes, 0, 0);
   options.groups = keys.whole("groups", 1, 1);
   read_weight(keys, options, at);
-  const FileConvolution module(at.x.size(1), out, keys.axes("kernel", kAxes, 1, 1), options);
+  const std::vector<std::int64_t> kernel = keys.axes("kernel", kAxes, 1, 1);
+  // Its places along the depth are listed one by one.
+  if (transposed && kAxes == 3 && kernel[0] > kLargestDepth)
+    keys.refuse(cat(keys.kind(), ": a kernel of ", kernel[0], " places along the depth; up to ",
+                    kLargestDepth));
+  const FileConvolution module(at.x.size(1), out, kernel, options);
   draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
   return layer_of(module);
 }
@@ -307,6 +316,31 @@ FileLayer flatten_layer(LayerKeys& keys, const FileArrival&) {
 FileLayer activation_layer(LayerKeys& keys, const FileArrival&) {
   (void)keys.own();
   return layer_of(nn::activation(keys.kind()), ByPlace::Each);
+}
+
+// Functions that no module of nn/ is.
+FileLayer function_layer(LayerKeys& keys, const FileArrival&) {
+  (void)keys.own();
+  const std::string& kind = keys.kind();
+  return function_of(kind == "hardswish" ? "Hardswish()"
+                     : kind == "selu"    ? "SELU()"
+                                         : "LogSigmoid()",
+                     kind == "hardswish" ? Function([](const Tensor& x) { return hardswish(x); })
+                     : kind == "selu"    ? Function([](const Tensor& x) { return selu(x); })
+                                         : Function([](const Tensor& x) { return logsigmoid(x); }),
+                     ByPlace::Each);
+}
+FileLayer celu_layer(LayerKeys& keys, const FileArrival&) {
+  const double alpha = keys.number("celu", 1, 1e-9, 1e9);
+  return function_of(
+      cat("CELU(alpha=", alpha, ")"), [alpha](const Tensor& x) { return celu(x, alpha); },
+      ByPlace::Each);
+}
+FileLayer glu_layer(LayerKeys& keys, const FileArrival& at) {
+  const int axis = static_cast<int>(keys.whole("glu", -1, -8, 7));
+  return function_of(
+      cat("GLU(dim=", axis, ")"), [axis](const Tensor& x) { return glu(x, axis); },
+      each_if(axis == -1 || axis == at.x.rank() - 1));
 }
 
 FileLayer gelu_layer(LayerKeys& keys, const FileArrival&) {
@@ -786,9 +820,12 @@ struct FileKind {
 constexpr FileKind kKinds[] = {
     {"linear", linear_layer},
     {"projection", projection_layer},
-    {"conv1d", convolution_layer<1>},
+    {"conv1d", convolution_layer<1, false>},
     {"conv2d", conv2d_layer},
-    {"conv3d", convolution_layer<3>},
+    {"conv3d", convolution_layer<3, false>},
+    {"conv_transpose1d", convolution_layer<1, true>},
+    {"conv_transpose2d", convolution_layer<2, true>},
+    {"conv_transpose3d", convolution_layer<3, true>},
     {"max_pool1d", pool_layer<nn::MaxPool1d, std::int64_t, false>},
     {"max_pool2d", pool_layer<nn::MaxPool2d, nn::Pair, false>},
     {"max_pool3d", pool_layer<nn::MaxPool3d, nn::Triple, false>},
@@ -833,6 +870,11 @@ constexpr FileKind kKinds[] = {
     {"hardtanh", activation_layer},
     {"hardsigmoid", activation_layer},
     {"identity", activation_layer, true},
+    {"hardswish", function_layer},
+    {"selu", function_layer},
+    {"logsigmoid", function_layer},
+    {"celu", celu_layer},
+    {"glu", glu_layer},
     {"softmax", softmax_layer<nn::Softmax>},
     {"log_softmax", softmax_layer<nn::LogSoftmax>},
     {"embedding", embedding_layer, true},

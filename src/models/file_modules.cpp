@@ -70,7 +70,8 @@ FileConvolution::FileConvolution(std::int64_t in, std::int64_t out,
   if (in % options_.groups != 0 || out % options_.groups != 0)
     throw ValueError(cat(in, " input and ", out, " output channels do not divide into ",
                          options_.groups, " groups"));
-  Shape shape{out, in / options_.groups};
+  Shape shape =
+      is_transposed() ? Shape{in, out / options_.groups} : Shape{out, in / options_.groups};
   for (const std::int64_t size : kernel) shape.push_back(size);
   Generator* g = options_.generator;
   weight_ = parameter(
@@ -85,17 +86,32 @@ FileConvolution::FileConvolution(std::int64_t in, std::int64_t out,
 Tensor FileConvolution::forward(const Tensor& x) const {
   const auto& [stride, padding, dilation] =
       std::tie(options_.stride, options_.padding, options_.dilation);
-  if (stride.size() == 1)
-    return conv1d(x, weight_, bias_, {stride[0], padding[0], dilation[0], options_.groups});
+  const std::vector<std::int64_t>& more = options_.output_padding;
+  const std::int64_t groups = options_.groups;
+  if (stride.size() == 1) {
+    const Conv1dOptions flat{stride[0], padding[0], dilation[0], groups};
+    return is_transposed() ? conv_transpose1d(x, weight_, bias_, {flat, more[0]})
+                           : conv1d(x, weight_, bias_, flat);
+  }
+  if (stride.size() == 2) {
+    const auto both = [](const std::vector<std::int64_t>& v) { return std::pair(v[0], v[1]); };
+    return conv_transpose2d(x, weight_, bias_,
+                            {{both(stride), both(padding), both(dilation), groups}, both(more)});
+  }
   const auto all = [](const std::vector<std::int64_t>& v) {
     return std::array<std::int64_t, 3>{v[0], v[1], v[2]};
   };
-  return conv3d(x, weight_, bias_, {all(stride), all(padding), all(dilation), options_.groups});
+  const Conv3dOptions deep{all(stride), all(padding), all(dilation), groups};
+  return is_transposed() ? conv_transpose3d(x, weight_, bias_, {deep, all(more)})
+                         : conv3d(x, weight_, bias_, deep);
 }
 
 std::string FileConvolution::describe() const {
-  return cat(options_.stride.size() == 1 ? "Conv1d(" : "Conv3d(", weight_.size(1) * options_.groups,
-             ", ", weight_.size(0), bias_.defined() ? ")" : ", bias=false)");
+  const Shape& w = weight_.shape();
+  const std::int64_t grouped = w[1] * options_.groups;
+  return cat(is_transposed() ? "ConvTranspose" : "Conv", options_.stride.size(), "d(",
+             is_transposed() ? w[0] : grouped, ", ", is_transposed() ? grouped : w[0],
+             bias_.defined() ? ")" : ", bias=false)");
 }
 
 }  // namespace tenon::models

@@ -79,12 +79,13 @@ class FilePositions : public nn::Module {
   Tensor weight_;
 };
 
-/// A convolution over one axis or three: weight [out, in / groups, kernel…], bias [out], drawn as
-/// Conv2d's.
+/// A convolution over one axis or three, weight [out, in / groups, kernel…], or a transposed one
+/// over one to three, weight [in, out / groups, kernel…]; bias [out]. Drawn as Conv2d's.
 class FileConvolution : public nn::Module {
  public:
   struct Options {
     std::vector<std::int64_t> stride, padding, dilation;
+    std::vector<std::int64_t> output_padding{};  ///< of a transposed one, which it makes it
     std::int64_t groups = 1;
     bool bias = true;
     Generator* generator = nullptr;
@@ -96,6 +97,7 @@ class FileConvolution : public nn::Module {
   std::string describe() const override;
 
  private:
+  bool is_transposed() const { return !options_.output_padding.empty(); }
   Options options_;
   Tensor weight_, bias_;
 };

@@ -2,6 +2,7 @@
 // files, and what is said of a file that is wrong.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include <tenon/error.h>
@@ -217,6 +218,13 @@ TEST_CASE("network file: every kind of layer") {
     padding = 1, ceil_mode = true }, { avg_pool2d = 2 }, { upsample2d = 2, mode = "linear" }, { pad2d = 1 },
     { adaptive_max_pool2d = 3 }, { adaptive_avg_pool2d = [2, 1] }, { dropout = 0.2 }, { reshape = [8] },
     "layer_norm", { rms_norm = 8 }, { linear = 5 }, "log_softmax")t");
+  gives("[2, 9]", R"t({ conv_transpose1d = 4, kernel = 3, stride = 2, output_padding = 1 },
+    { glu = 1 }, "hardswish", "flatten", { linear = 5 })t");
+  gives("[4, 5, 6]", R"t({ conv_transpose2d = 6, kernel = [2, 3], stride = 2, groups = 2,
+    bias = false, init = "xavier_normal" }, "selu", { celu = 0.5 }, "global_avg_pool", { linear = 5 })t");
+  gives("[2, 3, 4, 5]",
+        R"t({ conv_transpose3d = 3, kernel = 2, padding = [1, 0, 1], bias_init = 0 },
+    "logsigmoid", "global_avg_pool", { linear = 5 })t");
   gives("[2, 29]", R"t({ max_pool1d = 3, stride = 2, padding = 1, dilation = 2, ceil_mode = true },
     { avg_pool1d = 2, count_include_pad = false, divisor = 3 }, { adaptive_max_pool1d = 4 },
     { adaptive_avg_pool1d = 1 }, "flatten", { linear = 5 })t");
@@ -234,6 +242,24 @@ TEST_CASE("network file: every kind of layer") {
         true);
   gives("[6, 4]", R"t({ positions = 9 }, { transpose = [1, 2] }, { mean = 2 }, { linear = 5 })t");
   gives("[6, 4]", R"t({ lstm = 3 }, "last", { linear = 5 })t");
+}
+
+TEST_CASE("network file: a transposed convolution has PyTorch's names, shapes and values") {
+  const nn::AnyModule net =
+      models::create(models::NetworkFile{"x.toml",
+                                         "input = [4, 5, 6]\nclasses = 6\nlayers = [ { "
+                                         "conv_transpose2d = 6, kernel = [2, 3], stride = [2, "
+                                         "1], padding = 1, output_padding = [1, 0], groups = 2, "
+                                         "name = \"up\" }, \"global_avg_pool\" ]\n"});
+  CHECK(names_of(net) == "up.weight [4, 3, 2, 3]\nup.bias [6]\n");
+  const std::vector<Tensor> p = net.parameters();
+  const double limit = 1 / std::sqrt(3.0 * 2 * 3);  // of PyTorch's draw: its fan-in is out's
+  for (const Tensor& t : p) CHECK(amax(abs(t)).item() <= limit);
+  CHECK(amax(abs(p[0])).item() > 0.8 * limit);
+  const Tensor x = randn({2, 4, 5, 6}).eval();
+  CHECK(same_bits(
+      net(x),
+      mean(conv_transpose2d(x, p[0], p[1], {{{2, 1}, {1, 1}, {1, 1}, 2}, {1, 0}}), {2, 3})));
 }
 
 TEST_CASE("network file: what is wrong is said with line, layer and shape") {
