@@ -105,7 +105,7 @@ struct Spread {
   }
   __device__ __forceinline__ Moments<T> moments(T count) const {
     if (count == T(0)) return {0, 0, 0};
-    const T shift = sum / count, deviations = squares - sum * shift;
+    const T shift = sum * (T(1) / count), deviations = squares - sum * shift;
     return {count, first + shift, deviations < T(0) ? T(0) : deviations};
   }
 };
@@ -169,6 +169,57 @@ __device__ __forceinline__ T reduce_columns(const T (&x)[W]) {
     result = column[0];
 #pragma unroll
     for (int w = 1; w < Threads / 32; ++w) result = Op::combine(result, column[w * kRow]);
+  }
+  __syncthreads();
+  return result;
+}
+
+/// The same of Spreads, of which each thread has `count` numbers a column: counts are exchanged,
+/// and divided by, once for all of a thread's columns.
+template <int Threads, int Kept, int W, class T>
+__device__ __forceinline__ Moments<T> reduce_moments(const Spread<T> (&x)[W], T count) {
+  constexpr int kPitch = Kept + (W > 1 ? 32 / W : 0), kRow = W * kPitch, kColumns = Kept * W;
+  static_assert(kColumns <= Threads);
+  __shared__ T means[Threads / 32 * kRow], deviations[Threads / 32 * kRow];
+  __shared__ T counts[Threads / 32 * Kept];
+  T mean[W], squares[W];
+#pragma unroll
+  for (int v = 0; v < W; ++v) {
+    const Moments<T> own = x[v].moments(count);
+    mean[v] = own.mean;
+    squares[v] = own.squares;
+  }
+#pragma unroll
+  for (int mask = Kept; mask < 32; mask *= 2) {
+    const T more = exchange(count, mask), all = count + more;
+    const T share = all == T(0) ? T(0) : more / all, weight = count * share;
+#pragma unroll
+    for (int v = 0; v < W; ++v) {
+      const T apart = exchange(mean[v], mask) - mean[v];
+      squares[v] += exchange(squares[v], mask) + apart * apart * weight;
+      mean[v] += apart * share;
+    }
+    count = all;
+  }
+  const int t = static_cast<int>(threadIdx.x);
+  if (t % 32 < Kept) {
+#pragma unroll
+    for (int v = 0; v < W; ++v) {
+      const int place = t / 32 * kRow + v * kPitch + t % Kept;
+      means[place] = mean[v];
+      deviations[place] = squares[v];
+    }
+    counts[t / 32 * Kept + t % Kept] = count;
+  }
+  __syncthreads();
+  Moments<T> result = {0, 0, 0};
+  if (t < kColumns) {
+    const int column = t % W * kPitch + t / W;
+#pragma unroll
+    for (int w = 0; w < Threads / 32; ++w)
+      result =
+          MomentsOf::combine(result, Moments<T>{counts[w * Kept + t / W], means[column + w * kRow],
+                                                deviations[column + w * kRow]});
   }
   __syncthreads();
   return result;

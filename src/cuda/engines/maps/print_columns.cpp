@@ -18,8 +18,11 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kMostColumnBlocks = 1024;
-constexpr int kMostUnrolled = 8;            // steps of a thread whose loads go together
-constexpr std::int64_t kRegisters = 32;     // for what these loads bring
+constexpr int kMostUnrolled = 8;         // steps of a thread whose loads go together
+constexpr std::int64_t kRegisters = 32;  // for what these loads bring
+// Threads that have so many under way keep a card's memory busy with two blocks on a
+// multiprocessor; and the last block of a tile reads what each chunk has left.
+constexpr std::int64_t kDeepRegisters = 16, kDeepBlocks = 264, kDeepChunks = 132;
 constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
 constexpr std::int64_t kWideAcross = 512;   // fewer results of float32: rather more threads than
                                             // wide accesses
@@ -43,8 +46,7 @@ class ColumnsPrinter {
     for (const MapReduce& reduce : map_.reduces)
       reductions_.push_back({reduce.op, map_.instrs[at(reduce.source)].dtype,
                              sweeps.values[at(reduce.value)].dtype, reduce.deviations});
-    deviates_ = std::any_of(reductions_.begin(), reductions_.end(),
-                            [](const Reduction& reduction) { return reduction.deviations; });
+    find_moments();
     if (across_) limit_width();
     printer_.limit_alignment(wide_);
     choose_tile();
@@ -72,6 +74,22 @@ class ColumnsPrinter {
   }
 
  private:
+  /// Deviations come with the mean, from which the sum of the same numbers is taken.
+  void find_moments() {
+    for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      deviates_ = deviates_ || reductions_[r].deviations;
+      int moments = -1;
+      for (std::size_t o = 0; o < reductions_.size(); ++o)
+        if (reductions_[o].deviations && !reductions_[r].deviations &&
+            reductions_[r].op == Op::Sum && map_.reduces[o].source == map_.reduces[r].source &&
+            reductions_[o].gathered() == reductions_[r].gathered())
+          moments = static_cast<int>(o);
+      moments_of_.push_back(moments);
+    }
+  }
+  /// Whether threads gather the result's numbers.
+  bool gathers(std::size_t r) const { return moments_of_[r] < 0; }
+
   std::uint32_t axes() const { return map_.reduces[0].axes; }
   int kept_wide() const { return across_ ? wide_ : 1; }
   int reduced_wide() const { return across_ ? 1 : wide_; }
@@ -82,7 +100,9 @@ class ColumnsPrinter {
   void limit_width() {
     if (kept_size_ < kWideAcross && !reads_narrow()) wide_ = 1;
     std::map<std::string, std::int64_t> bytes;
-    for (const Reduction& r : reductions_) bytes[cat(r.function(), r.type())] = r.size();
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      if (gathers(r))
+        bytes[cat(reductions_[r].function(), reductions_[r].type())] = reductions_[r].size();
     std::int64_t together = 0;
     for (const auto& [kind, size] : bytes) together += size;
     together = together * options_.threads * most_tile() / kMostTile;
@@ -120,14 +140,13 @@ class ColumnsPrinter {
   }
 
   void choose_unrolled() {
-    std::int64_t registers = 0;
     for (const MapInstr& instr : map_.instrs)
       if (instr.code == MapCode::Load && varies(instr.view))
-        registers += divide_up(wide_ * static_cast<std::int64_t>(
-                                           item_size(sweeps_.values[at(instr.view.value)].dtype)),
-                               4);
+        registers_ += divide_up(wide_ * static_cast<std::int64_t>(
+                                            item_size(sweeps_.values[at(instr.view.value)].dtype)),
+                                4);
     unrolled_ = kMostUnrolled;
-    while (unrolled_ > 1 && unrolled_ * registers > kRegisters) unrolled_ /= 2;
+    while (unrolled_ > 1 && unrolled_ * registers_ > kRegisters) unrolled_ /= 2;
   }
 
   /// Of a thread, were there one chunk; each takes so many elements of the reduced axes.
@@ -138,7 +157,8 @@ class ColumnsPrinter {
   /// else to compute.
   int resident() const {
     std::int64_t sums = 0;
-    for (const Reduction& r : reductions_) sums += r.size() / 4;
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      if (gathers(r)) sums += reductions_[r].size() / 4;
     const bool fits = sums * kept_wide() <= 16 && map_.instrs.size() <= 16;
     return fits && options_.threads == 256 ? 4 : 0;
   }
@@ -146,8 +166,14 @@ class ColumnsPrinter {
   void choose_chunks() {
     const std::int64_t fewest = std::max(unrolled_, 4);
     std::int64_t of_chunk = fewest;
-    while (tiles_ * divide_up(steps(), of_chunk) > kMostColumnBlocks && of_chunk < steps())
-      of_chunk *= 2;
+    if (registers_ * unrolled_ >= kDeepRegisters) {
+      const std::int64_t chunks =
+          std::clamp<std::int64_t>(kDeepBlocks / std::max<std::int64_t>(tiles_, 1), 1, kDeepChunks);
+      of_chunk = std::max(of_chunk, divide_up(divide_up(steps(), chunks), unrolled_) * unrolled_);
+    } else {
+      while (tiles_ * divide_up(steps(), of_chunk) > kMostColumnBlocks && of_chunk < steps())
+        of_chunk *= 2;
+    }
     // A second round of combining is not worth while for a little work.
     const bool one = options_.one_block || tiles_ > kMostColumnBlocks / 2 || steps() <= 2 * fewest;
     chunks_ = one ? 1 : std::max<std::int64_t>(divide_up(steps(), of_chunk), 1);
@@ -183,7 +209,7 @@ class ColumnsPrinter {
     if (deviates_) gathered_arguments += ", bool is_first";
     if (elements_.uses_position()) gathered_arguments += ", long long position";
     for (std::size_t r = 0; r < reductions_.size(); ++r)
-      gathered_arguments += cat(", ", gathered_type(r), " (&g", r, ")[kResults]");
+      if (gathers(r)) gathered_arguments += cat(", ", gathered_type(r), " (&g", r, ")[kResults]");
     out.line("template <int N, int kResults>");
     out.line(cat("__device__ __forceinline__ void elements(", coordinates(),
                  ", const Held<N>& held, bool inside", gathered_arguments, ") {"));
@@ -196,6 +222,7 @@ class ColumnsPrinter {
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      if (!gathers(r)) continue;
       const std::string element = reductions_[r].element(printer_.get(map_.reduces[r].source), "0");
       if (reductions_[r].deviations)
         out.line(cat("if (inside) g", r, "[i % kResults].add(", element,
@@ -216,25 +243,27 @@ class ColumnsPrinter {
 
   /// Every thread's part becomes the tile's results: `name`0, `name`1, … of the threads that lead.
   void print_combine(CodeWriter& out, const std::string& name) {
+    const auto print = [&](std::size_t r, const std::string& value) {
+      out.line(cat("const ", reductions_[r].type(), " ", name, r, " = ", value, ";"));
+    };
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      if (gathers(r)) print(r, combined(r));
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      if (const int m = moments_of_[r]; m >= 0)
+        print(r, cat(name, m, ".count * ", name, m, ".mean"));
+  }
+
+  std::string combined(std::size_t r) const {
     const int lanes = options_.threads / tile_;
-    for (std::size_t r = 0; r < reductions_.size(); ++r) {
-      const std::string op = reductions_[r].function();
-      std::string call, of_thread = cat("g", r);
-      if (reductions_[r].deviations) {
-        of_thread = cat(name, "_of", r);
-        out.line(cat(reductions_[r].type(), " ", of_thread, "[", kept_wide(), "];"));
-        out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) ", of_thread, "[v] = g", r,
-                     "[v].moments(", number_type(r), "(count));"));
-      }
-      if (across_) {
-        call = cat("reduce_columns<", op, ", kThreads, kKept>(", of_thread, ")");
-      } else if (lanes <= 32) {
-        call = cat("reduce_lanes<", op, ", kReduced>(", of_thread, "[0])");
-      } else {
-        call = cat("reduce_block<", op, ", kThreads>(", of_thread, "[0])");
-      }
-      out.line(cat("const ", reductions_[r].type(), " ", name, r, " = ", call, ";"));
-    }
+    const Reduction& reduction = reductions_[r];
+    const std::string count = cat(number_type(r), "(count)"), op = reduction.function();
+    if (across_)
+      return reduction.deviations ? cat("reduce_moments<kThreads, kKept>(g", r, ", ", count, ")")
+                                  : cat("reduce_columns<", op, ", kThreads, kKept>(g", r, ")");
+    const std::string own =
+        reduction.deviations ? cat("g", r, "[0].moments(", count, ")") : cat("g", r, "[0]");
+    return lanes <= 32 ? cat("reduce_lanes<", op, ", kReduced>(", own, ")")
+                       : cat("reduce_block<", op, ", kThreads>(", own, ")");
   }
 
   void print_save(CodeWriter& out, const std::string& name) {
@@ -276,6 +305,7 @@ class ColumnsPrinter {
 
   void print_neutral(CodeWriter& out, bool declare) {
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      if (!gathers(r)) continue;
       if (declare) out.line(cat(gathered_type(r), " g", r, "[", kept_wide(), "];"));
       const std::string neutral =
           reductions_[r].deviations ? cat(gathered_type(r), "{0, 0, 0}") : reductions_[r].neutral();
@@ -290,9 +320,10 @@ class ColumnsPrinter {
     print_save(out, "sum");
     out.line("} else {");
     out.line("if (leads) {");
-    std::vector<std::string> partials, squares(reductions_.size());
+    std::vector<std::string> partials(reductions_.size()), squares(reductions_.size());
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
-      partials.push_back(partial(r));
+      if (!gathers(r)) continue;
+      partials[r] = partial(r);
       const bool deviations = reductions_[r].deviations;
       out.line(cat(partials[r], "[part * kept + place] = sum", r, deviations ? ".mean;" : ";"));
       if (!deviations) continue;
@@ -313,6 +344,7 @@ class ColumnsPrinter {
       out.line("count += of_part;");
     }
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
+      if (!gathers(r)) continue;
       const std::string name = cat("part", r),
                         each = cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r, "[v]");
       if (reductions_[r].deviations) {
@@ -395,7 +427,8 @@ class ColumnsPrinter {
     for (int d = 0; d < map_.space.rank(); ++d) arguments += cat(", c", d);
     if (deviates_) gathered_arguments += cat(", at == ", start, " + lane");
     if (elements_.uses_position()) gathered_arguments += cat(", ", print_position());
-    for (std::size_t r = 0; r < reductions_.size(); ++r) gathered_arguments += cat(", g", r);
+    for (std::size_t r = 0; r < reductions_.size(); ++r)
+      if (gathers(r)) gathered_arguments += cat(", g", r);
     const auto each_step = [&](const std::string& statement) {
       out.line("#pragma unroll");
       out.line(cat("for (int u = 0; u < ", unrolled_, "; ++u) {"));
@@ -435,12 +468,14 @@ class ColumnsPrinter {
   int wide_;
   int tile_ = 1;  // results of a block, in steps of kept_wide()
   int unrolled_ = 1;
+  std::int64_t registers_ = 0;  // that a step's loads bring
   std::int64_t tiles_ = 1, chunk_ = 1, chunks_ = 1;
   int ticket_word_ = 0;
   Arguments arguments_;
   InstrPrinter printer_;
   ElementPrinter elements_;
   std::vector<Reduction> reductions_;
+  std::vector<int> moments_of_;  // by reduction: the one of deviations that it is taken from, or -1
 };
 
 }  // namespace
