@@ -135,6 +135,54 @@ std::string updates(const std::vector<std::int64_t>& sizes, std::int64_t last) {
 
 }  // namespace
 
+TEST_CASE("cuda phases: what few blocks would do behind many is the last one's work") {
+  for (const std::int64_t channels : {40, 64, 1000, 2048}) {
+    CAPTURE(channels);
+    Phases phases;
+    DeviceCheck& t = phases.t();
+    const ValueId x = t.leaf(F, {700, channels}), weight = t.leaf(F, {channels});
+    t.overwritten(weight);
+    phases.begin({700, channels});
+    const int loaded = t.load(x);
+    const ValueId sum = t.reduce(loaded, Op::Sum, 1, F);
+    const ValueId squares = t.reduce(t.compute(Op::Square, F, loaded), Op::Sum, 1, F);
+    phases.end();
+    phases.next_phase();
+    std::vector<ValueId> means;
+    for (const ValueId of : {sum, squares}) {
+      phases.begin({channels});
+      means.push_back(t.store(t.compute(Op::Div, F, t.load(of), t.number(700))));
+      phases.end();
+    }
+    phases.next_phase();
+    phases.begin({channels});
+    t.store_to(t.compute(Op::Mul, F, t.load(means[0]), t.load(means[1])), t.broadcast(weight),
+               weight);
+    phases.end();
+    std::string why;
+    CHECK_MESSAGE(phases.may_share(&why), why);
+    const std::string text = phases.check();
+    CHECK(contains(text, "ends_last"));
+  }
+  // Many blocks' work does not wait for many blocks.
+  Phases phases;
+  DeviceCheck& t = phases.t();
+  const ValueId x = t.leaf(F, {100000});
+  for (int k = 0; k < 2; ++k) {
+    phases.begin({100000});
+    const ValueId y = t.store(t.compute(Op::Sqrt, F, t.load(x)));
+    phases.end();
+    phases.next_phase();
+    if (k == 1) break;
+    phases.begin({100000});
+    t.store(t.compute(Op::Add, F, t.load(y), t.number(1)));
+    phases.end();
+  }
+  std::string why;
+  CHECK(!phases.may_share(&why));
+  CHECK(contains(why, "would have to wait"));
+}
+
 TEST_CASE("cuda phases: a norm and updates of parameters of many sizes") {
   // The last has many more blocks than the card holds.
   const std::vector<std::vector<std::int64_t>> all = {

@@ -226,10 +226,12 @@ TEST_CASE("joining: why there are no phases") {
   CHECK(contains(print_fusion(*planned(deep, 1, 0, old)),
                  "together they take more arguments than a launch"));
   CHECK(contains(update_of(*planned(deep, 1)).title, "in 2 phases"));
-  // Without clipping, updates are epilogues and nothing changes.
+  // Without clipping, updates are epilogues: there is a launch to save at most.
   for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {
     CAPTURE(std::string(model));
-    CHECK(launches(planned(model, 0)) == launches(planned(model, 0, kNoPhases)));
+    const auto with = launches(planned(model, 0)), without = launches(planned(model, 0, kNoPhases));
+    CHECK(with <= without);
+    CHECK(with + 1 >= without);
   }
 }
 

@@ -24,6 +24,7 @@ constexpr int kJoinedThreads = 256;
 constexpr std::int64_t kLongestByAll = 4096;  // row that every block of a launch makes for itself
 constexpr std::size_t kPartWords = 125;       // of a part of a launch
 constexpr std::size_t kFewParts = 8;          // of one text: beyond, a block searches for its own
+constexpr std::int64_t kFewBlocks = 4;        // whose work behind others' one block does
 
 /// "rows_max_sub_exp": what a profiler shows.
 std::string entry_name(const char* kind, const MapProgram& map) {
@@ -444,20 +445,26 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
   return true;
 }
 
-PhaseForm form_of(std::span<const LaunchPart> parts) {
-  std::map<int, bool> alone;
+/// `few`: blocks whose work behind the first phase one block takes on.
+PhaseForm form_of(std::span<const LaunchPart> parts, std::int64_t few) {
+  std::map<int, std::int64_t> blocks;
   const LaunchPart* first = nullptr;
   for (const LaunchPart& part : parts) {
     if (part.share.blocks == 0) continue;
     if (first == nullptr || part.phase < first->phase) first = &part;
-    const auto [found, fresh] = alone.try_emplace(part.phase, part.share.blocks == 1);
-    if (!fresh) found->second = false;
+    blocks[part.phase] += part.share.blocks;
   }
   PhaseForm form;
-  for (const auto& [phase, is_alone] : alone) form.alone.push_back(is_alone);
+  for (const auto& [phase, count] : blocks)
+    form.alone.push_back(count <= (form.alone.empty() ? 1 : few));
   form.by_all = form.alone.size() > 1 && form.alone[0] && !form.alone[1] &&
                 can_be_by_all(first->region->map, parts);
   return form;
+}
+
+PhaseForm form_of(std::span<const LaunchPart> parts) {
+  PhaseForm form = form_of(parts, 1);
+  return form.wait_for_none() ? form : form_of(parts, kFewBlocks);
 }
 
 Phases phases_of(std::span<const Region> regions, std::span<const Value> values, PrintedMap& out) {
