@@ -97,6 +97,7 @@ class Fuser {
       : g_(graph),
         waits_(static_cast<int>(graph.items.size())),
         on_(options.enabled(kFuse)),
+        joins_columns_(options.traits.is_queued),
         max_row_(options.traits.longest_row) {
     out_.group_of.assign(g_.items.size(), -1);
     out_.role.assign(g_.items.size(), Role::Element);
@@ -114,6 +115,9 @@ class Fuser {
     if (on_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) attach_epilogue(k);
+    if (on_ && joins_columns_)
+      for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
+        if (g_.items[k].kind == OpKind::Contraction) join_columns(k);
     if (on_) sink();
     drop_empty();
     return std::move(out_);
@@ -433,6 +437,30 @@ class Fuser {
     return "";
   }
 
+  // Sums over what a contraction's epilogue stores are made in one sweep, which may then make a
+  // stored product again of what it reads anyway (remake.h).
+  void join_columns(int c) {
+    int first = -1;
+    for (const int i : std::vector<int>(group(c).items))
+      for (const int user : g_.items[i].users) {
+        const int b = out_.group_of[user];
+        if (b < 0 || b == out_.group_of[c] || !sums_columns_alone(out_.groups[b])) continue;
+        if (first < 0) {
+          first = user;
+        } else if (b != out_.group_of[first] && group(first).space == group(user).space &&
+                   reduced_axes(first) == reduced_axes(user)) {
+          merge(user, first, false);
+        }
+      }
+  }
+
+  bool sums_columns_alone(const Group& grp) const {
+    return grp.kind == RegionKind::Map && grp.row_axes == 0 &&
+           std::all_of(grp.items.begin(), grp.items.end(),
+                       [this](int i) { return out_.role[i] == Role::Column; });
+  }
+  std::int64_t reduced_axes(int item) const { return g_.items[item].attrs.as<ReduceAttrs>().axes; }
+
   // A result that only one later sweep reads, and that is quickly made again from values which are
   // stored anyway (1 - y*y beside y), moves to its reader: the greedy walk had put it where its
   // arguments are made.
@@ -533,7 +561,7 @@ class Fuser {
 
   const Lowered& g_;
   PlanGraph waits_;  // items, merged as their groups are
-  bool on_;
+  bool on_, joins_columns_;
   std::int64_t max_row_;
   Fused out_;
 };

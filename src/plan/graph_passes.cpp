@@ -319,11 +319,7 @@ Roots share(Roots roots, const PlanOptions&) {
   });
 }
 
-Roots factors(Roots roots, const PlanOptions& options) {
-  const bool pays =
-      !options.traits.is_queued || keeps_channels_last(topological_order(roots), options);
-  return pays ? rewrite(roots, factor_out_of_sum) : roots;
-}
+Roots factors(Roots roots, const PlanOptions&) { return rewrite(roots, factor_out_of_sum); }
 
 Roots before_pooling(Roots roots, const PlanOptions&) { return rewrite(roots, before_pool_grad); }
 

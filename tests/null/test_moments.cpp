@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include <tenon/functional.h>
@@ -81,4 +82,28 @@ TEST_CASE("moments: two sweeps on the CPU, without fusion, over rows, and of ano
   CHECK(deviations(*planned({sum(square(x - half), {0, 2, 3})})).all == 0);
   const Tensor own = mean(x, {0, 2, 3}, true);
   CHECK(deviations(*planned({sum(square(x - own), {0, 2, 3})})).all == 1);
+}
+
+TEST_CASE("moments: a normalisation's gradient on a card is one sweep of two sums and one more") {
+  const Tensor images = leaf({8, 8, 12, 12}), v = leaf({24, 8, 3, 3}), w = leaf({24, 24, 3, 3});
+  const Tensor x = conv2d(images, v, {}, {.stride = {1, 1}, .padding = {1, 1}});
+  const Tensor y = conv2d(relu(normalised(x)), w, {}, {.stride = {1, 1}, .padding = {1, 1}});
+  const auto p = planned({grad(sum(y * y), std::vector<Tensor>{v})[0]});
+  const std::string text = print_fusion(*p);
+  CAPTURE(text);
+  int sums = 0, sweeps = 0;
+  const auto count = [&](const Region& region) {
+    if (region.map.space.numel() < x.numel() || region.kind != RegionKind::Map) return;
+    sweeps += 1;
+    for (const MapReduce& reduce : region.map.reduces) sums += reduce.deviations ? 0 : 1;
+  };
+  for (const Step& step : p->steps) {
+    count(step.region);
+    for (const Region& part : step.region.parts) count(part);
+  }
+  CHECK(sums == 3);    // of x, of the gradient and of its product with x
+  CHECK(sweeps <= 4);  // moments, what is normalised, sums and the gradient
+  // The gradient of the activation is what the second convolution's gradient leaves, nothing else.
+  for (const Step& step : p->steps)
+    if (step.region.kind == RegionKind::Contraction) CHECK(step.region.writes.size() == 1);
 }
