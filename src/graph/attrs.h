@@ -115,6 +115,15 @@ struct PoolAttrs {
   std::int64_t ceil_mode = 0, count_include_pad = 1;
 };
 
+/// x (k + alpha m)^-beta, m the mean of the squares of `size` channels about each: of an even
+/// number one more lies before it than behind. Channels beyond the ends are zero and counted.
+struct ResponseAttrs {
+  std::int64_t size = 1;
+  double alpha = 1, beta = 1, k = 1;
+  std::int64_t before() const { return size / 2; }
+  std::int64_t after() const { return (size - 1) / 2; }
+};
+
 struct Body;
 
 /// What stands for a body in a key.
@@ -231,7 +240,7 @@ class Attrs {
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
                DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, CollectiveAttrs,
                Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>,
-               Shared<ScanAttrs>, Shared<CondAttrs>>
+               Shared<ScanAttrs>, Shared<CondAttrs>, Shared<ResponseAttrs>>
       value_;
 };
 

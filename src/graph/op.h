@@ -46,6 +46,7 @@ enum OpTrait : std::uint32_t {
   kAddsUp = 1u << 8,   // sums of elements: not of truth values, and 16-bit floats are widened
   kSeveralResults = 1u << 9,  // read by Result nodes alone; the node's own type is the first one's
   kPicks = 1u << 10,  // pooling that moves elements of images: exact in 16 bits, in any layout
+  kAcrossChannels = 1u << 11,  // of neighbouring channels: cards know it whole, in any layout
 };
 // Of domains of element-wise ops (op_table.inc).
 inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloating = kFloatingOnly,

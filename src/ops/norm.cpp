@@ -1,7 +1,10 @@
 // Normalisation: moments of a batch, and the functions that take away a mean and divide by a
-// deviation. All are made of reductions and element-wise ops, so they fuse and differentiate again.
+// deviation. Made of reductions and element-wise ops, they fuse and differentiate again. Response
+// normalisation across channels is an op, which cards know whole.
 //
 // 16-bit values are widened: sums, means and deviations are float32, the result has the dtype of x.
+#include <algorithm>
+
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
@@ -67,6 +70,41 @@ Moments moments(const Tensor& x, const Ints& axes) {
 Tensor normalised(const Tensor& x, const Moments& m, double eps) {
   return (x - m.mean) * rsqrt(m.var + eps);
 }
+
+// The mean over the channels that lie up to `before` before each of x [N, C, …] and up to `after`
+// behind: an average pooling along the axis of channels, which counts the zeros beyond its ends.
+// Where more lie on one side one zero is put there, and the window's own padding does the rest.
+Tensor near_mean(const Tensor& x, std::int64_t before, std::int64_t after) {
+  const Ints sizes(x.shape().begin(), x.shape().end());
+  const std::int64_t channels = x.size(1), samples = x.size(0),
+                     places = x.numel() / (samples * channels);
+  const Tensor planes = reshape(x, {samples, 1, channels, places});
+  const std::int64_t both = std::min(before, after);
+  Pool2dOptions window;
+  window.kernel = {before + after + 1, 1};
+  window.stride = {1, 1};
+  window.padding = {both, 0};
+  const bool centred = before == after;
+  return reshape(
+      avg_pool2d(centred ? planes : pad(planes, {0, 0, before - both, after - both}), window),
+      sizes);
+}
+
+// What response normalisation and its gradients are made of, in float32 or wider.
+struct Response {
+  const ResponseAttrs& o;
+  Tensor x, scale, power;  // k + alpha mean, and that to the -beta
+
+  Response(const Tensor& out)
+      : o(out.node()->attrs.as<ResponseAttrs>()), x(in_float32(input_of(out, 0))) {
+    scale = near(square(x)) * o.alpha + o.k;
+    power = pow(scale, -o.beta);
+  }
+  Tensor near(const Tensor& t) const { return near_mean(t, o.before(), o.after()); }
+  /// The transpose of that.
+  Tensor spread(const Tensor& t) const { return near_mean(t, o.after(), o.before()); }
+  double slope() const { return 2 * o.alpha * o.beta; }
+};
 
 }  // namespace
 
@@ -153,22 +191,8 @@ Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha,
   check_channels(input, kName);
   if (size < 1) throw ValueError(cat(where(kName), ": size is ", size, ", must be at least 1"));
   if (input.numel() == 0) return input;
-  const Tensor x = in_float32(input);
-  const std::int64_t channels = x.size(1), samples = x.size(0);
-  const std::int64_t places = channels * samples == 0 ? 0 : x.numel() / (samples * channels);
-  // The mean of squares over neighbouring channels: an average pooling along the axis of channels,
-  // which counts the zeros beyond its ends. Of an even number of neighbours more lie before: one
-  // zero is put there, and the window's own padding does the rest.
-  const Tensor squares = reshape(square(x), {samples, 1, channels, places});
-  Pool2dOptions window;
-  window.kernel = {size, 1};
-  window.stride = {1, 1};
-  window.padding = {(size - 1) / 2, 0};
-  const bool even = size % 2 == 0;
-  const Ints sizes(x.shape().begin(), x.shape().end());
-  const Tensor near =
-      reshape(avg_pool2d(even ? pad(squares, {0, 0, 1, 0}) : squares, window), sizes);
-  return in_type_of(x * pow(near * alpha + k, -beta), input);
+  const ResponseAttrs attrs{size, alpha, beta, k};
+  return in_type_of(build(Op::ResponseNorm, {in_float32(input)}, attrs), input);
 }
 
 Tensor local_contrast_norm(const Tensor& input, const LocalContrastNormOptions& o) {
@@ -191,6 +215,52 @@ Tensor local_contrast_norm(const Tensor& input, const LocalContrastNormOptions& 
   const Tensor padded = pad(square(deviation), {before, behind, before, behind});
   const Tensor near = avg_pool2d(padded, {.kernel = {o.size, o.size}, .stride = {1, 1}});
   return in_type_of(x * pow(near * o.alpha + o.k, -o.beta), input);
+}
+
+// ---- Response normalisation: rules -------------------------------------------------------------
+
+Inferred infer_response_norm(const Node& node) {
+  require_floating(node, "cast it first");
+  const Node& x = *node.input(0);
+  if (x.shape.rank() < 2)
+    throw ShapeError(cat(where(node), ": the input is ", x.shape, ", must be [N, C, …]"));
+  return {x.dtype, x.shape};
+}
+
+Inferred infer_response_norm_grad(const Node& node) {
+  require_same_dtype(node);
+  require_same_shape(node);
+  return infer_response_norm(node);
+}
+
+Gradients vjp_response_norm(const Tensor& out, const Tensor& g) {
+  return {build(Op::ResponseNormGrad, {input_of(out, 0), g}, out.node()->attrs)};
+}
+
+Tensor decompose_response_norm(const Tensor& out) {
+  const Response r(out);
+  return in_type_of(r.x * r.power, out);
+}
+
+Tensor decompose_response_norm_grad(const Tensor& out) {
+  const Response r(out);
+  const Tensor g = in_float32(input_of(out, 1));
+  const Tensor through = r.spread(g * r.x * pow(r.scale, -r.o.beta - 1));
+  return in_type_of(g * r.power - r.slope() * (r.x * through), out);
+}
+
+// Of sum(h dx), dx = g s^-beta - c x spread(t), t = g x s^(-beta - 1): the second term is
+// c sum(near(h x) t).
+Gradients vjp_response_norm_grad(const Tensor& out, const Tensor& cotangent) {
+  const Response r(out);
+  const Tensor g = in_float32(input_of(out, 1)), h = in_float32(cotangent);
+  const double c = r.slope();
+  const Tensor steep = pow(r.scale, -r.o.beta - 1), t = g * r.x * steep, near = r.near(h * r.x);
+  const Tensor by_scale = c * (r.o.beta + 1) * (near * t / r.scale) - r.o.beta * (h * g * steep);
+  const Tensor dx =
+      2 * r.o.alpha * (r.x * r.spread(by_scale)) - c * (h * r.spread(t) + near * g * steep);
+  const Tensor dg = h * r.power - c * (near * r.x * steep);
+  return {in_type_of(dx, out), in_type_of(dg, out)};
 }
 
 }  // namespace tenon

@@ -360,9 +360,10 @@ Roots legalize(Roots roots, const PlanOptions& options) {
 }
 
 Roots decompose(Roots roots, const PlanOptions& options) {
-  roots = rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  roots = rewrite(roots, [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const OpInfo& info = op_info(node.op);
     if (info.decompose == nullptr || info.kind != OpKind::Composite) return {};
+    if (options.traits.is_queued && has_trait(node.op, kAcrossChannels)) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
   if (!options.traits.is_queued) return roots;

@@ -139,12 +139,17 @@ bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& option
 
 bool pools_channels_last(const Node& node) {
   constexpr std::int64_t kMostCell = 4, kMostTaps = 16;  // elements that a thread holds
-  if (!has_trait(node.op, kPicks)) return false;
-  const auto& v = node.attrs.as<PoolAttrs>();
+  const bool picks = has_trait(node.op, kPicks);
+  if (!picks && !has_trait(node.op, kAcrossChannels)) return false;
   const bool narrow = node.dtype == DType::BFloat16 || node.dtype == DType::Float16;
-  return narrow && node.shape[1] % kPixelChannelStep == 0 && v.dil_h == 1 && v.dil_w == 1 &&
-         v.stride_h * v.stride_w <= kMostCell && v.kernel_h * v.kernel_w <= kMostTaps &&
-         node.shape.numel() > 0 && node.input(0)->shape.numel() > 0;
+  const bool images = node.shape.rank() == 4 && node.shape[1] % kPixelChannelStep == 0 &&
+                      node.shape.numel() > 0 && node.input(0)->shape.numel() > 0;
+  if (!narrow || !images) return false;
+  // A thread has a step of channels, and meets those of its neighbours.
+  if (!picks) return node.attrs.as<ResponseAttrs>().size <= kPixelChannelStep + 1;
+  const auto& v = node.attrs.as<PoolAttrs>();
+  return v.dil_h == 1 && v.dil_w == 1 && v.stride_h * v.stride_w <= kMostCell &&
+         v.kernel_h * v.kernel_w <= kMostTaps;
 }
 
 bool takes_channels_last(const Node& node, int index) {

@@ -41,8 +41,8 @@ bool is_image_convolution(const Node& node);
 /// Whether those of a graph keep their images with the channels last: several of them, which are
 /// most.
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options);
-/// Whether a max pooling or its gradient can sweep images with the channels last, of 16 bits and in
-/// rows of whole 16 bytes.
+/// Whether a max pooling, a normalisation across channels, or the gradient of one can sweep images
+/// with the channels last, of 16 bits and in rows of whole 16 bytes.
 bool pools_channels_last(const Node& node);
 /// What input `index` of an image convolution is: images with the channels last (else filters, or a
 /// picture in its own order).

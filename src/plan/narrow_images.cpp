@@ -8,6 +8,8 @@
 // is
 //   the rounded maximum, and of equal ones the first counts.
 //
+// * response normalisation of an image that a convolution made, and its gradient, likewise: results
+//   are rounded, all arithmetic within is float32;
 // * gradients of filters by bfloat16 are rounded, as torch.autocast's are, and added up in float32.
 //
 // All arithmetic between is float32; sums over images and what normalisation makes of them stay
@@ -37,6 +39,9 @@ bool is_narrow_convolution(const Node& node) {
   return (is_image_convolution(node) || is_pixel_product(node)) && is_narrow(node.input(0)->dtype);
 }
 
+/// Ops that read and write images of 16 bits where they are given such.
+bool sweeps_narrow(Op op) { return has_trait(op, kPicks) || has_trait(op, kAcrossChannels); }
+
 class ImageNarrowing {
  public:
   explicit ImageNarrowing(const Roots& roots) : order_(numbered_order(roots)) {
@@ -54,7 +59,7 @@ class ImageNarrowing {
       if (node.op == Op::Cast && is_narrow(node.dtype))
         if (Tensor inner = before_widening(*inputs[0].node(), node.dtype); inner.defined())
           return inner;
-      if (has_trait(node.op, kPicks))
+      if (sweeps_narrow(node.op))
         if (const auto pooled = narrow_.find(node.input(0)); pooled != narrow_.end())
           return narrow_pooling(node, inputs, pooled->second);
       const auto found = narrow_.find(&node);
@@ -90,7 +95,7 @@ class ImageNarrowing {
         narrow_.emplace(&node, node.input(0)->dtype);
       return;
     }
-    if (has_trait(node.op, kPicks)) {
+    if (sweeps_narrow(node.op)) {
       const Node& pooled = *node.input(0);
       const bool computed = !pooled.realised() && wanted_.count(&pooled) == 0;
       if (const DType made = made_by_convolution(pooled); computed && made != DType::Float32)
@@ -137,7 +142,8 @@ class ImageNarrowing {
   /// The type that a convolution reads the image in; Float32: none does.
   DType read_by_convolutions(const Node& node) const {
     const OpKind kind = op_info(node.op).kind;
-    if (kind != OpKind::Elementwise && kind != OpKind::Pooling) return DType::Float32;
+    if (kind != OpKind::Elementwise && kind != OpKind::Pooling && !sweeps_narrow(node.op))
+      return DType::Float32;
     for (const Node* cast : users(node)) {
       if (cast->op != Op::Cast || !is_narrow(cast->dtype)) continue;
       for (const Node* reader : users(*cast))
@@ -155,7 +161,9 @@ class ImageNarrowing {
     for (int k = 0; k < kMostSteps && !node->realised(); ++k) {
       if (node->op == Op::Conv2d)
         return is_narrow_convolution(*node) ? node->input(0)->dtype : DType::Float32;
-      if (op_info(node->op).kind != OpKind::Elementwise || node->shape.rank() != 4) break;
+      const bool same = op_info(node->op).kind == OpKind::Elementwise ||
+                        (has_trait(node->op, kAcrossChannels) && op_info(node->op).arity == 1);
+      if (!same || node->shape.rank() != 4) break;
       node = node->input(0);
     }
     return DType::Float32;

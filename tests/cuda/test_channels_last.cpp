@@ -288,6 +288,7 @@ TEST_CASE(
     };
     layer(96, 11, {.stride = {4, 4}, .padding = {2, 2}});
     layer(128, 5, {.padding = {2, 2}, .groups = 2});
+    x = avg_pool2d(local_response_norm(x, 5, 2, 0.75, 1), {.kernel = {3, 3}, .stride = {2, 2}});
     layer(64, 3, {.padding = {1, 1}});
     layer(64, 3, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2});
     return grad(sum(mean(x, {2, 3}) * numbers({2, 64}, 8)), weights);

@@ -422,3 +422,30 @@ TEST_CASE("cuda opaque: a new batch size is the same source") {
   CHECK(source(64) == source(7));
   CHECK_FALSE(source(64).empty());
 }
+
+TEST_CASE(
+    "cuda opaque: response normalisation across channels, and its gradient, in both layouts") {
+  const auto run = [](const Shape& x, DType dtype, std::int64_t size, bool last) {
+    CAPTURE(size);
+    CAPTURE(last);
+    const double tolerance = dtype == DType::Float32   ? 2e-6
+                             : dtype == DType::Float64 ? 1e-12
+                                                       : 1e-2;
+    for (const Op op : {Op::ResponseNorm, Op::ResponseNormGrad}) {
+      Inputs inputs{{dtype, x}};
+      if (op == Op::ResponseNormGrad) inputs.push_back({dtype, x});
+      DeviceCheck t = opaque(op, inputs, dtype, x, 3);
+      t.region.opaque.attrs = ResponseAttrs{size, 0.4, 0.75, 2};
+      t.region.opaque.channels_last = last;
+      check(t, tolerance);
+    }
+  };
+  for (const DType dtype : kFloating)
+    for (const std::int64_t size : {1, 4, 5}) run({2, 7, 3, 5}, dtype, size, false);
+  run({3, 4}, DType::Float32, 3, false);
+  run({2, 3, 2}, DType::Float32, 12, false);  // wider than the channels
+  run({0, 3, 2}, DType::Float32, 5, false);
+  for (const DType dtype : {DType::Float16, DType::BFloat16})
+    for (const std::int64_t size : {1, 2, 5, 8, 9})
+      for (const std::int64_t channels : {8, 24}) run({2, 3, 5, channels}, dtype, size, true);
+}

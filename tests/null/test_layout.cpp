@@ -183,6 +183,44 @@ TEST_CASE("layout: max pooling between such convolutions sweeps images as they l
   CHECK(pools == 4);
 }
 
+// AlexNet of 2012 in small: groups, and normalisation between rectifiers and pooling.
+TEST_CASE("layout: response normalisation of such images is one sweep over them, back and forth") {
+  std::vector<Tensor> weights;
+  const PrecisionScope bf16(Precision::Bf16);
+  Tensor x = test::leaf({2, 64, 16, 16});
+  for (const std::int64_t groups : {1, 2, 1}) {
+    weights.push_back(test::leaf({64, 64 / groups, 5, 5}));
+    weights.push_back(test::leaf({64}));
+    x = relu(conv2d(x, weights[weights.size() - 2], weights.back(),
+                    {.padding = {2, 2}, .groups = groups}));
+    if (groups == 2) x = max_pool2d(local_response_norm(x, 5), {.kernel = {2, 2}});
+  }
+  const auto card = test::planned(grad(sum(x * x), weights), kWithCudnn);
+  CAPTURE(print_steps(*card));
+  int norms = 0;
+  for (const Step& step : card->steps) {
+    const Region& r = step.region;
+    if (r.kind == RegionKind::Contraction && r.contraction.op == Op::Conv2d)
+      CHECK(r.contraction.channels_last);
+    if (r.kind != RegionKind::Opaque || kind_of(r.opaque.op) == OpKind::Movement) continue;
+    norms += has_trait(r.opaque.op, kAcrossChannels);
+    CHECK(r.opaque.channels_last);
+    CHECK(card->values[static_cast<std::size_t>(r.opaque.out())].dtype == DType::BFloat16);
+  }
+  CHECK(norms == 2);
+  // Without the library: whole too, as the images lie; on the CPU in other ops.
+  for (const Device::Kind kind : {Device::Kind::Cuda, Device::Kind::Cpu}) {
+    norms = 0;
+    const Tensor y = local_response_norm(test::leaf({2, 8, 3, 3}), 5);
+    const auto plan = test::planned({y}, {kind});
+    CAPTURE(print_steps(*plan));
+    for (const Step& step : plan->steps)
+      norms += step.region.kind == RegionKind::Opaque &&
+               has_trait(step.region.opaque.op, kAcrossChannels);
+    CHECK(norms == (kind == Device::Kind::Cuda ? 1 : 0));
+  }
+}
+
 // What a stride steps over are channels of their own: of 11 x 11 filters in steps of 4, 3 x 3
 // over 48.
 TEST_CASE("layout: a picture of three channels is written once, in whole rows of channels") {

@@ -136,6 +136,45 @@ Array softmax(const Call& call, bool log) {
   return out;
 }
 
+/// Over the channels, in double up to the end: x s^-beta, or its gradient given that of the result.
+Array response_norm(const Call& call, bool channels_last) {
+  const auto& v = call.attrs.as<ResponseAttrs>();
+  const int axis = channels_last ? call.out_shape.rank() - 1 : 1;
+  const std::int64_t channels = call.out_shape[axis], step = inner_count(call.out_shape, axis);
+  const std::vector<double>& x = call.inputs[0].real;
+  Array out(call.out_dtype, call.out_shape.numel());
+  // f(channel) of those from `before` before c to `after` behind it, summed.
+  const auto sum = [&](std::int64_t c, std::int64_t before, std::int64_t after, auto&& f) {
+    double all = 0;
+    for (std::int64_t d = std::max<std::int64_t>(c - before, 0);
+         d <= std::min(c + after, channels - 1); ++d)
+      all += f(d);
+    return all;
+  };
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    const std::int64_t channel = i / step % channels, first = i - channel * step;
+    const auto at_channel = [&](std::int64_t c) { return at(first + c * step); };
+    const auto scale = [&](std::int64_t c) {
+      const double squares = sum(c, v.before(), v.after(), [&](std::int64_t d) {
+        return x[at_channel(d)] * x[at_channel(d)];
+      });
+      return v.k + v.alpha / static_cast<double>(v.size) * squares;
+    };
+    const double own = std::pow(scale(channel), -v.beta);
+    if (call.inputs.size() == 1) {
+      out.set(i, x[at(i)] * own);
+      continue;
+    }
+    const std::vector<double>& g = call.inputs[1].real;
+    const double near = sum(channel, v.after(), v.before(), [&](std::int64_t d) {
+      return g[at_channel(d)] * x[at_channel(d)] * std::pow(scale(d), -v.beta - 1);
+    });
+    out.set(i,
+            g[at(i)] * own - 2 * v.alpha * v.beta / static_cast<double>(v.size) * x[at(i)] * near);
+  }
+  return out;
+}
+
 Array compute_opaque(const Opaque& o, const Call& call) {
   switch (o.op) {
     case Op::Concat:
@@ -152,6 +191,9 @@ Array compute_opaque(const Opaque& o, const Call& call) {
       return softmax(call, false);
     case Op::LogSoftmax:
       return softmax(call, true);
+    case Op::ResponseNorm:
+    case Op::ResponseNormGrad:
+      return response_norm(call, o.channels_last);
     default:
       return pool(o.op, o.attrs.as<PoolAttrs>(), call.inputs, call.shapes, call.out_shape);
   }

@@ -15,6 +15,7 @@ bool is_pool(Op op) { return kind_of(op) == OpKind::Pooling; }
 bool is_movement(Op op) { return kind_of(op) == OpKind::Movement; }
 bool is_attention(Op op) { return kind_of(op) == OpKind::Attention; }
 bool is_narrow(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
+bool is_response(Op op) { return has_trait(op, kAcrossChannels); }
 bool is_softmax(Op op) { return op == Op::Softmax || op == Op::LogSoftmax; }
 
 class OpaqueEngine final : public Engine {
@@ -38,6 +39,7 @@ class OpaqueEngine final : public Engine {
     if (region.opaque.op == Op::Sort) return prepare_sort(call);
     if (is_attention(region.opaque.op)) return prepare_attention(call);
     if (is_pool(region.opaque.op)) return prepare_pool(call);
+    if (is_response(region.opaque.op)) return prepare_response(call);
     return is_movement(region.opaque.op) ? prepare_movement(call) : prepare_softmax(call);
   }
 
@@ -53,7 +55,8 @@ class OpaqueEngine final : public Engine {
     const DType dtype = values[static_cast<std::size_t>(o.out())].dtype;
     if (is_movement(o.op))
       return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of truth values" : nullptr;
-    if (!is_pool(o.op) && !is_softmax(o.op)) return "neither pooling, movement nor softmax";
+    if (!is_pool(o.op) && !is_softmax(o.op) && !is_response(o.op))
+      return "neither pooling, normalisation, movement nor softmax";
     if (!is_floating(dtype)) return "pooling and softmax of whole numbers";
     if (is_pool(o.op))
       for (const Shape& shape : o.shapes)

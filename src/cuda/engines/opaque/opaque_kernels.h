@@ -28,6 +28,7 @@ struct OpaqueCall {
 };
 
 std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call);
+std::unique_ptr<Kernel> prepare_response(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_sort(const OpaqueCall& call);

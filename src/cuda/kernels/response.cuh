@@ -1,0 +1,176 @@
+// Response normalisation across channels, and its gradient:
+//
+//   y = x s^-beta,  s = k + mean * sum of x^2 over channels [c - Before, c + After]
+//   dx = dy s^-beta - 2 mean beta x * sum of dy x s^(-beta - 1) over channels [c - After, c +
+//   Before]
+//
+// Arrays are contiguous and do not overlap, [N, C, places] or (of 16 bits, C a multiple of
+// kResponseLanes) [N, places, C]; results are overwritten. Sums go in ascending order of channels:
+// the same bits every time. The bound is bandwidth: each array crosses memory once, what neighbours
+// share comes from L1.
+#pragma once
+
+#include "cuda/kernels/counter.cuh"
+#include "cuda/kernels/element.cuh"
+#include "cuda/kernels/intrinsics.cuh"
+#include "cuda/kernels/response_args.cuh"
+#include "scalar/exp.h"
+#include "scalar/log.h"
+
+namespace tenon::cuda {
+
+/// An element of planes, among the channels at its place.
+template <class E, int Before, int After, bool Wide>
+struct ResponsePlace {
+  using V = typename E::Value;
+  const ResponseArgs& a;
+  bool inside;
+  long long element = 0;
+  int channel = 0, channels = 0;
+  long long step = 0;  // to the next channel
+
+  __device__ __forceinline__ explicit ResponsePlace(const ResponseArgs& args) : a(args) {
+    const auto i = thread_number<Wide>();
+    inside = i < static_cast<typename Counter<Wide>::type>(a.count);
+    element = static_cast<long long>(i);
+    step = static_cast<long long>(a.places.value);
+    channels = static_cast<int>(a.channels.value);
+    typename Counter<Wide>::type c = divide<Wide>(i, a.places);
+    split<Wide>(c, a.channels);
+    channel = static_cast<int>(c);
+  }
+  /// Of the element `d` channels further, which exists.
+  __device__ __forceinline__ V load(int input, int d) const {
+    return E::load(a.in[input], element + d * step);
+  }
+  __device__ __forceinline__ bool exists(int d) const {
+    return channel + d >= 0 && channel + d < channels;
+  }
+  __device__ __forceinline__ V scale(int d) const {
+    V sum = 0;
+    for (int e = d - Before; e <= d + After; ++e)
+      if (exists(e)) sum += load(0, e) * load(0, e);
+    return static_cast<V>(a.k) + static_cast<V>(a.mean) * sum;
+  }
+  __device__ __forceinline__ V power(V x, V y) const { return scalar::exp(y * scalar::log(x)); }
+};
+
+template <class E, int Before, int After, bool Wide>
+__device__ __forceinline__ void response_norm(const ResponseArgs& a) {
+  const ResponsePlace<E, Before, After, Wide> at(a);
+  using V = typename E::Value;
+  if (!at.inside) return;
+  E::store(a.out, at.element, at.load(0, 0) * at.power(at.scale(0), static_cast<V>(-a.beta)));
+}
+
+template <class E, int Before, int After, bool Wide>
+__device__ __forceinline__ void response_norm_grad(const ResponseArgs& a) {
+  const ResponsePlace<E, Before, After, Wide> at(a);
+  using V = typename E::Value;
+  if (!at.inside) return;
+  const V beta = static_cast<V>(a.beta);
+  V own = 0, sum = 0;
+  for (int d = -After; d <= Before; ++d) {
+    if (!at.exists(d)) continue;
+    const V s = at.scale(d), g = at.load(1, d), scaled = g * at.power(s, -beta);
+    if (d == 0) own = scaled;
+    sum += scaled * at.load(0, d) / s;
+  }
+  E::store(a.out, at.element, own - 2 * static_cast<V>(a.mean) * beta * at.load(0, 0) * sum);
+}
+
+/// Channels last: a thread's lanes, and those before and behind them at the same pixel.
+template <class E>
+struct alignas(16) ResponseLanes {
+  typename E::Storage at[kResponseLanes];
+};
+
+/// Element kResponseLanes is the thread's first. Beyond the channels: zero.
+template <class E>
+__device__ __forceinline__ void load_near(const void* from, long long word, unsigned group,
+                                          unsigned groups, float (&x)[3 * kResponseLanes]) {
+  const auto* words = static_cast<const ResponseLanes<E>*>(from) + word;
+#pragma unroll
+  for (int part = -1; part <= 1; ++part) {
+    const bool exists = part == 0 || (part < 0 ? group > 0 : group + 1 < groups);
+    ResponseLanes<E> lanes = {};
+    if (exists) lanes = words[part];
+#pragma unroll
+    for (int l = 0; l < kResponseLanes; ++l)
+      x[(part + 1) * kResponseLanes + l] = E::load(lanes.at, l);
+  }
+}
+template <class E>
+__device__ __forceinline__ void store_lanes(void* to, long long word,
+                                            const float (&values)[kResponseLanes]) {
+  ResponseLanes<E> lanes;
+#pragma unroll
+  for (int l = 0; l < kResponseLanes; ++l) E::store(lanes.at, l, values[l]);
+  static_cast<ResponseLanes<E>*>(to)[word] = lanes;
+}
+
+/// Binary logarithm of the scale of element c.
+template <int Before, int After>
+__device__ __forceinline__ float log2_scale(const float (&x)[3 * kResponseLanes], int c, float mean,
+                                            float k) {
+  constexpr float kLog2E = 1.44269504f;
+  float sum = 0;
+#pragma unroll
+  for (int e = -Before; e <= After; ++e) sum += x[c + e] * x[c + e];
+  return scalar::log(k + mean * sum) * kLog2E;
+}
+
+/// Bits of 16 are kept: powers are good to 2 units in the last place of float32.
+template <class E, int Before, int After, bool Wide>
+__device__ __forceinline__ void response_norm_last(const ResponseArgs& a) {
+  typename Counter<Wide>::type group = thread_number<Wide>();
+  if (group >= static_cast<typename Counter<Wide>::type>(a.count)) return;
+  const auto word = static_cast<long long>(group);
+  split<Wide>(group, a.channels);
+  float x[3 * kResponseLanes], y[kResponseLanes];
+  load_near<E>(a.in[0], word, static_cast<unsigned>(group), static_cast<unsigned>(a.channels.value),
+               x);
+  const auto mean = static_cast<float>(a.mean), k = static_cast<float>(a.k),
+             beta = static_cast<float>(a.beta);
+#pragma unroll
+  for (int l = 0; l < kResponseLanes; ++l) {
+    const int c = kResponseLanes + l;
+    y[l] = x[c] * exp2_fast(-beta * log2_scale<Before, After>(x, c, mean, k));
+  }
+  store_lanes<E>(a.out, word, y);
+}
+
+template <class E, int Before, int After, bool Wide>
+__device__ __forceinline__ void response_norm_grad_last(const ResponseArgs& a) {
+  static_assert(Before + After <= kResponseLanes, "two windows reach no farther than a neighbour");
+  typename Counter<Wide>::type group = thread_number<Wide>();
+  if (group >= static_cast<typename Counter<Wide>::type>(a.count)) return;
+  const auto word = static_cast<long long>(group);
+  split<Wide>(group, a.channels);
+  const auto groups = static_cast<unsigned>(a.channels.value);
+  float x[3 * kResponseLanes], g[3 * kResponseLanes];
+  load_near<E>(a.in[0], word, static_cast<unsigned>(group), groups, x);
+  load_near<E>(a.in[1], word, static_cast<unsigned>(group), groups, g);
+  const auto mean = static_cast<float>(a.mean), k = static_cast<float>(a.k),
+             beta = static_cast<float>(a.beta);
+  // Of the thread's lanes and of those whose windows reach them.
+  constexpr int kFirst = kResponseLanes - After, kTerms = kResponseLanes + After + Before;
+  float terms[kTerms], dx[kResponseLanes];
+#pragma unroll
+  for (int i = 0; i < kTerms; ++i) {
+    const int c = kFirst + i;
+    const float log2 = log2_scale<Before, After>(x, c, mean, k);
+    terms[i] = g[c] * x[c] * exp2_fast((-beta - 1) * log2);
+    if (i >= After && i < After + kResponseLanes) dx[i - After] = g[c] * exp2_fast(-beta * log2);
+  }
+#pragma unroll
+  for (int l = 0; l < kResponseLanes; ++l) {
+    float sum = 0;
+#pragma unroll
+    for (int i = l; i <= l + After + Before; ++i) sum += terms[i];
+    dx[l] -= 2 * mean * beta * x[kResponseLanes + l] * sum;
+  }
+  store_lanes<E>(a.out, word, dx);
+}
+
+}  // namespace tenon::cuda
