@@ -13,6 +13,7 @@
 #include <tenon/ops.h>
 
 #include "../cpu/region_builders.h"
+#include "cuda/engines/convolutions/picture_engine.h"
 #include "cuda/engines/products/native_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
 #include "device_check.h"
@@ -130,6 +131,49 @@ TEST_CASE("vendor: convolutions over images that the plan keeps with the channel
           check_planned(t, InOneWay(cudnn, "fused-last-0"), tolerance);
       }
     }
+}
+
+TEST_CASE("vendor: convolutions over pictures of a few channels, and their filters' gradients") {
+  const bool runs = DeviceCheck::can_run();
+  const Engine& picture = cuda::picture_engine(runs ? cuda::target_of(0) : cuda::Target());
+  struct Sizes {
+    Shape x, w, y;
+    ConvAttrs v;
+  };
+  // Result sizes that tiles of 8 x 32 pixels divide and others; 27, 75, 16 and 36 taps.
+  const Sizes sizes[] = {{{2, 3, 9, 37}, {64, 3, 3, 3}, {2, 64, 9, 37}, {1, 1, 1, 1, 1, 1, 1}},
+                         {{1, 3, 16, 32}, {32, 3, 5, 5}, {1, 32, 16, 32}, {1, 1, 2, 2, 1, 1, 1}},
+                         {{2, 4, 11, 8}, {32, 4, 2, 2}, {2, 32, 6, 4}, {2, 2, 1, 0, 1, 1, 1}},
+                         {{1, 1, 20, 70}, {64, 1, 6, 6}, {1, 64, 15, 33}, {1, 2, 0, 0, 1, 1, 1}}};
+  for (const Sizes& s : sizes)
+    for (const Behind behind :
+         {Behind::Nothing, Behind::Rounding, Behind::BiasRelu, Behind::More}) {
+      const bool keep = behind == Behind::Nothing;
+      DeviceCheck forward = contraction(Op::Conv2d, s.x, natural(s.x), s.w, channels_inside(s.w),
+                                        channels_last_shape(s.y), keep);
+      forward.region.contraction.channels_last = true;
+      DeviceCheck gradient = contraction(Op::Conv2dWeightGrad, s.x, natural(s.x), s.y,
+                                         channels_inside(s.y), s.w, keep);
+      for (DeviceCheck* t : {&forward, &gradient}) {
+        t->region.contraction.attrs.conv = s.v;
+        if (t == &forward || behind != Behind::BiasRelu) add_rounded_epilogue(*t, behind);
+        if (t == &gradient && behind == Behind::BiasRelu) continue;
+        std::string why;
+        CHECK(picture.claims(t->region, t->values, &why));
+        CHECK(why == "");
+        if (runs) t->check_device(picture, keep ? 2e-5 : 1e-2);
+      }
+    }
+  std::string why;
+  const Shape x{2, 3, 9, 37}, w{64, 3, 3, 3}, y{2, 64, 9, 37};
+  DeviceCheck planes = contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), y, true);
+  CHECK_FALSE(picture.claims(planes.region, planes.values, &why));
+  CHECK(why == "no convolution whose result's channels are last");
+  planes = contraction(Op::Conv2d, x, channels_inside(x), w, channels_inside(w),
+                       channels_last_shape(y), true);
+  planes.region.contraction.channels_last = true;
+  CHECK_FALSE(picture.claims(planes.region, planes.values, &why));
+  CHECK(why == "a picture that does not lie by planes");
 }
 
 namespace {

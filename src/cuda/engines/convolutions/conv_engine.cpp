@@ -2,12 +2,14 @@
 #include "cuda/engines/convolutions/conv_engine.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include <tenon/error.h>
 
 #include "base/index.h"
 #include "base/str.h"
+#include "cuda/engines/convolutions/partial_sums.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_code.h"
@@ -64,21 +66,11 @@ Source gradient_source(const ConvShape& s, const ConvConfig& c) {
           kEffort + 1};
 }
 
-Source sum_source(int vector, const std::string& epilogue) {
-  return {"conv_sum",
-          cat("#include \"cuda/kernels/conv_sum.cuh\"\n", epilogue,
-              "\nusing namespace tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
-              kFlatThreads, ")\nconv_sum(const ConvSum s, const Epilogue epilogue) {\n",
-              kAwaitKernels, "  __shared__ Floats<", vector, "> shared[", kFlatThreads,
-              "];\n  sum_partials<", vector, ", ", kFlatThreads, ">(s, epilogue, shared);\n}\n")};
-}
-
 /// What both kinds of convolution's steps bind.
 class ConvKernel : public Kernel {
  public:
-  ConvKernel(const ConvShape& shape, const ConvConfig& config, EpilogueArguments epilogue,
-             std::string title)
-      : shape_(shape), config_(config), epilogue_(std::move(epilogue)), title_(std::move(title)) {}
+  ConvKernel(const ConvShape& shape, const ConvConfig& config, std::string title)
+      : shape_(shape), config_(config), title_(std::move(title)) {}
 
  protected:
   const void* picture(const Binding& binding) const {
@@ -87,12 +79,6 @@ class ConvKernel : public Kernel {
   const void* other(const Binding& binding) const {
     return address(binding, shape_.other_value, shape_.other_offset, shape_.other_dtype);
   }
-  std::vector<std::uint64_t> epilogue(const Binding& binding) const {
-    std::vector<std::uint64_t> words;
-    epilogue_.fill(words, binding);
-    return words;
-  }
-
   ConvPatch patch() const {
     ConvPatch patch;
     patch.height = make_divisor(shape_.reach(shape_.rows, config_.rows));
@@ -113,7 +99,6 @@ class ConvKernel : public Kernel {
 
   const ConvShape shape_;
   const ConvConfig config_;
-  EpilogueArguments epilogue_;
   const std::string title_;
 
  private:
@@ -130,7 +115,7 @@ class PatchKernel final : public ConvKernel {
  public:
   PatchKernel(const Region& region, const ConvShape& s, const ConvConfig& c, const Target& target,
               PrintedEpilogue printed)
-      : ConvKernel(s, c, printed.arguments, region.title) {
+      : ConvKernel(s, c, region.title), epilogue_(printed.arguments) {
     ConvProblem& p = problem_;
     p.picture = s.picture;
     p.filters = s.weights;
@@ -164,13 +149,15 @@ class PatchKernel final : public ConvKernel {
     ConvProblem p = problem_;
     p.picture.data = picture(binding);
     p.filters.data = other(binding);
-    std::vector<std::uint64_t> words = epilogue(binding);
+    std::vector<std::uint64_t> words;
+    epilogue_.fill(words, binding);
     void* params[] = {&p, words.data()};
     kernel_->launch(binding.stream, grid_, {blocks_of(config_.tile.threads), 1, 1},
                     blocks_of(config_.shared_bytes), params);
   }
 
  private:
+  const EpilogueArguments epilogue_;
   ConvProblem problem_;
   Grid grid_;
   std::shared_ptr<const CompiledKernel> kernel_;
@@ -179,40 +166,27 @@ class PatchKernel final : public ConvKernel {
 class GradientKernel final : public ConvKernel {
  public:
   GradientKernel(const Region& region, const ConvShape& s, const ConvConfig& c,
-                 const Target& target, PrintedEpilogue printed)
-      : ConvKernel(s, c, printed.arguments, region.title) {
+                 const Target& target, const PrintedEpilogue& printed)
+      : ConvKernel(s, c, region.title) {
     describe(s, c);
-    const std::int64_t rows = s.filters * s.groups, columns = problem_.result_columns;
-    const int vector = columns % 4 == 0 ? 4 : 1;
-    sum_.items = to_int(rows * columns / vector);
-    sum_.columns = make_divisor(columns / vector);
-    sum_.splits = to_int(grid_.y);
-    while (sum_.runs < 16 && sum_.runs * 16 <= sum_.splits && sum_.items * sum_.runs < 65536)
-      sum_.runs *= 2;
-    sum_grid_.x = blocks_of(divide_up(sum_.items, kFlatThreads / sum_.runs));
-    workspace_bytes = at(sum_.splits * rows * columns) * sizeof(float);
-    epilogue_.reserve(sum_grid_.x, workspace_bytes);
+    sums_.emplace(target, printed, s.filters * s.groups, problem_.result_columns, grid_.y);
+    workspace_bytes = sums_->bytes();
     kernel_ = compile(target, gradient_source(s, c));
-    adder_ = compile(target, sum_source(vector, printed.code));
   }
 
   std::string source() const override {
-    return cat(kernel_->source().text, kNextLaunch, adder_->source().text);
+    return cat(kernel_->source().text, kNextLaunch, sums_->source());
   }
 
   void run(const Binding& binding) const override {
     ConvGradient p = problem_;
     p.picture.data = picture(binding);
     p.data = other(binding);
-    p.partials = reinterpret_cast<float*>(binding.workspace);
+    p.partials = PartialSums::partials(binding);
     void* params[] = {&p};
     kernel_->launch(binding.stream, grid_, {blocks_of(config_.tile.threads), 1, 1},
                     blocks_of(config_.shared_bytes), params);
-    ConvSum sum = sum_;
-    sum.partials = p.partials;
-    std::vector<std::uint64_t> words = epilogue(binding);
-    void* sum_params[] = {&sum, words.data()};
-    adder_->launch(binding.stream, sum_grid_, {kFlatThreads, 1, 1}, 0, sum_params);
+    sums_->run(binding);
   }
 
  private:
@@ -246,9 +220,9 @@ class GradientKernel final : public ConvKernel {
   }
 
   ConvGradient problem_;
-  ConvSum sum_;
-  Grid grid_, sum_grid_;
-  std::shared_ptr<const CompiledKernel> kernel_, adder_;
+  Grid grid_;
+  std::optional<PartialSums> sums_;
+  std::shared_ptr<const CompiledKernel> kernel_;
 };
 
 /// Null, or why not.
@@ -333,7 +307,7 @@ std::unique_ptr<Kernel> prepare_conv(const Region& region, std::span<const Value
     throw InternalError(cat("conv: ", reason));
   PrintedEpilogue printed = print_epilogue(region, values, target);
   if (shape.filter_gradient)
-    return std::make_unique<GradientKernel>(region, shape, config, target, std::move(printed));
+    return std::make_unique<GradientKernel>(region, shape, config, target, printed);
   return std::make_unique<PatchKernel>(region, shape, config, target, std::move(printed));
 }
 

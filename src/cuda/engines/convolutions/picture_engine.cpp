@@ -1,0 +1,256 @@
+// From a convolution's region to launches of cuda/kernels/conv_picture.cuh.
+#include "cuda/engines/convolutions/picture_engine.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/engines/convolutions/conv_shape.h"
+#include "cuda/engines/convolutions/partial_sums.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/tile.h"
+#include "cuda/engines/launch/words.h"
+#include "cuda/engines/maps/print_code.h"
+#include "cuda/engines/maps/print_map.h"
+#include "cuda/kernels/conv_picture_args.cuh"
+#include "plan/tune.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+constexpr int kRows = 8, kColumns = 32, kThreads = 128;  // a block's, of pixels
+constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
+/// Registers hold the filters or the sums over them: so many taps of each, and numbers of all.
+constexpr std::int64_t kMostTaps = 80, kMostNumbers = 2560;
+constexpr std::int64_t kMostShared = 48 * 1024;  // bytes
+
+/// Picture, filters and result: which is which.
+struct Sizes {
+  Shape x, w, y;
+  bool by_filter;
+
+  explicit Sizes(const Contraction& c)
+      : x(c.a_shape),
+        w(c.op == Op::Conv2dWeightGrad ? c.out_shape : c.b_shape),
+        y(c.op == Op::Conv2dWeightGrad ? c.b_shape : c.result_shape()),
+        by_filter(c.op == Op::Conv2dWeightGrad) {}
+  std::int64_t taps() const { return w[1] * w[2] * w[3]; }
+  /// Numbers of 16 bits on chip (cuda/kernels/conv_picture.cuh).
+  std::int64_t shared(const ConvAttrs& v) const {
+    const std::int64_t patch =
+        (w[1] + 1) * ((kRows - 1) * v.stride_h + w[2]) * ((kColumns - 1) * v.stride_w + w[3]);
+    if (!by_filter) return patch;
+    return std::max(patch + kRows * kColumns * (w[0] + 8), 2 * w[0] * divide_up(taps(), 8) * 8);
+  }
+};
+
+/// Whether images [N, C, H, W] lie contiguous by planes, or with the channels last.
+bool lies(const View& view, const Shape& shape, bool channels_last) {
+  constexpr int kPlanes[] = {3, 2, 1, 0}, kLast[] = {1, 3, 2, 0};  // from the inside out
+  std::int64_t step = 1;
+  for (const int d : channels_last ? kLast : kPlanes) {
+    if (shape[d] != 1 && view.stride[d] != step) return false;
+    step *= shape[d];
+  }
+  return true;
+}
+
+/// Null, or why not.
+const char* picture_refusal(const Region& region, std::span<const Value> values) {
+  const Contraction& c = region.contraction;
+  const bool forward = c.op == Op::Conv2d && c.channels_last;
+  if (region.kind != RegionKind::Contraction || (!forward && c.op != Op::Conv2dWeightGrad))
+    return "no convolution whose result's channels are last";
+  const DType compute = c.compute();
+  const bool narrow = compute == DType::BFloat16 || compute == DType::Float16;
+  for (const View* view : {&c.a, &c.b})
+    if (!narrow || values[at(view->value)].dtype != compute)
+      return "operands of other than 16 bits";
+  const ConvAttrs& v = c.attrs.conv;
+  const Sizes s(c);
+  if (v.groups != 1 || v.dil_h != 1 || v.dil_w != 1) return "groups or dilation";
+  if (s.x[1] > kMostChannels || s.taps() > kMostTaps) return "more than a few channels";
+  if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters || s.w[0] * s.taps() > kMostNumbers)
+    return "another number of filters";
+  if (!lies(c.a, s.x, false)) return "a picture that does not lie by planes";
+  if (s.by_filter && (!lies(c.b, s.y, true) || c.b.offset % 8 != 0))
+    return "a gradient whose channels are not last";
+  if (2 * s.shared(v) > kMostShared) return "its patches do not fit on chip";
+  if (s.x.numel() == 0 || s.y.numel() == 0) return "it is empty";
+  if (std::max(s.x.numel(), s.y.numel()) >= std::int64_t{1} << 31) return "too large";
+  return nullptr;
+}
+
+PictureProblem problem_of(const Contraction& c) {
+  const ConvAttrs& v = c.attrs.conv;
+  const Sizes s(c);
+  PictureProblem p;
+  if (!s.by_filter) {
+    p.filter_stride = c.b.stride[0], p.channel_stride = c.b.stride[1];
+    p.row_stride = c.b.stride[2], p.column_stride = c.b.stride[3];
+  }
+  p.height = to_int(s.x[2]), p.width = to_int(s.x[3]);
+  p.pad_h = to_int(v.pad_h), p.pad_w = to_int(v.pad_w);
+  p.rows = to_int(s.y[2]), p.columns = to_int(s.y[3]);
+  p.strips = make_divisor(divide_up(s.y[3], kColumns));
+  p.bands = make_divisor(divide_up(s.y[2], kRows));
+  p.tiles = to_int(divide_up(s.y[3], kColumns) * divide_up(s.y[2], kRows) * s.x[0]);
+  return p;
+}
+/// `resident` blocks of each multiprocessor share the tiles.
+Grid grid_of(const Target& target, const PictureProblem& p, int resident) {
+  return {static_cast<std::uint32_t>(std::min(p.tiles, resident * target.multiprocessors)), 1, 1};
+}
+
+/// A kernel's text up to its name.
+std::string text_of(const Contraction& c, const std::string& more, const char* block) {
+  const ConvAttrs& v = c.attrs.conv;
+  const Sizes s(c);
+  return cat(
+      "#include \"cuda/kernels/conv_picture.cuh\"\n", more, "\nusing namespace tenon::cuda;\n\n",
+      ConfigText()
+          .value("Math", "kMath", c.compute() == DType::BFloat16 ? "Math::Bf16" : "Math::F16")
+          .ints({{"kChannels", to_int(s.w[1])}, {"kFilters", to_int(s.w[0])}})
+          .ints({{"kTapsH", to_int(s.w[2])}, {"kTapsW", to_int(s.w[3])}})
+          .ints({{"kStrideH", to_int(v.stride_h)}, {"kStrideW", to_int(v.stride_w)}})
+          .ints({{"kRows", kRows}, {"kColumns", kColumns}, {"kThreads", kThreads}})
+          .text(),
+      "using Block = ", block, ";\n\nextern \"C\" __global__ void __launch_bounds__(", kThreads,
+      ")\n");
+}
+constexpr const char* kPatch =
+    "  __shared__ __align__(16) unsigned short shared[Block::kShared];\n";
+constexpr int kEffort = 3;  // of the compiler
+
+const void* address(const Binding& binding, const View& view) {
+  return binding.values[at(view.value)] + view.offset * 2;
+}
+
+class PictureKernel final : public Kernel {
+ public:
+  PictureKernel(const Target& target, const Region& region, std::span<const Value> values)
+      : picture_(region.contraction.a),
+        filters_(region.contraction.b),
+        problem_(problem_of(region.contraction)) {
+    const Contraction& c = region.contraction;
+    grid_ = grid_of(target, problem_, 4);
+    const PrintedEpilogue printed = print_epilogue(region, values, target);
+    epilogue_ = printed.arguments;
+    kernel_ =
+        compile(target, {"conv_picture",
+                         cat(text_of(c, printed.code, "PictureBlock<Config, Epilogue>"),
+                             "conv_picture(const PictureProblem p, const Epilogue epilogue) {\n",
+                             kAwaitKernels, kPatch, "  Block(p, epilogue, shared).run();\n}\n"),
+                         kEffort});
+  }
+
+  void run(const Binding& binding) const override {
+    PictureProblem p = problem_;
+    p.picture = address(binding, picture_);
+    p.filters = address(binding, filters_);
+    std::vector<std::uint64_t> words;
+    epilogue_.fill(words, binding);
+    void* params[] = {&p, words.data()};
+    kernel_->launch(binding.stream, grid_, {kThreads, 1, 1}, 0, params);
+  }
+
+  std::string source() const override { return kernel_->source().text; }
+
+ private:
+  const View picture_, filters_;
+  const PictureProblem problem_;
+  EpilogueArguments epilogue_;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+class PictureGradientKernel final : public Kernel {
+ public:
+  PictureGradientKernel(const Target& target, const Region& region, std::span<const Value> values)
+      : picture_(region.contraction.a), gradient_(region.contraction.b) {
+    const Contraction& c = region.contraction;
+    problem_.at = problem_of(c);
+    grid_ = grid_of(target, problem_.at, 2);
+    const Sizes s(c);
+    sums_.emplace(target, print_epilogue(region, values, target), s.w[0], s.taps(), grid_.x);
+    workspace_bytes = sums_->bytes();
+    kernel_ = compile(target, {"conv_picture_gradient",
+                               cat(text_of(c, "", "PictureGradientBlock<Config>"),
+                                   "conv_picture_gradient(const PictureGradient p) {\n",
+                                   kAwaitKernels, kPatch, "  Block(p, shared).run();\n}\n"),
+                               kEffort});
+  }
+
+  void run(const Binding& binding) const override {
+    PictureGradient p = problem_;
+    p.at.picture = address(binding, picture_);
+    p.gradient = address(binding, gradient_);
+    p.partials = PartialSums::partials(binding);
+    void* params[] = {&p};
+    kernel_->launch(binding.stream, grid_, {kThreads, 1, 1}, 0, params);
+    sums_->run(binding);
+  }
+
+  std::string source() const override {
+    return cat(kernel_->source().text, kNextLaunch, sums_->source());
+  }
+
+ private:
+  const View picture_, gradient_;
+  PictureGradient problem_;
+  Grid grid_;
+  std::optional<PartialSums> sums_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+class PictureEngine final : public Engine {
+ public:
+  explicit PictureEngine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "picture"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    const char* reason = picture_refusal(region, values);
+    if (reason != nullptr && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
+    Capabilities can;
+    can.no_reductions = region.contraction.op == Op::Conv2dWeightGrad
+                            ? nullptr
+                            : "reduces gradients of filters only";
+    return can;
+  }
+
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    constexpr double kShare = 0.1;  // of the tensor cores' rate: operands are gathered
+    double bytes = 0;
+    for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
+      for (const ValueId id : *list) bytes += static_cast<double>(values[at(id)].bytes);
+    const Contraction& c = region.contraction;
+    return microseconds(target_.model, {.bytes = bytes,
+                                        .multiply_adds = multiply_adds(c),
+                                        .rate = kShare * target_.model.rate(c.compute(), false),
+                                        .launches = c.op == Op::Conv2dWeightGrad ? 2 : 1});
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    if (region.contraction.op == Op::Conv2dWeightGrad)
+      return std::make_unique<PictureGradientKernel>(target_, region, values);
+    return std::make_unique<PictureKernel>(target_, region, values);
+  }
+
+ private:
+  const Target target_;
+};
+
+}  // namespace
+
+const Engine& picture_engine(const Target& target) { return per_target<PictureEngine>(target); }
+
+}  // namespace tenon::cuda

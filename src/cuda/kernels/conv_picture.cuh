@@ -1,0 +1,319 @@
+// Convolutions over pictures of a few channels in 16 bits, whose results lie channels last.
+//
+// A block has all filters, and tile by tile C::kRows x C::kColumns pixels of a picture: the part of
+// it that they meet lies on chip, by planes, as it lies in memory; each thread gathers its
+// operands of the tensor cores from there (rows: pixels, inner axis: taps of all channels, filled
+// up with zeros to steps of 16) and keeps the filters in registers. Columns of the products are
+// numbered so that a thread ends with 8 neighbouring channels, which it stores at once. The result
+// goes to the epilogue only. The bound is bandwidth: the result is written once.
+#pragma once
+
+#include "cuda/kernels/conv_picture_args.cuh"
+#include "cuda/kernels/counter.cuh"
+#include "cuda/kernels/gemm_math.cuh"
+#include "cuda/kernels/intrinsics.cuh"
+
+namespace tenon::cuda {
+
+/// The part of a picture that a tile of the result meets.
+/// C: kMath, kChannels, kTapsH, kTapsW, kStrideH, kStrideW, kFilters, kRows, kColumns, kThreads.
+template <class C>
+struct PicturePatch {
+  static constexpr int kTaps = C::kChannels * C::kTapsH * C::kTapsW;
+  static constexpr int kHeight = (C::kRows - 1) * C::kStrideH + C::kTapsH;
+  static constexpr int kWidth = (C::kColumns - 1) * C::kStrideW + C::kTapsW;
+  static constexpr int kPlane = kHeight * kWidth, kPatch = C::kChannels * kPlane;
+  /// The patch, and a plane of zeros for taps that fill up.
+  static constexpr int kShared = kPatch + kPlane;
+  static_assert(C::kColumns % 16 == 0, "whole tiles");
+
+  unsigned short* patch;
+  int image, row0, column0;  // of the tile
+
+  TENON_DEVICE PicturePatch(const PictureProblem& p, unsigned tile, unsigned short* shared)
+      : patch(shared) {
+    unsigned band = split<false>(tile, p.strips);
+    image = static_cast<int>(split<false>(band, p.bands));
+    row0 = static_cast<int>(band) * C::kRows;
+    column0 = static_cast<int>(tile) * C::kColumns;
+  }
+
+  TENON_DEVICE void load(const PictureProblem& p) const {
+    const auto* picture = static_cast<const unsigned short*>(p.picture) +
+                          static_cast<long long>(image) * C::kChannels * p.height * p.width;
+    const int top = row0 * C::kStrideH - p.pad_h, left = column0 * C::kStrideW - p.pad_w;
+    for (int i = static_cast<int>(threadIdx.x); i < kShared; i += C::kThreads) {
+      const int plane = i / kPlane, row = top + i % kPlane / kWidth, column = left + i % kWidth;
+      const bool exists =
+          plane < C::kChannels && row >= 0 && row < p.height && column >= 0 && column < p.width;
+      patch[i] = exists
+                     ? picture[(static_cast<long long>(plane) * p.height + row) * p.width + column]
+                     : static_cast<unsigned short>(0);
+    }
+  }
+
+  /// Where tap k lies from a pixel's first tap on.
+  static TENON_DEVICE int offset(int k) {
+    const int channel = k / (C::kTapsH * C::kTapsW), row = k / C::kTapsW % C::kTapsH;
+    return k < kTaps ? channel * kPlane + row * kWidth + k % C::kTapsW : kPatch;
+  }
+  static TENON_DEVICE int pixel(int row, int column) {
+    return row * C::kStrideH * kWidth + column * C::kStrideW;
+  }
+  TENON_DEVICE unsigned pair(int first, int second) const { return pair_of(patch, first, second); }
+  static TENON_DEVICE unsigned pair_of(const unsigned short* from, int first, int second) {
+    return from[first] | static_cast<unsigned>(from[second]) << 16;
+  }
+
+  template <int kTiles>
+  static TENON_DEVICE void multiply(float (&sums)[kTiles][4], const unsigned (&a)[4],
+                                    const unsigned (&b)[kTiles][2]) {
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j)
+      if constexpr (C::kMath == Math::Bf16)
+        mma_bf16_m16n8k16(sums[j], a, b[j]);
+      else
+        mma_f16_m16n8k16(sums[j], a, b[j]);
+  }
+  static TENON_DEVICE int lane_row() { return static_cast<int>(threadIdx.x) % 32 / 4; }
+  static TENON_DEVICE int lane_column() { return static_cast<int>(threadIdx.x) % 4; }
+  static TENON_DEVICE int warp() { return static_cast<int>(threadIdx.x) / 32; }
+};
+
+template <class C, class E>
+class PictureBlock {
+  using Patch = PicturePatch<C>;
+  static constexpr int kSteps = (Patch::kTaps + 15) / 16;
+  static constexpr int kTiles = C::kFilters / 8, kGroups = C::kFilters / 32;
+  static_assert(C::kFilters % 32 == 0, "whole tiles");
+
+ public:
+  static constexpr int kShared = Patch::kShared;
+
+  TENON_DEVICE PictureBlock(const PictureProblem& p, const E& epilogue, unsigned short* shared)
+      : p_(p), epilogue_(epilogue), shared_(shared) {}
+
+  TENON_DEVICE void run() {
+    unsigned filters[kSteps][kTiles][2];
+    load_filters(filters);
+    int offsets[kSteps][4];
+    list_offsets(offsets);
+#pragma unroll 1
+    for (int tile = static_cast<int>(blockIdx.x); tile < p_.tiles;
+         tile += static_cast<int>(gridDim.x)) {
+      const Patch patch(p_, static_cast<unsigned>(tile), shared_);
+      patch.load(p_);
+      __syncthreads();
+      results(patch, filters, offsets);
+      __syncthreads();
+    }
+  }
+
+ private:
+  TENON_DEVICE void results(const Patch& patch, const unsigned (&filters)[kSteps][kTiles][2],
+                            const int (&offsets)[kSteps][4]) {
+    constexpr int kAcross = C::kColumns / 16;
+#pragma unroll 1
+    for (int part = Patch::warp(); part < C::kRows * kAcross; part += C::kThreads / 32) {
+      const int row = part / kAcross, column = part % kAcross * 16;
+      if (patch.row0 + row >= p_.rows || patch.column0 + column >= p_.columns) continue;
+      float sums[kTiles][4] = {};
+      multiply(patch, row, column, offsets, filters, sums);
+      finish(patch, row, column, sums);
+    }
+  }
+
+  /// Of tap k: its channel, row and column in a filter.
+  TENON_DEVICE unsigned filter_element(int filter, int k) const {
+    if (k >= Patch::kTaps) return 0;
+    const int channel = k / (C::kTapsH * C::kTapsW), row = k / C::kTapsW % C::kTapsH,
+              column = k % C::kTapsW;
+    return static_cast<const unsigned short*>(
+        p_.filters)[filter * p_.filter_stride + channel * p_.channel_stride + row * p_.row_stride +
+                    column * p_.column_stride];
+  }
+
+  /// Column c of tile j is filter (j / 4) 32 + (c / 2) 8 + (j % 4) 2 + c % 2.
+  TENON_DEVICE void load_filters(unsigned (&filters)[kSteps][kTiles][2]) const {
+    const int c = Patch::lane_row();
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s)
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int filter = j / 4 * 32 + c / 2 * 8 + j % 4 * 2 + c % 2;
+          const int k = s * 16 + half * 8 + Patch::lane_column() * 2;
+          filters[s][j][half] = filter_element(filter, k) | filter_element(filter, k + 1) << 16;
+        }
+  }
+
+  /// Where the thread's taps of each step lie, from a pixel's first tap on.
+  TENON_DEVICE void list_offsets(int (&offsets)[kSteps][4]) const {
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int k = s * 16 + e / 2 * 8 + Patch::lane_column() * 2 + e % 2;
+        offsets[s][e] = Patch::offset(k);
+      }
+  }
+
+  TENON_DEVICE void multiply(const Patch& patch, int row, int column,
+                             const int (&offsets)[kSteps][4],
+                             const unsigned (&filters)[kSteps][kTiles][2],
+                             float (&sums)[kTiles][4]) const {
+    const int upper = Patch::pixel(row, column + Patch::lane_row());
+    const int lower = upper + 8 * C::kStrideW;
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const int(&at)[4] = offsets[s];
+      const unsigned pixels[4] = {
+          patch.pair(upper + at[0], upper + at[1]), patch.pair(lower + at[0], lower + at[1]),
+          patch.pair(upper + at[2], upper + at[3]), patch.pair(lower + at[2], lower + at[3])};
+      Patch::multiply(sums, pixels, filters[s]);
+    }
+  }
+
+  TENON_DEVICE void finish(const Patch& patch, int row, int column,
+                           const float (&sums)[kTiles][4]) {
+    typename E::Sums none = E::no_sums();
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int at = patch.column0 + column + Patch::lane_row() + half * 8;
+      if (at >= p_.columns) continue;
+      const long long pixel =
+          (static_cast<long long>(patch.image) * p_.rows + patch.row0 + row) * p_.columns + at;
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        float x[8];
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = sums[g * 4 + e / 2][half * 2 + e % 2];
+        epilogue_.template store_row<8>(0, pixel, g * 32 + Patch::lane_column() * 8, x, none);
+      }
+    }
+  }
+
+  const PictureProblem& p_;
+  const E& epilogue_;
+  unsigned short* shared_;
+};
+
+/// The gradient of the filters: sums over pixels of the result's gradient (rows: filters) times
+/// what lies under the taps (columns). A block adds up its share of the tiles, a warp some of their
+/// pixels, and leaves a partial result; conv_sum.cuh adds those up.
+template <class C>
+class PictureGradientBlock {
+  using Patch = PicturePatch<C>;
+  static constexpr int kHigh = C::kFilters / 16, kWide = (Patch::kTaps + 7) / 8;
+  static constexpr int kPixels = C::kRows * C::kColumns, kWarps = C::kThreads / 32;
+  static constexpr int kPitch = C::kFilters + 8;  // of the gradient's pixels on chip
+  static constexpr int kSums = C::kFilters * kWide * 8;
+  static_assert(C::kFilters % 16 == 0, "whole tiles");
+
+ public:
+  /// Numbers of 16 bits: the gradient's pixels and the patch; the warps' sums take their place.
+  static constexpr int kGradient = kPixels * kPitch;
+  static constexpr int kShared =
+      kGradient + Patch::kShared > 2 * kSums ? kGradient + Patch::kShared : 2 * kSums;
+
+  TENON_DEVICE PictureGradientBlock(const PictureGradient& p, unsigned short* shared)
+      : p_(p), shared_(shared) {}
+
+  TENON_DEVICE void run() {
+    float sums[kHigh][kWide][4] = {};
+    int offsets[kWide];
+#pragma unroll
+    for (int j = 0; j < kWide; ++j) offsets[j] = Patch::offset(j * 8 + Patch::lane_row());
+#pragma unroll 1
+    for (int tile = static_cast<int>(blockIdx.x); tile < p_.at.tiles;
+         tile += static_cast<int>(gridDim.x)) {
+      const Patch patch(p_.at, static_cast<unsigned>(tile), shared_ + kGradient);
+      patch.load(p_.at);
+      load_gradient(patch);
+      __syncthreads();
+      add(patch, offsets, sums);
+      __syncthreads();
+    }
+    leave(sums);
+  }
+
+ private:
+  struct alignas(16) Word {
+    unsigned at[4];
+  };
+
+  TENON_DEVICE void load_gradient(const Patch& patch) const {
+    constexpr int kWords = C::kFilters / 8;
+    for (int i = static_cast<int>(threadIdx.x); i < kPixels * kWords; i += C::kThreads) {
+      const int pixel = i / kWords, word = i % kWords;
+      const int row = patch.row0 + pixel / C::kColumns,
+                column = patch.column0 + pixel % C::kColumns;
+      Word x = {};
+      if (row < p_.at.rows && column < p_.at.columns)
+        x = static_cast<const Word*>(
+            p_.gradient)[((static_cast<long long>(patch.image) * p_.at.rows + row) * p_.at.columns +
+                          column) *
+                             kWords +
+                         word];
+      *reinterpret_cast<Word*>(shared_ + pixel * kPitch + word * 8) = x;
+    }
+  }
+
+  TENON_DEVICE void add(const Patch& patch, const int (&offsets)[kWide],
+                        float (&sums)[kHigh][kWide][4]) const {
+    constexpr int kAcross = C::kColumns / 16;
+    const int first = Patch::lane_column() * 2;  // of the thread's pixels: it, the next, 8 further
+#pragma unroll 1
+    for (int step = Patch::warp(); step < C::kRows * kAcross; step += kWarps) {
+      const int row = step / kAcross, column = step % kAcross * 16;
+      const int at = Patch::pixel(row, column + first);
+      unsigned taps[kWide][2];
+#pragma unroll
+      for (int j = 0; j < kWide; ++j)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int from = at + half * 8 * C::kStrideW + offsets[j];
+          taps[j][half] = patch.pair(from, from + C::kStrideW);
+        }
+      const unsigned short* pixel = shared_ + (step * 16 + first) * kPitch + Patch::lane_row();
+#pragma unroll
+      for (int i = 0; i < kHigh; ++i) {
+        const unsigned short* from = pixel + i * 16;
+        const unsigned filters[4] = {Patch::pair_of(from, 0, kPitch),
+                                     Patch::pair_of(from, 8, kPitch + 8),
+                                     Patch::pair_of(from, 8 * kPitch, 9 * kPitch),
+                                     Patch::pair_of(from, 8 * kPitch + 8, 9 * kPitch + 8)};
+        Patch::multiply(sums[i], filters, taps);
+      }
+    }
+  }
+
+  /// The warps' sums in order.
+  TENON_DEVICE void leave(const float (&sums)[kHigh][kWide][4]) const {
+    auto* all = reinterpret_cast<float*>(shared_);
+    for (int turn = 0; turn < kWarps; ++turn) {
+      if (Patch::warp() == turn) {
+#pragma unroll
+        for (int i = 0; i < kHigh; ++i)
+#pragma unroll
+          for (int j = 0; j < kWide; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              const int row = i * 16 + Patch::lane_row() + e / 2 * 8;
+              float& sum = all[row * kWide * 8 + j * 8 + Patch::lane_column() * 2 + e % 2];
+              sum = turn == 0 ? sums[i][j][e] : sum + sums[i][j][e];
+            }
+      }
+      __syncthreads();
+    }
+    float* to = p_.partials + static_cast<long long>(blockIdx.x) * C::kFilters * Patch::kTaps;
+    for (int i = static_cast<int>(threadIdx.x); i < C::kFilters * Patch::kTaps; i += C::kThreads)
+      to[i] = all[i / Patch::kTaps * kWide * 8 + i % Patch::kTaps];
+  }
+
+  const PictureGradient& p_;
+  unsigned short* shared_;
+};
+
+}  // namespace tenon::cuda
