@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <tenon/shapes_only.h>
 #include "base/index.h"
@@ -34,6 +35,9 @@ class Loops {
       if (node->op == Op::Result && !node->realised()) read(*node);
     }
   }
+
+  /// Whether loops read less than they did, and others may have made more than is read.
+  bool has_dropped() const { return has_dropped_; }
 
   Tensor rewritten(Node& node, std::span<const Tensor> inputs) {
     if (is_pending(node, Op::Scan)) return scan_of(node, inputs);
@@ -102,8 +106,27 @@ class Loops {
     } else {
       attrs.body = with_results(*attrs.body, loop.results);
     }
+    drop_unread(attrs, read);
     loop.scan = scan_node(read, attrs);
     return loop.scan;
+  }
+
+  // Rows and values from outside that no step reads any more.
+  void drop_unread(ScanAttrs& attrs, std::vector<Tensor>& inputs) {
+    std::unordered_set<const Node*> read;
+    for (const Node* node : topological_order(attrs.body->results))
+      if (!node->realised()) read.insert(node->in().begin(), node->in().end());
+    for (const Tensor& result : attrs.body->results) read.insert(result.node());
+    std::vector<Tensor> parameters = attrs.body->parameters;
+    for (std::int64_t p = std::ssize(parameters); p-- > attrs.carries;) {
+      if (read.contains(parameters[at(p)].node())) continue;
+      if (p < attrs.carries + attrs.rows) --attrs.rows;
+      parameters.erase(parameters.begin() + p);
+      inputs.erase(inputs.begin() + p);
+    }
+    if (parameters.size() == attrs.body->parameters.size()) return;
+    attrs.body = make_body(parameters, attrs.body->results);
+    has_dropped_ = true;
   }
 
   // Kernels of a card expect values to start where an allocation may: rows of another length get
@@ -186,6 +209,7 @@ class Loops {
   };
 
   const bool on_card_;
+  bool has_dropped_ = false;
   std::map<Key, Loop> loops_;
   std::unordered_map<const Node*, Loop*> loop_of_;
   std::unordered_map<const Node*, std::vector<std::int64_t>> read_of_;  // of conds
@@ -195,10 +219,13 @@ class Loops {
 }  // namespace
 
 Roots simplify_loops(Roots roots, const PlanOptions& options) {
-  Loops loops(roots, options.traits.is_queued);
-  return rewrite(roots, [&loops](Node& node, std::span<const Tensor> inputs) {
-    return loops.rewritten(node, inputs);
-  });
+  for (;;) {
+    Loops loops(roots, options.traits.is_queued);
+    roots = rewrite(roots, [&loops](Node& node, std::span<const Tensor> inputs) {
+      return loops.rewritten(node, inputs);
+    });
+    if (!loops.has_dropped()) return roots;
+  }
 }
 
 }  // namespace tenon

@@ -16,6 +16,7 @@
 #include "ops/infer.h"
 #include "ops/table.h"
 #include "plan/layout.h"
+#include "plan/loop_rounding.h"
 
 namespace tenon {
 namespace {
@@ -134,6 +135,26 @@ bool was_narrow(const Node& node, DType dtype) {
          });
 }
 
+// Whether its parts are rounded rather than what they are put together to: where these are numbers
+// and what is rounded for other products already (the states of a loop in front of each step), and
+// in a step of a loop, where whoever makes them stores them so.
+bool joins_rounded(const Node& node, const Rounded& rounded, const PlanOptions& options) {
+  if (node.realised() || node.op != Op::Concat) return false;
+  if (options.results_apart) return true;
+  const auto in = node.in();
+  return std::all_of(in.begin(), in.end(), [&](Node* part) {
+    const Node* base = base_of(part);
+    return base->op == Op::Constant || rounded.find(base) != rounded.end();
+  });
+}
+
+// Whether it is a view of a parameter of a loop that is of that type (plan/loop_rounding.h).
+bool was_rounded(const Node& node, DType dtype) {
+  if (node.realised()) return false;
+  if (op_info(node.op).kind == OpKind::View) return was_rounded(*node.input(0), dtype);
+  return node.op == Op::Cast && node.input(0)->realised() && node.input(0)->dtype == dtype;
+}
+
 // Views go on top of the cast, so that a product and its transpose share one.
 Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
   const Node& node = *x.node();
@@ -142,7 +163,7 @@ Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounde
     return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
   }
   if (const RoundedCopy* kept = copy_of(options, x.node(), dtype)) return as_weight(*kept);
-  if (was_narrow(node, dtype)) {
+  if (was_narrow(node, dtype) || joins_rounded(node, rounded, options)) {
     if (node.op == Op::Cast) return Tensor(node.input(0));
     std::vector<Tensor> parts;
     for (Node* part : node.in()) parts.push_back(narrowed(Tensor(part), dtype, options, rounded));
@@ -191,6 +212,14 @@ Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& round
 
 }  // namespace
 
+DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
+                    const PlanOptions& options) {
+  if (!is_product_of_float32(product)) return DType::Float32;
+  const DType narrow = rounded_dtype(precision_of(product, options), options);
+  const Shape &a = product.input(0)->shape, &b = product.input(1)->shape;
+  return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? narrow : DType::Float32;
+}
+
 DType attention_dtype(const Node& attention, const PlanOptions& options) {
   const DType memory = attention.input(0)->dtype;
   if (memory != DType::Float32 || !options.enabled(kAutocast)) return memory;
@@ -199,25 +228,32 @@ DType attention_dtype(const Node& attention, const PlanOptions& options) {
 
 Roots autocast(Roots roots, const PlanOptions& options) {
   Rounded rounded;
+  if (options.traits.rounds_operands) roots = round_loop_operands(std::move(roots), options);
   const bool channels_last = keeps_channels_last(topological_order(roots), options);
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind == OpKind::Attention)
       return narrowed_attention(node, inputs, options, rounded);
     if (node.op == Op::Result) return widened_result(node, inputs[0]);
+    if (options.results_apart && node.op == Op::Cast && item_size(node.dtype) == 2 &&
+        is_floating(node.dtype) && inputs[0].node()->op == Op::Concat)
+      return narrowed(inputs[0], node.dtype, options, rounded);
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
     attrs.precision = precision_of(node, options);
     const DType narrow = kept_dtype(node, attrs.precision, options);
-    const bool keeps[2] = {copy_of(options, inputs[0].node(), narrow) != nullptr,
-                           copy_of(options, inputs[1].node(), narrow) != nullptr};
+    const auto is_kept = [&](const Tensor& x) {
+      return copy_of(options, x.node(), narrow) != nullptr || was_rounded(*x.node(), narrow);
+    };
+    const bool keeps[2] = {is_kept(inputs[0]), is_kept(inputs[1])};
     if (narrow == DType::Float32 || !rounds_first(node, inputs, keeps, options, channels_last))
       return make_node(node.op, node.dtype, node.shape, attrs, inputs);
     const Tensor operands[2] = {narrowed(inputs[0], narrow, options, rounded),
                                 narrowed(inputs[1], narrow, options, rounded)};
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   });
-  const bool sums = options.traits.rounds_operands && !rounded.empty();
-  return sums ? sum_rounded(roots, options, rounded) : roots;
+  if (!options.traits.rounds_operands) return roots;
+  if (!rounded.empty()) roots = sum_rounded(roots, options, rounded);
+  return round_loop_results(std::move(roots));
 }
 
 Tensor rounded_copy(const Tensor& weight, DType dtype, bool channels_last) {

@@ -2,6 +2,7 @@
 // which weights deserve a rounded copy that outlives the step.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "plan/graph_passes.h"
@@ -10,6 +11,11 @@ namespace tenon {
 
 /// The type that an attention's operands are multiplied in.
 DType attention_dtype(const Node& attention, const PlanOptions& options);
+
+/// The 16-bit type that both operands of a product are rounded to ahead of it, where rounding those
+/// that are `kept` costs nothing; Float32: they are not.
+DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
+                    const PlanOptions& options);
 
 struct WeightToKeep {
   Node* weight = nullptr;

@@ -3,6 +3,10 @@
 
 #include <string>
 
+#include <tenon/context.h>
+#include <tenon/recurrent.h>
+
+#include "../null/planning.h"
 #include "card.h"
 
 using namespace tenon;
@@ -75,4 +79,71 @@ TEST_CASE("card loops: one map writes all parts of a concatenation where they go
     CHECK(distance(f(there)[0], joined({a, b})[0]) < 1e-6);
     CHECK(f.plan(there).step_count() == 1);
   }
+}
+
+namespace {
+
+// A layer's output and its gradients, of the last state too or not.
+Tensors of_lstm(const nn::LSTM& layer, const Tensor& x, bool reads_state) {
+  const nn::LstmResult y = layer(x);
+  Tensor loss = sum(square(y.output));
+  if (reads_state) loss = loss + sum(y.state.hidden) * 3 + sum(square(y.state.cell));
+  Tensors wanted{x};
+  for (const nn::NamedTensor& p : layer.named_parameters()) wanted.push_back(p.tensor);
+  Tensors all = grad(loss, wanted);
+  all.push_back(y.output);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("card loops: recurrent weights and states that are rounded once, values and gradients") {
+  if (!test::has_card()) return;
+  for (const bool reads_state : {false, true}) {
+    CAPTURE(reads_state);
+    const auto computed = [&](Device device, Precision precision) {
+      Context context = current_context();
+      context.device = device;
+      context.precision = precision;
+      const ContextScope scope(context);
+      manual_seed(3);
+      const nn::LSTM layer(24, 256);
+      const Tensor x = test::draw({3, 16, 24}, 8, DType::Float32);
+      Tensors all = of_lstm(layer, to(x, device).eval(), reads_state);
+      eval(all);
+      Tensors here;
+      for (const Tensor& t : all) here.push_back(to(t, Device()).eval());
+      return here;
+    };
+    const Tensors exact = computed({}, Precision::Fp32),
+                  card = computed(device("cuda"), Precision::Bf16),
+                  again = computed(device("cuda"), Precision::Bf16);
+    for (std::size_t k = 0; k < exact.size(); ++k) {
+      CAPTURE(k);
+      CHECK(distance(card[k], exact[k]) < 2e-2);
+      CHECK(card[k].to_vector<float>() == again[k].to_vector<float>());
+    }
+  }
+}
+
+TEST_CASE("card loops: a step of a recurrent layer rounds nothing but what it makes") {
+  set_precision(Precision::Bf16);
+  const nn::LSTM layer(256, 256);
+  const Tensors roots = of_lstm(layer, test::leaf({5, 128, 256}), false);
+  set_precision(Precision::Fp32);
+  const auto program = test::planned(roots, {Device::Kind::Cuda});
+  int loops = 0;
+  for (const Step& step : program->steps)
+    for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies) {
+      ++loops;
+      INFO(print_steps(*body));
+      CHECK(body->steps.size() == 2);  // a product and what is element by element
+      for (const Step& inside : body->steps) {
+        if (inside.region.kind != RegionKind::Contraction) continue;
+        const Contraction& c = inside.region.contraction;
+        for (const ValueId id : {c.a.value, c.b.value})
+          CHECK(body->values[static_cast<std::size_t>(id)].dtype == DType::BFloat16);
+      }
+    }
+  CHECK(loops == 2);
 }
