@@ -3,6 +3,7 @@
 #include "../run/attention_cases.h"
 
 #include <string>
+#include <utility>
 
 #include <tenon/context.h>
 
@@ -35,10 +36,26 @@ TEST_CASE("card attention: values and gradients of 16-bit operands") {
   check_card(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
 }
 
+TEST_CASE("card attention: texts of one tile, values and gradients, one launch each way") {
+  if (!test::has_card()) return;
+  const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},
+                        {2, 2, 2, 33, 61, 40, 24},
+                        {1, 4, 2, 64, 1, 8, 64},
+                        {1, 2, 2, 17, 64, 64, 8}};
+  for (const Sizes& s : more)
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added}) {
+      check_card(s, masked, DType::BFloat16, 2e-2);
+      check_card(s, masked, DType::Float16, 3e-3);
+    }
+}
+
 TEST_CASE("card attention: weights are dropped where they are made, values and gradients") {
   if (!test::has_card()) return;
-  const Sizes more[] = {
-      {2, 4, 2, 3, 5, 8, 16}, {1, 2, 1, 64, 64, 64, 64}, {2, 2, 2, 70, 100, 16, 24}};
+  const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},
+                        {2, 2, 2, 33, 61, 40, 24},
+                        {2, 4, 2, 3, 5, 8, 16},
+                        {1, 2, 1, 64, 64, 64, 64},
+                        {2, 2, 2, 70, 100, 16, 24}};
   for (const Sizes& s : more)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool})
       test::attention::check(s, masked, DType::BFloat16, 2e-2, device("cuda"), 0.25);
@@ -48,9 +65,10 @@ TEST_CASE("card attention: weights are dropped where they are made, values and g
 
 TEST_CASE("card attention: the weights that are dropped are those of the CPU") {
   if (!test::has_card()) return;
-  for (const std::int64_t keys : {64, 61}) {
+  for (const auto& [queries, keys] :
+       {std::pair<std::int64_t, std::int64_t>{128, 64}, {128, 61}, {64, 64}, {64, 61}}) {
+    CAPTURE(queries);
     CAPTURE(keys);
-    const std::int64_t queries = 128;
     Operands o = operands({1, 2, 2, queries, keys, 16, 64}, Masked::No);
     // Values pick weights out, and so do gradients of the result for those of values.
     const auto picking = [](std::int64_t rows) {

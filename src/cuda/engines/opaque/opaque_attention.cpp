@@ -1,7 +1,8 @@
 // Attention and its gradients: one launch forward; backward one for what the weights' gradients are
 // taken off by, one for queries and one for keys and values. On Hopper long texts go by products of
 // warpgroups (attention_wgmma.cuh), where the launch for queries makes the first of these, else by
-// those of warps (attention.cuh).
+// those of warps (attention.cuh); texts of up to 64 places by one launch each way
+// (attention_short.cuh).
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,9 @@ int blocks_of(std::string_view part, std::int64_t size) {
 /// Shorter texts leave parts of the larger tiles idle.
 constexpr std::int64_t kShortest = 256;
 
+/// Of a mask that a block reads by narrow offsets.
+constexpr std::int64_t kSmallStride = 1 << 24;
+
 class AttentionKernel final : public Kernel {
  public:
   explicit AttentionKernel(const OpaqueCall& call)
@@ -61,6 +65,7 @@ class AttentionKernel final : public Kernel {
                      (size_ == 64 || size_ == 128) && !has_mask_ && !drops_ && args_.scale > 0 &&
                      std::min(args_.queries, args_.keys) >= kShortest &&
                      (call.target.ordinal < 0 || has_tensor_maps());
+    is_short_ = fits_one_tile(mask);
     type_ = call.dtype(0) == DType::BFloat16 ? "AttentionBf16" : "AttentionF16";
     causal_ = attrs.causal;
     config_ =
@@ -72,6 +77,10 @@ class AttentionKernel final : public Kernel {
             ">");
     if (!backward_) {
       forward_ = compiled(call.target, "forward");
+      return;
+    }
+    if (is_short_) {
+      queries_ = compiled(call.target, "backward");
       return;
     }
     if (!by_warpgroups_) delta_ = compiled(call.target, "delta");
@@ -96,12 +105,16 @@ class AttentionKernel final : public Kernel {
       if (outs_[1] != kNoValue)
         args.log = reinterpret_cast<float*>(binding.values[static_cast<std::size_t>(outs_[1])]);
       if (by_warpgroups_) return launch(*forward_, binding, of_queries, wide_bytes(5), args);
+      if (is_short_) return launch(*forward_, binding, of_queries, 2 * tile + value_tile, args);
       return launch(*forward_, binding, of_queries, 3 * tile + 2 * value_tile, args);
     }
     args.y = bound(binding, kOutput), args.dy = bound(binding, kOutputGrad);
     args.log = static_cast<float*>(const_cast<void*>(bound(binding, kLog).data));
     args.delta = reinterpret_cast<float*>(binding.workspace);
     args.out_k = result(binding, 1), args.out_v = result(binding, 2);
+    if (is_short_)
+      return launch(*queries_, binding, of_queries,
+                    2 * (tile + value_tile + rows(kAttentionRows, kAttentionRows)), args);
     const Grid of_keys = grid(args.keys, args.batch * args.kv_heads);
     if (by_warpgroups_) {
       constexpr std::int64_t kTaken = 2 * kAttentionTaken * sizeof(float);
@@ -152,6 +165,13 @@ class AttentionKernel final : public Kernel {
                                  part, "<AttentionWgmmaConfig<", type_, ", ", size_, ", ",
                                  truth(causal_), ">>(a);\n}\n")});
     }
+    if (is_short_)
+      return compile(
+          target,
+          {entry, cat("#include \"cuda/kernels/attention_short.cuh\"\n\nusing namespace "
+                      "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+                      kAttentionThreads, ", 4)\n", entry, "(const AttentionArgs a) {\n",
+                      kAwaitKernels, "  attention_short_", part, "<", config_, ">(a);\n}\n")});
     return compile(target,
                    {entry, cat("#include \"cuda/kernels/attention.cuh\"\n\nusing namespace "
                                "tenon::cuda;\n\nextern \"C\" __global__ void "
@@ -165,6 +185,15 @@ class AttentionKernel final : public Kernel {
     void* params[] = {&args};
     kernel.launch(binding.stream, grid, {kAttentionThreads, 1, 1},
                   static_cast<std::uint32_t>(shared_bytes), params);
+  }
+
+  /// Whether a block has all queries and all keys of a head. A mask is then read by narrow offsets.
+  bool fits_one_tile(std::size_t mask) const {
+    const bool small_mask =
+        !has_mask_ || std::all_of(views_[mask].stride + 2, views_[mask].stride + 4,
+                                  [](auto stride) { return stride >= 0 && stride < kSmallStride; });
+    return std::max(args_.queries, args_.keys) <= kAttentionRows && filled(size_) <= 64 &&
+           filled(value_size_) <= 64 && small_mask && (!backward_ || args_.heads == args_.kv_heads);
   }
 
   /// Shared memory of a block by warpgroups: its own tiles and two of each operand of the other
@@ -208,7 +237,8 @@ class AttentionKernel final : public Kernel {
   std::vector<View> out_views_;
   const bool backward_;
   std::vector<std::size_t> items_;  // bytes of an element of each input
-  bool has_mask_ = false, drops_ = false, by_warpgroups_ = false, causal_ = false;
+  bool has_mask_ = false, drops_ = false, is_short_ = false, by_warpgroups_ = false,
+       causal_ = false;
   const char* type_ = "";
   std::int64_t size_ = 0, value_size_ = 0;
   AttentionArgs args_;

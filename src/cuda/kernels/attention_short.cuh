@@ -1,0 +1,252 @@
+// Attention of texts of up to 64 places and its gradients: a block has all queries and all keys of
+// a head, 16 queries a warp, heads of up to 64, 16-bit operands, float32 sums.
+//
+// Weights are complete when they are first seen, so backward is one launch: what the sweeps of
+// attention.cuh make twice is made once, and the sums that weights' gradients are taken off by come
+// from the weights themselves. Weights and gradients of scores change sides through shared memory.
+// Bound by the latency of one round of loads and products; so registers are few enough for four
+// blocks a multiprocessor.
+#pragma once
+
+#include "cuda/kernels/attention.cuh"
+
+namespace tenon::cuda {
+
+/// Scores of one head as they count, in units of log2: the mask's strides are small.
+template <class C>
+struct ShortScores {
+  const AttentionArgs& a;
+  const unsigned char* mask = nullptr;
+  float scale;
+
+  TENON_DEVICE ShortScores(const AttentionArgs& args, int b, int h)
+      : a(args), scale(args.scale * kLog2E) {
+    constexpr int kBytes = C::kMask == AttentionMask::Bool      ? 1
+                           : C::kMask == AttentionMask::Float32 ? 4
+                                                                : 2;
+    if constexpr (C::kMask != AttentionMask::None)
+      mask = static_cast<const unsigned char*>(a.mask.data) +
+             (b * a.mask.stride[0] + h * a.mask.stride[1]) * kBytes;
+  }
+  TENON_DEVICE float seen(float score, int i, int j) const {
+    if (j >= static_cast<int>(a.keys) || i >= static_cast<int>(a.queries) || (C::kCausal && j > i))
+      return minus_infinity();
+    const float scaled = score * scale;
+    if constexpr (C::kMask == AttentionMask::None) {
+      return scaled;
+    } else {
+      const int at =
+          i * static_cast<int>(a.mask.stride[2]) + j * static_cast<int>(a.mask.stride[3]);
+      if constexpr (C::kMask == AttentionMask::Bool)
+        return mask[at] != 0 ? scaled : minus_infinity();
+      else if constexpr (C::kMask == AttentionMask::Float32)
+        return scaled + kLog2E * element::Float32::load(mask, at);
+      else if constexpr (C::kMask == AttentionMask::Float16)
+        return scaled + kLog2E * element::Float16::load(mask, at);
+      else
+        return scaled + kLog2E * element::BFloat16::load(mask, at);
+    }
+  }
+};
+
+/// d[n / 8] += left transposed (16 of its columns from column0) times the right tile: sums over the
+/// rows of both.
+template <class T, class Left, class Right>
+TENON_DEVICE void multiply_across(float (&d)[Right::kCols / 8][4], const Left& left, int column0,
+                                  const Right& right) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
+#pragma unroll
+  for (int k = 0; k < Left::kRows; k += 16) {
+    unsigned a[4];
+    ldmatrix_x4_trans(a, left.at + (k + i / 2 * 8 + lane % 8) * Left::kPitch + column0 + i % 2 * 8);
+#pragma unroll
+    for (int n = 0; n < Right::kCols; n += 16) {
+      unsigned b[4];
+      right.load_steps(b, k, n);
+      const unsigned first[2] = {b[0], b[1]}, second[2] = {b[2], b[3]};
+      T::multiply(d[n / 8], a, first);
+      T::multiply(d[n / 8 + 1], a, second);
+    }
+  }
+}
+
+/// A warp's 16 x 64 results to rows row0.. of a tile, rounded.
+template <class T, class Tile>
+TENON_DEVICE void keep_rounded(const Tile& tile, const float (&x)[8][4], int row0) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+      *reinterpret_cast<unsigned*>(tile.at + (row0 + g + 8 * half) * Tile::kPitch + n * 8 + 2 * t) =
+          T::pack(x[n][2 * half], x[n][2 * half + 1]);
+}
+
+/// Grid: (1, batch * heads).
+template <class C>
+__device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) {
+  using T = typename C::Type;
+  using RowTile = AttentionTile<64, C::kE>;
+  using ValueTile = AttentionTile<64, C::kF>;
+  TENON_DYNAMIC_SHARED(shared);
+  unsigned short* const memory = reinterpret_cast<unsigned short*>(shared);
+  const RowTile q{memory}, k{memory + RowTile::kElements};
+  const ValueTile v{memory + 2 * RowTile::kElements};
+  const int heads = static_cast<int>(a.heads), b = static_cast<int>(blockIdx.y) / heads,
+            h = static_cast<int>(blockIdx.y) % heads,
+            of = h / (heads / static_cast<int>(a.kv_heads));
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
+            warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+  q.template stage<C::kSize>(head_of(a.q, b, h), a.q.stride[1], a.queries);
+  k.template stage<C::kSize>(head_of(a.k, b, of), a.k.stride[1], a.keys);
+  v.template stage<C::kValueSize>(head_of(a.v, b, of), a.v.stride[1], a.keys);
+  copy_async_commit();
+  const ShortScores<C> scores(a, b, h);
+  const AttentionKeeps<C> keeps(a, b, h);
+  copy_async_wait<0>();
+  __syncthreads();
+  float p[8][4], total[2] = {0.0f, 0.0f};
+  clear(p);
+  multiply_rows<T, 64>(p, q, warp_row, k);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = warp_row + g + 8 * half;
+    float most = minus_infinity();
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float& s = p[n][2 * half + e];
+        s = scores.seen(s, row, n * 8 + 2 * t + e);
+        most = s > most ? s : most;
+      }
+    for (int other = 1; other < 4; other *= 2) {
+      const float theirs = shuffle_xor(most, other);
+      most = theirs > most ? theirs : most;
+    }
+    const float shift = most == minus_infinity() ? 0.0f : most;
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float& s = p[n][2 * half + e];
+        s = exp2_fast(s - shift);
+        total[half] += s;
+      }
+    for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
+    if (a.log != nullptr && t == 0 && row < a.queries)
+      a.log[(static_cast<long long>(b) * heads + h) * a.queries + row] =
+          most * kLn2 + scalar::log(total[half]);
+  }
+  if (a.out.data == nullptr) return;
+  if constexpr (C::kDrops != AttentionDrops::None) {
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const unsigned bits = keeps.of_keys(warp_row, n * 8);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) p[n][e] = (bits >> e & 1u) != 0 ? p[n][e] : 0.0f;
+    }
+  }
+  float y[C::kF / 8][4];
+  clear(y);
+  multiply_weights<T, 64>(y, p, v);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float factor = keeps.scale / total[half];
+#pragma unroll
+    for (int n = 0; n < C::kF / 8; ++n) {
+      y[n][2 * half] *= factor;
+      y[n][2 * half + 1] *= factor;
+    }
+  }
+  store_rows<T>(a.out, y, b, h, warp_row, a.queries, C::kValueSize);
+}
+
+/// Of queries, keys and values; as many heads of keys as of queries. Grid: (1, batch * heads).
+template <class C>
+__device__ __forceinline__ void attention_short_backward(const AttentionArgs& a) {
+  using T = typename C::Type;
+  using RowTile = AttentionTile<64, C::kE>;
+  using ValueTile = AttentionTile<64, C::kF>;
+  using ScoreTile = AttentionTile<64, 64>;
+  TENON_DYNAMIC_SHARED(shared);
+  unsigned short* const memory = reinterpret_cast<unsigned short*>(shared);
+  const RowTile q{memory}, k{memory + RowTile::kElements};
+  const ValueTile v{memory + 2 * RowTile::kElements}, dy{v.at + ValueTile::kElements};
+  const ScoreTile kept{dy.at + ValueTile::kElements}, slopes{kept.at + ScoreTile::kElements};
+  const int heads = static_cast<int>(a.heads), b = static_cast<int>(blockIdx.y) / heads,
+            h = static_cast<int>(blockIdx.y) % heads;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
+            warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+  q.template stage<C::kSize>(head_of(a.q, b, h), a.q.stride[1], a.queries);
+  k.template stage<C::kSize>(head_of(a.k, b, h), a.k.stride[1], a.keys);
+  v.template stage<C::kValueSize>(head_of(a.v, b, h), a.v.stride[1], a.keys);
+  dy.template stage<C::kValueSize>(head_of(a.dy, b, h), a.dy.stride[1], a.queries);
+  copy_async_commit();
+  const ShortScores<C> scores(a, b, h);
+  const AttentionKeeps<C> keeps(a, b, h);
+  float log[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = warp_row + g + 8 * half;
+    log[half] = row < a.queries
+                    ? a.log[(static_cast<long long>(b) * heads + h) * a.queries + row] * kLog2E
+                    : 0.0f;
+  }
+  copy_async_wait<0>();
+  __syncthreads();
+  float p[8][4], ds[8][4], taken[2] = {0.0f, 0.0f};
+  clear(p);
+  clear(ds);
+  multiply_rows<T, 64>(p, q, warp_row, k);
+  multiply_rows<T, 64>(ds, dy, warp_row, v);
+#pragma unroll
+  for (int n = 0; n < 8; ++n) {
+    unsigned bits = 15;
+    if constexpr (C::kDrops != AttentionDrops::None) bits = keeps.of_keys(warp_row, n * 8);
+    float left[4];  // of the weights, as values were multiplied by
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int row = warp_row + g + e / 2 * 8;
+      const float weight = exp2_fast(scores.seen(p[n][e], row, n * 8 + 2 * t + e % 2) - log[e / 2]);
+      const float factor = (bits >> e & 1u) != 0 ? keeps.scale : 0.0f;
+      p[n][e] = row < a.queries ? weight : 0.0f;
+      ds[n][e] *= factor;
+      taken[e / 2] += p[n][e] * ds[n][e];
+      left[e] = p[n][e] * factor;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      *reinterpret_cast<unsigned*>(kept.at + (warp_row + g + 8 * half) * ScoreTile::kPitch + n * 8 +
+                                   2 * t) = T::pack(left[2 * half], left[2 * half + 1]);
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    for (int other = 1; other < 4; other *= 2) taken[half] += shuffle_xor(taken[half], other);
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) ds[n][e] = p[n][e] * (ds[n][e] - taken[e / 2]) * a.scale;
+  keep_rounded<T>(slopes, ds, warp_row);
+  if (a.out.data != nullptr) {
+    float dq[C::kE / 8][4];
+    clear(dq);
+    multiply_weights<T, 64>(dq, ds, k);
+    store_rows<T>(a.out, dq, b, h, warp_row, a.queries, C::kSize);
+  }
+  __syncthreads();
+  if (a.out_v.data != nullptr) {
+    float dv[C::kF / 8][4];
+    clear(dv);
+    multiply_across<T>(dv, kept, warp_row, dy);
+    store_rows<T>(a.out_v, dv, b, h, warp_row, a.keys, C::kValueSize);
+  }
+  if (a.out_k.data != nullptr) {
+    float dk[C::kE / 8][4];
+    clear(dk);
+    multiply_across<T>(dk, slopes, warp_row, q);
+    store_rows<T>(a.out_k, dk, b, h, warp_row, a.keys, C::kSize);
+  }
+}
+
+}  // namespace tenon::cuda
