@@ -64,17 +64,33 @@ bool is_worth_rounding(const Node& product) {
          product.shape.numel() >= kFewestScores;
 }
 
-/// Products whose scores only this program sees.
+/// What a product's rows of whole lines have added to them all alike, where nobody else reads them;
+/// else the product. Rounded behind a bias, the loss need not read it at every element.
+const Node* behind_bias(const Node* product, const std::vector<const Node*>& users) {
+  if (users.size() != 1 || users[0]->op != Op::Add || product->shape.at(-1) % kCopiedAtOnce != 0)
+    return product;
+  const Node* other = users[0]->input(users[0]->input(0) == product ? 1 : 0);
+  const bool is_row = !other->realised() && other->op == Op::Expand &&
+                      other->input(0)->shape.numel() == product->shape.at(-1);
+  return is_row && users[0]->shape == product->shape ? users[0] : product;
+}
+
+/// Products whose scores only this program sees, a bias with them.
 std::unordered_set<const Node*> find_scores(const Roots& roots) {
   std::unordered_set<const Node*> found;
+  std::unordered_map<const Node*, std::vector<const Node*>> users;
   for (const Node* node : topological_order(roots)) {
+    if (!node->realised())
+      for (const Node* in : node->in()) users[in].push_back(node);
     if (node->realised() || node->op != Op::Max || !reduces_rows(*node)) continue;
     if (const Node* product = product_of(node->input(0));
         product != nullptr && is_worth_rounding(*product))
       found.insert(product);
   }
   for (const Tensor& root : roots) found.erase(product_of(root.node()));
-  return found;
+  std::unordered_set<const Node*> scores;
+  for (const Node* product : found) scores.insert(behind_bias(product, users[product]));
+  return scores;
 }
 
 class RowWidener {
@@ -83,7 +99,8 @@ class RowWidener {
 
   Tensor rule(const Node& node, std::span<const Tensor> inputs) {
     if (inputs.empty()) return {};
-    if (scores_.count(&node) != 0) return product(node, inputs);
+    if (scores_.count(&node) != 0)
+      return node.op == Op::Matmul ? product(node, inputs) : biased(node, inputs);
     const OpInfo& info = op_info(node.op);
     if ((node.op == Op::Sum || node.op == Op::Max) && reduces_rows(node))
       return reduced(node, inputs[0]);
@@ -116,6 +133,17 @@ class RowWidener {
     rows_[{node.shape.numel(), classes}] = columns;
     if (columns == classes) return all;
     return cut(all, node.shape);
+  }
+
+  /// Rounded once, from a product's float32 sums and what is added to them.
+  Tensor biased(const Node& node, std::span<const Tensor> inputs) {
+    const Tensor& sums = inputs[0].node()->op == Op::Matmul ? inputs[0] : inputs[1];
+    const DType type = sums.node()->input(0)->dtype;
+    const Tensor narrow =
+        cast(make_node(node.op, node.dtype, node.shape, node.attrs, inputs), type);
+    products_.insert(narrow.node());
+    rows_[{node.shape.numel(), node.shape.at(-1)}] = node.shape.at(-1);
+    return cast(narrow, node.dtype);
   }
 
   /// Zeros behind an axis; in front of a transposition, which the product reads by strides.
