@@ -51,8 +51,8 @@ class Replay {
 class Trials {
  public:
   virtual ~Trials() = default;
-  /// Floating numbers lie in [-scale, scale), whole ones in 0 to 7; the same seed gives the same
-  /// numbers.
+  /// Floating numbers lie in [-scale, scale), or with a negative scale between half and one and a
+  /// half of it without the sign; whole ones in 0 to 7; the same seed gives the same numbers.
   virtual void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
                            double scale, int index) = 0;
   /// Fills with bytes that are no result: NaN where numbers are floating.

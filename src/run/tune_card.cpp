@@ -2,7 +2,9 @@
 //
 // The reference is the first engine that has one: the contraction's defining sums, with operands
 // rounded as asked for, run once on the tuning inputs. Values that a region reads and writes
-// (weights that it updates) are filled anew before every check.
+// (weights that it updates) are filled anew before every check, with positive numbers, as single
+// numbers are: an update takes roots of some and divides by others, and its result would be made of
+// the few that lie next to zero.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -132,7 +134,12 @@ class CardBench final : public Bench {
     backend_.synchronize();
   }
 
-  double scale_of(ValueId id) const { return id == region_.contraction.b.value ? spread_ : 1.0; }
+  double scale_of(ValueId id) const {
+    if (id == region_.contraction.b.value) return spread_;
+    const bool changes =
+        std::find(region_.writes.begin(), region_.writes.end(), id) != region_.writes.end();
+    return changes || value(id).shape.numel() == 1 ? -1.0 : 1.0;
+  }
 
   const Region& region_;
   const std::span<const Value> values_;

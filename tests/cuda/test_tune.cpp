@@ -197,6 +197,9 @@ TEST_CASE("tune on a card: numbers are drawn and compared") {
     d = cuda::difference(x, y, dtype, kCount, 0);
     CHECK(d.apart > d.size / 4);
     if (is_floating(dtype)) {
+      cuda::fill_random(y, dtype, kCount, 9, -2.0, 0);  // from 1 to 3
+      const double positive = cuda::difference(y, y, dtype, kCount, 0).size / kCount;
+      CHECK((positive > 4.2 && positive < 4.5));  // 13 / 3
       cuda::poison(y, item, 0);
       CHECK(cuda::difference(x, y, dtype, kCount, 0).broken == 1);
       CHECK(cuda::difference(y, x, dtype, kCount, 0).broken == 1);

@@ -9,8 +9,13 @@
 
 namespace tenon::cuda {
 
-/// Floating numbers in [-scale, scale), whole ones from 0 to 7, truth values; by seed and position
-/// alone.
+TENON_DEVICE float number_of(unsigned bits, float scale) {
+  const float even = static_cast<float>(bits) * (2.0f / 16777216.0f) - 1.0f;
+  return scale < 0.0f ? (1.0f + 0.5f * even) * -scale : even * scale;
+}
+
+/// Floating numbers in [-scale, scale), or around -scale where that is positive, whole ones from 0
+/// to 7, truth values; by seed and position alone.
 template <class Element, bool kFloating, bool kTruth>
 TENON_DEVICE void fill_numbers(void* data, long long count, unsigned long long seed, float scale) {
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
@@ -22,9 +27,7 @@ TENON_DEVICE void fill_numbers(void* data, long long count, unsigned long long s
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     const auto bits = static_cast<unsigned>(z >> 40);  // 24 of them
     if constexpr (kFloating)
-      Element::store(data, i,
-                     static_cast<typename Element::Value>(
-                         (static_cast<float>(bits) * (2.0f / 16777216.0f) - 1.0f) * scale));
+      Element::store(data, i, static_cast<typename Element::Value>(number_of(bits, scale)));
     else
       Element::store(data, i, static_cast<typename Element::Value>(kTruth ? bits & 1 : bits & 7));
   }
