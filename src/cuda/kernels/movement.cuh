@@ -81,8 +81,8 @@ __device__ __forceinline__ void gather(const GatherArgs& a) {
 }
 
 constexpr int kScatterThreads = 256;
-constexpr int kScatterTile = 4096;  // elements of out that a block owns
-constexpr int kScatterBatch = 4;    // indices that a thread looks at in one round
+constexpr int kScatterBytes = 32768;  // of the elements of out that a block owns
+constexpr int kScatterBatch = 8;      // indices that a thread looks at in one round
 
 /// The part of out that a block owns, in shared memory until all updates are in. Thread t owns
 /// column t % columns of a range of rows, so that each element's updates arrive in one thread, in
@@ -150,11 +150,11 @@ __device__ __forceinline__ int count_before(int count, int& total) {
   return before;
 }
 
-/// One index a row of updates. A round lists the updates of this tile among 1024 indices, in order;
+/// One index a row of updates. A round lists the updates of this tile among 2048 indices, in order;
 /// then every thread applies those that fall on its elements.
 template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
-  __shared__ typename E::Value memory[kScatterTile];
+  __shared__ typename E::Value memory[kScatterBytes / sizeof(typename E::Value)];
   __shared__ int found[kScatterThreads * kScatterBatch];
   ScatterTile<E> tile(a, memory);
   const Index* index = static_cast<const Index*>(a.in[1]) + tile.outer * a.index_pitch;
@@ -202,7 +202,7 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
 /// An index for every update.
 template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
-  __shared__ typename E::Value memory[kScatterTile];
+  __shared__ typename E::Value memory[kScatterBytes / sizeof(typename E::Value)];
   ScatterTile<E> tile(a, memory);
   if (tile.row_begin >= tile.row_end) return;
   const long long start = tile.outer * a.indices * a.inner + tile.column0 + tile.column;

@@ -145,7 +145,10 @@ std::int64_t blocks_of(std::int64_t size, std::int64_t tile) { return (size + ti
 
 std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
   const bool adds = call.op.op == Op::ScatterAdd;
-  constexpr std::int64_t kTile = 4096, kBlocks = 256;
+  // Every block looks at all indices: the fewer blocks, the less of that.
+  constexpr std::int64_t kBytes = 32768, kBlocks = 256;
+  const bool is_float = is_floating(call.out().dtype) && call.out().dtype != DType::Float64;
+  const std::int64_t tile = kBytes / (is_float ? 4 : 8);  // of elements as they are computed
   const int axis = static_cast<int>(call.op.attrs.as<AxisAttrs>().axis);
   const Shape &out = call.out().shape, &updates = call.op.shapes[2];
   const std::int64_t outer = outer_count(out, axis);
@@ -159,7 +162,7 @@ std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
   const std::int64_t column_tiles = blocks_of(args.inner, args.columns);
   // As many rows as fit, unless that leaves too few blocks to fill a card.
   const std::int64_t even = blocks_of(args.size * outer * column_tiles, kBlocks);
-  const std::int64_t fitting = std::min(kTile / args.columns, args.size);
+  const std::int64_t fitting = std::min(tile / args.columns, args.size);
   args.rows = std::max<std::int64_t>(1, std::min(fitting, even));
   args.rows_per_thread = blocks_of(args.rows, kFlatThreads / args.columns);
   const std::int64_t row_tiles = blocks_of(args.size, args.rows);
