@@ -390,28 +390,52 @@ Json json_of_values(const Sample& sample, const std::vector<float>& values) {
   return json;
 }
 
-// Answers to every question from every text.
+Json json_of(const std::string& question, const train::Answer& answer) {
+  return {{"question", question},
+          {"answer", answer.text},
+          {"place", answer.place},
+          {"probability", answer.probability}};
+}
+
+std::string answer_text(const train::Answer& answer) {
+  if (answer.text.empty()) return stdout_terminal().paint(TextStyle::Dim, "no answer");
+  return fmt::format("{}  {}", stdout_terminal().paint(TextStyle::Bold, answer.text),
+                     percent(answer.probability));
+}
+
+// Answers to every question from every text, or to those of a set.
 int run_answers(const train::TrainedModel& model, const PredictOptions& options) {
-  if (options.questions.empty() || (options.texts.empty() && options.files.empty()) ||
-      !options.data.empty())
+  const bool texts_given = !options.texts.empty() || !options.files.empty();
+  const bool asked = !options.questions.empty() && texts_given && options.data.empty(),
+             of_set = options.questions.empty() && !texts_given && !options.data.empty();
+  if (!asked && !of_set)
     throw UsageError(
         fmt::format("tenon predict: {} finds answers in texts", model.settings().model),
-        fmt::format("tenon predict {} --question 'Who?' --text 'The text that says it.'",
+        fmt::format("tenon predict {} --question 'Who?' --text 'The text that says it.', or --data "
+                    "spans:FILE",
                     options.trained.run));
+  Json json = Json::array();
   std::vector<std::string> texts = options.texts;
   for (const std::string& file : options.files) texts.push_back(io::read_file(file));
-  Json json = Json::array();
   for (const std::string& text : texts)
     for (const std::string& question : options.questions) {
       const train::Answer answer = model.answer(question, text);
       if (options.json)
-        json.push_back({{"question", question},
-                        {"answer", answer.text},
-                        {"place", answer.place},
-                        {"probability", answer.probability}});
+        json.push_back(json_of(question, answer));
       else
-        fmt::print("{}  {}  {}\n", question, stdout_terminal().paint(TextStyle::Bold, answer.text),
-                   percent(answer.probability));
+        fmt::print("{}  {}\n", question, answer_text(answer));
+    }
+  if (!options.data.empty())
+    for (const train::AskedQuestion& one :
+         model.answers(options.data, options.start, options.count)) {
+      if (options.json) {
+        json.push_back(json_of(one.question, one.answer));
+        json.back().update(Json{{"right", one.right}, {"exact", one.exact}, {"f1", one.f1}});
+        continue;
+      }
+      const std::string right = one.right.empty() ? "no answer" : join(one.right, ", ");
+      fmt::print("{}  {}{}\n", one.question, answer_text(one.answer),
+                 one.exact == 1 ? std::string() : fmt::format("  (it is {})", right));
     }
   if (options.json) print(json);
   return kOk;
@@ -542,8 +566,9 @@ Command predict_command() {
   command.option(
       options->questions, "--question", "WORDS",
       "what a model that finds answers in texts is asked about each --text or .txt file");
-  command.option(options->data, "--data", "SPEC",
-                 "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE or npy:X,Y");
+  command.option(
+      options->data, "--data", "SPEC",
+      "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y or spans:FILE");
   command.option(options->count, "--count", "N",
                  "examples of --data, pictures of an IDX file, or frames of a video", "5");
   command.option(options->start, "--start", "N", "the first of them", "0");

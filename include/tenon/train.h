@@ -106,6 +106,14 @@ struct Answer {
   double probability = 0;  ///< of its first and its last token among the places seen with them
 };
 
+/// A question of a set, what the model answers, and what is right ({}: the text has no answer).
+struct AskedQuestion {
+  std::string question{};
+  Answer answer{};
+  std::vector<std::string> right{};
+  double exact = 0, f1 = 0;  ///< as Evaluation's
+};
+
 struct TrainResult {
   StopReason reason = StopReason::Finished;
   std::vector<EpochReport> epochs;  ///< those of earlier sessions of the run included
@@ -403,6 +411,10 @@ class TENON_API TrainedModel {
   Tensor predict_text(const std::string& text) const;
   /// The answer that stands in a text, of a model that finds them. Throws ValueError for another.
   Answer answer(const std::string& question, const std::string& text) const;
+  /// Questions of the test part of "spans:FILE" from `start` on, answered. Throws ValueError for
+  /// other data and models.
+  std::vector<AskedQuestion> answers(const std::string& data, std::int64_t start,
+                                     std::int64_t count) const;
   /// Predicts every row of a table without a label, whose columns are found by name where both it
   /// and the training data have a header, and writes them to `out`: the rows as they are with a
   /// column "prediction" behind them, of classes also "probability". Returns the number of rows.
@@ -423,6 +435,7 @@ class TENON_API TrainedModel {
   TrainedModel() : net_(nn::Identity()) {}
   void compute_here();
   void name_classes(std::int64_t classes);
+  void require_spans() const;
   Settings settings_;
   Context context_;
   nn::AnyModule net_;

@@ -234,6 +234,25 @@ SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& t
   }
 }
 
+SpanDataset SpanDataset::part(std::int64_t first, std::int64_t count) const {
+  const std::int64_t all = std::ssize(questions_), end = std::min(all - first, count) + first;
+  if (first < 0 || end <= first)
+    throw ValueError(cat("there is no question ", first, ": there are ", all, ", counted from 0"));
+  SpanDataset out = *this;
+  const auto cut = [&](auto& list) {
+    list.erase(list.begin() + end, list.end());
+    list.erase(list.begin(), list.begin() + first);
+  };
+  cut(out.questions_);
+  cut(out.asked_);
+  cut(out.answers_);
+  std::erase_if(out.windows_, [&](const SpanWindow& window) {
+    return window.question < first || window.question >= end;
+  });
+  for (SpanWindow& window : out.windows_) window.question -= first;
+  return out;
+}
+
 std::int64_t SpanDataset::behind_question(const SpanWindow& window) const {
   return std::ssize(asked_[at(window.question)]) + 2;
 }

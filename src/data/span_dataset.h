@@ -51,6 +51,8 @@ class SpanDataset : public Dataset {
 
   const std::vector<SpanQuestion>& questions() const { return questions_; }
   const std::vector<SpanWindow>& windows() const { return windows_; }
+  /// Questions from `first` on, up to so many. Throws ValueError where there are none.
+  SpanDataset part(std::int64_t first, std::int64_t count) const;
   /// Where a window's part of the text begins in its row.
   std::int64_t behind_question(const SpanWindow& window) const;
 

@@ -413,18 +413,41 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).eval();
 }
 
-Answer TrainedModel::answer(const std::string& question, const std::string& text) const {
-  const models::Info info = settings_.model_info();
-  if (tokenizer_ == nullptr || given_net_ || !info.finds_spans())
+void TrainedModel::require_spans() const {
+  if (tokenizer_ == nullptr || given_net_ || !settings_.model_info().finds_spans())
     throw ValueError(cat(file_, ": model '", settings_.model, "' finds no answers in texts"));
+}
+
+Answer TrainedModel::answer(const std::string& question, const std::string& text) const {
+  require_spans();
   const ContextScope scope(context_);
   data::SpanOptions options;
-  options.length = std::min(options.length, info.input[0]);
+  options.length = std::min(options.length, settings_.model_info().input[0]);
   options.question = std::min(options.question, options.length / 3);
   options.stride = std::min(options.stride, options.length / 4);
   const data::SpanDataset set({{"the question", question, data::span_text(*tokenizer_, text)}},
                               *tokenizer_, options, "a question");
   return answers_of(net_, set, false)[0];
+}
+
+std::vector<AskedQuestion> TrainedModel::answers(const std::string& data, std::int64_t start,
+                                                 std::int64_t count) const {
+  require_spans();
+  const ContextScope scope(context_);
+  const std::shared_ptr<data::Dataset> opened = test_set(data);
+  const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
+  if (set == nullptr)
+    throw ValueError(cat("'", data, "' has no questions: name a file of them, as in spans:FILE"));
+  const data::SpanDataset part = set->part(start, count);
+  const std::vector<Answer> given = answers_of(net_, part, lacks_answers(*set));
+  std::vector<AskedQuestion> out;
+  out.reserve(given.size());
+  for (std::size_t k = 0; k < given.size(); ++k) {
+    const data::SpanQuestion& asked = part.questions()[k];
+    const SpanMeasure measure = measure_answer(given[k].text, asked.answers);
+    out.push_back({asked.question, given[k], asked.answers, measure.exact, measure.f1});
+  }
+  return out;
 }
 
 }  // namespace tenon::train

@@ -125,11 +125,14 @@ SpanMeasure measure_answer(const std::string& given, const std::vector<std::stri
   return best;
 }
 
+bool lacks_answers(const data::SpanDataset& set) {
+  return std::any_of(set.questions().begin(), set.questions().end(),
+                     [](const data::SpanQuestion& q) { return q.answers.empty(); });
+}
+
 SpanMeasure measure_spans(const nn::AnyModule& net, const data::SpanDataset& set) {
   const auto& asked = set.questions();
-  const bool may_lack = std::any_of(asked.begin(), asked.end(),
-                                    [](const data::SpanQuestion& q) { return q.answers.empty(); });
-  const std::vector<Answer> given = answers_of(net, set, may_lack);
+  const std::vector<Answer> given = answers_of(net, set, lacks_answers(set));
   SpanMeasure sum;
   for (std::size_t k = 0; k < asked.size(); ++k) {
     const SpanMeasure one = measure_answer(given[k].text, asked[k].answers);

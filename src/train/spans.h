@@ -24,6 +24,8 @@ struct SpanMeasure {
   double exact = 0, f1 = 0;
 };
 SpanMeasure measure_answer(const std::string& given, const std::vector<std::string>& right);
+/// Whether a question of the set has no answer.
+bool lacks_answers(const data::SpanDataset& set);
 /// In the mean over the set's questions. Texts may lack an answer where one of the set does.
 SpanMeasure measure_spans(const nn::AnyModule& net, const data::SpanDataset& set);
 
