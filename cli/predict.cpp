@@ -433,9 +433,10 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
         json.back().update(Json{{"right", one.right}, {"exact", one.exact}, {"f1", one.f1}});
         continue;
       }
-      const std::string right = one.right.empty() ? "no answer" : join(one.right, ", ");
+      const std::string right = one.right.empty() ? std::string("there is none")
+                                                  : fmt::format("it is {}", join(one.right, ", "));
       fmt::print("{}  {}{}\n", one.question, answer_text(one.answer),
-                 one.exact == 1 ? std::string() : fmt::format("  (it is {})", right));
+                 one.exact == 1 ? std::string() : fmt::format("  ({})", right));
     }
   if (options.json) print(json);
   return kOk;
