@@ -39,6 +39,24 @@ class Flow(CommandTest):
         other = self.json("eval", "run", "--data", "digits:10,200", "--threads", "1", "--json")
         self.assertEqual(other["items"], 200)
 
+    def test_train_a_head(self):
+        words = ["train", "resnet20:width=4", "--data", "scenes:40,20", "--freeze", "conv1,bn1,layer1,layer2,layer3", "--epochs", "3",
+                 "--keep-frozen", "disk"]
+        out = self.ok(*words, "--head", "8,relu", "--unfreeze-after", "2", "--out", "head").out
+        for line in ("stay until 2 epochs are done, and learn from then on", "the frozen part is computed once: of 60 examples",
+                     "from epoch 3 on, learning: 17,382 parameters; 0 stay"):
+            self.assertIn(line, out)
+        self.assertLess(out.index("epoch 2/3"), out.index("from epoch 3 on"))
+        self.assertLess(out.index("from epoch 3 on"), out.index("epoch 3/3"))
+        self.assertIn("every bit of head agrees", self.ok("verify", "head", "--steps", "3").out)
+        self.assertIn("was computed by an earlier run: of 60 examples", self.ok(*words, "--head", "4,tanh", "--out", "other").out)
+        code, shown = self.in_terminal(*words[:-2], "--keep-frozen", "memory", "--head", "8,relu", "--out", "third")
+        self.assertEqual(code, 0)
+        self.assertIn("frozen part, once", shown)
+        for wrong, says in ((["--keep-frozen", "dsik"], "--keep-frozen"), (["--unfreeze-after", "-1"], "--unfreeze-after")):
+            self.fails(2, *words, *wrong, "--out", "wrong", says=says)
+        self.fails(2, "train", "lenet5", "--unfreeze-after", "2", "--out", "wrong", says="nothing is frozen")
+
     def test_predict_held_out(self):
         rows = self.json("predict", "run", *DATA, "--count", "3", "--start", "2", "--json")
         self.assertEqual(len(rows), 3)
