@@ -74,7 +74,9 @@ TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
   train::start_run(later({{"epochs", "2"}, {"unfreeze_after", "0"}}), folder / "never");
   const StateDict two = weights_of(folder / "two");
   CHECK(toy::difference(two, weights_of(folder / "never")) == "");
-  for (const auto& [name, value] : end) {
+  for (const auto& entry : end) {
+    const std::string& name = entry.first;
+    const Tensor& value = entry.second;
     CAPTURE(name);
     const bool same = toy::difference({{"t", two.at(name)}}, {{"t", value}}) == "";
     const bool stays = name.find("num_batches") != std::string::npos && value.item() == 0;
