@@ -23,9 +23,9 @@ if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
   list(APPEND TENON_DEPENDENCIES webp)
 endif()
 
-# Videos: FFmpeg's headers alone; its libraries are loaded when a video is opened.
-find_path(FFMPEG_INCLUDE_DIR libavformat/avformat.h PATH_SUFFIXES ffmpeg)
-find_path(SWSCALE_INCLUDE_DIR libswscale/swscale.h PATH_SUFFIXES ffmpeg)
+# Videos: the headers of FFmpeg, 5.1 or newer, alone; its libraries are loaded when a video is opened.
+find_path(FFMPEG_INCLUDE_DIR libavformat/version_major.h PATH_SUFFIXES ffmpeg)
+find_path(SWSCALE_INCLUDE_DIR libswscale/version_major.h PATH_SUFFIXES ffmpeg)
 if(FFMPEG_INCLUDE_DIR AND SWSCALE_INCLUDE_DIR)
   set(TENON_WITH_FFMPEG ON)
 endif()

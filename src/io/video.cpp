@@ -287,7 +287,7 @@ struct Video::Impl {
   // EXIF's number for how the camera was held, by quarters.
   int orientation() const {
     const std::int32_t* matrix = nullptr;
-#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 30, 101)
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 30, 100)
     for (int k = 0; k < stream->codecpar->nb_coded_side_data; ++k) {
       const AVPacketSideData& data = stream->codecpar->coded_side_data[k];
 #else
