@@ -15,6 +15,7 @@
 #include "compiler.h"
 #include "cuda/device/nvjpeg.h"
 #include "data/order.h"
+#include "device/backend.h"
 #include "io/image.h"
 #include "train/pictures.h"
 #include "train/session.h"
@@ -117,6 +118,10 @@ struct Batch {
 std::vector<Batch> made_on_card(const std::shared_ptr<data::Dataset>& set, int workers,
                                 std::int64_t epoch, std::int64_t first = 0) {
   set_device("cuda");
+  const PictureDecoder decoder = backend_of(current_device()).picture_decoder(0);
+  INFO(decoder.about);  // or the CPU would make them
+  REQUIRE(decoder.changes);
+  if (cuda::loaded_nvjpeg().problem.empty()) REQUIRE(decoder.found);
   data::LoaderOptions options;
   options.batch = 8, options.workers = workers, options.seed = 11;
   data::Loader loader(set, options);
