@@ -123,18 +123,19 @@ class PictureSet final : public Dataset, public PictureJobs {
     const auto whole = one_whole(index, [&](std::int64_t number) {
       PictureDraws draws(seed, epoch, number);
       const std::string name = pictures_->name(number);
-      out = {pictures_->bytes(number), {}, {}};
+      out = {.jpeg = pictures_->bytes(number)};
       const auto file =
-          decoded || !options_.decode_on_card ? std::nullopt : io::plain_jpeg_size(out.jpeg);
+          decoded || !options_.decode_on_card ? std::nullopt : io::plain_jpeg(out.jpeg);
       if (file) {
-        const PictureSize size{file->first, file->second};
+        const PictureSize size{file->width, file->height};
         out.record = {size.width, size.height, {}};
+        out.across = file->across, out.down = file->down;
         if (draw_for_card(steps, size, target_, draws, out.record.changes)) return;
       }
       draws = PictureDraws(seed, epoch, number);
       std::size_t done = 0;
       Image image = decoded_first(out.jpeg, name, steps, target_, draws, done);
-      out = {{}, {}, {image.width, image.height, {}}};
+      out = {.record = {image.width, image.height, {}}};
       if (!draw_for_card(steps, done, {image.width, image.height}, target_, draws,
                          out.record.changes)) {
         // Scaled down by more than a card does.
@@ -147,8 +148,8 @@ class PictureSet final : public Dataset, public PictureJobs {
     });
     label = whole ? pictures_->label(*whole) : kIgnoredTarget;
     if (!whole) {
-      out = {
-          {}, std::vector<std::uint8_t>(at(shape_.numel())), {target_.width, target_.height, {}}};
+      out = {.pixels = std::vector<std::uint8_t>(at(shape_.numel())),
+             .record = {target_.width, target_.height, {}}};
       PictureDraws draws(seed, epoch, index);
       draw_for_card({}, 0, {target_.width, target_.height}, target_, draws, out.record.changes);
     }

@@ -21,6 +21,7 @@ struct PictureRecord {
 struct PictureJob {
   std::string jpeg{};
   std::vector<std::uint8_t> pixels{};  // instead of a file
+  int across = 1, down = 1;            // pixels of a colour's sample in the file
   PictureRecord record{};
 };
 

@@ -43,10 +43,15 @@ DecodedPart parse_image_part(std::string_view bytes, const std::string& name, in
 // One decoder each; they give 1 or 3 channels, as the file has them.
 Image parse_png(std::string_view bytes, const std::string& name);
 DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose);
-/// Width and height of a JPEG that any decoder of baseline pictures makes the same of: 8 bits, Y,
+/// A JPEG whose colours are sampled once for across x down pixels.
+struct PlainJpeg {
+  int width, height, across, down;
+  bool operator==(const PlainJpeg&) const = default;
+};
+/// Of a JPEG that any decoder of baseline pictures makes the same of: 8 bits, Y,
 /// Cb and Cr in one scan, colours of whole, half or quarter resolution, upright, with its end
 /// there. None for all other bytes.
-std::optional<std::pair<int, int>> plain_jpeg_size(std::string_view bytes);
+std::optional<PlainJpeg> plain_jpeg(std::string_view bytes);
 Image parse_pnm(std::string_view bytes, const std::string& name);
 Image parse_bmp(std::string_view bytes, const std::string& name);
 /// NotSupported in a build without the library, whose version is then "".

@@ -26,12 +26,12 @@ bool plain_sampling(std::string_view frame) {
 
 }  // namespace
 
-std::optional<std::pair<int, int>> plain_jpeg_size(std::string_view bytes) {
+std::optional<PlainJpeg> plain_jpeg(std::string_view bytes) {
   const std::size_t size = bytes.size();
   if (size < 4 || word_at(bytes, 0) != (0xff00 | kStart) ||
       word_at(bytes, size - 2) != (0xff00 | kEnd))
     return {};
-  std::optional<std::pair<int, int>> found;
+  std::optional<PlainJpeg> found;
   for (std::size_t at = 2; at + 4 <= size;) {
     if (byte_at(bytes, at) != 0xff) return {};
     const unsigned marker = byte_at(bytes, at + 1);
@@ -53,7 +53,9 @@ std::optional<std::pair<int, int>> plain_jpeg_size(std::string_view bytes) {
         return {};
       const unsigned height = word_at(segment, 1), width = word_at(segment, 3);
       if (height == 0 || width == 0 || std::uint64_t{height} * width > kMaxPixels) return {};
-      found = {static_cast<int>(width), static_cast<int>(height)};
+      found = {static_cast<int>(width), static_cast<int>(height),
+               static_cast<int>(byte_at(segment, 7) >> 4),
+               static_cast<int>(byte_at(segment, 7) & 15)};
     } else if ((marker < kRestart && marker != kHuffman) ||
                (marker > kScan && marker < 0xe0 && marker != kTables && marker != kEvery)) {
       return {};  // progressive, lossless, arithmetic, of several pictures or of unknown height

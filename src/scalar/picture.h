@@ -70,6 +70,38 @@ TENON_SCALAR TapRange all_taps(const ResampleAxis& axis, int pixels) {
   return {first_tap(axis, low), end_of_taps(axis, high, first_tap(axis, high))};
 }
 
+// ---- Colours of a JPEG -------------------------------------------------------------------------
+
+/// Samples of one of its colours, which stand for across x down pixels, 1 or 2.
+struct ColourPlane {
+  const unsigned char* samples;
+  int64_t pitch;
+  int width, height, across, down;
+};
+/// What libjpeg has for pixel (x, y): by three quarters of the nearest sample in each direction.
+TENON_SCALAR int colour_at(const ColourPlane& plane, int x, int y) {
+  const int cx = x / plane.across, cy = y / plane.down;
+  const bool right = x % 2 != 0, lower = y % 2 != 0;
+  const unsigned char* row = plane.samples + cy * plane.pitch;
+  // Of one or two samples it makes no gradient.
+  if (plane.across == 2 ? plane.width <= 2 : plane.down == 1) return row[cx];
+  const int near_x = clamped(cx + (right ? 1 : -1), 0, plane.width - 1);
+  if (plane.down == 1) return (3 * row[cx] + row[near_x] + (right ? 2 : 1)) >> 2;
+  const unsigned char* near =
+      plane.samples + clamped(cy + (lower ? 1 : -1), 0, plane.height - 1) * plane.pitch;
+  const int here = 3 * row[cx] + near[cx];
+  if (plane.across == 1) return (here + (lower ? 2 : 1)) >> 2;
+  return (3 * here + 3 * row[near_x] + near[near_x] + (right ? 7 : 8)) >> 4;
+}
+/// In libjpeg's integers.
+TENON_SCALAR void rgb_of(int light, int blue, int red, unsigned char* p) {
+  blue -= 128, red -= 128;
+  p[0] = static_cast<unsigned char>(clamped(light + ((91881 * red + 32768) >> 16), 0, 255));
+  p[1] = static_cast<unsigned char>(
+      clamped(light + ((-22554 * blue - 46802 * red + 32768) >> 16), 0, 255));
+  p[2] = static_cast<unsigned char>(clamped(light + ((116130 * blue + 32768) >> 16), 0, 255));
+}
+
 // ---- Places ------------------------------------------------------------------------------------
 
 /// Where an affine map takes a coordinate from, in 16.16 fixed point as Pillow has it.

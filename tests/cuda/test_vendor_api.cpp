@@ -183,9 +183,6 @@ static_assert(sizeof(cudnnBackendDescriptor_t) == sizeof(ours::cudnnBackendDescr
 #endif
 
 #if __has_include(<nvjpeg.h>) && __has_include(<cuda_runtime_api.h>)
-namespace {
-constexpr unsigned kOurUpsampling = ours::NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION;
-}
 #include <nvjpeg.h>
 
 namespace {
@@ -199,9 +196,8 @@ TENON_SAME(NVJPEG_STATUS_INCOMPLETE_BITSTREAM);
 TENON_SAME(NVJPEG_BACKEND_HYBRID);
 TENON_SAME(NVJPEG_BACKEND_GPU_HYBRID);
 TENON_SAME(NVJPEG_BACKEND_HARDWARE);
-TENON_SAME(NVJPEG_OUTPUT_RGBI);
+TENON_SAME(NVJPEG_OUTPUT_YUV);
 #undef TENON_SAME
-static_assert(kOurUpsampling == (NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION));
 static_assert(sizeof(ours::nvjpegImage_t) == sizeof(nvjpegImage_t));
 static_assert(offsetof(ours::nvjpegImage_t, pitch) == offsetof(nvjpegImage_t, pitch));
 

@@ -155,32 +155,33 @@ TEST_CASE("EXIF: damaged segments mean an upright picture") {
 
 TEST_CASE("JPEG: those that every decoder makes the same of are told from their markers") {
   const io::Image colours = pattern(37, 22, 3);
-  using Size = std::optional<std::pair<int, int>>;
-  const Size size = std::pair(37, 22);
-  for (const int subsampling : {1, 2})
-    CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.across = subsampling, .down = 1})) == size);
+  using Found = std::optional<io::PlainJpeg>;
+  for (const int across : {1, 2})
+    for (const int down : {1, 2})
+      CHECK(io::plain_jpeg(test::jpeg_of(colours, {.across = across, .down = down})) ==
+            io::PlainJpeg{37, 22, across, down});
   const std::string plain = test::jpeg_of(colours, {});
-  CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.across = 4, .down = 1})) == Size());
-  CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.progressive = true})) == Size());
-  CHECK(io::plain_jpeg_size(test::jpeg_of(colours, {.orientation = 6})) == Size());
-  CHECK(io::plain_jpeg_size(test::jpeg_of(pattern(37, 22, 1), {})) == Size());
-  CHECK(io::plain_jpeg_size(std::string("\x89PNG\r\n\x1a\n", 8)) == Size());
+  CHECK(io::plain_jpeg(test::jpeg_of(colours, {.across = 4, .down = 1})) == Found());
+  CHECK(io::plain_jpeg(test::jpeg_of(colours, {.progressive = true})) == Found());
+  CHECK(io::plain_jpeg(test::jpeg_of(colours, {.orientation = 6})) == Found());
+  CHECK(io::plain_jpeg(test::jpeg_of(pattern(37, 22, 1), {})) == Found());
+  CHECK(io::plain_jpeg(std::string("\x89PNG\r\n\x1a\n", 8)) == Found());
   // What readers might step over in different ways: a fill byte, a marker without a length.
   for (const char* odd : {"\xff", "\xff\xd0", "\xff\x01"}) {
     std::string other = plain;
     other.insert(2, odd);
     CHECK(io::parse_image(plain, "x", 3).width == 37);
-    CHECK(io::plain_jpeg_size(other) == Size());
+    CHECK(io::plain_jpeg(other) == Found());
   }
   // Two frames, of which some readers take the first and some the last.
   const std::size_t frame = plain.find("\xff\xc0");
   REQUIRE(frame != std::string::npos);
   std::string twice = plain;
   twice.insert(frame, plain.substr(frame, 19));
-  CHECK(io::plain_jpeg_size(twice) == Size());
+  CHECK(io::plain_jpeg(twice) == Found());
   // Cut short anywhere: nothing is read beyond the end, and without its end it is not plain.
   for (std::size_t bytes = 0; bytes < plain.size(); ++bytes)
-    CHECK(io::plain_jpeg_size(std::string_view(plain).substr(0, bytes)) == Size());
+    CHECK(io::plain_jpeg(std::string_view(plain).substr(0, bytes)) == Found());
   // Damaged: what is told is what the decoder makes of it.
   std::uint32_t random = 7;
   int told = 0;
@@ -190,11 +191,11 @@ TEST_CASE("JPEG: those that every decoder makes the same of are told from their 
       random = random * 1664525u + 1013904223u;
       damaged[2 + (random >> 8) % 640] = static_cast<char>(random >> 24);
     }
-    const Size found = io::plain_jpeg_size(damaged);
+    const Found found = io::plain_jpeg(damaged);
     if (!found) continue;
     try {
       const io::Image image = io::parse_image(damaged, "x", 3);
-      CHECK(std::pair(image.width, image.height) == *found);
+      CHECK(std::pair(image.width, image.height) == std::pair(found->width, found->height));
       ++told;
     } catch (const FormatError&) {  // beyond the markers
     }

@@ -21,8 +21,7 @@ enum nvjpegBackend_t : int {
   NVJPEG_BACKEND_GPU_HYBRID = 2,
   NVJPEG_BACKEND_HARDWARE = 3
 };
-enum nvjpegOutputFormat_t : int { NVJPEG_OUTPUT_RGBI = 5 };
-inline constexpr unsigned NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION = 1u << 5;
+enum nvjpegOutputFormat_t : int { NVJPEG_OUTPUT_YUV = 1 };
 
 struct nvjpegImage_t {
   unsigned char* channel[4];

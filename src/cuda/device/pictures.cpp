@@ -31,15 +31,13 @@ struct Handle {
   nvjpegBackend_t backend{};
 };
 
-// With colours between pixels, as libjpeg has them.
 Handle new_handle() {
   const Nvjpeg& jpeg = loaded_nvjpeg();
   if (!jpeg.problem.empty()) throw DeviceError(cat("nvJPEG cannot be used: ", jpeg.problem));
   nvjpegStatus_t status = NVJPEG_STATUS_SUCCESS;
   for (const nvjpegBackend_t backend : kBackends) {
     Handle out{nullptr, backend};
-    status = jpeg.nvjpegCreateEx(backend, nullptr, nullptr,
-                                 NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION, &out.handle);
+    status = jpeg.nvjpegCreateEx(backend, nullptr, nullptr, 0, &out.handle);
     if (status == NVJPEG_STATUS_SUCCESS) return out;
   }
   check_nvjpeg(status, "starting");
@@ -54,7 +52,8 @@ std::shared_ptr<const CompiledKernel> picture_kernel(int index, const char* name
                       name, "_of_pictures(const PicturesArgs args) {\n  ", name, "(args);\n}\n")});
 }
 
-constexpr const char* kKernels[] = {"scale_rows", "scale_columns", "change_pictures"};
+constexpr const char* kKernels[] = {"join_colours", "scale_rows", "scale_columns",
+                                    "change_pictures"};
 
 std::size_t aligned(std::int64_t bytes) { return at(round_up(bytes, 256)); }
 
@@ -66,13 +65,19 @@ scalar::TapRange rows_of(const PictureChange& c) {
 
 // Bytes of the three parts of memory in which a picture is changed (PictureOnCard).
 struct Room {
-  std::size_t pixels = 0, spare = 0, scratch = 0;
+  std::size_t planes = 0, pixels = 0, spare = 0, scratch = 0;
   int moves = 0;
-  std::size_t all() const { return pixels + spare + scratch; }
+  std::size_t all() const { return planes + pixels + spare + scratch; }
 };
 
-Room room_of(const PictureRecord& record) {
+JpegPlanes planes_of(const PictureJob& job) {
+  return jpeg_planes(job.record.width, job.record.height, job.across, job.down);
+}
+
+Room room_of(const PictureJob& job) {
+  const PictureRecord& record = job.record;
   Room out;
+  if (job.pixels.empty()) out.planes = aligned(planes_of(job).bytes());
   std::int64_t width = record.width, height = record.height;
   const auto grow = [](std::size_t& part, std::int64_t bytes) {
     part = std::max(part, aligned(bytes));
@@ -177,7 +182,10 @@ void CardPictures::decode(Slot& slot, std::span<const PictureJob> jobs,
     }
     files.push_back(reinterpret_cast<const unsigned char*>(job.jpeg.data()));
     bytes.push_back(job.jpeg.size());
-    images.push_back({{to[k]}, {3 * at(job.record.width)}});
+    const JpegPlanes planes = planes_of(job);
+    const std::size_t pitch = at(planes.colour_pitch);
+    images.push_back({{to[k], to[k] + planes.colour(0), to[k] + planes.colour(1)},
+                      {at(planes.pitch), pitch, pitch}});
   }
   if (files.empty()) return;
   if (handle_ == nullptr) handle_ = new_handle().handle;
@@ -186,7 +194,7 @@ void CardPictures::decode(Slot& slot, std::span<const PictureJob> jobs,
   const int batch = static_cast<int>(files.size());
   if (slot.batch != batch)
     check_nvjpeg(
-        jpeg.nvjpegDecodeBatchedInitialize(handle_, slot.state, batch, 1, NVJPEG_OUTPUT_RGBI),
+        jpeg.nvjpegDecodeBatchedInitialize(handle_, slot.state, batch, 1, NVJPEG_OUTPUT_YUV),
         "preparing for a batch");
   slot.batch = batch;
   const nvjpegStatus_t status = jpeg.nvjpegDecodeBatched(handle_, slot.state, files.data(),
@@ -205,12 +213,14 @@ void CardPictures::make(int number, void* to, std::span<const PictureJob> jobs, 
   Slot& slot = slots_[at(number)];
   std::vector<Room> rooms;
   std::size_t room = 0, changes = 0, pinned_pixels = 0;
+  std::int64_t most_joined = 0;                // rows of planes
   std::int64_t most_items = 0, most_rows = 0;  // of what begins with scaling
   bool more = false;                           // than that
   for (const PictureJob& job : jobs) {
     const std::vector<PictureChange>& list = job.record.changes;
-    rooms.push_back(room_of(job.record));
+    rooms.push_back(room_of(job));
     room += rooms.back().all(), changes += list.size(), pinned_pixels += job.pixels.size();
+    if (job.pixels.empty()) most_joined = std::max<std::int64_t>(most_joined, job.record.height);
     const bool scales = !list.empty() && list[0].kind == PictureChange::kScale;
     more = more || list.size() > (scales ? 1 : 0);
     if (!scales) continue;
@@ -235,15 +245,20 @@ void CardPictures::make(int number, void* to, std::span<const PictureJob> jobs, 
   for (std::size_t k = 0; k < jobs.size(); ++k) {
     const PictureRecord& record = jobs[k].record;
     const Room& own = rooms[k];
-    ::new (on_card++) PictureOnCard{next,
-                                    next + own.pixels,
-                                    next + own.pixels + own.spare,
+    unsigned char* const pixels = next + own.planes;
+    const bool planes = own.planes > 0;
+    ::new (on_card++) PictureOnCard{planes ? next : nullptr,
+                                    pixels,
+                                    pixels + own.pixels,
+                                    pixels + own.pixels + own.spare,
                                     there,
                                     static_cast<int>(record.changes.size()),
                                     own.moves,
                                     record.width,
-                                    record.height};
-    decoded.push_back(next);
+                                    record.height,
+                                    jobs[k].across,
+                                    jobs[k].down};
+    decoded.push_back(planes ? next : pixels);
     next += own.all(), there += record.changes.size();
     for (const PictureChange& change : record.changes) {
       ::new (next_change) PictureChange(change);
@@ -266,9 +281,10 @@ void CardPictures::make(int number, void* to, std::span<const PictureJob> jobs, 
                  {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(jobs.size())},
                  {static_cast<std::uint32_t>(threads)}, 0, params);
   };
-  launch(kKernels[0], divide_up(most_items, kScaleThreads), kScaleThreads);
-  launch(kKernels[1], most_rows, kScaleThreads);
-  launch(kKernels[2], more ? 1 : 0, kChangeThreads);
+  launch(kKernels[0], most_joined, kScaleThreads);
+  launch(kKernels[1], divide_up(most_items, kScaleThreads), kScaleThreads);
+  launch(kKernels[2], most_rows, kScaleThreads);
+  launch(kKernels[3], more ? 1 : 0, kChangeThreads);
 }
 
 }  // namespace tenon::cuda

@@ -1,6 +1,8 @@
 // From decoded pictures of any size to a batch of bytes, by each one's own list of changes, in the
 // CPU's integers and roundings (scalar/picture.h): the same bytes, but for exponentials (blur).
 //
+// join_colours: the planes that nvJPEG decoded become RGB, as far as the first change looks. Blocks
+// [rows of the tallest picture, pictures] of kScaleThreads.
 // scale_rows, scale_columns: a first change that scales. Blocks [enough for the items of the
 // tallest box, pictures] and [rows of the tallest result, pictures] of kScaleThreads.
 // change_pictures: all other changes, one block of kChangeThreads a picture, blocks [1, pictures],
@@ -33,6 +35,38 @@ TENON_DEVICE PictureView view_after(const PicturesArgs& args, int move, int widt
   const long long plane = static_cast<long long>(args.height) * args.width;
   if (move == picture.moves) return {args.out + 3 * plane * blockIdx.y, width, height, 1, plane};
   return {move % 2 != 0 ? picture.spare : picture.pixels, width, height, 3, 1};
+}
+
+TENON_DEVICE bool begins_with_scaling(const PictureOnCard& picture) {
+  return picture.changes > 0 && picture.change[0].kind == PictureChange::kScale;
+}
+
+TENON_DEVICE void join_colours(const PicturesArgs& args) {
+  const PictureOnCard& picture = args.pictures[blockIdx.y];
+  if (picture.planes == nullptr) return;
+  int y = static_cast<int>(blockIdx.x), left = 0, right = picture.width, bottom = picture.height;
+  if (begins_with_scaling(picture)) {
+    const PictureChange& box = picture.change[0];
+    y += box.top, bottom = box.top + box.height;
+    left = box.left, right = left + box.width;
+  }
+  if (y >= bottom) return;
+  const JpegPlanes planes =
+      jpeg_planes(picture.width, picture.height, picture.across, picture.down);
+  const auto colour = [&](int k) {
+    return scalar::ColourPlane{picture.planes + planes.colour(k),
+                               planes.colour_pitch,
+                               planes.colour_width,
+                               planes.colour_height,
+                               picture.across,
+                               picture.down};
+  };
+  const scalar::ColourPlane blue = colour(0), red = colour(1);
+  const unsigned char* light = picture.planes + y * planes.pitch;
+  unsigned char* out = picture.pixels + 3ll * y * picture.width;
+  for (int x = left + static_cast<int>(threadIdx.x); x < right; x += kScaleThreads)
+    scalar::rgb_of(light[x], scalar::colour_at(blue, x, y), scalar::colour_at(red, x, y),
+                   out + 3 * x);
 }
 
 // ---- Scaling -----------------------------------------------------------------------------------
@@ -109,10 +143,6 @@ TENON_DEVICE void scale_columns_of(const PictureChange& change, const unsigned c
     pixel_at(to, change.mirrored != 0 ? change.to_width - 1 - x : x, to_y)[i % 3 * to.channel] =
         scalar::resampled(sum);
   }
-}
-
-TENON_DEVICE bool begins_with_scaling(const PictureOnCard& picture) {
-  return picture.changes > 0 && picture.change[0].kind == PictureChange::kScale;
 }
 
 TENON_DEVICE void scale_rows(const PicturesArgs& args) {

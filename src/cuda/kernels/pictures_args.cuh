@@ -12,13 +12,30 @@ inline constexpr int kPictureRows = 4, kScaleThreads = 256, kChangeThreads = 512
 /// What is made of a picture by its changes goes to and fro between `pixels` and `spare`, RGB row
 /// by row, and in the end to the batch.
 struct PictureOnCard {
-  unsigned char* pixels = nullptr;  // decoded
+  const unsigned char* planes = nullptr;  // as they were decoded (JpegPlanes); null: RGB is there
+  unsigned char* pixels = nullptr;        // decoded, RGB
   unsigned char* spare = nullptr;
   unsigned char* scratch = nullptr;  // aligned to 256 bytes, as all of these
   const PictureChange* change = nullptr;
   int changes = 0, moves = 0;  // that move pixels
   int width = 0, height = 0;   // decoded
+  int across = 1, down = 1;    // pixels of a colour's sample in `planes`
 };
+
+/// How the light and the two colours of a JPEG lie one behind another.
+struct JpegPlanes {
+  int height, colour_width, colour_height;
+  long long pitch, colour_pitch;
+  constexpr long long colour(int k) const {
+    return pitch * height + k * colour_pitch * colour_height;
+  }
+  constexpr long long bytes() const { return colour(2); }
+};
+constexpr JpegPlanes jpeg_planes(int width, int height, int across, int down) {
+  const int colour_width = (width + across - 1) / across;
+  return {height, colour_width, (height + down - 1) / down, (width + 63ll) / 64 * 64,
+          (colour_width + 63ll) / 64 * 64};
+}
 
 struct PicturesArgs {
   const PictureOnCard* pictures = nullptr;

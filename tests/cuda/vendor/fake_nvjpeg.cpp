@@ -5,6 +5,7 @@
 #include <jpeglib.h>
 
 #include <csetjmp>
+#include <cstring>
 #include <vector>
 
 #include "cuda/device/nvjpeg.h"
@@ -31,6 +32,29 @@ struct Decoder {
   std::jmp_buf escape;
 };
 
+// Rows of whole blocks go through a buffer: an image's planes have no more than its samples.
+void read_planes(jpeg_decompress_struct& info, const nvjpegImage_t& image) {
+  constexpr unsigned kMostRows = 2 * DCTSIZE;
+  const unsigned rows = static_cast<unsigned>(info.max_v_samp_factor) * DCTSIZE;
+  JSAMPARRAY buffers[3];
+  for (int c = 0; c < 3; ++c)
+    buffers[c] = (*info.mem->alloc_sarray)(
+        reinterpret_cast<j_common_ptr>(&info), JPOOL_IMAGE,
+        info.comp_info[c].width_in_blocks * DCTSIZE + 2 * DCTSIZE, kMostRows);
+  while (info.output_scanline < info.output_height) {
+    const unsigned first = info.output_scanline;
+    jpeg_read_raw_data(&info, buffers, rows);
+    for (int c = 0; c < 3; ++c) {
+      const jpeg_component_info& plane = info.comp_info[c];
+      const unsigned own = static_cast<unsigned>(plane.v_samp_factor) * DCTSIZE,
+                     from = first / rows * own;
+      for (unsigned y = 0; y < own && from + y < plane.downsampled_height; ++y)
+        std::memcpy(image.channel[c] + image.pitch[c] * (from + y), buffers[c][y],
+                    plane.downsampled_width);
+    }
+  }
+}
+
 nvjpegStatus_t decode(const unsigned char* file, std::size_t bytes, const nvjpegImage_t& image) {
   Decoder d;
   d.info.err = jpeg_std_error(&d.errors);
@@ -50,13 +74,10 @@ nvjpegStatus_t decode(const unsigned char* file, std::size_t bytes, const nvjpeg
     jpeg_destroy_decompress(&d.info);
     return NVJPEG_STATUS_JPEG_NOT_SUPPORTED;
   }
-  d.info.out_color_space = JCS_RGB;
+  d.info.raw_data_out = TRUE;
   d.info.dct_method = JDCT_ISLOW;
   jpeg_start_decompress(&d.info);
-  while (d.info.output_scanline < d.info.output_height) {
-    JSAMPROW line = image.channel[0] + image.pitch[0] * d.info.output_scanline;
-    jpeg_read_scanlines(&d.info, &line, 1);
-  }
+  read_planes(d.info, image);
   // Warnings are damage: an engine says so.
   const bool damaged = d.errors.num_warnings > 0;
   jpeg_finish_decompress(&d.info);
@@ -75,7 +96,7 @@ TENON_EXPORT nvjpegStatus_t nvjpegCreateEx(nvjpegBackend_t backend, void* device
                                            void* pinned_memory, unsigned flags,
                                            nvjpegHandle_t* handle) {
   if (backend != NVJPEG_BACKEND_HARDWARE || device_memory != nullptr || pinned_memory != nullptr ||
-      flags != NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION)
+      flags != 0)
     return kInvalid;
   *handle = new nvjpegHandle;
   return NVJPEG_STATUS_SUCCESS;
@@ -103,7 +124,7 @@ TENON_EXPORT nvjpegStatus_t nvjpegDecodeBatchedInitialize(nvjpegHandle_t handle,
                                                           nvjpegJpegState_t state, int batch,
                                                           int threads,
                                                           nvjpegOutputFormat_t format) {
-  if (state->handle != handle || batch < 1 || threads < 1 || format != NVJPEG_OUTPUT_RGBI)
+  if (state->handle != handle || batch < 1 || threads < 1 || format != NVJPEG_OUTPUT_YUV)
     return kInvalid;
   state->batch = batch;
   return NVJPEG_STATUS_SUCCESS;
