@@ -44,8 +44,7 @@ constexpr Shortcut kShortcuts[] = {
     {"--augment-on", "augment_on", "PLACE",
      "where files of pictures are decoded and changed: cpu; card, by nvJPEG; both: decoded by the "
      "CPU, changed by the card; auto: card where it has engines for JPEG and there are fewer than "
-     "8 "
-     "threads, else both, or cpu for crops and mirrors alone",
+     "12 threads, else both, or cpu for crops and mirrors alone",
      "Data"},
     {"--broken", "broken", "HOW",
      "pictures that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},

@@ -131,7 +131,8 @@ const Field kFields[] = {
      "decoded "
      "by the CPU's threads, changed by the card; auto: card where it has engines for JPEG and "
      "there "
-     "are fewer than 8 threads, else both, or cpu where nothing but crops and mirrors is asked for",
+     "are fewer than 12 threads, else both, or cpu where nothing but crops and mirrors is asked "
+     "for",
      &Settings::augment_on},
     {"picture",
      "how pictures of their own sizes come to the network's: resize,center_crop by themselves; "

@@ -296,13 +296,13 @@ TEST_CASE("card pictures: a run says where they are made, and why") {
   CHECK(train::place_of_pictures(settings, grey).where == "cpu");
   CHECK(train::place_of_pictures(settings, grey).about.find("in colour") != std::string::npos);
   // As the threads suffice; the emulated card has engines.
-  settings.workers = 7;
+  settings.workers = 11;
   if (test::compiler_is_emulated()) CHECK(place("flip").where == "card");
-  settings.workers = 8;
+  settings.workers = 12;
   CHECK(place("flip").where == "cpu");
-  CHECK(place("flip").about.find("8 threads") != std::string::npos);
+  CHECK(place("flip").about.find("12 threads") != std::string::npos);
   CHECK(place("resized_crop,jitter,flip").where == "both");
-  CHECK(place("resized_crop,randaugment").about.find("8 threads") != std::string::npos);
+  CHECK(place("resized_crop,randaugment").about.find("12 threads") != std::string::npos);
   settings.freeze = "conv1";
   CHECK(place("flip").where == "cpu");
   settings.freeze = "", settings.augment_on = "cpu";
