@@ -59,7 +59,7 @@ std::vector<float> far_from_zero(const Shape& shape, bool lonely_first) {
 /// Mean and variance of each channel in float64.
 std::vector<double> exact_moments(const std::vector<float>& x, const Shape& shape) {
   const std::int64_t channels = shape[1], places = shape.numel() / shape[0] / channels;
-  const double count = static_cast<double>(shape.numel() / channels);
+  const double count = static_cast<double>(shape.numel()) / static_cast<double>(channels);
   std::vector<double> out(static_cast<std::size_t>(2 * channels));
   const auto each = [&](auto&& f) {
     for (std::size_t i = 0; i < x.size(); ++i)
