@@ -20,9 +20,9 @@ namespace {
 constexpr std::int64_t kMostColumnBlocks = 1024;
 constexpr int kMostUnrolled = 8;         // steps of a thread whose loads go together
 constexpr std::int64_t kRegisters = 32;  // for what these loads bring
-// Threads that have so many under way keep a card's memory busy with two blocks on a
-// multiprocessor; and the last block of a tile reads what each chunk has left.
-constexpr std::int64_t kDeepRegisters = 16, kDeepBlocks = 264, kDeepChunks = 132;
+// Of moments: putting chunks together costs more than sums do, so there are fewer of them, for two
+// blocks on each multiprocessor of a large card, and of one tile, whose last block reads them all.
+constexpr std::int64_t kMomentBlocks = 264, kMomentChunks = 132;
 constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
 constexpr std::int64_t kWideAcross = 512;   // fewer results of float32: rather more threads than
                                             // wide accesses
@@ -140,13 +140,14 @@ class ColumnsPrinter {
   }
 
   void choose_unrolled() {
+    std::int64_t registers = 0;
     for (const MapInstr& instr : map_.instrs)
       if (instr.code == MapCode::Load && varies(instr.view))
-        registers_ += divide_up(wide_ * static_cast<std::int64_t>(
-                                            item_size(sweeps_.values[at(instr.view.value)].dtype)),
-                                4);
+        registers += divide_up(wide_ * static_cast<std::int64_t>(
+                                           item_size(sweeps_.values[at(instr.view.value)].dtype)),
+                               4);
     unrolled_ = kMostUnrolled;
-    while (unrolled_ > 1 && unrolled_ * registers_ > kRegisters) unrolled_ /= 2;
+    while (unrolled_ > 1 && unrolled_ * registers > kRegisters) unrolled_ /= 2;
   }
 
   /// Of a thread, were there one chunk; each takes so many elements of the reduced axes.
@@ -166,9 +167,9 @@ class ColumnsPrinter {
   void choose_chunks() {
     const std::int64_t fewest = std::max(unrolled_, 4);
     std::int64_t of_chunk = fewest;
-    if (registers_ * unrolled_ >= kDeepRegisters) {
-      const std::int64_t chunks =
-          std::clamp<std::int64_t>(kDeepBlocks / std::max<std::int64_t>(tiles_, 1), 1, kDeepChunks);
+    if (deviates_) {
+      const std::int64_t chunks = std::clamp<std::int64_t>(
+          kMomentBlocks / std::max<std::int64_t>(tiles_, 1), 1, kMomentChunks);
       of_chunk = std::max(of_chunk, divide_up(divide_up(steps(), chunks), unrolled_) * unrolled_);
     } else {
       while (tiles_ * divide_up(steps(), of_chunk) > kMostColumnBlocks && of_chunk < steps())
@@ -468,7 +469,6 @@ class ColumnsPrinter {
   int wide_;
   int tile_ = 1;  // results of a block, in steps of kept_wide()
   int unrolled_ = 1;
-  std::int64_t registers_ = 0;  // that a step's loads bring
   std::int64_t tiles_ = 1, chunk_ = 1, chunks_ = 1;
   int ticket_word_ = 0;
   Arguments arguments_;
