@@ -42,14 +42,28 @@ struct PicturePatch {
     const auto* picture = static_cast<const unsigned short*>(p.picture) +
                           static_cast<long long>(image) * C::kChannels * p.height * p.width;
     const int top = row0 * C::kStrideH - p.pad_h, left = column0 * C::kStrideW - p.pad_w;
-    for (int i = static_cast<int>(threadIdx.x); i < kShared; i += C::kThreads) {
-      const int plane = i / kPlane, row = top + i % kPlane / kWidth, column = left + i % kWidth;
-      const bool exists =
-          plane < C::kChannels && row >= 0 && row < p.height && column >= 0 && column < p.width;
-      patch[i] = exists
-                     ? picture[(static_cast<long long>(plane) * p.height + row) * p.width + column]
-                     : static_cast<unsigned short>(0);
+    constexpr int kAtOnce = 16;  // loads under way
+#pragma unroll 1
+    for (int first = static_cast<int>(threadIdx.x); first < kPatch;
+         first += kAtOnce * C::kThreads) {
+      unsigned short x[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int i = first + u * C::kThreads;
+        const int plane = i / kPlane, row = top + i % kPlane / kWidth, column = left + i % kWidth;
+        const bool exists =
+            i < kPatch && row >= 0 && row < p.height && column >= 0 && column < p.width;
+        x[u] = exists ? picture[(plane * p.height + row) * p.width + column]
+                      : static_cast<unsigned short>(0);
+      }
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u)
+        if (const int i = first + u * C::kThreads; i < kPatch) patch[i] = x[u];
     }
+  }
+  static TENON_DEVICE void clear_plane_of_zeros(unsigned short* shared) {
+    for (int i = static_cast<int>(threadIdx.x); i < kPlane; i += C::kThreads)
+      shared[kPatch + i] = 0;
   }
 
   /// Where tap k lies from a pixel's first tap on.
@@ -98,6 +112,7 @@ class PictureBlock {
     load_filters(filters);
     int offsets[kSteps][4];
     list_offsets(offsets);
+    Patch::clear_plane_of_zeros(shared_);
 #pragma unroll 1
     for (int tile = static_cast<int>(blockIdx.x); tile < p_.tiles;
          tile += static_cast<int>(gridDim.x)) {
@@ -225,6 +240,7 @@ class PictureGradientBlock {
     int offsets[kWide];
 #pragma unroll
     for (int j = 0; j < kWide; ++j) offsets[j] = Patch::offset(j * 8 + Patch::lane_row());
+    Patch::clear_plane_of_zeros(shared_ + kGradient);
 #pragma unroll 1
     for (int tile = static_cast<int>(blockIdx.x); tile < p_.at.tiles;
          tile += static_cast<int>(gridDim.x)) {
@@ -244,7 +260,9 @@ class PictureGradientBlock {
   };
 
   TENON_DEVICE void load_gradient(const Patch& patch) const {
-    constexpr int kWords = C::kFilters / 8;
+    constexpr int kWords = C::kFilters / 8, kAtOnce = 8;
+    static_assert(kPixels * kWords % (kAtOnce * C::kThreads) == 0, "whole rounds");
+#pragma unroll kAtOnce
     for (int i = static_cast<int>(threadIdx.x); i < kPixels * kWords; i += C::kThreads) {
       const int pixel = i / kWords, word = i % kWords;
       const int row = patch.row0 + pixel / C::kColumns,
