@@ -79,6 +79,63 @@ __device__ __forceinline__ void response_norm_grad(const ResponseArgs& a) {
   E::store(a.out, at.element, own - 2 * static_cast<V>(a.mean) * beta * at.load(0, 0) * sum);
 }
 
+/// Of the terms that gradients add up, for the thread's channels and those whose windows reach
+/// them: element kResponseLanes of x and g is the thread's first. `power(s, y)` is s^y.
+template <int Before, int After, class V, class Power>
+__device__ __forceinline__ void response_gradients(const V (&x)[3 * kResponseLanes],
+                                                   const V (&g)[3 * kResponseLanes], V mean, V beta,
+                                                   V k, const Power& power,
+                                                   V (&dx)[kResponseLanes]) {
+  static_assert(Before + After <= kResponseLanes, "two windows reach no farther than a neighbour");
+  constexpr int kFirst = kResponseLanes - After, kTerms = kResponseLanes + After + Before;
+  V terms[kTerms];
+#pragma unroll
+  for (int i = 0; i < kTerms; ++i) {
+    const int c = kFirst + i;
+    V sum = 0;
+#pragma unroll
+    for (int e = -Before; e <= After; ++e) sum += x[c + e] * x[c + e];
+    const V s = k + mean * sum;
+    terms[i] = g[c] * x[c] * power(s, -beta - 1);
+    if (i >= After && i < After + kResponseLanes) dx[i - After] = g[c] * power(s, -beta);
+  }
+#pragma unroll
+  for (int l = 0; l < kResponseLanes; ++l) {
+    V sum = 0;
+#pragma unroll
+    for (int i = l; i <= l + After + Before; ++i) sum += terms[i];
+    dx[l] -= 2 * mean * beta * x[kResponseLanes + l] * sum;
+  }
+}
+
+/// By planes: a thread has a run of kResponseLanes channels at a place.
+template <class E, int Before, int After, bool Wide>
+__device__ __forceinline__ void response_norm_grad_runs(const ResponseArgs& a) {
+  using V = typename E::Value;
+  typename Counter<Wide>::type place = thread_number<Wide>();
+  if (place >= static_cast<typename Counter<Wide>::type>(a.count)) return;
+  typename Counter<Wide>::type run = split<Wide>(place, a.places);
+  const auto image = static_cast<long long>(split<Wide>(run, a.runs));
+  const auto step = static_cast<long long>(a.places.value);
+  const int channels = static_cast<int>(a.channels.value),
+            first = static_cast<int>(run) * kResponseLanes;
+  const long long base = image * channels * step + static_cast<long long>(place);
+  V x[3 * kResponseLanes], g[3 * kResponseLanes], dx[kResponseLanes];
+#pragma unroll
+  for (int i = 0; i < 3 * kResponseLanes; ++i) {
+    const int c = first + i - kResponseLanes;
+    const bool exists = c >= 0 && c < channels;
+    x[i] = exists ? E::load(a.in[0], base + c * step) : 0;
+    g[i] = exists ? E::load(a.in[1], base + c * step) : 0;
+  }
+  response_gradients<Before, After>(
+      x, g, static_cast<V>(a.mean), static_cast<V>(a.beta), static_cast<V>(a.k),
+      [](V s, V y) { return scalar::exp(y * scalar::log(s)); }, dx);
+#pragma unroll
+  for (int l = 0; l < kResponseLanes; ++l)
+    if (first + l < channels) E::store(a.out, base + (first + l) * step, dx[l]);
+}
+
 /// Channels last: a thread's lanes, and those before and behind them at the same pixel.
 template <class E>
 struct alignas(16) ResponseLanes {
@@ -109,18 +166,12 @@ __device__ __forceinline__ void store_lanes(void* to, long long word,
   static_cast<ResponseLanes<E>*>(to)[word] = lanes;
 }
 
-/// Binary logarithm of the scale of element c.
-template <int Before, int After>
-__device__ __forceinline__ float log2_scale(const float (&x)[3 * kResponseLanes], int c, float mean,
-                                            float k) {
+/// s^y, good to 4e-6: of 16 bits are kept.
+__device__ __forceinline__ float power_near(float s, float y) {
   constexpr float kLog2E = 1.44269504f;
-  float sum = 0;
-#pragma unroll
-  for (int e = -Before; e <= After; ++e) sum += x[c + e] * x[c + e];
-  return scalar::log(k + mean * sum) * kLog2E;
+  return exp2_fast(y * (scalar::log(s) * kLog2E));
 }
 
-/// Bits of 16 are kept: powers are good to 2 units in the last place of float32.
 template <class E, int Before, int After, bool Wide>
 __device__ __forceinline__ void response_norm_last(const ResponseArgs& a) {
   typename Counter<Wide>::type group = thread_number<Wide>();
@@ -135,41 +186,26 @@ __device__ __forceinline__ void response_norm_last(const ResponseArgs& a) {
 #pragma unroll
   for (int l = 0; l < kResponseLanes; ++l) {
     const int c = kResponseLanes + l;
-    y[l] = x[c] * exp2_fast(-beta * log2_scale<Before, After>(x, c, mean, k));
+    float sum = 0;
+#pragma unroll
+    for (int e = -Before; e <= After; ++e) sum += x[c + e] * x[c + e];
+    y[l] = x[c] * power_near(k + mean * sum, -beta);
   }
   store_lanes<E>(a.out, word, y);
 }
 
 template <class E, int Before, int After, bool Wide>
 __device__ __forceinline__ void response_norm_grad_last(const ResponseArgs& a) {
-  static_assert(Before + After <= kResponseLanes, "two windows reach no farther than a neighbour");
   typename Counter<Wide>::type group = thread_number<Wide>();
   if (group >= static_cast<typename Counter<Wide>::type>(a.count)) return;
   const auto word = static_cast<long long>(group);
   split<Wide>(group, a.channels);
   const auto groups = static_cast<unsigned>(a.channels.value);
-  float x[3 * kResponseLanes], g[3 * kResponseLanes];
+  float x[3 * kResponseLanes], g[3 * kResponseLanes], dx[kResponseLanes];
   load_near<E>(a.in[0], word, static_cast<unsigned>(group), groups, x);
   load_near<E>(a.in[1], word, static_cast<unsigned>(group), groups, g);
-  const auto mean = static_cast<float>(a.mean), k = static_cast<float>(a.k),
-             beta = static_cast<float>(a.beta);
-  // Of the thread's lanes and of those whose windows reach them.
-  constexpr int kFirst = kResponseLanes - After, kTerms = kResponseLanes + After + Before;
-  float terms[kTerms], dx[kResponseLanes];
-#pragma unroll
-  for (int i = 0; i < kTerms; ++i) {
-    const int c = kFirst + i;
-    const float log2 = log2_scale<Before, After>(x, c, mean, k);
-    terms[i] = g[c] * x[c] * exp2_fast((-beta - 1) * log2);
-    if (i >= After && i < After + kResponseLanes) dx[i - After] = g[c] * exp2_fast(-beta * log2);
-  }
-#pragma unroll
-  for (int l = 0; l < kResponseLanes; ++l) {
-    float sum = 0;
-#pragma unroll
-    for (int i = l; i <= l + After + Before; ++i) sum += terms[i];
-    dx[l] -= 2 * mean * beta * x[kResponseLanes + l] * sum;
-  }
+  response_gradients<Before, After>(x, g, static_cast<float>(a.mean), static_cast<float>(a.beta),
+                                    static_cast<float>(a.k), power_near, dx);
   store_lanes<E>(a.out, word, dx);
 }
 

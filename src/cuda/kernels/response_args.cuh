@@ -13,6 +13,7 @@ struct ResponseArgs {
   void* out = nullptr;
   long long count = 0;       // threads
   Divisor places, channels;  // channels last: places is unused, channels counts words of lanes
+  Divisor runs;              // of kResponseLanes channels; the last may be incomplete
   double mean = 0;           // alpha / size
   double beta = 0, k = 0;
 };
