@@ -219,7 +219,7 @@ class Fuser {
     }
     if (g_.stores_rounded && widens(k, base))
       return note_stop(k, base, "rounds an image, which is stored so");
-    if (joins_columns_ && widens(k, base) && is_gathered(base))
+    if (joins_columns_ && widens(k, base) && is_of_scores(k))
       return note_stop(k, base, "rounds scores, which are stored so");
     if (out_.role[base] == Role::Column) {
       note_stop(k, base, "reduces over outer axes: complete only after its whole sweep");
@@ -255,11 +255,12 @@ class Fuser {
            item_size(wide.dtype) > 2 && is_floating(rounded.dtype);
   }
 
-  // Whether single elements are taken out of the item, which must be in memory for that.
-  bool is_gathered(int item) const {
+  // Whether a largest element is looked for: a product's epilogue has no rows, and would leave the
+  // rounding to who has.
+  bool is_of_scores(int item) const {
     const std::vector<int>& users = g_.items[item].users;
     return std::any_of(users.begin(), users.end(),
-                       [this](int user) { return g_.items[user].op == Op::Gather; });
+                       [this](int user) { return g_.items[user].op == Op::Max; });
   }
 
   // Whether others read the item, and its group would wait for more with the group of k in it.

@@ -201,3 +201,16 @@ TEST_CASE(
     CHECK(count("[i] = " + exact + ";") == 1);  // rounded once, by the store
   }
 }
+
+TEST_CASE("cuda wide rows: a bias is added by the product, where rows need no padding") {
+  const auto program = planned({512, 10000, true}, Precision::Bf16, Device::Kind::Cuda);
+  int losses = 0;
+  for (const Step& step : program->steps) {
+    if (step.region.kind != RegionKind::Map || !step.region.map.has_rows) continue;
+    ++losses;
+    for (const ValueId id : step.region.reads)
+      CHECK(program->values[static_cast<std::size_t>(id)].shape.numel() != 10000);
+  }
+  CHECK(losses == 1);
+  for (const Value& value : scores_in(*program, 512)) CHECK(value.dtype == DType::BFloat16);
+}
