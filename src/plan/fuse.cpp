@@ -97,7 +97,7 @@ class Fuser {
       : g_(graph),
         waits_(static_cast<int>(graph.items.size())),
         on_(options.enabled(kFuse)),
-        joins_columns_(options.traits.is_queued),
+        on_card_(options.traits.is_queued),
         max_row_(options.traits.longest_row) {
     out_.group_of.assign(g_.items.size(), -1);
     out_.role.assign(g_.items.size(), Role::Element);
@@ -115,7 +115,7 @@ class Fuser {
     if (on_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) attach_epilogue(k);
-    if (on_ && joins_columns_)
+    if (on_ && on_card_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) join_columns(k);
     if (on_) sink();
@@ -219,7 +219,7 @@ class Fuser {
     }
     if (g_.stores_rounded && widens(k, base))
       return note_stop(k, base, "rounds an image, which is stored so");
-    if (joins_columns_ && widens(k, base) && is_of_scores(k))
+    if (on_card_ && widens(k, base) && is_of_scores(k))
       return note_stop(k, base, "rounds scores, which are stored so");
     if (out_.role[base] == Role::Column) {
       note_stop(k, base, "reduces over outer axes: complete only after its whole sweep");
@@ -571,7 +571,7 @@ class Fuser {
 
   const Lowered& g_;
   PlanGraph waits_;  // items, merged as their groups are
-  bool on_, joins_columns_;
+  bool on_, on_card_;
   std::int64_t max_row_;
   Fused out_;
 };
