@@ -86,7 +86,7 @@ Tensor scores_of(const Tensor& q, const Tensor& k, const Tensor& mask,
 
 Tensor swap_heads(const Tensor& x) { return transpose(x, 1, 2); }
 
-const AttentionAttrs& attrs_of(const Node& node) { return node.attrs.as<AttentionAttrs>(); }
+const AttentionAttrs& attention_attrs(const Node& node) { return node.attrs.as<AttentionAttrs>(); }
 
 bool has_mask(const Node& node, int mask_at) {
   return node.input_count > mask_at + (drops_weights(node) ? 1 : 0);
@@ -110,7 +110,7 @@ Tensor dropping(double p, Generator& generator) {
 class WrittenOut {
  public:
   WrittenOut(const Tensor& out, int mask_at)
-      : attrs_(attrs_of(*out.node())), precision_(attrs_.precision) {
+      : attrs_(attention_attrs(*out.node())), precision_(attrs_.precision) {
     q_ = swap_heads(input_of(out, kQuery));
     groups_ = q_.size(1) / input_of(out, kKey).size(2);
     k_ = repeated(input_of(out, kKey));
@@ -339,7 +339,7 @@ Tensor decompose_attention_grad(const Tensor& out, std::int64_t k) {
 
 Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
   const Tensor& g = cotangents[0];
-  const AttentionAttrs& attrs = attrs_of(*out.node());
+  const AttentionAttrs& attrs = attention_attrs(*out.node());
   const bool masks = has_mask(*out.node(), kMask);
   if (!g.defined()) return Gradients(static_cast<std::size_t>(out.node()->input_count));
   std::vector<Tensor> inputs = {input_of(out, kQuery), input_of(out, kKey), input_of(out, kValue),

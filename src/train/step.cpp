@@ -62,9 +62,11 @@ Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool quantities) 
     return reshape(x, sizes);
   };
   if (quantities || scores.rank() != 2) return mean(by_view(scores), 1);
-  const Tensor scale = logsumexp(scores, -1, true);
-  return logsumexp(by_view(scores - scale), 1) - std::log(static_cast<double>(views)) +
-         mean(by_view(scale), 1);
+  // The logarithm of the mean of the softmax, and the scale that it takes from the scores.
+  const Tensor logs = log_softmax(scores), of_views = by_view(logs);
+  const Tensor most = amax(of_views, {1}, true);
+  return log(mean(exp(of_views - most), 1)) + most.squeeze(1) +
+         mean(by_view(mean(scores - logs, -1, true)), 1);
 }
 
 LossScale::LossScale() : scale(figure(kStart)), good_steps(figure(0)) {}
