@@ -45,10 +45,10 @@ const Node* base_of(const Node* node) {
 bool is_scan(const Node& node) { return node.op == Op::Scan && !node.realised(); }
 
 // Of one scan: which of its parameters are to be of 16 bits, and which type.
-class Rounded {
+class RoundedReads {
  public:
-  Rounded(const ScanAttrs& attrs, const std::unordered_set<std::int64_t>& read,
-          const PlanOptions& options)
+  RoundedReads(const ScanAttrs& attrs, const std::unordered_set<std::int64_t>& read,
+               const PlanOptions& options)
       : body_(*attrs.body), options_(options), users_(users_of(body_.results)) {
     for (const Tensor& result : body_.results) results_.insert(result.node());
     const auto count = std::ssize(body_.parameters);
@@ -100,7 +100,7 @@ class Rounded {
   std::unordered_map<std::int64_t, DType> types_;
 };
 
-Tensor rounded_scan(const Node& scan, std::span<const Tensor> inputs, const Rounded& rounded) {
+Tensor rounded_scan(const Node& scan, std::span<const Tensor> inputs, const RoundedReads& rounded) {
   ScanAttrs attrs = scan.attrs.as<ScanAttrs>();
   std::vector<Tensor> parameters = attrs.body->parameters, given(inputs.begin(), inputs.end());
   Substitution instead;
@@ -148,9 +148,9 @@ Roots round_loop_operands(Roots roots, const PlanOptions& options) {
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (!is_scan(node)) return {};
     const auto found = read.find(&node);
-    const Rounded rounded(node.attrs.as<ScanAttrs>(),
-                          found == read.end() ? std::unordered_set<std::int64_t>() : found->second,
-                          options);
+    const RoundedReads rounded(
+        node.attrs.as<ScanAttrs>(),
+        found == read.end() ? std::unordered_set<std::int64_t>() : found->second, options);
     return rounded.types().empty() ? Tensor() : rounded_scan(node, inputs, rounded);
   });
 }
