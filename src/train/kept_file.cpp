@@ -17,7 +17,6 @@ namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = fs::file_time_type::clock;
 
 constexpr char kEnding[] = ".kept";
 
@@ -76,7 +75,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
     std::memcpy(&wanted, bytes.data() + bytes.size() - sizeof wanted, sizeof wanted);
     if (!(sum.result() == wanted)) throw FormatError("its checksum is another");
     std::error_code ignored;
-    fs::last_write_time(name, Clock::now(), ignored);  // used last
+    fs::last_write_time(name, fs::file_time_type::clock::now(), ignored);  // used last
     return std::make_shared<const KeptRecords>(std::move(file), sizeof header, bytes_of_one);
   } catch (const Error& error) {
     why = cat(name, " is not used: ", error.what());
@@ -109,7 +108,8 @@ void KeptFolder::make_room(std::int64_t bytes) const {
                 static_cast<std::int64_t>(fs::file_size(it->path(), ignored))};
     if (ignored) continue;
     // What a killed process left behind.
-    if (name.ends_with(".tmp") && Clock::now() - entry.time > std::chrono::hours(24))
+    if (name.ends_with(".tmp") &&
+        fs::file_time_type::clock::now() - entry.time > std::chrono::hours(24))
       fs::remove(entry.path, ignored);
     if (!name.ends_with(kEnding)) continue;
     total += entry.bytes;

@@ -122,7 +122,7 @@ std::string text_of(const Contraction& c, const std::string& more, const char* b
 }
 constexpr const char* kPatch =
     "  __shared__ __align__(16) unsigned short shared[Block::kShared];\n";
-constexpr int kEffort = 3;  // of the compiler
+constexpr int kPictureEffort = 3;  // of the compiler
 
 const void* address(const Binding& binding, const View& view) {
   return binding.values[at(view.value)] + view.offset * 2;
@@ -143,7 +143,7 @@ class PictureKernel final : public Kernel {
                          cat(text_of(c, printed.code, "PictureBlock<Config, Epilogue>"),
                              "conv_picture(const PictureProblem p, const Epilogue epilogue) {\n",
                              kAwaitKernels, kPatch, "  Block(p, epilogue, shared).run();\n}\n"),
-                         kEffort});
+                         kPictureEffort});
   }
 
   void run(const Binding& binding) const override {
@@ -180,7 +180,7 @@ class PictureGradientKernel final : public Kernel {
                                cat(text_of(c, "", "PictureGradientBlock<Config>"),
                                    "conv_picture_gradient(const PictureGradient p) {\n",
                                    kAwaitKernels, kPatch, "  Block(p, shared).run();\n}\n"),
-                               kEffort});
+                               kPictureEffort});
   }
 
   void run(const Binding& binding) const override {

@@ -20,9 +20,10 @@ namespace {
 constexpr std::int64_t kMostColumnBlocks = 1024;
 constexpr int kMostUnrolled = 8;         // steps of a thread whose loads go together
 constexpr std::int64_t kRegisters = 32;  // for what these loads bring
-// Of moments: putting chunks together costs more than sums do, so there are fewer of them, for two
-// blocks on each multiprocessor of a large card, and of one tile, whose last block reads them all.
-constexpr std::int64_t kMomentBlocks = 264, kMomentChunks = 132;
+// Of moments: putting chunks together costs more than sums do, so there are fewer of them, for
+// about two blocks on each multiprocessor of a large card, and of one tile, whose last block reads
+// them all.
+constexpr std::int64_t kMomentBlocks = 256, kMomentChunks = 128;
 constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
 constexpr std::int64_t kWideAcross = 512;   // fewer results of float32: rather more threads than
                                             // wide accesses
