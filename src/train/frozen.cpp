@@ -195,7 +195,9 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
     return std::nullopt;
   }
   if (!(digest_of(ends, input, false) == trained)) {
-    why = "it is another one in training than in evaluation";
+    why =
+        "what reads it in training reads something else in evaluation, as a batch norm that "
+        "learns does: freeze that too";
     return std::nullopt;
   }
   FrozenValues out;

@@ -114,6 +114,10 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   CHECK(off.watch.says("in every step: keep_frozen is off"));
   CHECK(off.result.epochs[1].train_loss ==
         doctest::Approx(first.result.epochs[1].train_loss).epsilon(1e-4));
+  // A batch norm that learns reads what is frozen in two ways.
+  const Run norm = run(head_on({{"freeze", "conv1,layer1"}}), folder / "norm");
+  CHECK(norm.watch.says("in every step: what reads it in training"));
+  CHECK(norm.watch.says("a batch norm"));
   // What does not reach the frozen part changes nothing; what does is another key.
   CHECK(run(head_on({{"head", "4,tanh"}, {"batch", "7"}}), folder / "a").watch.computed == 0);
   CHECK(run(head_on({{"seed", "1"}}), folder / "b").watch.computed == 50);  // other weights
