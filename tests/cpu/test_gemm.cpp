@@ -190,6 +190,29 @@ TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
   }
 }
 
+TEST_CASE("gemm: few rows and a matrix too large for caches, packed by those who read it") {
+  const GemmShape shapes[] = {{1, 5, 2051, 517}, {1, 37, 509, 2101}, {1, 96, 1030, 1040}};
+  for (const Level level : levels()) {
+    const Limit limit(level);
+    for (const GemmShape& s : shapes) {
+      for (const Math math : {Math::F32, Math::Bf16}) {
+        for (int layout = 0; layout < 3; ++layout) {
+          const DType dtype = layout == 1 && math == Math::Bf16 ? DType::BFloat16 : DType::Float32;
+          const Matrix a(1, s.m, s.k, 0, DType::Float32, math, 1);
+          const Matrix b(1, s.k, s.n, layout, dtype, math, 2);
+          const std::vector<float> c = run(s, a.operand, b.operand, math, s.n + 5);
+          CAPTURE(name(level.isa));
+          CAPTURE(s.m);
+          CAPTURE(layout);
+          CAPTURE(math == Math::Bf16);
+          REQUIRE(relative_error(c.data(), s.n + 5, s, naive(s, a.exact, b.exact)) < kTolerance);
+          REQUIRE(std::isnan(c[static_cast<std::size_t>(s.n)]));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm: 16-bit operands are widened exactly") {
   check_short_operands({1, 37, 45, 51});
   check_short_operands({1, 70, 45, 96});  // pairs of A's whole blocks are read where they stand

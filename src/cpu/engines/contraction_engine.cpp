@@ -257,8 +257,7 @@ class MatmulKernel final : public ContractionKernel {
     }
     set_kernel_bytes(std::max(gemm_workspace(shape_, math_, threads, true),
                               gemm_workspace(shape_, math_, threads, false)));
-    prepared_ =
-        prepared_gemm(shape_, math_, b_.operand.col_stride == 1 && b_.dtype == DType::Float32);
+    prepared_ = prepared_gemm(shape_, math_, b_.operand);
   }
 
   void run(const Binding& binding) const override {

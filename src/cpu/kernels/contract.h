@@ -58,10 +58,8 @@ struct GemmShape {
 
 struct GemmPlan;
 
-/// How a product is cut, for one that runs often; `b_rows_contiguous`: of float32, its columns next
-/// to each other.
-std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math,
-                                              bool b_rows_contiguous);
+/// How a product is cut, for one that runs often. Of its operands only strides and types count.
+std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math, const Operand& b);
 
 /// c[b] (m x n, rows ldc apart) = a[b] (m x k) * b[b] (k x n). Overwrites c; k = 0 writes zeros.
 /// With c == nullptr the blocks exist only for the epilogue, in scratch inside workspace.

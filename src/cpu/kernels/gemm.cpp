@@ -75,7 +75,7 @@ class Product {
                                col0, std::min(plan_.nb, plan_.n - col0),
                                k0,   std::min(plan_.kb, k_ - k0)};
           packed_block_ = packed_a_ + plan_.packed_a_at(row0, k0);
-          pack(block, col0 == 0 || !plan_.a_kept, row0 == 0);
+          pack(block, col0 == 0 || !plan_.a_kept, row0 == 0 && !plan_.b_streamed);
           compute(block, epilogue);
         }
       }
@@ -190,6 +190,8 @@ class Product {
       const std::int64_t ldc = c_ != nullptr ? ldc_ : part.cols;
       if (plan_.blocks) {
         compute_blocks(part, pa, pb, c, ldc);
+      } else if (plan_.b_streamed) {
+        compute_streamed(part, c, ldc, partial_ + worker * plan_.partial_sums());
       } else {
         compute_chunk(part, pa, pb, c, ldc, partial_ + worker * plan_.partial_sums(),
                       final ? &epilogue : nullptr);
@@ -211,7 +213,7 @@ class Product {
     TileArgs args;
     args.a_step = plan_.mr;
     args.a_next = a_panel_size(part);
-    RowStream read[kMaxEpilogueReads];
+    RowStream read[kMaxRowStreams];
     args.read = read;
     for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
       args.steps = std::min(plan_.kc, words - k0);
@@ -250,6 +252,84 @@ class Product {
       }
     }
   }
+
+  // The rectangle `part` of all rows, with B packed stretch by stretch. While a stretch is
+  // multiplied, what the next one is packed from is fetched, a share of it with each tile.
+  void compute_streamed(const Block& part, float* c, std::int64_t ldc, float* partial) {
+    const std::int64_t words = plan_.words(part.k), tile = plan_.mr * plan_.nr;
+    float* const panel = partial + round_up(plan_.chunk_m * tile, 16);
+    const bool continued = part.k0 > 0;
+    TileArgs args;
+    args.a_step = plan_.mr;
+    args.b = panel;
+    args.b_step = plan_.nr;
+    for (std::int64_t j = 0; j < part.cols; j += plan_.nr) {
+      const std::int64_t cols = std::min<std::int64_t>(part.cols - j, plan_.nr);
+      const int needed = static_cast<int>(divide_up(cols, plan_.lanes)),
+                vectors = needed > 2 ? 4 : needed;
+      for (std::int64_t k0 = 0; k0 < words; k0 += plan_.kc) {
+        args.steps = std::min(plan_.kc, words - k0);
+        const bool last = k0 + args.steps == words;
+        pack_stretch(part, j, k0, args.steps, panel);
+        Ahead ahead(*this, part, last ? j + plan_.nr : j, last ? 0 : k0 + args.steps);
+        args.read = ahead.streams;
+        args.cols = last || continued ? cols : vectors * plan_.lanes;
+        args.ldc = last ? ldc : plan_.nr;
+        args.ld_sums = k0 > 0 ? plan_.nr : ldc;
+        for (std::int64_t i = 0; i < part.rows; i += plan_.mr) {
+          const std::int64_t waiting = i * plan_.nr;
+          args.a = packed_block_ + i / plan_.mr * a_panel_size(part) + k0 * plan_.mr;
+          args.ahead_a = args.ahead_b = {reinterpret_cast<const char*>(args.a), 0, 0};
+          args.c = last ? c + i * ldc + j : partial + waiting;
+          args.sums = k0 > 0 ? partial + waiting : continued ? c + i * ldc + j : nullptr;
+          args.reads = ahead.next_tile();
+          kernels_.strided[plan_.pairs][vectors][std::min<std::int64_t>(plan_.mr, part.rows - i)](
+              args);
+        }
+      }
+    }
+  }
+
+  // Words [k0, k0 + words) of the panel of B at column j of `part`.
+  void pack_stretch(const Block& part, std::int64_t j, std::int64_t k0, std::int64_t words,
+                    float* to) const {
+    const std::int64_t per_word = plan_.pairs ? 2 : 1, first = k0 * per_word;
+    const std::int64_t count = std::min(words * per_word, part.k - first);
+    PanelSource source = b_;
+    source.data = b_at(part, j, first);
+    const auto lines = std::min<std::int64_t>(plan_.nr, part.cols - j);
+    pack_panel(kernels_, source, static_cast<int>(lines), count, math_, to, plan_.nr);
+  }
+
+  const void* b_at(const Block& part, std::int64_t j, std::int64_t k) const {
+    return element(b_.data, b_.dtype,
+                   (part.col0 + j) * b_.line_stride + (part.k0 + k) * b_.k_stride);
+  }
+
+  // The lines of B that the stretch from (column, word) on is packed from, shared out over the
+  // tiles of the stretch before. A stream goes along a line of B and fetches 128 bytes at a time.
+  struct Ahead {
+    Ahead(const Product& product, const Block& part, std::int64_t j, std::int64_t k0) {
+      if (j >= part.cols) return;
+      const GemmPlan& plan = product.plan_;
+      const PanelSource& b = product.b_;
+      share =
+          divide_up(std::min<std::int64_t>(plan.nr, part.cols - j), divide_up(part.rows, plan.mr));
+      at = static_cast<const char*>(product.b_at(part, j, k0 * (plan.pairs ? 2 : 1)));
+      pitch = b.line_stride * (b.dtype == DType::Float32 ? 4 : 2);
+    }
+
+    int next_tile() {
+      const int count = static_cast<int>(std::min<std::int64_t>(share, kMaxRowStreams));
+      for (int i = 0; i < count; ++i) streams[i] = {at + i * pitch, 65, 128, 0};
+      at += share * pitch;
+      return count;
+    }
+
+    RowStream streams[kMaxRowStreams];
+    const char* at = nullptr;
+    std::int64_t share = 0, pitch = 0;
+  };
 
   // What the epilogue reads under a column of tiles; how many matrices.
   int fetch_reads(const Epilogue& epilogue, std::int64_t row, std::int64_t col,
@@ -408,13 +488,16 @@ void run_split(const GemmShape& shape, const GemmPlan& plan, Product product, co
   }
 }
 
+BAlong along(const Operand& b) {
+  if (b.col_stride == 1 && b.dtype == DType::Float32) return BAlong::Rows;
+  return b.row_stride == 1 ? BAlong::Reduction : BAlong::Neither;
+}
+
 }  // namespace
 
-std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math,
-                                              bool b_rows_contiguous) {
+std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math, const Operand& b) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return nullptr;
-  return std::make_shared<GemmPlan>(
-      plan_gemm(shape, math, gemm_kernels(shape, math), b_rows_contiguous));
+  return std::make_shared<GemmPlan>(plan_gemm(shape, math, gemm_kernels(shape, math), along(b)));
 }
 
 void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
@@ -424,11 +507,10 @@ void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, 
   if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
   if (is_skinny(shape, a, b, math)) return gemm_skinny(shape, a, b, c, ldc, epilogue, workspace);
   const KernelSet& kernels = gemm_kernels(shape, math);
-  const bool contiguous = b.col_stride == 1 && b.dtype == DType::Float32;
   // Another instruction set may have been chosen since.
   std::optional<GemmPlan> own;
   if (prepared == nullptr || prepared->kernels != &kernels)
-    own = plan_gemm(shape, math, kernels, contiguous);
+    own = plan_gemm(shape, math, kernels, along(b));
   const GemmPlan& plan = own ? *own : *prepared;
   Product product(plan, kernels, math);
   float* memory = static_cast<float*>(workspace);
@@ -449,27 +531,35 @@ void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, 
   }
 }
 
+namespace {
+
+std::int64_t workspace_floats(const GemmShape& shape, const GemmPlan& plan, int threads,
+                              bool c_is_null) {
+  const std::int64_t packed = plan.packed_a() + plan.packed_b(),
+                     scratch = c_is_null ? plan.scratch() : 0;
+  const std::int64_t sums = threads * plan.partial_sums();
+  switch (plan.cut) {
+    case GemmCut::Batch:
+      return sums + threads * (packed + scratch);
+    case GemmCut::SplitK:
+      return sums + threads * packed + plan.parts * shape.m * shape.n;
+    case GemmCut::Blocks:
+      break;
+  }
+  return sums + packed + scratch * (plan.chunk_scratch() ? threads : 1);
+}
+
+}  // namespace
+
 std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool c_is_null) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return 0;
   if (shape.k <= 0)
     return static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(threads) * sizeof(float);
-  // B's strides are not known here: the plan that packs B needs the most.
-  const GemmPlan plan = plan_gemm(shape, math, gemm_kernels(shape, math), false);
-  const std::int64_t packed = plan.packed_a() + plan.packed_b(),
-                     scratch = c_is_null ? plan.scratch() : 0;
-  std::int64_t floats = threads * plan.partial_sums();
-  switch (plan.cut) {
-    case GemmCut::Batch:
-      floats += threads * (packed + scratch);
-      break;
-    case GemmCut::SplitK:
-      floats += threads * packed + plan.parts * shape.m * shape.n;
-      break;
-    case GemmCut::Blocks:
-      floats += packed + scratch * (plan.chunk_scratch() ? threads : 1);
-      break;
+  std::int64_t floats = skinny_floats(shape, math);
+  for (const BAlong b : {BAlong::Neither, BAlong::Rows, BAlong::Reduction}) {  // not known here
+    const GemmPlan plan = plan_gemm(shape, math, gemm_kernels(shape, math), b);
+    floats = std::max(floats, workspace_floats(shape, plan, threads, c_is_null));
   }
-  floats = std::max(floats, skinny_floats(shape, math));
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 

@@ -15,6 +15,7 @@ constexpr std::int64_t kKeptA = 6 * kCpu.last_floats();           // of packed A
 constexpr std::int64_t kPanelBytes = kCpu.first_cache;            // of B's panel
 constexpr std::int64_t kBlockPanelBytes = kCpu.second_cache / 8;  // the same for block tiles
 constexpr std::int64_t kChunkRows = 112;                          // of the result, at most
+constexpr std::int64_t kStreamedB = kCpu.last_floats();           // of B, at least
 
 // Even parts of `count`, each of `most` or less.
 std::int64_t even_part(std::int64_t count, std::int64_t most) {
@@ -77,6 +78,18 @@ void choose_chunks(GemmPlan& plan) {
   }
 }
 
+// All rows to a chunk, and columns shared out evenly: B is read once, by the chunk that packs it.
+// Across rows of B that would be in pieces of a page each, of which neighbours are for others.
+void choose_streams(GemmPlan& plan, BAlong b) {
+  if (plan.cut != GemmCut::Blocks || plan.blocks || b != BAlong::Reduction) return;
+  plan.b_streamed = plan.m <= kChunkRows && plan.n * plan.k >= kStreamedB;
+  if (!plan.b_streamed) return;
+  plan.nb = round_up(plan.n, plan.nr);
+  plan.chunk_m = divide_up(plan.mb, plan.mr);
+  plan.chunk_n = even_part(plan.nb / plan.nr,
+                           std::max<std::int64_t>(1, plan.nb / plan.nr / (2 * kCpu.many_chunks)));
+}
+
 }  // namespace
 
 std::int64_t GemmPlan::packed_a() const {
@@ -88,6 +101,7 @@ std::int64_t GemmPlan::packed_a_at(std::int64_t row0, std::int64_t k0) const {
 }
 
 std::int64_t GemmPlan::packed_b() const {
+  if (b_streamed) return 0;
   const std::int64_t cols = b_in_place ? nr : nb;
   return round_up(cols * words(kb), 16);
 }
@@ -97,6 +111,7 @@ std::int64_t GemmPlan::scratch() const {
 }
 
 std::int64_t GemmPlan::partial_sums() const {
+  if (b_streamed) return round_up(chunk_m * mr * nr, 16) + round_up(kc * nr, 16);
   return words(kb) > kc && !blocks ? round_up(chunk_m * mr * chunk_n * nr, 16) : 0;
 }
 
@@ -106,8 +121,7 @@ const KernelSet& gemm_kernels(const GemmShape& shape, Math math) {
   return blocks != nullptr && large ? *blocks : kernel_set();
 }
 
-GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
-                   bool b_rows_contiguous) {
+GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels, BAlong b) {
   GemmPlan plan;
   plan.kernels = &kernels;
   plan.pairs = kernels.pairs && math == Math::Bf16;
@@ -115,7 +129,7 @@ GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
   plan.n = shape.n;
   plan.k = shape.k;
   choose_tile(plan, kernels);
-  plan.b_in_place = b_rows_contiguous && math == Math::F32 && shape.m <= 2 * plan.mr;
+  plan.b_in_place = b == BAlong::Rows && math == Math::F32 && shape.m <= 2 * plan.mr;
   const double work =
       static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   if (shape.batch > 1 &&
@@ -132,6 +146,7 @@ GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
   plan.a_kept = plan.cut == GemmCut::Blocks && plan.nb < plan.n &&
                 round_up(plan.m, plan.mr) * plan.words(plan.kb) * plan.k_blocks() <= kKeptA;
   choose_chunks(plan);
+  choose_streams(plan, b);
   return plan;
 }
 

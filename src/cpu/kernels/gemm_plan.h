@@ -4,7 +4,8 @@
 // The result is computed in blocks (mb x nb, whole panels). For one block and one stretch kb of the
 // reduction both operands are packed completely and shared by all threads; the block is then
 // computed in chunks, the unit of work, with the stretch cut again into kc so that a panel of B
-// stays in the first-level cache.
+// stays in the first-level cache. Where a matrix too large for caches meets few rows, each chunk
+// takes all rows and packs B itself, a stretch of a panel at a time.
 #pragma once
 
 #include "cpu/kernels/gemm_pack.h"
@@ -17,6 +18,9 @@ enum class GemmCut {
   SplitK,  // few results, long reduction: a fixed number of partial products, summed in order
 };
 
+/// Along what B is contiguous; Rows of float32 only.
+enum class BAlong { Neither, Rows, Reduction };
+
 struct GemmPlan {
   const KernelSet* kernels = nullptr;  // that it was made for
   GemmCut cut = GemmCut::Blocks;
@@ -28,6 +32,7 @@ struct GemmPlan {
   std::int64_t kc = 0;                    // words
   std::int64_t chunk_m = 0, chunk_n = 0;  // panels of one chunk
   bool b_in_place = false;                // full panels of B are read where they are
+  bool b_streamed = false;                // B is packed by the chunk that reads it
   bool a_kept = false;                    // all of A is packed once, for every block of columns
   std::int64_t parts = 1;                 // SplitK
 
@@ -45,14 +50,14 @@ struct GemmPlan {
   /// reduction is cut.
   bool chunk_scratch() const { return k_blocks() == 1; }
   std::int64_t scratch() const;
-  /// Floats of one worker's sums between stretches of the reduction.
+  /// Floats of one worker's sums between stretches of the reduction, with b_streamed and of the
+  /// stretch of B behind them.
   std::int64_t partial_sums() const;
 };
 
 /// The kernels for a shape: block tiles where it is large enough to fill them.
 const KernelSet& gemm_kernels(const GemmShape& shape, Math math);
 
-GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels,
-                   bool b_rows_contiguous);
+GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels, BAlong b);
 
 }  // namespace tenon::cpu

@@ -17,6 +17,7 @@ constexpr int kMaxMr = 14;  // rows of a tile
 constexpr int kMaxWindowRows = 8;
 constexpr int kMaxNr = 64;  // floats of a tile's row
 constexpr int kSpreadTaps = 3;
+constexpr int kMaxRowStreams = 8;
 
 /// Memory that a column of tiles fetches into the second-level cache while it computes: from `at`
 /// on `step` bytes further after every two steps of the reduction, and `next` more after a tile.
@@ -28,8 +29,8 @@ struct Stream {
   void pass(std::int64_t tiles, std::int64_t steps) { at += tiles * (steps / 2 * step + next); }
 };
 
-/// Rows of some matrix under a tile, fetched while it computes: `bytes` at `at`, the next row
-/// `row` bytes on, the next tile's first row `next` bytes on.
+/// Rows of some matrix, fetched while a tile computes, one for each of its own: the first and last
+/// of `bytes` at `at`, the next row `row` bytes on, the next tile's first row `next` bytes on.
 struct RowStream {
   const char* at = nullptr;
   std::int64_t bytes = 0, row = 0, next = 0;
@@ -55,7 +56,7 @@ struct TileArgs {
   std::int64_t a_next = 0, c_next = 0, sums_next = 0;
   Stream ahead_a, ahead_b;
   int reads = 0;
-  const RowStream* read = nullptr;  // kMaxEpilogueReads at most
+  const RowStream* read = nullptr;  // kMaxRowStreams at most
 };
 
 /// c (mr x cols) = sum over steps of A(i, step) * B(step, j), plus sums, with one of these ways to

@@ -108,7 +108,7 @@ void column(const TileArgs& t) {
   float* c = t.c;
   Stream ahead_a = t.ahead_a, ahead_b = t.ahead_b;
   const int reads = t.reads;
-  const char* read[kMaxEpilogueReads];
+  const char* read[kMaxRowStreams];
   for (int i = 0; i < reads; ++i) read[i] = t.read[i].at;
   for (std::int64_t tile = t.tiles; tile > 0; --tile) {
     typename V::reg acc[MR][NV];
