@@ -392,6 +392,16 @@ std::vector<std::vector<int>> group_dependencies(const Lowered& graph, const Fus
       for (const Ref& arg : graph.items[item].args) add(arg.item);
       for (int earlier : graph.items[item].after) add(earlier);
     }
+  }
+  // Who makes a value again of a variable reads that before it is assigned.
+  const std::vector<int> assignment = assignments(graph);
+  for (std::size_t g = 0; g < fused.groups.size(); ++g)
+    for (const int item : fused.groups[g].remade)
+      for (const Ref& arg : graph.items[item].args)
+        if (const int assign = assignment[at(arg.item)]; assign >= 0)
+          if (const int owner = fused.group_of[assign]; owner != static_cast<int>(g))
+            before[static_cast<std::size_t>(owner)].push_back(static_cast<int>(g));
+  for (std::size_t g = 0; g < fused.groups.size(); ++g) {
     std::sort(before[g].begin(), before[g].end());
     before[g].erase(std::unique(before[g].begin(), before[g].end()), before[g].end());
   }

@@ -596,7 +596,7 @@ Shape epilogue_space(const Item& contraction) {
 Fused fuse(const Lowered& graph, const PlanOptions& options) {
   Fused fused = Fuser(graph, options).run();
   if (options.enabled(kFuse) && options.traits.remake.most_cost > 0)
-    remake(graph, fused, options.traits.remake);
+    remake(graph, fused, options.traits);
   return fused;
 }
 

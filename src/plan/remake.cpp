@@ -5,6 +5,11 @@
 //
 // What is made again is the same arithmetic on the same operands. Variables are no source: they may
 // be assigned between.
+//
+// On a card a value that is stored all the same is made again too where a sweep reads anyway what
+// it is made of and the arithmetic is little: the mask of an activation behind a normalisation
+// comes from what was normalised. There variables are sources, whose assignments then wait for the
+// reader.
 #include "plan/remake.h"
 
 #include <algorithm>
@@ -21,6 +26,9 @@ namespace {
 constexpr std::size_t kMostItems = 48;  // of a group with what it makes again, as in fuse.cpp
 constexpr std::size_t kMostSteps = 24;  // to make one value again
 constexpr std::int64_t kSmall = 64;     // times smaller: read at no cost to speak of
+// OpCost: of an element that is made again though it is stored. A card computes so much meanwhile.
+constexpr std::int64_t kFree = 40;
+constexpr std::int64_t kFewBytes = 16384;  // not worth while
 
 std::int64_t bytes_of(const Item& item) {
   return item.shape.numel() * static_cast<std::int64_t>(item_size(item.dtype));
@@ -39,8 +47,12 @@ struct Recipe {
 
 class Remaker {
  public:
-  Remaker(const Lowered& graph, Fused& fused, const RemakeTraits& traits)
-      : g_(graph), f_(fused), traits_(traits) {
+  Remaker(const Lowered& graph, Fused& fused, const DeviceTraits& traits)
+      : g_(graph),
+        f_(fused),
+        traits_(traits.remake),
+        computes_free_(traits.is_queued),
+        assignment_of_(assignments(graph)) {
     made_.resize(f_.groups.size());
     read_.resize(f_.groups.size());
     readers_.resize(g_.items.size());
@@ -57,6 +69,9 @@ class Remaker {
       for (auto it = items.rbegin(); it != items.rend(); ++it)
         if (is_candidate(*it)) drop(*it, a);
     }
+    if (computes_free_)
+      for (int b = 0; b < static_cast<int>(f_.groups.size()); ++b)
+        for (const int i : worth_sparing(b)) spare(b, i);
     for (std::size_t g = 0; g < made_.size(); ++g)
       f_.groups[g].remade.assign(made_[g].begin(), made_[g].end());
   }
@@ -83,13 +98,17 @@ class Remaker {
   }
 
   /// How group a's item i is made from what is stored; false where that cannot be.
-  bool find(int i, int a, Recipe& recipe) const {
+  bool find(int i, int a, Recipe& recipe, bool with_variables = false) const {
     if (!recipe.steps.insert(i).second) return true;
     if (recipe.steps.size() > kMostSteps) return false;
     for (const Ref& arg : g_.items[at(i)].args) {
       const int j = arg.item, owner = f_.group_of[at(j)];
       const Item& base = g_.items[at(j)];
       if (base.op == Op::Constant || base.op == Op::Iota) continue;
+      if (base.op == Op::Variable && with_variables && may_wait(assignment_of_[at(j)])) {
+        recipe.sources.insert(j);
+        continue;
+      }
       if (base.op == Op::Variable || base.op == Op::Assign || has_trait(base.op, kSeveralResults))
         return false;
       const bool here = owner == a || made_[at(a)].count(j) != 0;
@@ -99,10 +118,42 @@ class Remaker {
                           f_.groups[at(a)].contraction != j && base.op != Op::Random;
       if (!here || is_stored || of_row || is_widened(j, i))
         recipe.sources.insert(j);
-      else if (!is_simple(j) || !find(j, a, recipe))
+      else if (!is_simple(j) || !find(j, a, recipe, with_variables))
         return false;
     }
     return true;
+  }
+
+  /// Whether nobody waits for the sweep that makes an assignment (-1: there is none).
+  bool may_wait(int assignment) const {
+    if (assignment < 0) return true;
+    const int owner = f_.group_of[at(assignment)];
+    const std::vector<int>& items = f_.groups[at(owner)].items;
+    return std::all_of(items.begin(), items.end(),
+                       [this](int i) { return readers_[at(i)].empty(); });
+  }
+
+  /// Of what group b reads.
+  std::vector<int> worth_sparing(int b) const {
+    std::vector<int> items;
+    const Group& group = f_.groups[at(b)];
+    const bool computes = group.contraction < 0 || group.items.size() > 1;
+    if (group.kind == RegionKind::Opaque || !computes) return items;
+    for (const int i : read_[at(b)])
+      if (is_simple(i) && bytes_of(g_.items[at(i)]) >= kFewBytes) items.push_back(i);
+    return items;
+  }
+
+  /// Group b makes item i, which it reads, of what it reads besides.
+  void spare(int b, int i) {
+    const int a = f_.group_of[at(i)];
+    if (a < 0 || a == b) return;
+    Recipe recipe;
+    if (!find(i, a, recipe, true) || cost_of(recipe) > kFree || !can_make(b, i, recipe, 0)) return;
+    readers_[at(i)].erase(b);
+    read_[at(b)].erase(i);
+    made_[at(b)].insert(recipe.steps.begin(), recipe.steps.end());
+    for (const int source : recipe.sources) add_read(b, source);
   }
 
   void drop(int i, int a) {
@@ -183,14 +234,24 @@ class Remaker {
   const Lowered& g_;
   Fused& f_;
   const RemakeTraits traits_;
+  const bool computes_free_;
+  const std::vector<int> assignment_of_;    // by item
   std::vector<std::set<int>> made_, read_;  // by group: items made again there, items read
   std::vector<std::set<int>> readers_;      // by item: other groups
 };
 
 }  // namespace
 
-void remake(const Lowered& graph, Fused& fused, const RemakeTraits& traits) {
+void remake(const Lowered& graph, Fused& fused, const DeviceTraits& traits) {
   Remaker(graph, fused, traits).run();
+}
+
+std::vector<int> assignments(const Lowered& graph) {
+  std::vector<int> assignment(graph.items.size(), -1);
+  for (std::size_t k = 0; k < graph.items.size(); ++k)
+    if (graph.items[k].op == Op::Assign)
+      assignment[at(graph.items[k].target)] = static_cast<int>(k);
+  return assignment;
 }
 
 std::vector<char> read_outside(const Lowered& graph, const Fused& fused) {

@@ -140,11 +140,14 @@ TEST_CASE("vendor: convolutions over pictures of a few channels, and their filte
     Shape x, w, y;
     ConvAttrs v;
   };
-  // Result sizes that tiles of 8 x 32 pixels divide and others; 27, 75, 16 and 36 taps.
+  // Result sizes that tiles of 8 x 32 pixels divide and others; 27, 75, 16 and 36 taps. Behind them
+  // many taps, in tiles of 16 x 16: 147, and 144 in rows of an even number.
   const Sizes sizes[] = {{{2, 3, 9, 37}, {64, 3, 3, 3}, {2, 64, 9, 37}, {1, 1, 1, 1, 1, 1, 1}},
                          {{1, 3, 16, 32}, {32, 3, 5, 5}, {1, 32, 16, 32}, {1, 1, 2, 2, 1, 1, 1}},
                          {{2, 4, 11, 8}, {32, 4, 2, 2}, {2, 32, 6, 4}, {2, 2, 1, 0, 1, 1, 1}},
-                         {{1, 1, 20, 70}, {64, 1, 6, 6}, {1, 64, 15, 33}, {1, 2, 0, 0, 1, 1, 1}}};
+                         {{1, 1, 20, 70}, {64, 1, 6, 6}, {1, 64, 15, 33}, {1, 2, 0, 0, 1, 1, 1}},
+                         {{2, 3, 40, 37}, {64, 3, 7, 7}, {2, 64, 20, 19}, {2, 2, 3, 3, 1, 1, 1}},
+                         {{1, 4, 18, 33}, {32, 4, 6, 6}, {1, 32, 8, 15}, {2, 2, 1, 1, 1, 1, 1}}};
   for (const Sizes& s : sizes)
     for (const Behind behind :
          {Behind::Nothing, Behind::Rounding, Behind::BiasRelu, Behind::More}) {

@@ -2,6 +2,8 @@
 // bytes on a card, and that the host makes again what costs little.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -68,4 +70,24 @@ TEST_CASE("remake: the host makes differences from a mean again") {
     return values_of(*planned({relu(centred * scale)}, {Device::Kind::Cpu}), 64 * 48);
   };
   CHECK(kept(matmul(x, w)) == 1);
+}
+
+TEST_CASE("remake: a card makes a mask of what a sweep reads anyway") {
+  const Tensor x = leaf({640, 96}), w = leaf({96, 512}), v = leaf({512, 96}), g = leaf({512}),
+               b = leaf({512});
+  const Tensor wide = matmul(x, w), y = relu(wide * g + b);
+  const auto card = planned(gradients(sum(square(matmul(y, v))), {w, v, g, b}));
+  ValueId stored = kNoValue;  // the activation, which the second product reads
+  for (const Step& step : card->steps)
+    if (const Contraction& c = step.region.contraction;
+        step.region.kind == RegionKind::Contraction && c.a_shape == Shape{640, 512} &&
+        c.b_shape == Shape{512, 96})
+      if (stored == kNoValue) stored = c.a.value;
+  REQUIRE(stored != kNoValue);
+  for (const Step& step : card->steps) {
+    const Region& r = step.region;
+    const bool multiplies = r.kind == RegionKind::Contraction &&
+                            (r.contraction.a.value == stored || r.contraction.b.value == stored);
+    if (!multiplies) CHECK(std::find(r.reads.begin(), r.reads.end(), stored) == r.reads.end());
+  }
 }

@@ -21,7 +21,9 @@ template <class C>
 struct PicturePatch {
   static constexpr int kTaps = C::kChannels * C::kTapsH * C::kTapsW;
   static constexpr int kHeight = (C::kRows - 1) * C::kStrideH + C::kTapsH;
-  static constexpr int kWidth = (C::kColumns - 1) * C::kStrideW + C::kTapsW;
+  // Even steps read pairs of taps as words.
+  static constexpr int kWidth =
+      (C::kColumns - 1) * C::kStrideW + C::kTapsW + (C::kStrideW % 2 == 0 ? C::kTapsW % 2 : 0);
   static constexpr int kPlane = kHeight * kWidth, kPatch = C::kChannels * kPlane;
   /// The patch, and a plane of zeros for taps that fill up.
   static constexpr int kShared = kPatch + kPlane;
@@ -59,6 +61,27 @@ struct PicturePatch {
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u)
         if (const int i = first + u * C::kThreads; i < kPatch) patch[i] = x[u];
+    }
+  }
+
+  struct alignas(16) Word {
+    unsigned at[4];
+  };
+  /// The result's gradient at the tile's pixels, kPitch numbers apart; zeros outside.
+  static constexpr int kPitch = C::kFilters + 8, kPixels = C::kRows * C::kColumns;
+  TENON_DEVICE void load_gradient(const PictureGradient& p, unsigned short* to) const {
+    constexpr int kWords = C::kFilters / 8, kAtOnce = 8;
+    static_assert(kPixels * kWords % (kAtOnce * C::kThreads) == 0, "whole rounds");
+#pragma unroll kAtOnce
+    for (int i = static_cast<int>(threadIdx.x); i < kPixels * kWords; i += C::kThreads) {
+      const int pixel = i / kWords, word = i % kWords;
+      const int row = row0 + pixel / C::kColumns, column = column0 + pixel % C::kColumns;
+      Word x = {};
+      if (row < p.at.rows && column < p.at.columns)
+        x = static_cast<const Word*>(p.gradient)
+            [((static_cast<long long>(image) * p.at.rows + row) * p.at.columns + column) * kWords +
+             word];
+      *reinterpret_cast<Word*>(to + pixel * kPitch + word * 8) = x;
     }
   }
   static TENON_DEVICE void clear_plane_of_zeros(unsigned short* shared) {
@@ -221,14 +244,13 @@ template <class C>
 class PictureGradientBlock {
   using Patch = PicturePatch<C>;
   static constexpr int kHigh = C::kFilters / 16, kWide = (Patch::kTaps + 7) / 8;
-  static constexpr int kPixels = C::kRows * C::kColumns, kWarps = C::kThreads / 32;
-  static constexpr int kPitch = C::kFilters + 8;  // of the gradient's pixels on chip
+  static constexpr int kWarps = C::kThreads / 32, kPitch = Patch::kPitch;
   static constexpr int kSums = C::kFilters * kWide * 8;
   static_assert(C::kFilters % 16 == 0, "whole tiles");
 
  public:
   /// Numbers of 16 bits: the gradient's pixels and the patch; the warps' sums take their place.
-  static constexpr int kGradient = kPixels * kPitch;
+  static constexpr int kGradient = Patch::kPixels * kPitch;
   static constexpr int kShared =
       kGradient + Patch::kShared > 2 * kSums ? kGradient + Patch::kShared : 2 * kSums;
 
@@ -246,7 +268,7 @@ class PictureGradientBlock {
          tile += static_cast<int>(gridDim.x)) {
       const Patch patch(p_.at, static_cast<unsigned>(tile), shared_ + kGradient);
       patch.load(p_.at);
-      load_gradient(patch);
+      patch.load_gradient(p_, shared_);
       __syncthreads();
       add(patch, offsets, sums);
       __syncthreads();
@@ -255,29 +277,6 @@ class PictureGradientBlock {
   }
 
  private:
-  struct alignas(16) Word {
-    unsigned at[4];
-  };
-
-  TENON_DEVICE void load_gradient(const Patch& patch) const {
-    constexpr int kWords = C::kFilters / 8, kAtOnce = 8;
-    static_assert(kPixels * kWords % (kAtOnce * C::kThreads) == 0, "whole rounds");
-#pragma unroll kAtOnce
-    for (int i = static_cast<int>(threadIdx.x); i < kPixels * kWords; i += C::kThreads) {
-      const int pixel = i / kWords, word = i % kWords;
-      const int row = patch.row0 + pixel / C::kColumns,
-                column = patch.column0 + pixel % C::kColumns;
-      Word x = {};
-      if (row < p_.at.rows && column < p_.at.columns)
-        x = static_cast<const Word*>(
-            p_.gradient)[((static_cast<long long>(patch.image) * p_.at.rows + row) * p_.at.columns +
-                          column) *
-                             kWords +
-                         word];
-      *reinterpret_cast<Word*>(shared_ + pixel * kPitch + word * 8) = x;
-    }
-  }
-
   TENON_DEVICE void add(const Patch& patch, const int (&offsets)[kWide],
                         float (&sums)[kHigh][kWide][4]) const {
     constexpr int kAcross = C::kColumns / 16;

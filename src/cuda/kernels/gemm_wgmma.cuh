@@ -162,7 +162,8 @@ class WgmmaBlock {
       int m, n;
       locate(mine ? tile : last, m, n);
       m += row_of_warp() + (C::kTurns ? (mine ? 0 : 64) : group * 64);
-      const bool inside = m + (both ? 0 : 64 * (kHalves - 1)) + 16 <= p_.m && n + kColumns <= p_.n;
+      const bool inside = m + (both ? 0 : 64 * (kHalves - 1)) + 16 <= p_.m &&
+                          (kVector == 4 || n + kColumns <= p_.n);
       Held held;
       if (C::kSplits == 1 && inside) look(held, m, n);
       float sums[kHalves][64];
@@ -281,7 +282,13 @@ class WgmmaBlock {
     }
   }
 
+  /// Whether the lane's columns of a tile at n are inside, where they are all or none.
+  TENON_DEVICE bool has_columns(int n) const {
+    return kVector == 1 || n + static_cast<int>(threadIdx.x) % 32 * 4 < p_.n;
+  }
+
   TENON_DEVICE void look(Held& held, int row, int n) const {
+    if (!has_columns(n)) return;
 #pragma unroll
     for (int u = 0; u < 4; ++u) {
       const Spot s = spot(row, n, u);
@@ -289,9 +296,11 @@ class WgmmaBlock {
     }
   }
 
-  /// The warp's sixteen rows of sums, from row m on, where all are inside: no branches. `next` has
-  /// what is read for the first of them, and then, if there are more, for the first 64 rows below.
+  /// The warp's sixteen rows of sums, from row m on, where all are inside: no branches in between.
+  /// `next` has what is read for the first of them, and then, if there are more, for the first 64
+  /// rows below.
   TENON_DEVICE void write_inside(const float* place, int m, int n, Held& next, bool more) {
+    if (!has_columns(n)) return;
 #pragma unroll 1
     for (int r = 0; r < 16; r += kStepRows) {
       const Held now = next;

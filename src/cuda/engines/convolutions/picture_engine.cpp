@@ -20,10 +20,11 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr int kRows = 8, kColumns = 32, kThreads = 128;  // a block's, of pixels
+constexpr int kThreads = 128;
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
 /// Registers hold the filters or the sums over them: so many taps of each, and numbers of all.
-constexpr std::int64_t kMostTaps = 80, kMostNumbers = 2560;
+/// Beyond, filters lie on chip (cuda/kernels/conv_picture_taps.cuh).
+constexpr std::int64_t kMostTaps = 80, kMostNumbers = 2560, kMostTapsOnChip = 160;
 constexpr std::int64_t kMostShared = 48 * 1024;  // bytes
 
 /// Picture, filters and result: which is which.
@@ -37,12 +38,20 @@ struct Sizes {
         y(c.op == Op::Conv2dWeightGrad ? c.b_shape : c.result_shape()),
         by_filter(c.op == Op::Conv2dWeightGrad) {}
   std::int64_t taps() const { return w[1] * w[2] * w[3]; }
-  /// Numbers of 16 bits on chip (cuda/kernels/conv_picture.cuh).
+  bool has_many_taps() const { return taps() > kMostTaps || w[0] * taps() > kMostNumbers; }
+  // Pixels of a block.
+  int rows() const { return has_many_taps() ? 16 : 8; }
+  int columns() const { return has_many_taps() ? 16 : 32; }
+  /// Numbers of 16 bits on chip.
   std::int64_t shared(const ConvAttrs& v) const {
-    const std::int64_t patch =
-        (w[1] + 1) * ((kRows - 1) * v.stride_h + w[2]) * ((kColumns - 1) * v.stride_w + w[3]);
-    if (!by_filter) return patch;
-    return std::max(patch + kRows * kColumns * (w[0] + 8), 2 * w[0] * divide_up(taps(), 8) * 8);
+    std::int64_t width = (columns() - 1) * v.stride_w + w[3];
+    if (v.stride_w % 2 == 0) width += w[3] % 2;
+    const std::int64_t patch = (w[1] + 1) * ((rows() - 1) * v.stride_h + w[2]) * width;
+    const std::int64_t gradient = patch + rows() * columns() * (w[0] + 8);
+    if (has_many_taps())
+      return by_filter ? gradient
+                       : round_up(patch, 8) + w[0] * round_up(w[1] * w[2] * round_up(w[3], 2), 16);
+    return by_filter ? std::max(gradient, 2 * w[0] * divide_up(taps(), 8) * 8) : patch;
   }
 };
 
@@ -71,9 +80,9 @@ const char* picture_refusal(const Region& region, std::span<const Value> values)
   const ConvAttrs& v = c.attrs.conv;
   const Sizes s(c);
   if (v.groups != 1 || v.dil_h != 1 || v.dil_w != 1) return "groups or dilation";
-  if (s.x[1] > kMostChannels || s.taps() > kMostTaps) return "more than a few channels";
-  if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters || s.w[0] * s.taps() > kMostNumbers)
-    return "another number of filters";
+  if (s.x[1] > kMostChannels || s.taps() > kMostTapsOnChip) return "more than a few channels";
+  if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters) return "another number of filters";
+  if (s.has_many_taps() && v.stride_w % 2 != 0) return "many taps in odd steps";
   if (!lies(c.a, s.x, false)) return "a picture that does not lie by planes";
   if (s.by_filter && (!lies(c.b, s.y, true) || c.b.offset % 8 != 0))
     return "a gradient whose channels are not last";
@@ -94,9 +103,10 @@ PictureProblem problem_of(const Contraction& c) {
   p.height = to_int(s.x[2]), p.width = to_int(s.x[3]);
   p.pad_h = to_int(v.pad_h), p.pad_w = to_int(v.pad_w);
   p.rows = to_int(s.y[2]), p.columns = to_int(s.y[3]);
-  p.strips = make_divisor(divide_up(s.y[3], kColumns));
-  p.bands = make_divisor(divide_up(s.y[2], kRows));
-  p.tiles = to_int(divide_up(s.y[3], kColumns) * divide_up(s.y[2], kRows) * s.x[0]);
+  const std::int64_t strips = divide_up(s.y[3], s.columns()), bands = divide_up(s.y[2], s.rows());
+  p.strips = make_divisor(strips);
+  p.bands = make_divisor(bands);
+  p.tiles = to_int(strips * bands * s.x[0]);
   return p;
 }
 /// `resident` blocks of each multiprocessor share the tiles.
@@ -105,20 +115,24 @@ Grid grid_of(const Target& target, const PictureProblem& p, int resident) {
 }
 
 /// A kernel's text up to its name.
-std::string text_of(const Contraction& c, const std::string& more, const char* block) {
+std::string text_of(const Contraction& c, const std::string& more, const char* block,
+                    const char* arguments) {
   const ConvAttrs& v = c.attrs.conv;
   const Sizes s(c);
+  const char* taps = s.has_many_taps() ? "Taps" : "";
   return cat(
-      "#include \"cuda/kernels/conv_picture.cuh\"\n", more, "\nusing namespace tenon::cuda;\n\n",
+      "#include \"cuda/kernels/conv_picture", s.has_many_taps() ? "_taps" : "", ".cuh\"\n", more,
+      "\nusing namespace tenon::cuda;\n\n",
       ConfigText()
           .value("Math", "kMath", c.compute() == DType::BFloat16 ? "Math::Bf16" : "Math::F16")
           .ints({{"kChannels", to_int(s.w[1])}, {"kFilters", to_int(s.w[0])}})
           .ints({{"kTapsH", to_int(s.w[2])}, {"kTapsW", to_int(s.w[3])}})
           .ints({{"kStrideH", to_int(v.stride_h)}, {"kStrideW", to_int(v.stride_w)}})
-          .ints({{"kRows", kRows}, {"kColumns", kColumns}, {"kThreads", kThreads}})
+          .ints({{"kRows", s.rows()}, {"kColumns", s.columns()}, {"kThreads", kThreads}})
           .text(),
-      "using Block = ", block, ";\n\nextern \"C\" __global__ void __launch_bounds__(", kThreads,
-      ")\n");
+      "using Block = Picture", taps, block, arguments,
+      ";\n\nextern \"C\" __global__ void __launch_bounds__(", kThreads,
+      s.has_many_taps() ? ", 4" : "", ")\n");
 }
 constexpr const char* kPatch =
     "  __shared__ __align__(16) unsigned short shared[Block::kShared];\n";
@@ -140,7 +154,7 @@ class PictureKernel final : public Kernel {
     epilogue_ = printed.arguments;
     kernel_ =
         compile(target, {"conv_picture",
-                         cat(text_of(c, printed.code, "PictureBlock<Config, Epilogue>"),
+                         cat(text_of(c, printed.code, "Block", "<Config, Epilogue>"),
                              "conv_picture(const PictureProblem p, const Epilogue epilogue) {\n",
                              kAwaitKernels, kPatch, "  Block(p, epilogue, shared).run();\n}\n"),
                          kPictureEffort});
@@ -172,12 +186,12 @@ class PictureGradientKernel final : public Kernel {
       : picture_(region.contraction.a), gradient_(region.contraction.b) {
     const Contraction& c = region.contraction;
     problem_.at = problem_of(c);
-    grid_ = grid_of(target, problem_.at, 2);
     const Sizes s(c);
+    grid_ = grid_of(target, problem_.at, s.has_many_taps() ? 4 : 2);
     sums_.emplace(target, print_epilogue(region, values, target), s.w[0], s.taps(), grid_.x);
     workspace_bytes = sums_->bytes();
     kernel_ = compile(target, {"conv_picture_gradient",
-                               cat(text_of(c, "", "PictureGradientBlock<Config>"),
+                               cat(text_of(c, "", "GradientBlock", "<Config>"),
                                    "conv_picture_gradient(const PictureGradient p) {\n",
                                    kAwaitKernels, kPatch, "  Block(p, shared).run();\n}\n"),
                                kPictureEffort});

@@ -99,7 +99,9 @@ WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name)
 
 bool wgmma_is_worth(const CardModel& card, const WgmmaSizes& s) {
   const std::int64_t work = s.m * s.n * s.k;
-  if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= 256 && work >= std::int64_t{1} << 27)
+  // Short sums are worth while for large results, which are written as fast as memory takes them.
+  const std::int64_t shortest = s.m * s.n >= std::int64_t{1} << 22 ? 64 : 256;
+  if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= shortest && work >= std::int64_t{1} << 27)
     return true;
   // Operands turned cost as much as a sweep over the result that cuBLASLt needs.
   if (s.casts && s.item == 4 && (s.m + s.n) * s.k > 2 * s.m * s.n) return false;
