@@ -66,6 +66,14 @@ int spread_vectors(const Correlation& pass, bool pairs, const KernelSet& kernels
   return tiles[2][cols.in] != nullptr ? 2 : 0;
 }
 
+// One tap, of the pixel itself.
+bool is_pointwise(const Correlation& pass) {
+  const auto one = [](const PassAxis& axis) {
+    return axis.filter == 1 && axis.stride == 1 && axis.pad == 0;
+  };
+  return one(pass.rows) && one(pass.cols);
+}
+
 // The input itself, as planes.
 Planes whole_planes(const PassAxis& rows, const PassAxis& cols) {
   Planes planes;
@@ -76,8 +84,12 @@ Planes whole_planes(const PassAxis& rows, const PassAxis& cols) {
 
 class VectorBody final : public TileBody {
  public:
-  VectorBody(const Correlation& pass, const KernelSet& kernels, Math math)
-      : TileBody(pass, kernels), math_(math), pairs_(kernels.pairs && math == Math::Bf16) {
+  /// `words`: what is read holds the tiles' words as they are.
+  VectorBody(const Correlation& pass, const KernelSet& kernels, Math math, bool words)
+      : TileBody(pass, kernels),
+        math_(math),
+        pairs_(kernels.pairs && math == Math::Bf16),
+        words_(words && math == Math::F32) {
     cut_.words = words_of(pass.in_channels, pairs_);
     each_phase(pass, [&](const Axis& rows, const Axis& cols) { cut_.steps += steps(rows, cols); });
     const double row_work =
@@ -140,14 +152,13 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // Planes that would be copied word for word are read where they are; not by vectors of pixels,
-  // which may reach beyond the last one.
   const float* copy_planes(ConvOperand in, std::int64_t image, std::int64_t row0,
                            float* copied) const override {
     const std::int64_t size = cut_.planes.in_h * cut_.planes.in_w;
-    if (channel_lanes_ && cut_.planes.whole() && (row0 == 0 || spread_) && math_ == Math::F32 &&
-        in.dtype == DType::Float32)
-      return static_cast<const float*>(in.data) + image * pass_.in_channels * size;
+    const bool whole = channel_lanes_ && cut_.planes.whole() && (row0 == 0 || spread_);
+    if (in_place_ || (words_ && whole))
+      return static_cast<const float*>(in.data) + image * pass_.in_channels * size +
+             (in_place_ ? row0 * cut_.planes.width : 0);
     const int channels = pairs_ ? 2 : 1;
     for (std::int64_t c = 0; c < cut_.words; ++c) {
       const std::int64_t channel = c * channels;
@@ -187,6 +198,11 @@ class VectorBody final : public TileBody {
                        steps = divide_up(cut_.steps, phases);
     channel_lanes_ = channel_lanes_cost(pass_, steps, kernels_.lanes) <
                      pixel_lanes_cost(pass_, steps, cut_.planes, kernels_.lanes);
+    // Planes that would be copied word for word are read where they are, of filters of one tap a
+    // band of rows too; not by vectors of pixels that reach beyond the last one.
+    in_place_ = words_ && is_pointwise(pass_) &&
+                (channel_lanes_ || in_whole_vectors(pass_, kernels_.lanes));
+    if (in_place_) cut_.planes = whole_planes(pass_.rows, pass_.cols);
     if (channel_lanes_) {
       nv_ = pass_.out_channels > kernels_.lanes ? 2 : 1;
       width_ = nv_ * kernels_.lanes;
@@ -198,6 +214,7 @@ class VectorBody final : public TileBody {
   }
 
   std::int64_t plane_floats() const {
+    if (in_place_) return 0;
     return round_up(cut_.words * cut_.planes.size() + kMaxNr, 16);
   }
 
@@ -508,8 +525,9 @@ class VectorBody final : public TileBody {
   }
 
   const Math math_;
-  const bool pairs_;
+  const bool pairs_, words_;
   bool channel_lanes_ = false;
+  bool in_place_ = false;   // a band is read where it is
   bool spread_ = false;     // channels in lanes, by spread tiles: planes are whole
   int nv_ = 1, width_ = 1;  // width: of a packed filter panel, in channels
 };
@@ -518,11 +536,12 @@ class VectorBody final : public TileBody {
 
 void correlate_vectors(const Correlation& pass, ConvOperand in, ConvOperand w, float* out,
                        Math math, const Epilogue& epilogue, void* workspace) {
-  correlate_with(VectorBody(pass, kernel_set(), math), in, w, out, epilogue, workspace);
+  const VectorBody body(pass, kernel_set(), math, in.dtype == DType::Float32);
+  correlate_with(body, in, w, out, epilogue, workspace);
 }
 
 std::size_t correlate_vectors_workspace(const Correlation& pass, Math math, int threads) {
-  return correlate_with_workspace(VectorBody(pass, kernel_set(), math), threads);
+  return correlate_with_workspace(VectorBody(pass, kernel_set(), math, false), threads);
 }
 
 }  // namespace tenon::cpu

@@ -35,13 +35,21 @@ XRows reach_of(const ConvShape& s, bool pixel_lanes) {
   return neighbours || s.c / s.groups >= kMaxWindowRows ? XRows::Channels : XRows::Packed;
 }
 
+// One tap, of the pixel itself.
+bool is_pointwise(const ConvShape& s) {
+  return s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 && s.pad_w == 0;
+}
+
 class VectorWeights final : public WeightBody {
  public:
-  VectorWeights(const ConvShape& shape, const KernelSet& kernels, Math math)
+  /// `words`: x holds the tiles' words as they are.
+  VectorWeights(const ConvShape& shape, const KernelSet& kernels, Math math, bool words)
       : WeightBody(shape, kernels),
         math_(math),
         pairs_(kernels.pairs && math == Math::Bf16),
         pixel_lanes_(2 * cut_.outputs <= kernels.lanes),
+        words_(words && math == Math::F32 && shape.groups == 1 && !pixel_lanes_),
+        in_place_(words_ && is_pointwise(shape)),
         reach_(reach_of(shape, pixel_lanes_)),
         nv_(cut_.outputs > kernels.lanes ? 2 : 1),
         width_(pixel_lanes_
@@ -54,6 +62,9 @@ class VectorWeights final : public WeightBody {
     cut_.images_per_word = pairs_ ? 2 : 1;
     cut_bands(shape, kPlaneFloats, cut_);
     cut_parts(shape, kPlaneFloats, kMostParts, divide_up(kPixels, shape.p * shape.q), cut_);
+    if (!in_place_) return;
+    cut_.planes.rows = shape.h;
+    cut_.planes.width = shape.w;
   }
 
   std::int64_t table_floats() const override { return round_up(stretch_steps(), 16); }
@@ -74,12 +85,13 @@ class VectorWeights final : public WeightBody {
     return packed_at() + (reach_ == XRows::Packed ? round_up(stretch_steps() * kMaxMr, 16) : 0);
   }
 
-  // Planes that would be copied word for word are read where they are; not by vectors of pixels,
-  // which may reach beyond the last one.
+  // Planes that would be copied word for word are read where they are, of filters of one tap a
+  // band of rows too; not by vectors of pixels, which may reach beyond the last one.
   const float* copy_x(ConvOperand x, const Stretch& stretch, float* copied) const override {
-    if (reach_ != XRows::Packed && !pixel_lanes_ && cut_.planes.whole() && stretch.row == 0 &&
-        s_.groups == 1 && math_ == Math::F32 && x.dtype == DType::Float32)
-      return static_cast<const float*>(x.data) + stretch.word * cut_.image_floats();
+    const bool whole = reach_ != XRows::Packed && cut_.planes.whole() && stretch.row == 0;
+    if (in_place_ || (words_ && whole))
+      return static_cast<const float*>(x.data) + stretch.word * cut_.image_floats() +
+             stretch.row * cut_.planes.width;
     for (std::int64_t i = 0; i < stretch.words; ++i)
       copy_image(x, stretch.word + i, stretch, copied + i * cut_.image_floats());
     // Whole vectors may read past the last plane: what is there must be finite.
@@ -138,6 +150,7 @@ class VectorWeights final : public WeightBody {
   std::int64_t stretch_steps() const { return cut_.stretch_words * positions(cut_.band); }
   // Where the pieces of a worker's scratch start, behind the planes.
   std::int64_t dy_at() const {
+    if (in_place_) return 0;
     return round_up(cut_.stretch_words * cut_.image_floats() + kMaxNr, 16);
   }
   std::int64_t packed_at() const { return dy_at() + round_up(stretch_steps() * width_, 16); }
@@ -323,6 +336,7 @@ class VectorWeights final : public WeightBody {
   const Math math_;
   const bool pairs_;
   const bool pixel_lanes_;
+  const bool words_, in_place_;  // in place: a band is read where it is
   const XRows reach_;
   const int nv_, width_;
   const std::int64_t taps_, rows_;  // rows of the product: channels * taps
@@ -332,11 +346,12 @@ class VectorWeights final : public WeightBody {
 
 void weights_in_vectors(const ConvShape& shape, ConvOperand x, ConvOperand dy, float* dw, Math math,
                         const Epilogue& epilogue, void* workspace) {
-  weights_with(VectorWeights(shape, kernel_set(), math), x, dy, dw, epilogue, workspace);
+  const VectorWeights body(shape, kernel_set(), math, x.dtype == DType::Float32);
+  weights_with(body, x, dy, dw, epilogue, workspace);
 }
 
 std::size_t weights_in_vectors_workspace(const ConvShape& shape, Math math, int threads) {
-  return weights_with_workspace(VectorWeights(shape, kernel_set(), math), threads);
+  return weights_with_workspace(VectorWeights(shape, kernel_set(), math, false), threads);
 }
 
 }  // namespace tenon::cpu
