@@ -40,13 +40,19 @@ int run_generate(const GenerateOptions& options) {
   how.top_k = options.top_k;
   how.top_p = options.top_p;
   how.seed = options.seed;
-  how.on_text = [](const std::string& piece) {
+  bool begun = false;  // what is refused comes before the first piece, and nothing before it
+  const auto begin = [&] {
+    if (!begun) fmt::print("{}", options.prompt);
+    begun = true;
+  };
+  how.on_text = [&](const std::string& piece) {
+    begin();
     fmt::print("{}", piece);
     std::fflush(stdout);
     return !interrupted();
   };
-  fmt::print("{}", options.prompt);
   model.generate(options.prompt, how);
+  begin();
   fmt::print("\n");
   return interrupted() ? interrupt_code() : kOk;
 }

@@ -70,7 +70,6 @@ PictureSize picture_size(const train::TrainedModel& model, const std::string& fi
       "{}: {} takes inputs of {}, not pictures; {}", file, model.settings().model, input.str(),
       info.finds_spans()    ? "ask it with --question, of --text or a file that ends in .txt"
       : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
-      : info.tokens         ? "'tenon generate' writes text with it"
                             : "use --data"));
 }
 
@@ -460,12 +459,16 @@ int run_predict(const PredictOptions& options) {
   set_device(options.device);
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);
-  if (model.settings().model_info().pairs)
+  const models::Info info = model.settings().model_info();
+  if (info.pairs)
     throw UsageError(
         fmt::format("tenon predict: {} translates texts", model.settings().model),
         fmt::format("tenon generate {} --prompt 'German: twenty-one'", options.trained.run));
+  if (info.tokens && !info.masked && !info.finds_spans())
+    throw UsageError(fmt::format("tenon predict: {} goes on from texts", model.settings().model),
+                     fmt::format("tenon generate {} --prompt 'To be'", options.trained.run));
   set_precision(precision_from_name(model.settings().precision));
-  if (model.settings().model_info().finds_spans()) return run_answers(model, options);
+  if (info.finds_spans()) return run_answers(model, options);
   if (!options.questions.empty())
     throw UsageError(
         fmt::format("--question: {} finds no answers in texts", model.settings().model),

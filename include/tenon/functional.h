@@ -83,6 +83,35 @@ TENON_API Tensor index_add(const Tensor& base, int axis, const Tensor& index, co
 TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
                            std::optional<std::int64_t> padding_index = {});
 
+// ---- Tables of rows
+struct EmbeddingOptions {
+  std::optional<std::int64_t> padding_index{};  ///< whose row gets no gradient
+  /// Rows of a larger norm are scaled to this one as they are read, which gradients do not see. The
+  /// table itself stays as it is (PyTorch writes the scaled rows into it).
+  std::optional<double> max_norm{};
+  double norm_type = 2;             ///< the p of those norms
+  bool scale_grad_by_freq = false;  ///< a row's gradient is divided by how often it was read
+};
+/// Rows of weight [entries, features]: gives […, features] for indices […], int64 or int32. The
+/// gradient touches the rows that were read alone. Throws ShapeError or ValueError; an index
+/// outside is a ValueError at run time.
+TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
+                           const EmbeddingOptions& options);
+
+enum class BagMode { Sum, Mean, Max };
+struct EmbeddingBagOptions : EmbeddingOptions {
+  BagMode mode = BagMode::Mean;
+  /// int64 or int32 [bags], growing from 0: where each bag begins in an index that is a vector.
+  Tensor offsets{};
+  bool include_last_offset = false;  ///< the last offset is the end of the last bag
+  Tensor per_sample_weights{};       ///< of the index's shape: a factor of each row; sums only
+};
+/// The sum, mean or maximum of the rows of each bag: index [bags, length], or a vector with
+/// offsets, to [bags, features]. Entries at the padding index do not count; a bag of none gives
+/// zeros. Throws ShapeError or ValueError.
+TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
+                               const EmbeddingBagOptions& options = {});
+
 // ---- Convolutions and images
 struct Conv1dOptions {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
@@ -123,6 +152,10 @@ TENON_API Tensor interpolate(const Tensor& x, const Ints& sizes,
                              bool align_corners = false);
 
 // ---- Normalisation
+/// Each channel of each sample of x [N, C, …] normalised by itself; weight and bias [C] may be
+/// undefined. Throws ShapeError, or ValueError where a channel has one value.
+TENON_API Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                               double eps = 1e-5);
 struct LocalContrastNormOptions {
   std::int64_t size = 5;  ///< of a side of the window
   double alpha = 1, beta = 0.5, k = 1;

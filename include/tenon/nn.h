@@ -147,6 +147,7 @@ struct PoolOptions {
   Pair padding = 0, dilation = 1;
   bool ceil_mode = false;
   bool count_include_pad = true;  ///< averages only
+  std::int64_t divisor = 0;       ///< averages only: what sums are divided by; 0: the window's size
 };
 class TENON_API MaxPool2d : public Module {
  public:
@@ -165,6 +166,7 @@ class TENON_API AvgPool2d : public Module {
 
  private:
   Pool2dOptions options_;
+  std::int64_t divisor_;
 };
 
 /// Windows such that `output` rows and columns come out, whatever the size of the input.
@@ -289,15 +291,26 @@ class TENON_API LocalResponseNorm : public Module {
   LocalResponseNormOptions options_;
 };
 
+struct EmbeddingOptions {
+  std::optional<std::int64_t> padding_index{};  ///< whose row begins as zeros, without gradient
+  /// Rows of a larger norm are read scaled to this one; the weight stays as it is.
+  std::optional<double> max_norm{};
+  double norm_type = 2;             ///< the p of those norms
+  bool scale_grad_by_freq = false;  ///< a row's gradient is divided by how often it was read
+  Generator* generator = nullptr;   ///< of the initial values
+  Tensor weight{};  ///< initial values [count, size]; undefined: drawn from a normal distribution
+};
 /// Rows of weight [count, size] by index: int64 or int32 […] to […, size].
 class TENON_API Embedding : public Module {
  public:
-  Embedding(std::int64_t count, std::int64_t size, Generator* generator = nullptr);
+  Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptions& options = {});
+  Embedding(std::int64_t count, std::int64_t size, Generator* generator);
   const Tensor& weight() const { return weight_; }
   Tensor forward(const Tensor& index) const override;
   std::string describe() const override;
 
  private:
+  EmbeddingOptions options_;
   Tensor weight_;
 };
 
@@ -370,18 +383,21 @@ TENON_API AnyModule activation(const std::string& name);
 using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 struct CrossEntropyLoss {
   double label_smoothing = 0;
-  Tensor operator()(const Tensor& logits, const Tensor& target) const {
-    return cross_entropy(logits, target, Reduction::Mean, label_smoothing);
-  }
+  Tensor weight{};                             ///< [C]: of each class; means are weighted by it
+  std::optional<std::int64_t> ignore_index{};  ///< targets that count for nothing
+  Reduction reduction = Reduction::Mean;
+  TENON_API Tensor operator()(const Tensor& logits, const Tensor& target) const;
 };
 struct MSELoss {
+  Reduction reduction = Reduction::Mean;
   Tensor operator()(const Tensor& output, const Tensor& target) const {
-    return mse_loss(output, target);
+    return mse_loss(output, target, reduction);
   }
 };
 struct L1Loss {
+  Reduction reduction = Reduction::Mean;
   Tensor operator()(const Tensor& output, const Tensor& target) const {
-    return l1_loss(output, target);
+    return l1_loss(output, target, reduction);
   }
 };
 

@@ -125,6 +125,7 @@ struct Parameters {
 struct SgdOptions {
   double lr = 0.01, momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false;
+  bool maximize = false;  ///< uphill
 };
 class TENON_API Sgd : public Optimizer {
  public:
@@ -143,6 +144,8 @@ class TENON_API Sgd : public Optimizer {
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false;  ///< weight decay as in AdamW
+  bool amsgrad = false;    ///< divides by the largest mean square so far (Reddi et al., 2018)
+  bool maximize = false;   ///< uphill
 };
 class TENON_API Adam : public Optimizer {
  public:
@@ -154,12 +157,13 @@ class TENON_API Adam : public Optimizer {
   std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
                                double weight_decay) override;
   AdamOptions options_;
-  const std::vector<Tensor>*exp_avg_, *exp_avg_sq_;
+  const std::vector<Tensor>*exp_avg_, *exp_avg_sq_, *max_exp_avg_sq_ = nullptr;
   Tensor correction1_, correction2_sqrt_;  // 1 - beta1^t, sqrt(1 - beta2^t), float64
 };
 
 struct AdamWOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+  bool amsgrad = false, maximize = false;  ///< as Adam's
 };
 class TENON_API AdamW : public Adam {
  public:
@@ -169,6 +173,7 @@ class TENON_API AdamW : public Adam {
 struct RmsPropOptions {
   double lr = 0.01, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
   bool centered = false;
+  bool maximize = false;  ///< uphill
 };
 class TENON_API RmsProp : public Optimizer {
  public:
@@ -260,6 +265,13 @@ TENON_API std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every
 TENON_API std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum = 0);
 /// A straight line from 1 to `minimum` over `total` steps.
 TENON_API std::unique_ptr<Schedule> linear(std::int64_t total, double minimum = 0);
+/// minimum + (1 - minimum) · (1 - step / total)^power over `total` steps.
+TENON_API std::unique_ptr<Schedule> polynomial(std::int64_t total, double power = 1,
+                                               double minimum = 0);
+/// Half a cosine from 1 to `minimum` over `period` steps, then again from 1, each time `multiply`
+/// times as long (Loshchilov and Hutter, 2017).
+TENON_API std::unique_ptr<Schedule> cosine_restarts(std::int64_t period, std::int64_t multiply = 1,
+                                                    double minimum = 0);
 /// sqrt(from / (from + step)). Behind a warm-up of from - 1 steps the rate of step t, counted from
 /// 1, is in proportion to min(t / from, sqrt(from / t)) (Vaswani et al., 2017).
 TENON_API std::unique_ptr<Schedule> inverse_sqrt(std::int64_t from);

@@ -109,5 +109,38 @@ class TENON_API AdaptiveMaxPool3d : public Module {
   Triple output_;
 };
 
+/// (elements of a window · the mean of x^p over it)^(1 / p): of the options stride and ceil_mode
+/// count.
+class TENON_API LPPool1d : public Module {
+ public:
+  LPPool1d(double p, std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options = {});
+  Tensor forward(const Tensor& x) const override { return lp_pool1d(x, p_, options_); }
+  std::string describe() const override;
+
+ private:
+  double p_;
+  Pool1dOptions options_;
+};
+class TENON_API LPPool2d : public Module {
+ public:
+  LPPool2d(double p, Pair kernel, const PoolOptions& options = {});
+  Tensor forward(const Tensor& x) const override { return lp_pool2d(x, p_, options_); }
+  std::string describe() const override;
+
+ private:
+  double p_;
+  Pool2dOptions options_;
+};
+class TENON_API LPPool3d : public Module {
+ public:
+  LPPool3d(double p, Triple kernel, const PoolOptionsOf<Triple>& options = {});
+  Tensor forward(const Tensor& x) const override { return lp_pool3d(x, p_, options_); }
+  std::string describe() const override;
+
+ private:
+  double p_;
+  Pool3dOptions options_;
+};
+
 }  // namespace nn
 }  // namespace tenon

@@ -10,6 +10,7 @@
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
+#include <tenon/layers.h>
 #include <tenon/loops.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <tenon/generator.h>
 #include <tenon/module.h>
@@ -33,22 +34,36 @@ struct CachedResult {
 struct MultiheadAttentionOptions {
   double dropout = 0;  ///< of the weights, while training
   bool bias = true;
-  bool batch_first = false;   ///< [N, L, E] instead of [L, N, E]
-  std::int64_t kdim = 0;      ///< width of the keys; 0: the embedding's
-  std::int64_t vdim = 0;      ///< width of the values; 0: the embedding's
-  std::int64_t kv_heads = 0;  ///< of keys and values, each for a group of queries; 0: all heads
+  bool batch_first = false;    ///< [N, L, E] instead of [L, N, E]
+  std::int64_t kdim = 0;       ///< width of the keys; 0: the embedding's
+  std::int64_t vdim = 0;       ///< width of the values; 0: the embedding's
+  std::int64_t kv_heads = 0;   ///< of keys and values, each for a group of queries; 0: all heads
+  bool add_bias_kv = false;    ///< one key and value more, bias_k and bias_v, that all queries see
+  bool add_zero_attn = false;  ///< one key and value of zeros more, behind all others
   Generator* generator = nullptr;  ///< of the initial values and of dropout
 };
+/// Whether the weights that a call returns are the mean over heads, or of each.
+enum class HeadWeights { Mean, Each };
+/// Output, and the weights of all keys: [N, L, S], of each head [N, heads, L, S]; behind dropout,
+/// as in PyTorch. S counts the keys that add_bias_kv and add_zero_attn add.
+struct WeightedResult {
+  Tensor output, weights;
+};
+
 /// Attention of `heads` heads side by side (Vaswani et al., 2017): query [L, N, E], key [S, N,
-/// kdim], value [S, N, vdim] to [L, N, E]. Parameters in_proj_weight [E + 2 · kv_heads · E / heads,
-/// E] (or q_proj_weight, k_proj_weight and v_proj_weight where widths differ), in_proj_bias,
-/// out_proj. Throws ShapeError, or ValueError for sizes that do not divide.
+/// kdim], value [S, N, vdim] to [L, N, E]; all without N, too. Parameters in_proj_weight [E + 2 ·
+/// kv_heads · E / heads, E] (or q_proj_weight, k_proj_weight and v_proj_weight where widths
+/// differ), in_proj_bias, out_proj. Throws ShapeError, or ValueError for sizes that do not divide.
 class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
  public:
   MultiheadAttention(std::int64_t width, std::int64_t heads,
                      const MultiheadAttentionOptions& options = {});
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
                  const AttentionMask& mask = {}) const;
+  /// The same with the weights, which are in memory then (PyTorch's need_weights = True):
+  /// `auto [y, weights] = mha(q, k, v, mask, nn::HeadWeights::Mean)`.
+  WeightedResult forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                         const AttentionMask& mask, HeadWeights heads) const;
   /// One place more of a sequence: x [1, N, E] ([N, 1, E] with batch_first), which stands at
   /// `place` (int64, one number, from 0) and sees all places before it. Its key and value are
   /// written there.
@@ -66,11 +81,24 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
   std::int64_t size_of_head() const { return width_ / heads_; }
   std::vector<Tensor> project(int first, int end, const Tensor& x) const;
   Tensor by_heads(const Tensor& x, std::int64_t heads) const;
+  /// Queries by heads, and keys and values.
+  std::pair<Tensor, KeyValueCache> parts_of(const Tensor& query, const Tensor& key,
+                                            const Tensor& value) const;
+  struct Seen {  // keys and values with what the options add, and what hides them
+    KeyValueCache cache;
+    Tensor mask;
+    bool causal;
+  };
+  Seen seen_by(const Tensor& queries, const KeyValueCache& cache, const AttentionMask& mask) const;
   Tensor attend(const Tensor& queries, const KeyValueCache& cache, const AttentionMask& mask) const;
+  WeightedResult weigh(const Tensor& queries, const KeyValueCache& cache, const AttentionMask& mask,
+                       HeadWeights heads) const;
+  Tensor joined(const Tensor& y) const;
   Tensor attention_mask(const AttentionMask& mask, const Shape& scores, DType dtype) const;
   std::int64_t width_, heads_, kv_heads_;
   MultiheadAttentionOptions options_;
-  Tensor in_proj_weight_, q_proj_weight_, k_proj_weight_, v_proj_weight_, in_proj_bias_;
+  Tensor in_proj_weight_, q_proj_weight_, k_proj_weight_, v_proj_weight_, in_proj_bias_, bias_k_,
+      bias_v_;
   std::optional<Linear> out_proj_;
 };
 

@@ -41,6 +41,9 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
   if (options.bias) in_proj_bias_ = parameter("in_proj_bias", zeros({width + 2 * of_keys}));
   out_proj_ = child("out_proj", Linear(width, width, {.bias = options.bias, .generator = g}));
   if (options.bias) set_value(out_proj_->bias(), zeros({width}));
+  if (!options.add_bias_kv) return;
+  bias_k_ = parameter("bias_k", init::xavier_normal({1, 1, of_keys}, 1, g));
+  bias_v_ = parameter("bias_v", init::xavier_normal({1, 1, of_keys}, 1, g));
 }
 
 std::string MultiheadAttention::describe() const {
@@ -48,6 +51,8 @@ std::string MultiheadAttention::describe() const {
   if (kv_heads_ != heads_) text += cat(", kv_heads=", kv_heads_);
   if (options_.dropout != 0) text += cat(", dropout=", options_.dropout);
   if (!in_proj_bias_.defined()) text += ", bias=false";
+  if (options_.add_bias_kv) text += ", add_bias_kv=true";
+  if (options_.add_zero_attn) text += ", add_zero_attn=true";
   if (options_.batch_first) text += ", batch_first=true";
   return text + ")";
 }
@@ -116,29 +121,121 @@ Tensor MultiheadAttention::attention_mask(const AttentionMask& m, const Shape& s
   return padding.defined() ? added(mask) + added(padding) : added(mask);
 }
 
+// Places that options add behind all others are seen by every query.
+MultiheadAttention::Seen MultiheadAttention::seen_by(const Tensor& queries,
+                                                     const KeyValueCache& cache,
+                                                     const AttentionMask& m) const {
+  const std::int64_t batch = queries.size(0), length = queries.size(2), keys = cache.keys.size(2);
+  const Tensor mask = attention_mask(m, {batch, heads_, length, keys}, queries.dtype());
+  if (!options_.add_bias_kv && !options_.add_zero_attn) return {cache, mask, m.causal};
+  const Ints one{batch, kv_heads_, 1, size_of_head()};
+  std::vector<Tensor> all_keys{cache.keys}, all_values{cache.values};
+  if (options_.add_bias_kv) {
+    all_keys.push_back(expand(by_heads(cast(bias_k_, cache.keys.dtype()), kv_heads_), one));
+    all_values.push_back(expand(by_heads(cast(bias_v_, cache.keys.dtype()), kv_heads_), one));
+  }
+  if (options_.add_zero_attn) {
+    const Tensor nothing = zeros({batch, kv_heads_, 1, size_of_head()}, cache.keys.dtype());
+    all_keys.push_back(nothing);
+    all_values.push_back(nothing);
+  }
+  Tensor wide = mask;
+  if (m.causal) {
+    const Tensor before = ge(unsqueeze(arange(0, length), 1), arange(0, keys));
+    wide = !mask.defined()               ? before
+           : mask.dtype() == DType::Bool ? logical_and(mask, before)
+                                         : tenon::where(before, mask, -HUGE_VAL);
+  }
+  const Ints added{0, static_cast<std::int64_t>(all_keys.size()) - 1};
+  if (wide.defined()) wide = pad(wide, added, wide.dtype() == DType::Bool ? 1 : 0);
+  return {{concat(all_keys, 2), concat(all_values, 2)}, wide, false};
+}
+
+// [N, heads, L, size] of all heads side by side, through the last product.
+Tensor MultiheadAttention::joined(const Tensor& y) const {
+  const std::int64_t batch = y.size(0), length = y.size(2);
+  return (*out_proj_)(options_.batch_first
+                          ? reshape(permute(y, {0, 2, 1, 3}), {batch, length, width_})
+                          : reshape(permute(y, {2, 0, 1, 3}), {length, batch, width_}));
+}
+
 Tensor MultiheadAttention::attend(const Tensor& queries, const KeyValueCache& cache,
                                   const AttentionMask& m) const {
-  const std::int64_t batch = queries.size(0), length = queries.size(2);
-  const Tensor mask =
-      attention_mask(m, {batch, heads_, length, cache.keys.size(2)}, queries.dtype());
-  const Tensor y = scaled_dot_product_attention(queries, cache.keys, cache.values, mask,
-                                                {.causal = m.causal,
-                                                 .dropout_p = is_training() ? options_.dropout : 0,
-                                                 .enable_gqa = kv_heads_ != heads_,
-                                                 .generator = options_.generator});
-  const Tensor rows = options_.batch_first
-                          ? reshape(permute(y, {0, 2, 1, 3}), {batch, length, width_})
-                          : reshape(permute(y, {2, 0, 1, 3}), {length, batch, width_});
-  return (*out_proj_)(rows);
+  const Seen seen = seen_by(queries, cache, m);
+  return joined(scaled_dot_product_attention(queries, seen.cache.keys, seen.cache.values, seen.mask,
+                                             {.causal = seen.causal,
+                                              .dropout_p = is_training() ? options_.dropout : 0,
+                                              .enable_gqa = kv_heads_ != heads_,
+                                              .generator = options_.generator}));
+}
+
+WeightedResult MultiheadAttention::weigh(const Tensor& queries, const KeyValueCache& cache,
+                                         const AttentionMask& m, HeadWeights heads) const {
+  const Seen seen = seen_by(queries, cache, m);
+  const auto for_queries = [&](const Tensor& x) {
+    return kv_heads_ == heads_ ? x : repeat_interleave(x, heads_ / kv_heads_, 1);
+  };
+  const double scale = 1 / std::sqrt(static_cast<double>(size_of_head()));
+  Tensor scores = matmul(queries * scale, transpose(for_queries(seen.cache.keys)));
+  if (seen.mask.defined())
+    scores = seen.mask.dtype() == DType::Bool ? tenon::where(seen.mask, scores, -HUGE_VAL)
+                                              : scores + seen.mask;
+  if (seen.causal)
+    scores = tenon::where(ge(unsqueeze(arange(0, scores.size(2)), 1), arange(0, scores.size(3))),
+                          scores, -HUGE_VAL);
+  const Tensor weights =
+      dropout(softmax(scores), options_.dropout, is_training(), options_.generator);
+  return {joined(matmul(weights, for_queries(seen.cache.values))),
+          heads == HeadWeights::Mean ? mean(weights, {1}) : weights};
+}
+
+namespace {
+
+// Queries, keys, values and masks with an axis for a batch of one, where they have none.
+struct Batched {
+  Tensor query, key, value;
+  AttentionMask mask;
+  int axis = -1;  // of the batch that was added
+};
+
+Batched batched(const Tensor& query, const Tensor& key, const Tensor& value,
+                const AttentionMask& mask, bool batch_first) {
+  if (query.rank() != 2 || key.rank() != 2 || value.rank() != 2) return {query, key, value, mask};
+  const int axis = batch_first ? 0 : 1;
+  Batched out{unsqueeze(query, axis), unsqueeze(key, axis), unsqueeze(value, axis), mask, axis};
+  if (key.node() == query.node()) out.key = out.query;
+  if (value.node() == key.node()) out.value = out.key;
+  if (mask.key_padding.defined() && mask.key_padding.rank() == 1)
+    out.mask.key_padding = unsqueeze(mask.key_padding, 0);
+  return out;
+}
+
+}  // namespace
+
+std::pair<Tensor, KeyValueCache> MultiheadAttention::parts_of(const Tensor& query,
+                                                              const Tensor& key,
+                                                              const Tensor& value) const {
+  const bool one = query.node() == key.node() && key.node() == value.node();
+  if (!one || !in_proj_weight_.defined()) return {project(0, 1, query)[0], keys_of(key, value)};
+  const std::vector<Tensor> parts = project(0, 3, query);
+  return {parts[0], {parts[1], parts[2]}};
 }
 
 Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                    const AttentionMask& mask) const {
-  const bool one = query.node() == key.node() && key.node() == value.node();
-  if (!one || !in_proj_weight_.defined())
-    return attend(project(0, 1, query)[0], keys_of(key, value), mask);
-  const std::vector<Tensor> parts = project(0, 3, query);
-  return attend(parts[0], {parts[1], parts[2]}, mask);
+  const Batched b = batched(query, key, value, mask, options_.batch_first);
+  const auto [queries, cache] = parts_of(b.query, b.key, b.value);
+  const Tensor y = attend(queries, cache, b.mask);
+  return b.axis < 0 ? y : squeeze(y, b.axis);
+}
+
+WeightedResult MultiheadAttention::forward(const Tensor& query, const Tensor& key,
+                                           const Tensor& value, const AttentionMask& mask,
+                                           HeadWeights heads) const {
+  const Batched b = batched(query, key, value, mask, options_.batch_first);
+  const auto [queries, cache] = parts_of(b.query, b.key, b.value);
+  WeightedResult y = weigh(queries, cache, b.mask, heads);
+  return b.axis < 0 ? y : WeightedResult{squeeze(y.output, b.axis), squeeze(y.weights, 0)};
 }
 
 Tensor MultiheadAttention::forward(const Tensor& query, const KeyValueCache& cache,

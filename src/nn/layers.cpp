@@ -3,6 +3,7 @@
 
 #include <tenon/error.h>
 #include <tenon/nn.h>
+#include <tenon/pooling.h>
 
 #include "base/str.h"
 
@@ -114,8 +115,8 @@ Tensor MaxPool2d::forward(const Tensor& x) const { return max_pool2d(x, options_
 std::string MaxPool2d::describe() const { return describe_pool("MaxPool2d", options_); }
 
 AvgPool2d::AvgPool2d(Pair kernel, const PoolOptions& options)
-    : options_(pool_options(kernel, options, "AvgPool2d")) {}
-Tensor AvgPool2d::forward(const Tensor& x) const { return avg_pool2d(x, options_); }
+    : options_(pool_options(kernel, options, "AvgPool2d")), divisor_(options.divisor) {}
+Tensor AvgPool2d::forward(const Tensor& x) const { return avg_pool2d(x, options_, divisor_); }
 std::string AvgPool2d::describe() const { return describe_pool("AvgPool2d", options_); }
 
 std::string AdaptiveAvgPool2d::describe() const {

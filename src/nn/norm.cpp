@@ -136,16 +136,4 @@ std::string LocalResponseNorm::describe() const {
              ", k=", options_.k, ")");
 }
 
-Embedding::Embedding(std::int64_t count, std::int64_t size, Generator* generator) {
-  check_sizes(count, "Embedding", "the number of rows");
-  check_sizes(size, "Embedding", "the size of a row");
-  weight_ = parameter("weight", init::normal({count, size}, 0, 1, generator));
-}
-
-Tensor Embedding::forward(const Tensor& index) const { return embedding(index, weight_); }
-
-std::string Embedding::describe() const {
-  return cat("Embedding(", weight_.size(0), ", ", weight_.size(1), ")");
-}
-
 }  // namespace tenon::nn

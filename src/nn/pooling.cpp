@@ -11,19 +11,28 @@ namespace {
 
 using Three = std::array<std::int64_t, 3>;
 
+using TwoSizes = std::pair<std::int64_t, std::int64_t>;
+
 std::int64_t plain(std::int64_t size) { return size; }
+TwoSizes plain(Pair p) { return {p.h, p.w}; }
 Three plain(Triple t) { return {t.d, t.h, t.w}; }
 
 Ints listed(std::int64_t size) { return {size}; }
+Ints listed(const TwoSizes& p) { return {p.first, p.second}; }
 Ints listed(const Three& t) { return {t.begin(), t.end()}; }
+
+template <class Sizes>
+void check_kernel(const char* layer, const Sizes& kernel) {
+  for (const std::int64_t size : listed(kernel))
+    if (size < 1)
+      throw ValueError(cat(layer, ": the kernel size is ", size, ", must be at least 1"));
+}
 
 template <class Options, class Sizes>
 Options pool_options(const char* layer, Sizes kernel, const PoolOptionsOf<Sizes>& options) {
   Options out;
   out.kernel = plain(kernel);
-  for (const std::int64_t size : listed(out.kernel))
-    if (size < 1)
-      throw ValueError(cat(layer, ": the kernel size is ", size, ", must be at least 1"));
+  check_kernel(layer, out.kernel);
   out.stride = plain(options.stride);
   out.padding = plain(options.padding);
   out.dilation = plain(options.dilation);
@@ -50,6 +59,14 @@ std::string describe_pool(const char* layer, const Options& o) {
   if (o.dilation != standard.dilation) out += ", " + sizes_text("dilation", listed(o.dilation));
   if (o.ceil_mode) out += ", ceil_mode=true";
   return out + ")";
+}
+
+// "LPPool1d(2, kernel_size=3)".
+template <class Options>
+std::string describe_power(const char* layer, double p, const Options& o) {
+  const std::string text = describe_pool(layer, o);
+  const std::size_t at = text.find('(') + 1;
+  return cat(text.substr(0, at), p, ", ", text.substr(at));
 }
 
 template <class Sizes>
@@ -87,5 +104,21 @@ std::string AdaptiveAvgPool3d::describe() const {
 std::string AdaptiveMaxPool3d::describe() const {
   return describe_adaptive("AdaptiveMaxPool3d", output_);
 }
+
+LPPool1d::LPPool1d(double p, std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
+    : p_(p), options_(pool_options<Pool1dOptions>("LPPool1d", kernel, options)) {}
+std::string LPPool1d::describe() const { return describe_power("LPPool1d", p_, options_); }
+
+LPPool2d::LPPool2d(double p, Pair kernel, const PoolOptions& options) : p_(p) {
+  check_kernel("LPPool2d", plain(kernel));
+  options_.kernel = plain(kernel);
+  options_.stride = plain(options.stride);
+  options_.ceil_mode = options.ceil_mode;
+}
+std::string LPPool2d::describe() const { return describe_power("LPPool2d", p_, options_); }
+
+LPPool3d::LPPool3d(double p, Triple kernel, const PoolOptionsOf<Triple>& options)
+    : p_(p), options_(pool_options<Pool3dOptions>("LPPool3d", kernel, options)) {}
+std::string LPPool3d::describe() const { return describe_power("LPPool3d", p_, options_); }
 
 }  // namespace tenon::nn

@@ -4,51 +4,58 @@
 #include <algorithm>
 
 #include <tenon/error.h>
-#include <tenon/ops.h>
-#include <tenon/pooling.h>
 
 #include "base/str.h"
 #include "ops/infer.h"
+#include "ops/pool.h"
 
 namespace tenon {
 namespace {
 
 // Of x's axis, windows of `length` places one after another: one result each.
-using Reduce = Tensor (*)(const Tensor& x, int axis, std::int64_t length);
+using Reduce = Placed (*)(const Placed& x, int axis, std::int64_t length);
 
-Tensor means(const Tensor& x, int axis, std::int64_t length) {
+Ints divided_sizes(const Tensor& x, int axis, std::int64_t length) {
   Ints sizes(x.shape().begin(), x.shape().end());
   sizes[static_cast<std::size_t>(axis)] /= length;
+  return sizes;
+}
+
+Placed means(const Placed& x, int axis, std::int64_t length) {
+  Ints sizes = divided_sizes(x.values, axis, length);
   sizes.insert(sizes.begin() + axis + 1, length);
-  return mean(reshape(x, sizes), {axis + 1});
+  return {mean(reshape(x.values, sizes), {axis + 1}), {}};
 }
 
 // As poolings of images, whose gradients go to each window's first maximum.
-Tensor maxima(const Tensor& x, int axis, std::int64_t length) {
-  Ints sizes(x.shape().begin(), x.shape().end());
+Placed maxima(const Placed& x, int axis, std::int64_t length) {
+  const Tensor& v = x.values;
   std::int64_t before = 1, behind = 1;
-  for (int k = 0; k < x.rank(); ++k) (k < axis ? before : behind) *= k == axis ? 1 : x.size(k);
-  const Tensor y =
-      max_pool2d(reshape(x, {1, before, x.size(axis), behind}), {.kernel = {length, 1}});
-  sizes[static_cast<std::size_t>(axis)] /= length;
-  return reshape(y, sizes);
+  for (int k = 0; k < v.rank(); ++k) (k < axis ? before : behind) *= k == axis ? 1 : v.size(k);
+  const auto reshaped = [](const Placed& t, const Ints& sizes) {
+    return of_both(t, [&](const Tensor& part) { return reshape(part, sizes); });
+  };
+  const Placed y = placed_maxima(reshaped(x, {1, before, v.size(axis), behind}),
+                                 pool_attrs({.kernel = {length, 1}}));
+  return reshaped(y, divided_sizes(v, axis, length));
 }
 
-Tensor pool_axis(const Tensor& x, int axis, std::int64_t out, Reduce reduce) {
-  const std::int64_t size = x.size(axis);
+Placed pool_axis(const Placed& x, int axis, std::int64_t out, Reduce reduce) {
+  const std::int64_t size = x.values.size(axis);
   if (out == size) return x;
   if (size % out == 0) return reduce(x, axis, size / out);
-  std::vector<Tensor> windows;
+  std::vector<Tensor> values, places;
   for (std::int64_t i = 0; i < out; ++i) {
     const std::int64_t first = i * size / out, end = ((i + 1) * size + out - 1) / out;
-    windows.push_back(reduce(slice(x, axis, first, end), axis, end - first));
+    const Placed y = reduce(of_both(x, [&](const Tensor& t) { return slice(t, axis, first, end); }),
+                            axis, end - first);
+    values.push_back(y.values);
+    if (y.places.defined()) places.push_back(y.places);
   }
-  return concat(windows, axis);
+  return {concat(values, axis), places.empty() ? Tensor() : concat(places, axis)};
 }
 
-// x [.., C, axes…] over its last axes, of which `wanted` tells.
-Tensor pool(const char* op, const Tensor& x, const Ints& output, const char* wanted,
-            Reduce reduce) {
+void check_adaptive(const char* op, const Tensor& x, const Ints& output, const char* wanted) {
   require_defined(op, x);
   if (!is_floating(x.dtype()))
     throw DTypeError(cat(where(op), ": the input is ", x.dtype(), ", cast it to a float first"));
@@ -65,13 +72,32 @@ Tensor pool(const char* op, const Tensor& x, const Ints& output, const char* wan
   for (int k = first; k < x.rank(); ++k)
     if (x.size(k) < 1)
       throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", without pixels"));
-  // 16-bit means are not rounded between the axes. The last axis first, so that of equal maxima
-  // that of the first row gets the gradient, as in PyTorch.
-  const bool widen = item_size(x.dtype()) == 2;
-  Tensor y = widen ? cast(x, DType::Float32) : x;
+}
+
+// x [.., C, axes…] over its last axes. The last one first, so that of equal maxima that of the
+// first row gets the gradient, as in PyTorch.
+Placed pool_axes(Placed x, const Ints& output, Reduce reduce) {
+  const int axes = static_cast<int>(output.size()), first = x.values.rank() - axes;
   for (int k = axes - 1; k >= 0; --k)
-    y = pool_axis(y, first + k, output[static_cast<std::size_t>(k)], reduce);
+    x = pool_axis(x, first + k, output[static_cast<std::size_t>(k)], reduce);
+  return x;
+}
+
+// 16-bit means are not rounded between the axes.
+Tensor pool(const char* op, const Tensor& x, const Ints& output, const char* wanted,
+            Reduce reduce) {
+  check_adaptive(op, x, output, wanted);
+  const bool widen = item_size(x.dtype()) == 2;
+  const Tensor y = pool_axes({widen ? cast(x, DType::Float32) : x, {}}, output, reduce).values;
   return widen ? cast(y, x.dtype()) : y;
+}
+
+ValuesAndIndices pool_with_indices(const char* op, const Tensor& x, const Ints& output,
+                                   const char* wanted) {
+  const Called called(op);
+  check_adaptive(op, x, output, wanted);
+  const Placed in = numbered(op, x, static_cast<int>(output.size()));
+  return finished(pool_axes(in, output, maxima), x);
 }
 
 constexpr char kSignals[] = "[N, C, L] or [C, L]", kImages[] = "[N, C, H, W] or [C, H, W]",
@@ -101,6 +127,22 @@ Tensor adaptive_avg_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& o
 
 Tensor adaptive_max_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output) {
   return pool("adaptive_max_pool3d", x, {output[0], output[1], output[2]}, kVolumes, maxima);
+}
+
+ValuesAndIndices adaptive_max_pool1d_with_indices(const Tensor& x, std::int64_t output) {
+  return pool_with_indices("adaptive_max_pool1d_with_indices", x, {output}, kSignals);
+}
+
+ValuesAndIndices adaptive_max_pool2d_with_indices(const Tensor& x,
+                                                  std::pair<std::int64_t, std::int64_t> output) {
+  return pool_with_indices("adaptive_max_pool2d_with_indices", x, {output.first, output.second},
+                           kImages);
+}
+
+ValuesAndIndices adaptive_max_pool3d_with_indices(const Tensor& x,
+                                                  const std::array<std::int64_t, 3>& output) {
+  return pool_with_indices("adaptive_max_pool3d_with_indices", x, {output[0], output[1], output[2]},
+                           kVolumes);
 }
 
 }  // namespace tenon

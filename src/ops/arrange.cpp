@@ -5,6 +5,7 @@
 #include <tenon/functional.h>
 
 #include "base/str.h"
+#include "ops/embedding.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -126,6 +127,15 @@ Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor
   return scatter_add(base, a, broadcast_to(reshape(index, column), shape), scaled);
 }
 
+std::int64_t padding_row(std::int64_t padding_index, const Tensor& weight) {
+  const std::int64_t entries = weight.size(0),
+                     row = padding_index < 0 ? padding_index + entries : padding_index;
+  if (row < 0 || row >= entries)
+    throw ValueError(cat(where("embedding"), ": the padding index ", padding_index, " is outside ",
+                         entries, " entries"));
+  return row;
+}
+
 Tensor embedding(const Tensor& index, const Tensor& weight,
                  std::optional<std::int64_t> padding_index) {
   const Called called("embedding");
@@ -136,12 +146,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight,
   sizes.push_back(weight.size(1));
   Tensor rows = reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
   if (!padding_index) return rows;
-  const std::int64_t entries = weight.size(0),
-                     padded = *padding_index < 0 ? *padding_index + entries : *padding_index;
-  if (padded < 0 || padded >= entries)
-    throw ValueError(
-        cat(at, ": the padding index ", *padding_index, " is outside ", entries, " entries"));
-  return where(unsqueeze(eq(index, padded), -1), detach(rows), rows);
+  return where(unsqueeze(eq(index, padding_row(*padding_index, weight)), -1), detach(rows), rows);
 }
 
 }  // namespace tenon

@@ -184,6 +184,19 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
   return in_type_of(y, input);
 }
 
+Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  constexpr const char* kName = "instance_norm";
+  const Called called(kName);
+  require_defined(kName, x);
+  if (x.rank() < 3)
+    throw ShapeError(cat(where(kName), ": the input is ", x.shape(), ", must be [N, C, …]"));
+  if (x.size(1) == 0) return x;
+  if (x.numel() == x.size(0) * x.size(1) && x.numel() > 0)
+    throw ValueError(cat(where(kName), ": the input ", x.shape(),
+                         " has one value a channel, of which no variance can be had"));
+  return group_norm(x, x.size(1), weight, bias, eps);
+}
+
 Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha, double beta,
                            double k) {
   require_defined("local_response_norm", input);

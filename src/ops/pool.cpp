@@ -9,14 +9,13 @@
 #include <limits>
 
 #include <tenon/error.h>
-#include <tenon/pooling.h>
 
 #include "base/str.h"
 #include "ops/infer.h"
+#include "ops/pool.h"
 #include "ops/rules.h"
 
 namespace tenon {
-namespace {
 
 PoolAttrs pool_attrs(const Pool2dOptions& o) {
   PoolAttrs p;
@@ -32,6 +31,57 @@ PoolAttrs pool_attrs(const Pool2dOptions& o) {
   p.count_include_pad = o.count_include_pad;
   return p;
 }
+
+Pool2dOptions as_row(const Pool1dOptions& o) {
+  return {{1, o.kernel},  {1, o.stride == 0 ? o.kernel : o.stride},
+          {0, o.padding}, {1, o.dilation},
+          o.ceil_mode,    o.count_include_pad};
+}
+
+PoolAttrs of_images(const Pool3dOptions& o) {
+  return pool_attrs({{o.kernel[1], o.kernel[2]},
+                     {o.stride[1], o.stride[2]},
+                     {o.padding[1], o.padding[2]},
+                     {o.dilation[1], o.dilation[2]},
+                     o.ceil_mode,
+                     o.count_include_pad});
+}
+
+PoolAttrs of_depth(const Pool3dOptions& o) {
+  return pool_attrs({{o.kernel[0], 1},
+                     {o.stride[0] == 0 ? o.kernel[0] : o.stride[0], 1},
+                     {o.padding[0], 0},
+                     {o.dilation[0], 1},
+                     o.ceil_mode,
+                     o.count_include_pad});
+}
+
+bool keeps_depth(const Pool3dOptions& o) {
+  return o.kernel[0] == 1 && (o.stride[0] == 0 || o.stride[0] == 1) && o.padding[0] == 0 &&
+         o.dilation[0] == 1;
+}
+
+void require_pool_rank(const char* op, const Tensor& x, int rank, const char* wanted) {
+  require_defined(op, x);
+  if (x.rank() != rank)
+    throw ShapeError(cat(where(op), ": input must be ", wanted, ", not ", x.shape(),
+                         x.rank() == rank - 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+}
+
+std::int64_t lowest_whole(DType dtype) {
+  switch (dtype) {
+    case DType::UInt8:
+      return 0;
+    case DType::Int8:
+      return std::numeric_limits<std::int8_t>::min();
+    case DType::Int32:
+      return std::numeric_limits<std::int32_t>::min();
+    default:
+      return std::numeric_limits<std::int64_t>::min();
+  }
+}
+
+namespace {
 
 std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
                          std::int64_t stride, std::int64_t pad, std::int64_t dil, bool ceil_mode) {
@@ -70,19 +120,6 @@ void require_shape(const Node& node, const char* what, const Shape& got, const S
     throw ShapeError(cat(where(node), ": ", what, " is ", got, "; it must be ", wanted));
 }
 
-std::int64_t lowest_whole(DType dtype) {
-  switch (dtype) {
-    case DType::UInt8:
-      return 0;
-    case DType::Int8:
-      return std::numeric_limits<std::int8_t>::min();
-    case DType::Int32:
-      return std::numeric_limits<std::int32_t>::min();
-    default:
-      return std::numeric_limits<std::int64_t>::min();
-  }
-}
-
 // Maxima over windows along one axis, of whole numbers: of as many slices as a window is long.
 Tensor whole_maxima(const Tensor& x, int axis, std::int64_t out, std::int64_t kernel,
                     std::int64_t stride, std::int64_t dil, std::int64_t margin) {
@@ -110,8 +147,7 @@ bool is_symmetric(const PoolAttrs& p) {
 }
 
 Tensor whole_max_pool(const Tensor& x, const PoolAttrs& p) {
-  // The row of the op checks the sizes.
-  const Shape out = build(Op::MaxPool2d, {zeros(x.shape())}, p).shape();
+  const Shape out = pooled_images(x.shape(), p);
   if (out.numel() == 0) return zeros(out, x.dtype());
   const Tensor rows = whole_maxima(x, 2, out[2], p.kernel_h, p.stride_h, p.dil_h, p.pad_h);
   return whole_maxima(rows, 3, out[3], p.kernel_w, p.stride_w, p.dil_w, p.pad_w);
@@ -148,55 +184,32 @@ Tensor divided(const Tensor& x, std::int64_t divisor, double window, const Avera
   return widen ? cast(z, x.dtype()) : z;
 }
 
-void require_rank(const char* op, const Tensor& x, int rank, const char* wanted) {
-  require_defined(op, x);
-  if (x.rank() != rank)
-    throw ShapeError(cat(where(op), ": input must be ", wanted, ", not ", x.shape(),
-                         x.rank() == rank - 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
-}
-
-Pool2dOptions as_row(const Pool1dOptions& o) {
-  return {{1, o.kernel},  {1, o.stride == 0 ? o.kernel : o.stride},
-          {0, o.padding}, {1, o.dilation},
-          o.ceil_mode,    o.count_include_pad};
-}
-
-PoolAttrs of_images(const Pool3dOptions& o) {
-  return pool_attrs({{o.kernel[1], o.kernel[2]},
-                     {o.stride[1], o.stride[2]},
-                     {o.padding[1], o.padding[2]},
-                     {o.dilation[1], o.dilation[2]},
-                     o.ceil_mode,
-                     o.count_include_pad});
-}
-
-PoolAttrs of_depth(const Pool3dOptions& o) {
-  return pool_attrs({{o.kernel[0], 1},
-                     {o.stride[0] == 0 ? o.kernel[0] : o.stride[0], 1},
-                     {o.padding[0], 0},
-                     {o.dilation[0], 1},
-                     o.ceil_mode,
-                     o.count_include_pad});
-}
-
 // The images of [N, C, D, H, W], then the depth unless each place of it stays.
 template <class PoolImages>
 Tensor over_boxes(const Tensor& x, const Pool3dOptions& o, const PoolImages& pool) {
   const Shape s = x.shape();
   const Tensor flat = pool(reshape(x, {s[0], s[1] * s[2], s[3], s[4]}), of_images(o));
   const std::int64_t height = flat.size(2), width = flat.size(3);
-  const bool stays = o.kernel[0] == 1 && (o.stride[0] == 0 || o.stride[0] == 1) &&
-                     o.padding[0] == 0 && o.dilation[0] == 1;
-  if (stays) return reshape(flat, {s[0], s[1], s[2], height, width});
+  if (keeps_depth(o)) return reshape(flat, {s[0], s[1], s[2], height, width});
   const Tensor y = pool(reshape(flat, {s[0], s[1], s[2], height * width}), of_depth(o));
   return reshape(y, {s[0], s[1], y.size(2), height, width});
 }
 
 }  // namespace
 
+Placed placed_maxima(const Placed& x, const PoolAttrs& attrs) {
+  const Tensor values = build(Op::MaxPool2d, {x.values}, attrs);
+  if (!x.places.defined()) return {values, {}};
+  return {values, build(Op::MaxPool2dGather, {x.values, x.places}, attrs)};
+}
+
+Shape pooled_images(const Shape& x, const PoolAttrs& attrs) {
+  return build(Op::MaxPool2d, {zeros(x)}, attrs).shape();  // whose row checks the sizes
+}
+
 Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options) {
   const Called called("max_pool1d");
-  require_rank("max_pool1d", x, 3, "[N, C, L]");
+  require_pool_rank("max_pool1d", x, 3, "[N, C, L]");
   return squeeze(max_pool2d(unsqueeze(x, 2), as_row(options)), 2);
 }
 
@@ -207,7 +220,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
 
 Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
   const Called called("max_pool3d");
-  require_rank("max_pool3d", x, 5, "[N, C, D, H, W]");
+  require_pool_rank("max_pool3d", x, 5, "[N, C, D, H, W]");
   // The gradients of windows that overlap are not rounded between images and depth.
   bool overlap = false;
   for (std::size_t k = 0; k < 3; ++k)
@@ -220,7 +233,7 @@ Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
 
 Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options) {
   const Called called("avg_pool1d");
-  require_rank("avg_pool1d", x, 3, "[N, C, L]");
+  require_pool_rank("avg_pool1d", x, 3, "[N, C, L]");
   return squeeze(avg_pool2d(unsqueeze(x, 2), as_row(options), options.divisor), 2);
 }
 
@@ -242,7 +255,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t di
 
 Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options) {
   const Called called("avg_pool3d");
-  require_rank("avg_pool3d", x, 5, "[N, C, D, H, W]");
+  require_pool_rank("avg_pool3d", x, 5, "[N, C, D, H, W]");
   const auto& [depth, height, width] = options.kernel;
   require_no_dilation("avg_pool3d", options.dilation != std::array<std::int64_t, 3>{1, 1, 1});
   const double window =

@@ -16,6 +16,8 @@ void check_range(const char* optimizer, const char* what, double value, double l
         cat(optimizer, ": ", what, " is ", value, ", must lie in [", low, ", ", high, "]"));
 }
 
+Tensor uphill(const Tensor& grad, bool maximize) { return maximize ? -grad : grad; }
+
 Tensor decayed(const Tensor& grad, const Tensor& p, double weight_decay) {
   return weight_decay == 0 ? grad : grad + p * weight_decay;
 }
@@ -44,7 +46,7 @@ void Sgd::prepare(const Tensor& taken, const Tensor&) {
 std::vector<Optimizer::Assignment> Sgd::rule(std::size_t k, const Tensor& grad, const Tensor& lr,
                                              double weight_decay) {
   const Tensor& p = parameter(k);
-  Tensor g = decayed(grad, p, weight_decay);
+  Tensor g = decayed(uphill(grad, options_.maximize), p, weight_decay);
   if (momentum_ == nullptr) return {{p, p - lr * g}};
   const Tensor& buffer = (*momentum_)[k];
   Tensor v =
@@ -58,7 +60,7 @@ std::string Sgd::describe() const {
   return cat("sgd(lr=", base_lr(), option("momentum", options_.momentum, 0),
              option("dampening", options_.dampening, 0),
              option("weight_decay", options_.weight_decay, 0),
-             options_.nesterov ? ", nesterov" : "", ")");
+             options_.nesterov ? ", nesterov" : "", options_.maximize ? ", maximize" : "", ")");
 }
 
 // ---- Adam, AdamW --------------------------------------------------------------------------------
@@ -70,10 +72,12 @@ Adam::Adam(Parameters parameters, const AdamOptions& options)
   check_range("adam", "eps", options.eps, 0, 1e30);
   exp_avg_ = add_slot("exp_avg");
   exp_avg_sq_ = add_slot("exp_avg_sq");
+  if (options.amsgrad) max_exp_avg_sq_ = add_slot("max_exp_avg_sq");
 }
 
 AdamW::AdamW(Parameters parameters, const AdamWOptions& o)
-    : Adam(std::move(parameters), {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, true}) {}
+    : Adam(std::move(parameters),
+           {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, true, o.amsgrad, o.maximize}) {}
 
 void Adam::prepare(const Tensor&, const Tensor& next) {
   correction1_ = 1 - pow(options_.beta1, next);
@@ -84,20 +88,26 @@ std::vector<Optimizer::Assignment> Adam::rule(std::size_t k, const Tensor& grad,
                                               double weight_decay) {
   const Tensor& p = parameter(k);
   const Tensor &m = (*exp_avg_)[k], &v = (*exp_avg_sq_)[k];
-  const Tensor g = options_.decoupled ? grad : decayed(grad, p, weight_decay);
+  const Tensor up = uphill(grad, options_.maximize);
+  const Tensor g = options_.decoupled ? up : decayed(up, p, weight_decay);
   const Tensor shrunk = options_.decoupled && weight_decay != 0 ? p * (1 - lr * weight_decay) : p;
   const Tensor new_m = m + (g - m) * (1 - options_.beta1);
   const Tensor new_v = v * options_.beta2 + square(g) * (1 - options_.beta2);
-  const Tensor denominator = sqrt(new_v) / cast(correction2_sqrt_, p.dtype()) + options_.eps;
+  const Tensor square_mean =
+      max_exp_avg_sq_ == nullptr ? new_v : maximum((*max_exp_avg_sq_)[k], new_v);
+  const Tensor denominator = sqrt(square_mean) / cast(correction2_sqrt_, p.dtype()) + options_.eps;
   const Tensor rate = cast(cast(lr, DType::Float64) / correction1_, p.dtype());
-  return {{m, new_m}, {v, new_v}, {p, shrunk - rate * (new_m / denominator)}};
+  std::vector<Assignment> out{{m, new_m}, {v, new_v}};
+  if (max_exp_avg_sq_ != nullptr) out.emplace_back((*max_exp_avg_sq_)[k], square_mean);
+  out.emplace_back(p, shrunk - rate * (new_m / denominator));
+  return out;
 }
 
 std::string Adam::describe() const {
   return cat(options_.decoupled ? "adamw(lr=" : "adam(lr=", base_lr(),
              option("beta1", options_.beta1, 0.9), option("beta2", options_.beta2, 0.999),
              option("eps", options_.eps, 1e-8), option("weight_decay", options_.weight_decay, 0),
-             ")");
+             options_.amsgrad ? ", amsgrad" : "", options_.maximize ? ", maximize" : "", ")");
 }
 
 // ---- RMSProp ------------------------------------------------------------------------------------
@@ -115,7 +125,7 @@ RmsProp::RmsProp(Parameters parameters, const RmsPropOptions& options)
 std::vector<Optimizer::Assignment> RmsProp::rule(std::size_t k, const Tensor& grad,
                                                  const Tensor& lr, double weight_decay) {
   const Tensor& p = parameter(k);
-  const Tensor g = decayed(grad, p, weight_decay);
+  const Tensor g = decayed(uphill(grad, options_.maximize), p, weight_decay);
   const Tensor& s = (*square_avg_)[k];
   const Tensor new_s = s * options_.alpha + square(g) * (1 - options_.alpha);
   std::vector<Assignment> out{{s, new_s}};
@@ -140,7 +150,7 @@ std::string RmsProp::describe() const {
   return cat("rmsprop(lr=", base_lr(), option("alpha", options_.alpha, 0.99),
              option("eps", options_.eps, 1e-8), option("momentum", options_.momentum, 0),
              option("weight_decay", options_.weight_decay, 0),
-             options_.centered ? ", centered)" : ")");
+             options_.centered ? ", centered" : "", options_.maximize ? ", maximize" : "", ")");
 }
 
 // ---- Levenberg–Marquardt ------------------------------------------------------------------------

@@ -97,6 +97,34 @@ class Linear : public Schedule {
   double minimum_;
 };
 
+class Polynomial : public Schedule {
+ public:
+  Polynomial(std::int64_t total, double power, double minimum)
+      : total_(total), power_(power), minimum_(minimum) {}
+  double factor(std::int64_t step) const override {
+    return minimum_ + (1 - minimum_) * std::pow(1 - progress(step, total_), power_);
+  }
+
+ private:
+  std::int64_t total_;
+  double power_, minimum_;
+};
+
+class CosineRestarts : public Schedule {
+ public:
+  CosineRestarts(std::int64_t period, std::int64_t multiply, double minimum)
+      : period_(period), multiply_(multiply), minimum_(minimum) {}
+  double factor(std::int64_t step) const override {
+    std::int64_t period = period_;
+    for (; multiply_ > 1 && step >= period; period *= multiply_) step -= period;
+    return cosine_between(1, minimum_, progress(step % period, period));
+  }
+
+ private:
+  std::int64_t period_, multiply_;
+  double minimum_;
+};
+
 class InverseSquareRoot : public Schedule {
  public:
   explicit InverseSquareRoot(std::int64_t from) : from_(static_cast<double>(from)) {}
@@ -223,6 +251,18 @@ std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum) {
 }
 std::unique_ptr<Schedule> linear(std::int64_t total, double minimum) {
   return std::make_unique<Linear>(total, minimum);
+}
+
+std::unique_ptr<Schedule> polynomial(std::int64_t total, double power, double minimum) {
+  check(power > 0, cat("polynomial: the power is ", power, ", must be above 0"));
+  return std::make_unique<Polynomial>(total, power, minimum);
+}
+
+std::unique_ptr<Schedule> cosine_restarts(std::int64_t period, std::int64_t multiply,
+                                          double minimum) {
+  check(period >= 1 && multiply >= 1, cat("cosine_restarts: the period ", period, " and multiply ",
+                                          multiply, " must be at least 1"));
+  return std::make_unique<CosineRestarts>(period, multiply, minimum);
 }
 
 std::unique_ptr<Schedule> inverse_sqrt(std::int64_t from) {

@@ -53,6 +53,7 @@ void add_contractions(Cases& cases);
 void add_pooling(Cases& cases);
 void add_losses(Cases& cases);
 void add_networks(Cases& cases);
+void add_options(Cases& cases);
 
 /// A number that depends on a case's name alone: what chooses its shapes, so that a case more
 /// leaves those of the others as they are.

@@ -32,7 +32,7 @@ const Cases& all_cases() {
     Cases list;
     for (auto* add :
          {add_elementwise, add_activations, add_reductions, add_views, add_movement, add_order,
-          add_composites, add_contractions, add_pooling, add_losses, add_networks})
+          add_composites, add_contractions, add_pooling, add_losses, add_networks, add_options})
       add(list);
     return list;
   }();

@@ -120,7 +120,10 @@ class Flow(CommandTest):
         figures = self.json("eval", "verse", "--json")
         self.assertGreater(figures["perplexity"], 1)
         write_png(self.folder / "any.png", [[0] * 28] * 28)
-        self.fails(3, "predict", "verse", "any.png", says="tenon generate")
+        self.fails(2, "predict", "verse", "any.png", says="tenon generate verse")
+        self.fails(2, "predict", "verse", "tick tock", says="goes on from texts")
+        refused = self.fails(2, "generate", "verse", "--prompt", "tick", "--top-p", "2", says="top_p")
+        self.assertEqual(refused.out, "")  # nothing before a refusal
 
     def test_translation(self):
         out = self.ok("train", "transformer:layers=1,heads=2,width=32,hidden=64", "--epochs", "1", "--set", "max_steps=5", "--out", "words").out

@@ -427,9 +427,23 @@ def _index_put(x, key, values, accumulate=False):
 
 @adapter("nn.functional.embedding")
 def _embedding(weight, index, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    need(max_norm is None and not scale_grad_by_freq, "rows that are scaled")
-    padding = {} if padding_idx is None else {"padding": padding_idx % weight.shape[0]}
-    return "embedding", [weight, index], padding
+    return "embedding", [weight, index], rows_of(weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+
+
+def rows_of(weight, padding_idx, max_norm, norm_type, scale_grad_by_freq):
+    options = {} if padding_idx is None else {"padding": padding_idx % weight.shape[0]}
+    if max_norm is not None:
+        options |= {"most": number(float(max_norm)), "p": number(float(norm_type))}
+    return options | ({"shares": 1} if scale_grad_by_freq else {})
+
+
+@adapter("nn.functional.embedding_bag")
+def _embedding_bag(weight, index, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
+                   per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    options = rows_of(weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    operands = [weight, index] + [t for t in (offsets, per_sample_weights) if t is not None]
+    return "embedding_bag", operands, options | {"mode": mode, "offsets": int(offsets is not None), "last": int(include_last_offset),
+                                                 "weights": int(per_sample_weights is not None)}
 
 
 @adapter("index_select")
@@ -472,8 +486,8 @@ def _conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 def max_pooling(count):
     def adapt(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-        need(x.dim() == count + 2 and not return_indices, "pooling without a batch axis, or its indices")
-        return f"max_pool{count}d", [x], {"kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count),
+        need(x.dim() == count + 2, "pooling without a batch axis")
+        return f"max_pool{count}d" + ("_with_indices" if return_indices else ""), [x], {"kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count),
                                           "padding": many(padding, count), "dilation": many(dilation, count), "ceil": int(ceil_mode)}
     return adapt
 
@@ -488,6 +502,16 @@ def average_pooling(count):
     return adapt
 
 
+def unpooling(count):
+    def adapt(x, indices, kernel_size, stride=None, padding=0, output_size=None):
+        planes = indices.reshape(-1, math.prod(indices.shape[-count:]))
+        need(all(len(set(plane)) == len(plane) for plane in planes.tolist()), "places that are named twice")
+        return f"max_unpool{count}d", [x, indices], {
+            "kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count), "padding": many(padding, count),
+            "ceil": 0} | ({} if output_size is None else {"sizes": list(output_size)[-count:]})
+    return adapt
+
+
 def many(value, count):
     value = [value] if isinstance(value, int) else list(value)
     return value * count if len(value) == 1 else value
@@ -496,6 +520,7 @@ def many(value, count):
 for _count in 1, 2, 3:
     OPINFO[f"nn.functional.max_pool{_count}d", ""] = max_pooling(_count)
     OPINFO[f"nn.functional.avg_pool{_count}d", ""] = average_pooling(_count)
+    OPINFO[f"nn.functional.max_unpool{_count}d", ""] = OPINFO[f"nn.functional.max_unpool{_count}d", "grad"] = unpooling(_count)
 
 
 # ---- Losses
@@ -517,32 +542,35 @@ OPINFO["nn.functional.huber_loss", ""] = loss("huber_loss", "delta")
 OPINFO["nn.functional.binary_cross_entropy_with_logits", ""] = loss("binary_cross_entropy_with_logits")
 
 
+def of_classes(target, weight, ignore_index):
+    """The class that is left out, where there is one, and weights of classes."""
+    ignored = not target.is_floating_point() and bool((target == ignore_index).any())
+    return given(weight), {"ignore": ignore_index} if ignored else {}
+
+
 @adapter("nn.functional.cross_entropy")
 def _cross_entropy(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    need(weight is None, "weights of classes")
-    need(target.is_floating_point() or not bool((target == ignore_index).any()), "an ignored class")
     need(x.dim() > 1, "logits without a batch axis")
-    return "cross_entropy", [x, target], {"reduction": reduction, "smoothing": number(float(label_smoothing))}
+    weights, ignored = of_classes(target, weight, ignore_index)
+    return "cross_entropy", [x, target, *weights], {"reduction": reduction, "smoothing": number(float(label_smoothing))} | ignored
 
 
 @adapter("nn.functional.nll_loss")
 def _nll_loss(x, target, weight=None, ignore_index=-100, reduction="mean"):
-    need(weight is None, "weights of classes")
-    need(not bool((target == ignore_index).any()), "an ignored class")
     need(x.dim() > 1, "logits without a batch axis")
-    return "nll_loss", [x, target], {"reduction": reduction}
+    weights, ignored = of_classes(target, weight, ignore_index)
+    return "nll_loss", [x, target, *weights], {"reduction": reduction} | ignored
 
 
 @adapter("nn.functional.kl_div")
 def _kl_div(x, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    need(reduction in ("mean", "sum", "none"), "the mean of a batch")
-    return "kl_div", [x, target], {"reduction": reduction, "log": int(log_target)}
+    batch = {"batch": x.shape[0]} if reduction == "batchmean" else {}
+    return "kl_div", [x, target], {"reduction": "sum" if batch else reduction, "log": int(log_target)} | batch
 
 
 @adapter("nn.functional.binary_cross_entropy")
 def _binary_cross_entropy(x, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    need(weight is None, "weights of elements")
-    return "binary_cross_entropy", [x, target], {"reduction": reduction}
+    return "binary_cross_entropy", [x, target, *given(weight)], {"reduction": reduction}
 
 
 # ---- Activations and arithmetic with arguments
@@ -598,9 +626,16 @@ def _group_norm(x, groups, weight=None, bias=None, eps=1e-5):
 
 @adapter("nn.functional.batch_norm")
 def _batch_norm(x, mean, var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    need(not training and mean is not None and var is not None, "the batch's own moments")
     need(x.dim() > 1, "an input without channels")
+    if training:
+        return "batch_norm_of_the_batch", [x, *given(weight, bias)], {"eps": number(float(eps))}
     return "batch_norm", [x, mean, var, *given(weight, bias)], {"eps": number(float(eps))}
+
+
+@adapter("nn.functional.instance_norm")
+def _instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    need(use_input_stats, "running statistics: batch_norm has them")
+    return "instance_norm", [x, *given(weight, bias)], {"eps": number(float(eps))}
 
 
 @adapter("nn.functional.local_response_norm")
@@ -727,8 +762,8 @@ for _count in 1, 2, 3:
 def adaptive(name, count):
     def adapt(x, output_size, return_indices=False):
         sizes = many(output_size, count)
-        need(None not in sizes and not return_indices, "a size that is left as it is, or places")
-        return name, [x], {"sizes": sizes}
+        need(None not in sizes, "a size that is left as it is")
+        return name + ("_with_indices" if return_indices else ""), [x], {"sizes": sizes}
     return adapt
 
 

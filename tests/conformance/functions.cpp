@@ -206,6 +206,15 @@ std::vector<Index> indices(const In& in, const json& parts) {
   return all;
 }
 
+EmbeddingOptions rows_of(const json& a) {
+  EmbeddingOptions o;
+  if (a.contains("padding")) o.padding_index = a.at("padding").get<std::int64_t>();
+  if (a.contains("most")) o.max_norm = real(a, "most", 1);
+  o.norm_type = real(a, "p", 2);
+  o.scale_grad_by_freq = flag(a, "shares");
+  return o;
+}
+
 void add_indexing(Functions& f) {
   f["index"] = [](const In& in, const json& a) -> Out {
     return {tensor(in[0]).index(indices(in, a.at("parts")))};
@@ -220,9 +229,20 @@ void add_indexing(Functions& f) {
     return {scatter(tensor(in[0]), axis, tensor(in[1]), scalar_of(in[2]))};
   };
   f["embedding"] = [](const In& in, const json& a) -> Out {
-    std::optional<std::int64_t> padding;
-    if (a.contains("padding")) padding = a.at("padding").get<std::int64_t>();
-    return {embedding(tensor(in[1]), tensor(in[0]), padding)};
+    const EmbeddingOptions o = rows_of(a);
+    if (o.max_norm || o.scale_grad_by_freq) return {embedding(tensor(in[1]), tensor(in[0]), o)};
+    return {embedding(tensor(in[1]), tensor(in[0]), o.padding_index)};
+  };
+  f["embedding_bag"] = [](const In& in, const json& a) -> Out {
+    EmbeddingBagOptions o;
+    static_cast<EmbeddingOptions&>(o) = rows_of(a);
+    const auto mode = a.at("mode").get<std::string>();
+    o.mode = mode == "sum" ? BagMode::Sum : mode == "mean" ? BagMode::Mean : BagMode::Max;
+    std::size_t k = 2;
+    if (flag(a, "offsets")) o.offsets = tensor(in[k++]);
+    if (flag(a, "weights")) o.per_sample_weights = tensor(in[k]);
+    o.include_last_offset = flag(a, "last");
+    return {embedding_bag(tensor(in[1]), tensor(in[0]), o)};
   };
   f["chunk"] = [](const In& in, const json& a) -> Out {
     return chunk(tensor(in[0]), a.at("count"), a.at("axis"));
@@ -256,6 +276,12 @@ void add_contractions(Functions& f) {
   };
 }
 
+ClassLossOptions of_classes(const In& in, const json& a) {
+  ClassLossOptions o{reduction(a), real(a, "smoothing", 0), optional(in, 2), {}};
+  if (a.contains("ignore")) o.ignore_index = a.at("ignore").get<std::int64_t>();
+  return o;
+}
+
 void add_losses(Functions& f) {
 #define TENON_LOSS(name, ...)                                                             \
   f[#name] = [](const In& in, const json& a) -> Out {                                     \
@@ -264,14 +290,28 @@ void add_losses(Functions& f) {
   TENON_LOSS(mse_loss)
   TENON_LOSS(l1_loss)
   TENON_LOSS(binary_cross_entropy_with_logits)
-  TENON_LOSS(nll_loss)
   TENON_LOSS(smooth_l1_loss, real(a, "beta", 1))
   TENON_LOSS(huber_loss, real(a, "delta", 1))
-  TENON_LOSS(cross_entropy, real(a, "smoothing", 0))
-  TENON_LOSS(kl_div, flag(a, "log"))
 #undef TENON_LOSS
+  f["kl_div"] = [](const In& in, const json& a) -> Out {
+    const Tensor loss = kl_div(tensor(in[0]), tensor(in[1]), reduction(a), flag(a, "log"));
+    return {a.contains("batch") ? loss / a.at("batch").get<double>() : loss};
+  };
   f["binary_cross_entropy"] = [](const In& in, const json& a) -> Out {
-    return {binary_cross_entropy(tensor(in[0]), tensor(in[1]), {.reduction = reduction(a)})};
+    return {binary_cross_entropy(tensor(in[0]), tensor(in[1]),
+                                 {.reduction = reduction(a), .weight = optional(in, 2)})};
+  };
+  f["cross_entropy"] = [](const In& in, const json& a) -> Out {
+    const ClassLossOptions o = of_classes(in, a);
+    if (!o.weight.defined() && !o.ignore_index)
+      return {cross_entropy(tensor(in[0]), tensor(in[1]), o.reduction, o.label_smoothing)};
+    return {cross_entropy(tensor(in[0]), tensor(in[1]), o)};
+  };
+  f["nll_loss"] = [](const In& in, const json& a) -> Out {
+    const ClassLossOptions o = of_classes(in, a);
+    if (!o.weight.defined() && !o.ignore_index)
+      return {nll_loss(tensor(in[0]), tensor(in[1]), o.reduction)};
+    return {nll_loss(tensor(in[0]), tensor(in[1]), o)};
   };
 }
 
@@ -317,6 +357,14 @@ void add_norms(Functions& f) {
   f["batch_norm"] = [](const In& in, const json& a) -> Out {
     return {batch_norm(tensor(in[0]), tensor(in[1]), tensor(in[2]), optional(in, 3),
                        optional(in, 4), real(a, "eps", 1e-5))};
+  };
+  f["batch_norm_of_the_batch"] = [](const In& in, const json& a) -> Out {
+    const Moments m = batch_moments(tensor(in[0]));
+    return {batch_norm(tensor(in[0]), m.mean, m.var, optional(in, 1), optional(in, 2),
+                       real(a, "eps", 1e-5))};
+  };
+  f["instance_norm"] = [](const In& in, const json& a) -> Out {
+    return {instance_norm(tensor(in[0]), optional(in, 1), optional(in, 2), real(a, "eps", 1e-5))};
   };
   f["local_response_norm"] = [](const In& in, const json& a) -> Out {
     return {local_response_norm(tensor(in[0]), a.at("size"), real(a, "alpha", 1e-4),
@@ -407,6 +455,33 @@ Pool3dOptions pool3d(const json& a) {
   return with_modes(o, a);
 }
 
+void add_places(Functions& f) {
+  const auto both = [](const ValuesAndIndices& r) -> Out { return {r.values, r.indices}; };
+#define TENON_PLACES(name, argument)                      \
+  f[#name] = [both](const In& in, const json& a) -> Out { \
+    return both(name(tensor(in[0]), argument));           \
+  };
+  TENON_PLACES(max_pool1d_with_indices, pool1d(a))
+  TENON_PLACES(max_pool2d_with_indices, pool2d(a))
+  TENON_PLACES(max_pool3d_with_indices, pool3d(a))
+  TENON_PLACES(adaptive_max_pool1d_with_indices, a.at("sizes").at(0))
+  TENON_PLACES(adaptive_max_pool2d_with_indices, pair(a, "sizes"))
+  TENON_PLACES(adaptive_max_pool3d_with_indices, numbers<3>(a, "sizes"))
+#undef TENON_PLACES
+#define TENON_UNPOOL(name, options, Sizes, sizes)                                   \
+  f[#name] = [](const In& in, const json& a) -> Out {                               \
+    const std::optional<Sizes> output =                                             \
+        a.contains("sizes") ? std::optional<Sizes>(sizes) : std::optional<Sizes>(); \
+    return {name(tensor(in[0]), tensor(in[1]), options(a), output)};                \
+  };
+  using Two = std::pair<std::int64_t, std::int64_t>;
+  using Three = std::array<std::int64_t, 3>;
+  TENON_UNPOOL(max_unpool1d, pool1d, std::int64_t, a.at("sizes").at(0).get<std::int64_t>())
+  TENON_UNPOOL(max_unpool2d, pool2d, Two, pair(a, "sizes"))
+  TENON_UNPOOL(max_unpool3d, pool3d, Three, numbers<3>(a, "sizes"))
+#undef TENON_UNPOOL
+}
+
 void add_windows(Functions& f) {
 #define TENON_CONV(name, Options, output_padding_of)                 \
   f[#name] = [](const In& in, const json& a) -> Out {                \
@@ -441,6 +516,7 @@ void add_windows(Functions& f) {
   f["avg_pool3d"] = [](const In& in, const json& a) -> Out {
     return {avg_pool3d(tensor(in[0]), pool3d(a))};
   };
+  add_places(f);
 #define TENON_ADAPTIVE(name, sizes) \
   f[#name] = [](const In& in, const json& a) -> Out { return {name(tensor(in[0]), sizes)}; };
   TENON_ADAPTIVE(adaptive_avg_pool1d, a.at("sizes").at(0))

@@ -109,6 +109,7 @@ class Case:
     def record(self, pool, number):
         """The sample as JSON; its tensors go into the pool."""
         seed = zlib.crc32(f"{self.name}{self.source}{number}".encode())
+        before = [t.detach().clone() if isinstance(t, torch.Tensor) else t for t in self.adapter(*self.args, **self.kwargs)[1]]
         plain = self.run(self.args, self.kwargs, seed, False)
         dtypes = {t.dtype for t in plain["operands"] + plain["out"] if isinstance(t, torch.Tensor)}
         if not dtypes <= set(DTYPES):
@@ -121,7 +122,8 @@ class Case:
             args, kwargs = in_float64(self.args, not some), {k: in_float64(v, not some) for k, v in self.kwargs.items()}
             truth = self.run(args, kwargs, seed, self.second)
         sample = {"op": plain["op"], "id": f"{self.name}/{self.source}/{number}"}
-        sample["in"] = [pool.put(t) if isinstance(t, torch.Tensor) else plain_number(t) for t in plain["operands"]]
+        # As they were before the call: some functions write into an operand.
+        sample["in"] = [pool.put(t) if isinstance(t, torch.Tensor) else plain_number(t) for t in before]
         if plain["attributes"]:
             sample["args"] = plain["attributes"]
         sample["out"] = [pool.put(t) for t in plain["out"]]

@@ -298,7 +298,11 @@ OPTIMIZERS = {
     "adam": (torch.optim.Adam, dict(lr=0.02)),
     "adam_decay": (torch.optim.Adam, dict(lr=0.02, betas=(0.8, 0.95), eps=1e-5, weight_decay=0.1)),
     "adamw": (torch.optim.AdamW, dict(lr=0.02, weight_decay=0.1)),
+    "sgd_maximize": (torch.optim.SGD, dict(lr=0.1, momentum=0.9, weight_decay=0.01, maximize=True)),
+    "adam_amsgrad": (torch.optim.Adam, dict(lr=0.02, betas=(0.8, 0.7), weight_decay=0.1, amsgrad=True)),
+    "adamw_maximize": (torch.optim.AdamW, dict(lr=0.02, betas=(0.8, 0.7), weight_decay=0.1, amsgrad=True, maximize=True)),
     "rmsprop": (torch.optim.RMSprop, dict(lr=0.01)),
+    "rmsprop_maximize": (torch.optim.RMSprop, dict(lr=0.01, maximize=True)),
     "rmsprop_centered": (torch.optim.RMSprop, dict(lr=0.01, alpha=0.9, eps=1e-4, momentum=0.5, centered=True, weight_decay=0.01)),
 }
 
@@ -347,6 +351,9 @@ def schedule_fixtures():
         "schedule/exponential": curve(lambda o: s.ExponentialLR(o, 0.8), 12),
         "schedule/cosine": curve(lambda o: s.CosineAnnealingLR(o, 15, 0.05), 16),
         "schedule/linear": curve(lambda o: s.LinearLR(o, 1.0, 0.2, 10), 14),
+        "schedule/polynomial": curve(lambda o: s.PolynomialLR(o, 10, 2.5), 14),
+        "schedule/cosine_restarts": curve(lambda o: s.CosineAnnealingWarmRestarts(o, 3, 2, 0.1), 24),
+        "schedule/cosine_repeated": curve(lambda o: s.CosineAnnealingWarmRestarts(o, 4), 14),
         "schedule/warmup_cosine": curve(warm, 26),
         "schedule/one_cycle": curve(lambda o: s.OneCycleLR(o, 1.0, 20, cycle_momentum=False), 20),
         "schedule/plateau": curve(lambda o: s.ReduceLROnPlateau(o, factor=0.5, patience=2, min_lr=0.1), 20, figures.tolist()),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/{recurrent,transformer}.safetensors: what PyTorch's layers of these kinds compute.
+"""Writes tests/e2e/fixtures/{recurrent,transformer,layers}.safetensors: what PyTorch's layers of these kinds compute.
 
     pip install torch numpy safetensors      (PyTorch 2.11 for CPU made the committed files)
-    tests/e2e/make_layer_fixtures.py [FOLDER]
+    tests/e2e/make_layer_fixtures.py [FOLDER]      (PyTorch 2.15 made layers.safetensors)
 
 Weights and inputs are float32; PyTorch computes with them in float64, and the results are stored rounded to float32.
 
@@ -221,8 +221,86 @@ def transformer():
     return out
 
 
+class Weighed(Attention):
+    """Attention whose weights are asked for."""
+
+    def forward(self, q, k, v, each, **masks):
+        return self.inner(q, k, v, need_weights=True, average_attn_weights=not each, **masks)
+
+
+def weighed(out, name, each=False, mask=None, padding=None, batched=True, **options):
+    case = Case(out, name, Weighed(**options))
+    rows = lambda length: (length, 2) if batched else (length,)
+    q, k, v = case.input("query", *rows(4), 8), case.input("key", *rows(5), 8), case.input("value", *rows(5), 8)
+    masks = {}
+    if mask is not None:
+        masks["attn_mask"] = mask(case)
+        case.put("in/mask", masks["attn_mask"])
+    if padding is not None:
+        masks["key_padding_mask"] = torch.tensor(padding)
+        case.put("in/key_padding", masks["key_padding_mask"])
+    y, weights = case.layer(q, k, v, each, **masks)
+    case.finish(output=y, weights=weights)
+
+
+def tables(out):
+    """Rows of a table whose gradients are scaled, padded or shared, and bags of them."""
+    index = torch.tensor([[0, 3, 3], [5, 2, 3]])
+    for label, options in [("embedding_padding", dict(padding_idx=3)), ("embedding_most", dict(max_norm=1.0)),
+                           ("embedding_most_of_sums", dict(max_norm=1.5, norm_type=1.0)), ("embedding_shares", dict(scale_grad_by_freq=True))]:
+        case = Case(out, label, nn.Embedding(6, 4, **options))
+        case.put("in/index", index)
+        case.finish(output=case.layer(index))
+    for mode in "sum", "mean", "max":
+        case = Case(out, f"bag_{mode}", nn.EmbeddingBag(6, 4, mode=mode, padding_idx=2))
+        flat, offsets = torch.tensor([0, 3, 3, 5, 2, 3, 2]), torch.tensor([0, 3, 3, 6])
+        case.put("in/index", flat)
+        case.put("in/offsets", offsets)
+        case.finish(output=case.layer(flat, offsets))
+
+
+def norms(out):
+    """Instance norm of a batch while training, and afterwards in evaluation."""
+    for label, options in [("instance", dict()), ("instance_affine", dict(affine=True, eps=1e-3)),
+                           ("instance_tracked", dict(affine=True, track_running_stats=True, momentum=0.3))]:
+        case = Case(out, label, nn.InstanceNorm2d(3, **options))
+        case.layer.train()
+        y = case.layer(case.input("x", 2, 3, 4, 5))
+        results = {"output": y}
+        if options.get("track_running_stats"):
+            results |= {"running_mean": case.layer.running_mean, "running_var": case.layer.running_var}
+            case.layer.eval()
+            results["evaluated"] = case.layer(case.inputs["x"])
+        case.finish(**results)
+
+
+def layers():
+    out = {}
+    hidden = [[False] * 5, [False, False, False, False, True]]
+    weighed(out, "weights")
+    weighed(out, "weights_each", each=True, padding=hidden)
+    weighed(out, "weights_bias_kv", add_bias_kv=True, mask=lambda c: torch.ones(4, 5).triu(2).bool(), padding=hidden)
+    weighed(out, "weights_zero_attn_each", each=True, add_zero_attn=True, mask=lambda c: c.draw(1.0, 4, 5))
+    weighed(out, "weights_bias_kv_zero_attn", add_bias_kv=True, add_zero_attn=True, bias=False)
+    weighed(out, "weights_alone", batched=False, mask=lambda c: torch.ones(4, 5).triu(2).bool(), padding=hidden[1])
+    tables(out)
+    norms(out)
+    for label, layer, shape in [
+            ("conv1d", nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2), (2, 4, 9)),
+            ("conv3d", nn.Conv3d(2, 3, (2, 1, 3), stride=(1, 2, 1), padding=(1, 0, 1), bias=False), (1, 2, 3, 4, 4)),
+            ("conv_transpose1d", nn.ConvTranspose1d(4, 6, 3, stride=3, padding=1, output_padding=2, groups=2), (2, 4, 5)),
+            ("conv_transpose2d", nn.ConvTranspose2d(2, 3, (2, 3), stride=(2, 1)), (1, 2, 3, 4)),
+            ("conv_transpose3d", nn.ConvTranspose3d(2, 2, 2, stride=2, bias=False), (1, 2, 2, 3, 2)),
+            ("prelu", nn.PReLU(3), (2, 3, 4)), ("celu", nn.CELU(1.5), (3, 4)), ("glu", nn.GLU(1), (2, 4, 3)),
+            ("lp_pool1d", nn.LPPool1d(4, 3, stride=2, ceil_mode=True), (2, 2, 8)), ("lp_pool2d", nn.LPPool2d(2, (2, 3)), (2, 1, 5, 7)),
+            ("lp_pool3d", nn.LPPool3d(2, 2, stride=1), (1, 2, 3, 3, 3))]:
+        case = Case(out, label, layer)
+        case.finish(output=case.layer(case.input("x", *shape)))
+    return out
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "fixtures")
     torch.set_num_threads(1)
-    for make in (recurrent, transformer):
+    for make in (recurrent, transformer, layers):
         save_file(make(), folder / f"{make.__name__}.safetensors")

@@ -43,7 +43,20 @@ std::map<std::string, Make> optimizers() {
        make<optim::Adam>(optim::AdamOptions{
            .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-5, .weight_decay = 0.1})},
       {"adamw", make<optim::AdamW>(optim::AdamWOptions{.lr = 0.02, .weight_decay = 0.1})},
+      {"sgd_maximize", make<optim::Sgd>(optim::SgdOptions{
+                           .lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .maximize = true})},
+      {"adam_amsgrad",
+       make<optim::Adam>(optim::AdamOptions{
+           .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .weight_decay = 0.1, .amsgrad = true})},
+      {"adamw_maximize", make<optim::AdamW>(optim::AdamWOptions{.lr = 0.02,
+                                                                .beta1 = 0.8,
+                                                                .beta2 = 0.7,
+                                                                .weight_decay = 0.1,
+                                                                .amsgrad = true,
+                                                                .maximize = true})},
       {"rmsprop", make<optim::RmsProp>(rmsprop)},
+      {"rmsprop_maximize",
+       make<optim::RmsProp>(optim::RmsPropOptions{.lr = 0.01, .maximize = true})},
       {"rmsprop_centered", make<optim::RmsProp>(centered)},
   };
 }
@@ -94,6 +107,9 @@ TEST_CASE("fixtures: schedules follow torch.optim.lr_scheduler") {
   schedules["exponential"] = optim::exponential(0.8);
   schedules["cosine"] = optim::cosine(15, 0.05);
   schedules["linear"] = optim::linear(10, 0.2);
+  schedules["polynomial"] = optim::polynomial(10, 2.5);
+  schedules["cosine_restarts"] = optim::cosine_restarts(3, 2, 0.1);
+  schedules["cosine_repeated"] = optim::cosine_restarts(4);
   schedules["warmup_cosine"] = optim::warmup(5, optim::cosine(20, 0.1));
   schedules["one_cycle"] = optim::one_cycle(20);
   schedules["plateau"] = optim::plateau(0.5, 2, 1e-4, 0.1);

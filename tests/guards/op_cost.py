@@ -14,7 +14,7 @@ SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 
 # Layers that wrap an op are welcome in nn, methods that call one in Tensor, the names of activations in the settings and network
 # files that choose among them, and rewrites that make a well-known pattern of ops cheaper in files of their own.
-OPTIONAL = {"include/tenon/nn.h", "src/nn/layers.cpp", "include/tenon/tensor.h", "src/ops/methods.cpp",
+OPTIONAL = {"include/tenon/nn.h", "include/tenon/layers.h", "src/nn/layers.cpp", "include/tenon/tensor.h", "src/ops/methods.cpp",
             "src/train/settings.cpp", "src/models/file_layers.cpp", "src/plan/pool_rules.cpp",
             "src/grad/sum.cpp"}
 

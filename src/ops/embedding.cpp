@@ -1,0 +1,131 @@
+// Embeddings with options, and bags of them. Rows are gathered, and what options make of a row is
+// seen by its value alone or by its gradient alone.
+#include <cmath>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+
+#include "base/str.h"
+#include "ops/embedding.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+// As PyTorch's renorm has it.
+constexpr double kNormEps = 1e-7;
+
+// The value of one tensor with the gradient of another.
+Tensor with_gradient_of(const Tensor& rows, const Tensor& value) {
+  return detach(value) + (rows - detach(rows));
+}
+
+Tensor scaled_to(const Tensor& rows, double most, double p) {
+  const Tensor norm = vector_norm(rows, p, {-1}, true);
+  return with_gradient_of(rows, rows * where(gt(norm, most), most / (norm + kNormEps), 1));
+}
+
+// How often each index is there, beside each: in the rows' type.
+Tensor frequency(const Tensor& index, std::int64_t entries, DType dtype) {
+  const Tensor flat = reshape(index, {index.numel()});
+  const DType wide = item_size(dtype) == 2 ? DType::Float32 : dtype;
+  const Tensor counts = index_add(zeros({entries}, wide), 0, flat, ones({index.numel()}, wide));
+  return reshape(index_select(counts, 0, flat), to_ints(index.shape()));
+}
+
+void check_options(const std::string& at, const EmbeddingOptions& o) {
+  if (o.max_norm && !(*o.max_norm > 0))
+    throw ValueError(cat(at, ": max_norm is ", *o.max_norm, ", must be above 0"));
+}
+
+// ---- Bags -------------------------------------------------------------------------------------
+
+// Rows [bags, length, features] and which of them count [bags, length] (undefined: all).
+Tensor reduced_bags(const Tensor& rows, const Tensor& counts, BagMode mode) {
+  const Tensor inside = counts.defined() ? unsqueeze(counts, -1) : Tensor();
+  const std::int64_t length = rows.size(1);
+  if (length == 0) return zeros({rows.size(0), rows.size(2)}, rows.dtype());
+  if (mode == BagMode::Max) {
+    if (!inside.defined()) return max(rows, 1).values;
+    const Tensor best = max(where(inside, rows, -HUGE_VAL), 1).values;
+    return where(any(inside, {1}), best, 0);
+  }
+  const Tensor total = sum(inside.defined() ? where(inside, rows, 0) : rows, {1});
+  if (mode == BagMode::Sum) return total;
+  if (!inside.defined()) return total / static_cast<double>(length);
+  return total / cast(maximum(sum(inside, {1}), 1), rows.dtype());
+}
+
+// Rows [T, features] of which row t lies in bag number bag[t].
+Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, const Tensor& counts,
+                    BagMode mode) {
+  if (mode == BagMode::Max) {
+    Tensor member = eq(unsqueeze(arange(0, bags), 1), bag);
+    if (counts.defined()) member = logical_and(member, counts);
+    return reduced_bags(broadcast_to(rows, {bags, rows.size(0), rows.size(1)}), member, mode);
+  }
+  const Tensor kept = counts.defined() ? where(unsqueeze(counts, -1), rows, 0) : rows;
+  const Tensor total = index_add(zeros({bags, rows.size(1)}, rows.dtype()), 0, bag, kept);
+  if (mode == BagMode::Sum) return total;
+  const Tensor each =
+      counts.defined() ? cast(counts, DType::Int64) : ones({rows.size(0)}, DType::Int64);
+  const Tensor size = index_add(zeros({bags}, DType::Int64), 0, bag, each);
+  return total / cast(unsqueeze(maximum(size, 1), -1), rows.dtype());
+}
+
+// The bag that each place of a vector lies in: how many bags begin up to there, less one.
+Tensor bags_of(std::int64_t places, const Tensor& begins) {
+  return sum(le(begins, unsqueeze(arange(0, places), 1)), {1}) - 1;
+}
+
+void check_bags(const std::string& at, const Tensor& index, const EmbeddingBagOptions& o) {
+  const int rank = o.offsets.defined() ? 1 : 2;
+  if (index.rank() != rank)
+    throw ShapeError(cat(
+        at, ": the index is ", index.shape(), ", must be ",
+        rank == 1 ? "a vector, as there are offsets" : "[bags, length], or a vector with offsets"));
+  if (o.offsets.defined() && (o.offsets.rank() != 1 || !is_integral(o.offsets.dtype())))
+    throw ShapeError(cat(at, ": the offsets are ", o.offsets.shape(), " of ", o.offsets.dtype(),
+                         ", must be a vector of int64 or int32"));
+  if (o.include_last_offset && (!o.offsets.defined() || o.offsets.size(0) == 0))
+    throw ValueError(cat(at, ": include_last_offset needs an offset at least"));
+  if (!o.per_sample_weights.defined()) return;
+  if (o.mode != BagMode::Sum) throw ValueError(cat(at, ": per_sample_weights are for sums alone"));
+  if (o.per_sample_weights.shape() != index.shape())
+    throw ShapeError(cat(at, ": per_sample_weights are ", o.per_sample_weights.shape(),
+                         ", must be ", index.shape(), " as the index"));
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& index, const Tensor& weight, const EmbeddingOptions& o) {
+  const Called called("embedding");
+  require_defined("embedding", index, weight);
+  check_options(where("embedding"), o);
+  Tensor rows = embedding(index, weight, std::optional<std::int64_t>());
+  if (o.max_norm) rows = scaled_to(rows, *o.max_norm, o.norm_type);
+  if (o.scale_grad_by_freq) {
+    const Tensor share = reciprocal(frequency(index, weight.size(0), rows.dtype()));
+    const Tensor still = detach(rows);
+    rows = still + (rows - still) * cast(unsqueeze(share, -1), rows.dtype());
+  }
+  if (!o.padding_index) return rows;
+  return where(unsqueeze(eq(index, padding_row(*o.padding_index, weight)), -1), detach(rows), rows);
+}
+
+Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
+  const Called called("embedding_bag");
+  require_defined("embedding_bag", index, weight);
+  check_bags(where("embedding_bag"), index, o);
+  Tensor rows = embedding(index, weight, static_cast<const EmbeddingOptions&>(o));
+  if (o.per_sample_weights.defined())
+    rows = rows * cast(unsqueeze(o.per_sample_weights, -1), rows.dtype());
+  Tensor counts;
+  if (o.padding_index) counts = ne(index, padding_row(*o.padding_index, weight));
+  if (!o.offsets.defined()) return reduced_bags(rows, counts, o.mode);
+  const std::int64_t bags = o.offsets.size(0) - (o.include_last_offset ? 1 : 0);
+  const Tensor begins = narrow(o.offsets, 0, 0, bags);
+  return reduced_rows(rows, bags_of(index.size(0), begins), bags, counts, o.mode);
+}
+
+}  // namespace tenon

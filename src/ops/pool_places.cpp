@@ -1,0 +1,200 @@
+// Max pooling that says where each maximum stands, and its partial inverse. Places are numbers of
+// elements of a plane (a signal, a volume) counted along its rows, as PyTorch's are.
+//
+// Floating values take their places along as numbers of their own type, which a second pooling
+// gathers; they are exact, for values are widened where a plane has more elements than that type
+// counts. Whole numbers are compared slice by slice.
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "ops/infer.h"
+#include "ops/pool.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kCountedByFloat = std::int64_t{1} << 24;
+
+bool holds_whole(const Tensor& x) { return !is_floating(x.dtype()); }
+
+// The numbers of a plane's elements beside x, whose last `axes` axes it is, in a type.
+Tensor numbers_of(const Tensor& x, int axes, DType dtype) {
+  Ints plane;
+  std::int64_t count = 1;
+  for (int axis = x.rank() - axes; axis < x.rank(); ++axis) {
+    plane.push_back(x.size(axis));
+    count *= x.size(axis);
+  }
+  return broadcast_to(reshape(arange(0, count, 1, dtype), plane), x.shape());
+}
+
+// Maxima over windows along one axis, of whole numbers. What lies beyond the edges has the place
+// -1, and is taken where there is nothing else.
+Placed whole_along(const Placed& x, int axis, std::int64_t out, std::int64_t kernel,
+                   std::int64_t stride, std::int64_t dil, std::int64_t margin) {
+  const std::int64_t reach = (out - 1) * stride + 1, size = x.values.size(axis);
+  Ints padding(static_cast<std::size_t>(2 * (x.values.rank() - axis)), 0);
+  padding[padding.size() - 2] = margin;
+  padding[padding.size() - 1] = reach + dil * (kernel - 1) - margin - size;
+  const Tensor values = pad(x.values, padding, lowest_whole(x.values.dtype())),
+               places = pad(x.places, padding, -1);
+  Placed best;
+  for (std::int64_t k = 0; k < kernel; ++k) {
+    const auto part = [&](const Tensor& t) {
+      return slice(t, axis, k * dil, k * dil + reach, stride);
+    };
+    const Placed next{part(values), part(places)};
+    if (k == 0) {
+      best = next;
+      continue;
+    }
+    const Tensor better = logical_or(gt(next.values, best.values), lt(best.places, 0));
+    best = {where(better, next.values, best.values), where(better, next.places, best.places)};
+  }
+  return best;
+}
+
+// The last axis first, so that of equal maxima that of the first row is taken.
+Placed placed_whole_maxima(const Placed& x, const PoolAttrs& p) {
+  const Shape out = pooled_images(x.values.shape(), p);
+  if (out.numel() == 0) return {zeros(out, x.values.dtype()), zeros(out, DType::Int64)};
+  const Placed columns = whole_along(x, 3, out[3], p.kernel_w, p.stride_w, p.dil_w, p.pad_w);
+  return whole_along(columns, 2, out[2], p.kernel_h, p.stride_h, p.dil_h, p.pad_h);
+}
+
+Placed pooled_maxima(const Placed& x, const PoolAttrs& attrs) {
+  return holds_whole(x.values) ? placed_whole_maxima(x, attrs) : placed_maxima(x, attrs);
+}
+
+// ---- The inverse ------------------------------------------------------------------------------
+
+// Where nothing is said: the least input that fills the windows.
+Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints stride,
+                    const Ints& padding, const Ints& wanted) {
+  const auto axes = static_cast<int>(kernel.size());
+  Ints sizes;
+  for (int k = 0; k < axes; ++k) {
+    const auto a = static_cast<std::size_t>(k);
+    if (stride[a] == 0) stride[a] = kernel[a];
+    if (kernel[a] < 1 || stride[a] < 1 || padding[a] < 0)
+      throw ValueError(cat(where(op), ": kernel and stride start at 1, padding at 0"));
+    const std::int64_t least =
+        (x.size(x.rank() - axes + k) - 1) * stride[a] - 2 * padding[a] + kernel[a];
+    sizes.push_back(wanted.empty() ? least : wanted[a]);
+    if (sizes[a] <= least - stride[a] || sizes[a] >= least + stride[a] || sizes[a] < 0)
+      throw ValueError(cat(where(op), ": the output has ", sizes[a], " places along axis ", k,
+                           ", must lie between ", least - stride[a], " and ", least + stride[a]));
+  }
+  return sizes;
+}
+
+// x [.., C, axes…] at the places of a plane of `sizes`, zeros elsewhere.
+Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const Ints& sizes) {
+  if (indices.shape() != x.shape())
+    throw ShapeError(cat(where(op), ": the indices are ", indices.shape(), ", must be ", x.shape(),
+                         " as the input"));
+  const auto axes = static_cast<int>(sizes.size());
+  std::int64_t planes = 1, plane = 1;
+  for (int axis = 0; axis < x.rank() - axes; ++axis) planes *= x.size(axis);
+  for (const std::int64_t size : sizes) plane *= size;
+  Ints out(x.shape().begin(), x.shape().end() - axes);
+  out.insert(out.end(), sizes.begin(), sizes.end());
+  if (x.numel() == 0) return zeros(to_shape(out), x.dtype());
+  const Ints rows{planes, x.numel() / planes};
+  return reshape(
+      scatter(zeros({planes, plane}, x.dtype()), 1, reshape(indices, rows), reshape(x, rows)), out);
+}
+
+void require_planes(const char* op, const Tensor& x, int axes, const char* wanted) {
+  if (x.rank() != axes + 1 && x.rank() != axes + 2)
+    throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", must be ", wanted));
+}
+
+}  // namespace
+
+Placed numbered(const char* op, const Tensor& x, int axes) {
+  if (is_bool(x.dtype()))
+    throw DTypeError(cat(where(op), ": the input is bool, cast it to a number first"));
+  if (holds_whole(x)) return {x, numbers_of(x, axes, DType::Int64)};
+  std::int64_t count = 1;
+  for (int axis = x.rank() - axes; axis < x.rank(); ++axis) count *= x.size(axis);
+  const DType wide =
+      x.dtype() == DType::Float64 || count > kCountedByFloat ? DType::Float64 : DType::Float32;
+  return {cast(x, wide), numbers_of(x, axes, wide)};
+}
+
+// A window that dilation leads past the plane has the place 0.
+ValuesAndIndices finished(const Placed& y, const Tensor& x) {
+  return {cast(y.values, x.dtype()), maximum(cast(y.places, DType::Int64), 0)};
+}
+
+ValuesAndIndices max_pool1d_with_indices(const Tensor& x, const Pool1dOptions& options) {
+  constexpr const char* kName = "max_pool1d_with_indices";
+  const Called called(kName);
+  require_pool_rank(kName, x, 3, "[N, C, L]");
+  const ValuesAndIndices y = max_pool2d_with_indices(unsqueeze(x, 2), as_row(options));
+  return {squeeze(y.values, 2), squeeze(y.indices, 2)};
+}
+
+ValuesAndIndices max_pool2d_with_indices(const Tensor& x, const Pool2dOptions& options) {
+  constexpr const char* kName = "max_pool2d_with_indices";
+  const Called called(kName);
+  require_pool_rank(kName, x, 4, "[N, C, H, W]");
+  return finished(pooled_maxima(numbered(kName, x, 2), pool_attrs(options)), x);
+}
+
+ValuesAndIndices max_pool3d_with_indices(const Tensor& x, const Pool3dOptions& options) {
+  constexpr const char* kName = "max_pool3d_with_indices";
+  const Called called(kName);
+  require_pool_rank(kName, x, 5, "[N, C, D, H, W]");
+  const Shape s = x.shape();
+  const auto shaped = [](const Placed& p, const Ints& sizes) {
+    return of_both(p, [&](const Tensor& t) { return reshape(t, sizes); });
+  };
+  Placed y = pooled_maxima(shaped(numbered(kName, x, 3), {s[0], s[1] * s[2], s[3], s[4]}),
+                           of_images(options));
+  const std::int64_t height = y.values.size(2), width = y.values.size(3);
+  if (!keeps_depth(options))
+    y = pooled_maxima(shaped(y, {s[0], s[1], s[2], height * width}), of_depth(options));
+  const std::int64_t depth = keeps_depth(options) ? s[2] : y.values.size(2);
+  return finished(shaped(y, {s[0], s[1], depth, height, width}), x);
+}
+
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Pool1dOptions& pool,
+                    std::optional<std::int64_t> output) {
+  constexpr const char* kName = "max_unpool1d";
+  const Called called(kName);
+  require_defined(kName, x, indices);
+  require_planes(kName, x, 1, "[N, C, L] or [C, L]");
+  return unpooled(kName, x, indices,
+                  unpooled_sizes(kName, x, {pool.kernel}, {pool.stride}, {pool.padding},
+                                 output ? Ints{*output} : Ints{}));
+}
+
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Pool2dOptions& pool,
+                    std::optional<std::pair<std::int64_t, std::int64_t>> output) {
+  constexpr const char* kName = "max_unpool2d";
+  const Called called(kName);
+  require_defined(kName, x, indices);
+  require_planes(kName, x, 2, "[N, C, H, W] or [C, H, W]");
+  const auto both = [](const std::pair<std::int64_t, std::int64_t>& p) {
+    return Ints{p.first, p.second};
+  };
+  return unpooled(kName, x, indices,
+                  unpooled_sizes(kName, x, both(pool.kernel), both(pool.stride), both(pool.padding),
+                                 output ? both(*output) : Ints{}));
+}
+
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Pool3dOptions& pool,
+                    const std::optional<std::array<std::int64_t, 3>>& output) {
+  constexpr const char* kName = "max_unpool3d";
+  const Called called(kName);
+  require_defined(kName, x, indices);
+  require_planes(kName, x, 3, "[N, C, D, H, W] or [C, D, H, W]");
+  const auto all = [](const std::array<std::int64_t, 3>& a) { return Ints(a.begin(), a.end()); };
+  return unpooled(kName, x, indices,
+                  unpooled_sizes(kName, x, all(pool.kernel), all(pool.stride), all(pool.padding),
+                                 output ? all(*output) : Ints{}));
+}
+
+}  // namespace tenon

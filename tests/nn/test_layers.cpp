@@ -1,0 +1,132 @@
+// Layers and options beside those of PyTorch's fixtures: places of maxima of every type, refusals
+// with names, texts, dropout of channels, tables that are given.
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
+#include <tenon/layers.h>
+#include <tenon/transformer.h>
+
+using namespace tenon;
+
+namespace {
+
+using Longs = std::vector<std::int64_t>;
+
+Longs places(const ValuesAndIndices& y) { return y.indices.to_vector<std::int64_t>(); }
+
+}  // namespace
+
+TEST_CASE("pooling: places of maxima are the first ones, of every type, and NaN is the largest") {
+  const Tensor x = Tensor::from<float>({1, 7, 7, 2, 7, 0, 3, 7, 5, 5, 5, 5}, {1, 1, 3, 4});
+  for (const DType t : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16,
+                        DType::UInt8, DType::Int8, DType::Int32, DType::Int64}) {
+    CAPTURE(static_cast<int>(t));
+    const ValuesAndIndices y =
+        max_pool2d_with_indices(cast(x, t), {.kernel = {2, 2}, .stride = {1, 1}});
+    CHECK(y.values.dtype() == t);
+    CHECK(places(y) == Longs{1, 1, 2, 4, 9, 7});
+    const Tensor zeros_in = zeros({1, 1, 2, 2}, t);  // the least that uint8 has
+    CHECK(places(max_pool2d_with_indices(zeros_in, {.kernel = {2, 2}, .padding = {1, 1}})) ==
+          Longs{0, 1, 2, 3});
+    CHECK(max_pool2d_with_indices(zeros({0, 1, 2, 2}, t)).indices.shape() == Shape{0, 1, 1, 1});
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor with_nan = Tensor::from<float>({1, nan, 3, 9}, {1, 1, 4});
+  CHECK(places(max_pool1d_with_indices(with_nan)) == Longs{1, 3});
+  CHECK(places(adaptive_max_pool1d_with_indices(x[0][0], 3)) == Longs{1, 1, 2, 0, 2, 3, 0, 1, 2});
+  CHECK_THROWS_WITH_AS(max_pool2d_with_indices(x[0]), doctest::Contains("max_pool2d_with_indices"),
+                       ShapeError);
+  CHECK_THROWS_AS(max_pool1d_with_indices(zeros({1, 1, 4}, DType::Bool)), DTypeError);
+}
+
+TEST_CASE("pooling: the way back refuses what does not fit") {
+  const ValuesAndIndices y = max_pool2d_with_indices(randn({2, 3, 6, 8}));
+  const Pool2dOptions o;
+  CHECK(max_unpool2d(y.values, y.indices).shape() == Shape{2, 3, 6, 8});
+  using Two = std::pair<std::int64_t, std::int64_t>;
+  CHECK(max_unpool2d(y.values, y.indices, o, Two{7, 9}).shape() == Shape{2, 3, 7, 9});
+  CHECK_THROWS_WITH_AS(max_unpool2d(y.values, y.indices, o, Two{8, 8}),
+                       doctest::Contains("must lie between 4 and 8"), ValueError);
+  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices[0]), ShapeError);
+  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices + 100).eval(), ValueError);
+  CHECK(max_unpool2d(zeros({0, 3, 2, 2}), zeros({0, 3, 2, 2}, DType::Int64)).shape() ==
+        Shape{0, 3, 4, 4});
+  CHECK_THROWS_AS(lp_pool2d(randn({1, 1, 4, 4}), 0), ValueError);
+  CHECK_THROWS_AS(lp_pool1d(zeros({1, 1, 4}, DType::Int64), 2), DTypeError);
+}
+
+TEST_CASE("embedding: padding begins as zeros, a table may be given, indices outside are refused") {
+  const nn::Embedding drawn(5, 3, {.padding_index = -2});
+  CHECK(sum(abs(drawn.weight()[3])).item() == 0);
+  CHECK(sum(abs(drawn.weight()[2])).item() > 0);
+  const Tensor table = randn({5, 3}).eval();
+  const nn::Embedding given(5, 3, {.weight = table});
+  CHECK(equal(given.weight(), table));
+  CHECK_THROWS_AS(nn::Embedding(4, 3, {.weight = table}), ShapeError);
+  CHECK_THROWS_AS(nn::Embedding(4, 3, {.padding_index = 4}), ValueError);
+  CHECK(nn::Embedding(4, 3, {.padding_index = 1, .max_norm = 2}).describe() ==
+        "Embedding(4, 3, padding_index=1, max_norm=2)");
+  const Tensor index = Tensor::from<std::int64_t>({0, 9}, {2});
+  CHECK_THROWS_AS(given(index).eval(), ValueError);
+  CHECK_THROWS_AS(embedding_bag(index, table), ShapeError);
+  EmbeddingBagOptions weighted;
+  weighted.per_sample_weights = zeros({1, 2});
+  CHECK_THROWS_AS(embedding_bag(zeros({1, 2}, DType::Int64), table, weighted), ValueError);
+  EmbeddingBagOptions bags;
+  for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max}) {
+    bags.mode = mode;
+    CHECK(equal(embedding_bag(zeros({2, 0}, DType::Int64), table, bags), zeros({2, 3})));
+  }
+}
+
+TEST_CASE("layers: instance norm and dropout of channels say what they take") {
+  const nn::InstanceNorm1d net(3, {.affine = true});
+  CHECK(net(randn({3, 5})).shape() == Shape{3, 5});
+  CHECK(net(zeros({0, 3, 5})).shape() == Shape{0, 3, 5});
+  CHECK_THROWS_WITH_AS(net(randn({2, 4, 5})), doctest::Contains("InstanceNorm1d"), ShapeError);
+  CHECK_THROWS_AS(net(randn({2, 3, 1})), ValueError);
+  CHECK(nn::InstanceNorm2d(4, {.track_running_stats = true}).describe() ==
+        "InstanceNorm2d(4, track_running_stats=true)");
+  manual_seed(5);
+  const nn::Dropout2d drop(0.5);
+  const Tensor y = drop(ones({4, 8, 3, 3})).eval();
+  CHECK(equal(amax(y, {2, 3}), amin(y, {2, 3})));  // whole channels
+  CHECK(any(y == 0).item() == 1);
+  CHECK(any(y == 2).item() == 1);
+  drop.eval();
+  CHECK(equal(drop(y), y));
+  CHECK_THROWS_AS(nn::Dropout1d()(y), ShapeError);
+  CHECK(nn::ConvTranspose2d(2, 3, {2, 3}).describe() ==
+        "ConvTranspose2d(2, 3, kernel_size=(2, 3))");
+  CHECK_THROWS_AS(nn::Conv1d(3, 4, 2, {.groups = 2}), ValueError);
+}
+
+TEST_CASE("losses: as objects they take the options of the functions") {
+  const Tensor logits = randn({4, 3}).eval(),
+               target = Tensor::from<std::int64_t>({0, 2, -1, 1}, {4});
+  const Tensor weight = Tensor::from<float>({1, 2, 3}, {3});
+  const nn::CrossEntropyLoss loss{
+      .label_smoothing = 0.1, .weight = weight, .ignore_index = -1, .reduction = Reduction::Sum};
+  CHECK(loss(logits, target).item() ==
+        cross_entropy(logits, target, {Reduction::Sum, 0.1, weight, -1}).item());
+  CHECK(nn::MSELoss{.reduction = Reduction::None}(logits, logits).shape() == Shape{4, 3});
+}
+
+TEST_CASE("attention: keys that options add are seen by every query, with any mask") {
+  const nn::MultiheadAttention net(8, 4,
+                                   {.kv_heads = 2, .add_bias_kv = true, .add_zero_attn = true});
+  const Tensor x = randn({5, 2, 8}).eval();
+  const auto [y, weights] = net(x, x, x, nn::AttentionMask{.causal = true}, nn::HeadWeights::Each);
+  CHECK(weights.shape() == Shape{2, 4, 5, 7});
+  CHECK(amax(abs(sum(weights, {-1}) - 1)).item() < 1e-5);
+  CHECK(amin(slice(weights, 3, 5, 7)).item() > 0);
+  CHECK(weights[0][0][0][1].item() == 0);  // behind the query
+  CHECK(amax(abs(y - net(x, x, x, nn::AttentionMask{.causal = true}))).item() < 1e-5);
+  CHECK(net(x[0], x[0], x[0]).shape() == Shape{2, 8});
+}
