@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes what PyTorch computes for every op that Tenon has: its own samples (OpInfo), extremes, fuzzed shapes and views.
 
-    pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files, 2.15 those of pooling over one and three axes)
+    pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files, 2.15 those of pooling over one and three axes, of places of maxima, bags, instance norm and losses of classes)
     tests/conformance/make_samples.py --committed     the part that CI runs: tests/conformance/samples.{json,safetensors}
+    tests/conformance/make_samples.py --committed --only OP…     of it what belongs to these ops is made anew
     tests/conformance/make_samples.py FOLDER          all of it, a pair of files an op
     tests/conformance/make_samples.py FOLDER OP…      only these ops of Tenon
 
@@ -22,13 +23,14 @@ import zlib
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from adapters import CASTS, OPINFO, Skip, plain_number
 from fuzz import extreme_samples, fuzz_samples
 
 HERE = pathlib.Path(__file__).resolve().parent
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
+TENSORS = {"in", "out", "out64", "g", "d", "d64", "h", "dd64"}  # keys of a sample that hold tensors
 COMMITTED_ELEMENTS = 130  # of all inputs of a committed sample
 COMMITTED_SAMPLES = {torch.float32: 6, torch.float16: 2, torch.bfloat16: 2, torch.float64: 1}  # of an op; others 1
 warnings.filterwarnings("ignore")
@@ -180,6 +182,24 @@ def inputs_size(case):
     return sum(t.numel() for t in tensors)
 
 
+def committed_but(ops, pool):
+    """The committed samples of all other ops, their tensors put into the pool, and what was skipped of them."""
+    text = json.loads((HERE / "samples.json").read_text())
+    flat = load_file(HERE / "samples.safetensors")
+
+    def moved(part):
+        if not isinstance(part, list):
+            return part
+        name, offset, shape = part
+        return pool.put(flat[name][offset:offset + math.prod(shape)].reshape(shape))
+
+    samples = [s for s in text["samples"] if s["id"].split("/")[0] not in ops]
+    for sample in samples:
+        for key in TENSORS & sample.keys():
+            sample[key] = [moved(part) for part in sample[key]]
+    return samples, {tuple(key): count for *key, count in text["skipped"] if key[0] not in ops}
+
+
 def write(stem, samples, skipped, pool):
     text = "[\n" + ",\n".join(json.dumps(s, separators=(",", ":")) for s in samples) + "\n]"
     reasons = json.dumps([[*key, count] for key, count in sorted(skipped.items())], separators=(",", ":"))
@@ -191,7 +211,8 @@ def record_all(cases, pool, samples, skipped, name, dtype, most, elements):
     taken, shapes = 0, set()
     for number, case in enumerate(cases):
         small = case.source == "extreme" or inputs_size(case) <= elements
-        look = tuple(str(a.dim()) if isinstance(a, torch.Tensor) else type(a).__name__ for a in case.args) + tuple(case.kwargs)
+        look = tuple(str(a.dim()) if isinstance(a, torch.Tensor) else str(a) if isinstance(a, bool) else type(a).__name__ for a in case.args)
+        look += (*case.kwargs, str(case.kwargs.get("return_indices")))
         if taken >= most or not small or (most < math.inf and case.source.startswith("opinfo") and look in shapes):
             continue
         try:
@@ -213,9 +234,11 @@ def main():
     parser.add_argument("folder", nargs="?", type=pathlib.Path)
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--committed", action="store_true")
+    parser.add_argument("--only", nargs="+", default=[], metavar="OP")
     options = parser.parse_args()
     if options.committed == bool(options.folder):
         parser.error("give a folder or --committed")
+    options.ops += options.only
     torch.set_num_threads(1)
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
@@ -223,6 +246,8 @@ def main():
     for name, dtype, make in all_cases():
         grouped.setdefault(name, []).append((dtype, make))
     pool, samples, skipped = Pool(), [], {}
+    if options.only:
+        samples, skipped = committed_but(options.only, pool)
     for name, parts in sorted(grouped.items()):
         if options.ops and name not in options.ops:
             continue
