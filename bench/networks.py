@@ -4,7 +4,8 @@
 
     ./dev bench --networks [OPTIONS]
     bench/networks.py --tenon build/bin/tenon [--only resnet56_b128,fcn_s] [--phase train,infer] [--precision fp32,bf16]
-                      [--systems torch,jax,onnx] [--within SECONDS] [--realtime] [--again] [--results FILE] [--table FILE]
+                      [--systems torch,jax,onnx] [--modes last,compile-last] [--within SECONDS]
+                      [--realtime] [--again] [--results FILE] [--table FILE]
 
 A row is a workload, a phase and a precision. Its measurements follow one another: Tenon, PyTorch's modes, of which two steps each
 are tried and the fastest timed, the other peers, Tenon again. Each is written to --results as it ends, so that a run that was ended,
@@ -43,7 +44,7 @@ def of_torch(workload, phase, precision, options):
     """PyTorch in its fastest mode."""
     torch = Torch(options.threads, first(options))
     images = "last" in torch.modes(workload, phase)
-    modes = MODES[images, phase]
+    modes = options.modes.split(",") if options.modes else MODES[images, phase]
     trials = {mode: torch.row(workload, phase, precision, mode, 0) for mode in modes}
     for mode in modes:  # twice: the first steps of a mode may be slow
         trials[mode] = min(trials[mode], torch.row(workload, phase, precision, mode, 0), key=lambda row: row.get("ms", math.inf))
@@ -148,6 +149,7 @@ def main():
     parser.add_argument("--phase", default="train,infer")
     parser.add_argument("--precision", default="fp32,bf16")
     parser.add_argument("--systems", default="torch,jax,onnx")
+    parser.add_argument("--modes", help="of PyTorch; default: those that were ever the fastest of a network")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of steps in each measurement")
     parser.add_argument("--within", type=float, default=math.inf, help="seconds after which no further measurement begins")
