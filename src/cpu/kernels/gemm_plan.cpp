@@ -15,6 +15,7 @@ constexpr std::int64_t kKeptA = 6 * kCpu.last_floats();           // of packed A
 constexpr std::int64_t kPanelBytes = kCpu.first_cache;            // of B's panel
 constexpr std::int64_t kBlockPanelBytes = kCpu.second_cache / 8;  // the same for block tiles
 constexpr std::int64_t kChunkRows = 112;                          // of the result, at most
+constexpr std::int64_t kStreamedRows = 256;                       // with kStreamedB, at most
 constexpr std::int64_t kStreamedB = kCpu.last_floats();           // of B, at least
 
 // Even parts of `count`, each of `most` or less.
@@ -82,7 +83,7 @@ void choose_chunks(GemmPlan& plan) {
 // Across rows of B that would be in pieces of a page each, of which neighbours are for others.
 void choose_streams(GemmPlan& plan, BAlong b) {
   if (plan.cut != GemmCut::Blocks || plan.blocks || b != BAlong::Reduction) return;
-  plan.b_streamed = plan.m <= kChunkRows && plan.n * plan.k >= kStreamedB;
+  plan.b_streamed = plan.m <= kStreamedRows && plan.n * plan.k >= kStreamedB;
   if (!plan.b_streamed) return;
   plan.nb = round_up(plan.n, plan.nr);
   plan.chunk_m = divide_up(plan.mb, plan.mr);
