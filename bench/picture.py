@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws docs/performance.svg: the time of the best peer over Tenon's, for every row of bench/results/*-steps.json.
+"""Draws docs/performance.svg: the time of the best peer over Tenon's, for every row of bench/results/*-steps.json and of the first
+table of *-networks.txt.
 
     bench/picture.py             writes it
     bench/picture.py --check     fails when it is not what the results say
@@ -10,13 +11,15 @@ import html
 import json
 import math
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "docs" / "performance.svg"
 # A panel a file; the order of docs/performance.md.
-PANELS = (("epyc-zen5-steps", "2 cores of AMD EPYC (Zen 5), training"), ("xeon-avx512-steps", "2 CPUs of Intel Xeon (AVX-512), training"),
-          ("xeon-amx-steps", "2 CPUs of Intel Xeon (AMX), training"), ("h200-steps", "NVIDIA H200"))
+PANELS = (("epyc-zen5-steps.json", "2 cores of AMD EPYC (Zen 5), training"), ("xeon-avx512-steps.json", "2 CPUs of Intel Xeon (AVX-512), training"),
+          ("xeon-amx-steps.json", "2 CPUs of Intel Xeon (AMX), training"), ("epyc-zen4-networks.txt", "2 cores of AMD EPYC (Zen 4), networks"),
+          ("h200-steps.json", "NVIDIA H200"), ("h200-networks.txt", "NVIDIA H200, networks, training"))
 WIDTH, LEFT, RIGHT, ROW, HEAD = 860, 250, 70, 16, 34
 FASTER, SLOWER = "#2f6fb0", "#c7621c"
 LEAST, MOST = 0.5, 8
@@ -34,10 +37,25 @@ def flat(record):
     return record.get("results") or record["rows"]
 
 
+def first_table(text):
+    """Rows of the first table: the ratio stands below its name; where no phase and no precision are named, all train in bf16."""
+    lines = text.splitlines()
+    begin = next(k for k, line in enumerate(lines) if line.startswith("workload"))
+    head = re.search("ratio", lines[begin])
+    for line in lines[begin + 1:]:
+        if not line.strip():
+            return
+        words = list(re.finditer(r"\S+", line))
+        ratio = next((word[0] for word in words if word.start() < head.end() and word.end() > head.start()), "-")
+        phase, precision = (words[1][0], words[2][0]) if "phase" in lines[begin] else ("train", "bf16")
+        if re.fullmatch(r"\d*\.\d+", ratio):
+            yield {"workload": words[0][0], "phase": phase, "precision": precision, "ratio": float(ratio)}
+
+
 def rows_of(name):
-    record = json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text(encoding="utf-8"))
-    rows = [(row["phase"], f"{row['workload']} {row['precision']}", row["ratio"])
-            for row in flat(record) if row.get("ratio")]
+    content = (ROOT / "bench" / "results" / name).read_text(encoding="utf-8")
+    found = first_table(content) if name.endswith(".txt") else flat(json.loads(content))
+    rows = [(row["phase"], f"{row['workload']} {row['precision']}", row["ratio"]) for row in found if row.get("ratio")]
     phases = {phase for phase, _, _ in rows}
     for phase in sorted(phases, reverse=True):  # training first
         for _, label, ratio in sorted((row for row in rows if row[0] == phase), key=lambda row: -row[2]):
