@@ -164,7 +164,7 @@ class WgmmaBlock {
       m += row_of_warp() + (C::kTurns ? (mine ? 0 : 64) : group * 64);
       const bool inside = m + (both ? 0 : 64 * (kHalves - 1)) + 16 <= p_.m &&
                           (kVector == 4 || n + kColumns <= p_.n);
-      Held held;
+      Held held[kAhead];
       if (C::kSplits == 1 && inside) look(held, m, n);
       float sums[kHalves][64];
       if (mine) {
@@ -220,11 +220,12 @@ class WgmmaBlock {
       barrier_arrive(empty_ + 8 * stage, rank_ / C::kCluster * C::kCluster + lane);
   }
 
-  /// What the epilogue reads for one step: its loads are under way while the step before is
-  /// computed and stored.
+  /// What the epilogue reads for one step, as many steps ahead as registers allow: an answer waits
+  /// behind all that the copy engine has been asked for.
   struct Held {
     typename E::template Held<kVector> of[4];
   };
+  static constexpr int kAhead = kVector == 4 && E::kVaryingBytes <= 2 ? 2 : 1;
   struct Spot {
     unsigned batch, row;
     int column;
@@ -261,8 +262,8 @@ class WgmmaBlock {
 
   /// Sixteen rows of the warp at a time go through shared memory. The block's last tile is written
   /// by both warpgroups: its lower half by the one that did not multiply it (`mine` is false).
-  TENON_DEVICE void write(float (&sums)[kHalves][64], int m, int n, Held& held, bool inside,
-                          int group, bool mine, bool both) {
+  TENON_DEVICE void write(float (&sums)[kHalves][64], int m, int n, Held (&held)[kAhead],
+                          bool inside, int group, bool mine, bool both) {
     float* place = place_of_warp(group);
     if (both) threads_sync(1, 256);  // nobody reads sums in either place
     if (both && mine) stage(sums[kHalves - 1], place_of_warp(group ^ 1));
@@ -287,35 +288,54 @@ class WgmmaBlock {
     return kVector == 1 || n + static_cast<int>(threadIdx.x) % 32 * 4 < p_.n;
   }
 
-  TENON_DEVICE void look(Held& held, int row, int n) const {
+  TENON_DEVICE void look(Held (&held)[kAhead], int row, int n) const {
     if (!has_columns(n)) return;
 #pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const Spot s = spot(row, n, u);
-      held.of[u] = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
-    }
+    for (int a = 0; a < kAhead; ++a)
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const Spot s = spot(row + a * kStepRows, n, u);
+        held[a].of[u] = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
+      }
   }
 
   /// The warp's sixteen rows of sums, from row m on, where all are inside: no branches in between.
-  /// `next` has what is read for the first of them, and then, if there are more, for the first 64
-  /// rows below.
-  TENON_DEVICE void write_inside(const float* place, int m, int n, Held& next, bool more) {
+  /// `held` has what is read for the first of them, and then, if there are more, for the first 64
+  /// rows below. Sums of a step come from shared memory while the step before is computed: products
+  /// keep that memory busy, and an answer takes long.
+  TENON_DEVICE void write_inside(const float* place, int m, int n, Held (&held)[kAhead],
+                                 bool more) {
     if (!has_columns(n)) return;
-#pragma unroll 1
+    constexpr int kUnrolled = kAhead;  // so that `held` stays in registers
+    float x[4][kVector];
+    read_step(x, place, 0);
+#pragma unroll kUnrolled
     for (int r = 0; r < 16; r += kStepRows) {
+      Held& next = held[r / kStepRows % kAhead];
       const Held now = next;
-      const bool goes_on = r + kStepRows < 16;
-      if (goes_on || more) look(next, goes_on ? m + r + kStepRows : m + 64, n);
-      float x[4][kVector];
+      float sums[4][kVector];
 #pragma unroll
       for (int u = 0; u < 4; ++u)
-        read(x[u], place + (kVector == 4 ? offset(r + u) : offset(r) + u));
+#pragma unroll
+        for (int i = 0; i < kVector; ++i) sums[u][i] = x[u][i];
+      if (r + kStepRows < 16) read_step(x, place, r + kStepRows);
+      const int ahead = r + kAhead * kStepRows;
+      if (ahead < 16 || more)
+#pragma unroll
+        for (int u = 0; u < 4; ++u) {
+          const Spot s = spot(ahead < 16 ? m + ahead : m + 64 + ahead - 16, n, u);
+          epilogue_.template hold_again<kVector>(next.of[u], s.batch, s.row, s.column);
+        }
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
         const Spot s = spot(m + r, n, u);
-        epilogue_.template finish<kVector>(s.batch, s.row, s.column, x[u], now.of[u], gathered_);
+        epilogue_.template finish<kVector>(s.batch, s.row, s.column, sums[u], now.of[u], gathered_);
       }
     }
+  }
+  static TENON_DEVICE void read_step(float (&x)[4][kVector], const float* place, int r) {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) read(x[u], place + (kVector == 4 ? offset(r + u) : offset(r) + u));
   }
 
   TENON_DEVICE void write_edge(const float* place, int m, int n) {

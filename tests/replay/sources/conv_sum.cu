@@ -61,6 +61,13 @@ struct Epilogue {
     load_row<1>(held.x21, p4 + row * s0_1 + column);
     return held;
   }
+  static constexpr int kVaryingBytes = 12;
+  template <int N>
+  __device__ __forceinline__ void hold_again(Held<N>& held, long long batch, long long row, long long column) const {
+    load_row<1>(held.x1, p0 + row * s0_1 + column);
+    load_row<1>(held.x6, p1 + row * s0_1 + column);
+    load_row<1>(held.x21, p4 + row * s0_1 + column);
+  }
 
   template <int N>
   __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {

@@ -23,6 +23,10 @@ struct Epilogue {
     Held<N> held;
     return held;
   }
+  static constexpr int kVaryingBytes = 0;
+  template <int N>
+  __device__ __forceinline__ void hold_again(Held<N>& held, long long batch, long long row, long long column) const {
+  }
 
   template <int N>
   __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {

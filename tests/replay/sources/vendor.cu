@@ -38,6 +38,11 @@ struct Epilogue {
     load_row<8>(held.x1, p0 + row * s0_1 + column);
     return held;
   }
+  static constexpr int kVaryingBytes = 4;
+  template <int N>
+  __device__ __forceinline__ void hold_again(Held<N>& held, long long batch, long long row, long long column) const {
+    load_row<8>(held.x1, p0 + row * s0_1 + column);
+  }
 
   template <int N>
   __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {

@@ -46,6 +46,7 @@ class EpiloguePrinter {
  public:
   EpiloguePrinter(const Region& region, std::span<const Value> values)
       : map_(with_result(region, values)),
+        values_(values),
         accumulator_(
             is_floating(region.contraction.dtype)
                 ? (region.contraction.dtype == DType::Float64 ? DType::Float64 : DType::Float32)
@@ -217,19 +218,40 @@ class EpiloguePrinter {
   /// What the region reads at N neighbours: members of a struct, so that a kernel can have the
   /// loads of several elements under way before it stores any.
   std::string print_hold() {
-    CodeWriter members(1), loads(2);
+    CodeWriter members(1), loads(2), again(2), unused;
+    std::int64_t varying = 0;  // bytes of an element
     members.line("template <int N>");
     members.line("struct Held {");
-    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i)
-      if (map_.instrs[at(i)].code == MapCode::Load) printer_.hold_row(members, loads, i);
+    for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
+      const MapInstr& instr = map_.instrs[at(i)];
+      if (instr.code != MapCode::Load) continue;
+      printer_.hold_row(members, loads, i, true);
+      if (!varies_by_row(instr.view)) continue;
+      printer_.hold_row(unused, again, i, true);
+      varying += printer_.can_pack(instr.view)
+                     ? 2
+                     : std::max<std::int64_t>(4, static_cast<std::int64_t>(item_size(instr.dtype)));
+    }
     members.line("};");
-    CodeWriter out(1);
+    CodeWriter out(1), next(1);
     out.line("template <int N>");
     out.line(
         "__device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) "
         "const {");
     out.line("Held<N> held;");
-    return cat(members.text(), out.text(), loads.text(), "    return held;\n  }\n");
+    // In another row of the same columns.
+    next.line(cat("static constexpr int kVaryingBytes = ", varying, ";"));
+    next.line("template <int N>");
+    next.line(
+        cat(kDevice,
+            "void hold_again(Held<N>& held, long long batch, long long row, long long column) "
+            "const {"));
+    return cat(members.text(), out.text(), loads.text(), "    return held;\n  }\n", next.text(),
+               again.text(), "  }\n");
+  }
+  bool varies_by_row(const View& view) const {
+    return (map_.space[0] != 1 && view.stride[0] != 0) ||
+           (map_.space[1] != 1 && view.stride[1] != 0);
   }
 
   std::string print_finish() {
@@ -268,6 +290,7 @@ class EpiloguePrinter {
   }
 
   const MapProgram map_;
+  const std::span<const Value> values_;
   const DType accumulator_;
   Arguments arguments_;
   InstrPrinter printer_;

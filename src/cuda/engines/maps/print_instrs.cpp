@@ -22,8 +22,10 @@ InstrPrinter::InstrPrinter(const MapProgram& map, const ValueTable& values, Coor
       expressions_(map.instrs.size()),
       stored_(map.instrs.size()),
       coordinate_(map.instrs.size()),
-      near_(map.instrs.size()) {
+      near_(map.instrs.size()),
+      only_rounded_(map.instrs.size()) {
   find_near();
+  find_only_rounded();
   for (const MapStore& store : map.stores) written_.insert(store.view.value);
   for (const MapReduce& reduce : map.reduces) written_.insert(reduce.value);
 }
@@ -37,6 +39,30 @@ void InstrPrinter::find_near() {
     if (instr.code != MapCode::Compute && instr.code != MapCode::RowReduce) continue;
     for (const int arg : instr.args)
       if (arg >= 0 && near_[at(arg)] && is_floating(instr.dtype)) near_[i] = true;
+  }
+}
+
+void InstrPrinter::find_only_rounded() {
+  for (std::size_t i = only_rounded_.size(); i-- > 0;) {
+    bool used = false, only = true;
+    const auto use = [&](bool rounds) {
+      used = true;
+      only = only && rounds;
+    };
+    for (const MapStore& store : map_.stores)
+      if (at(store.source) == i) use(is_narrow_float(values_[at(store.view.value)].dtype));
+    for (const MapReduce& reduce : map_.reduces)
+      if (at(reduce.source) == i) use(false);
+    for (std::size_t u = i + 1; u < only_rounded_.size(); ++u) {
+      const MapInstr& user = map_.instrs[u];
+      for (const int arg : user.args) {
+        if (arg < 0 || at(arg) != i) continue;
+        const bool rounds = user.op == Op::Cast && is_narrow_float(user.dtype);
+        const bool scales = user.op == Op::Mul || user.op == Op::Neg;
+        use(user.code == MapCode::Compute && (rounds || (scales && only_rounded_[u])));
+      }
+    }
+    only_rounded_[i] = used && only;
   }
 }
 
@@ -149,10 +175,21 @@ void InstrPrinter::load_row(CodeWriter& out, int instr) {
                address(view, true), " + i * ", inner_stride(view), ");"));
 }
 
-void InstrPrinter::hold_row(CodeWriter& members, CodeWriter& loads, int instr) {
+bool InstrPrinter::can_pack(const View& view) const {
+  return inner_step(view) == InnerStep::One && is_narrow_float(values_[at(view.value)].dtype) &&
+         alignment(view) >= 8;
+}
+
+void InstrPrinter::hold_row(CodeWriter& members, CodeWriter& loads, int instr, bool packs) {
   const View& view = map_.instrs[at(instr)].view;
   const std::string x = name('x', instr), from = address(view, true);
   const InnerStep step = inner_step(view);
+  if (packs && can_pack(view)) {
+    const char* memory = memory_type(values_[at(view.value)].dtype);
+    members.line(cat("Packed<", memory, ", N> ", x, ";"));
+    set(instr, cat("widen(held.", x, ".element[i])"));
+    return loads.line(cat("held.", x, " = ", load_function(view), "_packed<N>(", from, ");"));
+  }
   members.line(cat(type(instr), " ", x, step == InnerStep::None ? ";" : "[N];"));
   set(instr, cat("held.", x, step == InnerStep::None ? "" : "[i]"));
   if (step == InnerStep::None)
@@ -191,7 +228,7 @@ std::string InstrPrinter::compute(int instr) {
     from.push_back(map_.instrs[at(arg)].dtype);
   }
   const std::string result = name('t', instr);
-  const std::string by = cheaper(op, args);
+  const std::string by = cheaper(instr, args);
   std::string text = cat("const ", type(instr), " ", result, " = ",
                          by.empty() ? print_compute(op, args, from) : by, ";");
   set(instr, result);
@@ -201,7 +238,8 @@ std::string InstrPrinter::compute(int instr) {
   return text;
 }
 
-std::string InstrPrinter::cheaper(const MapInstr& op, const std::vector<std::string>& args) const {
+std::string InstrPrinter::cheaper(int instr, const std::vector<std::string>& args) const {
+  const MapInstr& op = map_.instrs[at(instr)];
   if (op.op == Op::Eq) {
     for (const int side : {0, 1}) {
       const std::string& coordinate = coordinate_[at(op.args[at(side)])];
@@ -211,7 +249,8 @@ std::string InstrPrinter::cheaper(const MapInstr& op, const std::vector<std::str
     }
     return {};
   }
-  if (op.args[0] < 0 || !near_[at(op.args[0])] || op.dtype == DType::Float64) return {};
+  if (op.args[0] < 0 || op.dtype == DType::Float64) return {};
+  if (!near_[at(op.args[0])] && !only_rounded_[at(instr)]) return {};
   switch (op.op) {
     case Op::Exp:
       return cat("exp_near(", args[0], ")");

@@ -79,8 +79,11 @@ class InstrPrinter {
   /// all; sets it for neighbour i.
   void load_row(CodeWriter& out, int instr);
   /// The same as a member of a struct with a parameter N, and the statements that load it into one
-  /// named `held`: so loads can be under way long before they are used.
-  void hold_row(CodeWriter& members, CodeWriter& loads, int instr);
+  /// named `held`: so loads can be under way long before they are used. `packs`: numbers of 16 bits
+  /// stay as they lie in memory until then.
+  void hold_row(CodeWriter& members, CodeWriter& loads, int instr, bool packs = false);
+  /// Whether hold_row packs what it loads there.
+  bool can_pack(const View& view) const;
   /// Stores y0[N], the N results of store 0.
   void save_row(CodeWriter& out, std::size_t store);
   /// "const float t4 = …;" for a Compute, whose arguments are set; sets it.
@@ -101,8 +104,9 @@ class InstrPrinter {
 
  private:
   void find_near();
+  void find_only_rounded();
   /// A function by a cheaper way that serves here; empty: by its own.
-  std::string cheaper(const MapInstr& op, const std::vector<std::string>& args) const;
+  std::string cheaper(int instr, const std::vector<std::string>& args) const;
   /// Whether the instruction gives the last coordinate itself, as int.
   bool is_coordinate(const MapInstr& instr) const;
   /// The name of a view's strides, the same for equal ones.
@@ -121,6 +125,7 @@ class InstrPrinter {
   std::vector<std::string> expressions_, stored_;
   std::vector<std::string> coordinate_;  // as int, of instructions that are one
   std::vector<bool> near_;               // what is computed of numbers that were rounded to 16 bits
+  std::vector<bool> only_rounded_;       // what is rounded to 16 bits, after products at most
   std::set<ValueId> written_, changing_;
   std::map<ValueId, std::string> pointers_;
   std::map<std::vector<std::int64_t>, std::string> layouts_;
