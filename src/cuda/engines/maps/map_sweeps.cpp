@@ -17,6 +17,10 @@ namespace {
 constexpr std::int64_t kAlign = 256;
 // One block a row leaves most of a card idle when there are few rows and they are long.
 constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 64;
+// Rows whose columns are reduced on the way, and chunks of them: eight blocks on each
+// multiprocessor of a large card.
+constexpr std::int64_t kShortestWithColumns = 16, kLongestWithColumns = 1024,
+                       kFewestWithColumns = 2048, kMostChunks = 1024;
 // Rows that are only reduced, whose results are stored as they are: one sweep either way.
 constexpr std::int64_t kLongSum = 1 << 13;
 
@@ -59,7 +63,7 @@ class Cutter {
   void push(SweepKind kind, const MapProgram& map) {
     Sweep sweep{kind, with_merged_axes(without_unused(map))};
     // A sweep that no longer reduces rows is element-wise whatever its values once were.
-    if (kind == SweepKind::Rows && depth_of(sweep.map) == 0) {
+    if (kind == SweepKind::Rows && depth_of(sweep.map) == 0 && sweep.map.reduces.empty()) {
       sweep.kind = SweepKind::Elements;
       sweep.map = with_merged_axes(without_rows(sweep.map));
     }
@@ -162,6 +166,7 @@ class Cutter {
   }
 
   void rows_then_columns() {
+    if (reduces_columns_on_the_way()) return rows_with_columns();
     MapProgram rows = map_, after = map_;
     rows.reduces.clear();
     after.stores.clear();
@@ -171,6 +176,46 @@ class Cutter {
         after.instrs[at(reduce.source)] = kept(rows, reduce.source);
     if (!rows.stores.empty()) push(SweepKind::Rows, rows);
     if (!after.reduces.empty()) columns(everywhere(after));
+  }
+
+  /// Whether one sweep over the rows reduces columns too: enough rows, and short ones.
+  bool reduces_columns_on_the_way() const {
+    const int last = map_.space.rank() - 1;
+    const std::int64_t length = map_.space[last];
+    if (map_.reduces.empty() || length < kShortestWithColumns || length > kLongestWithColumns ||
+        map_.space.numel() / length < kFewestWithColumns)
+      return false;
+    return std::all_of(map_.reduces.begin(), map_.reduces.end(), [&](const MapReduce& reduce) {
+      for (int d = 0; d <= last; ++d)
+        if (map_.space[d] != 1 && ((reduce.axes >> d & 1u) != 0) != (d != last)) return false;
+      return !reduce.deviations && reduce.op != Op::ArgMax && reduce.op != Op::ArgMin;
+    });
+  }
+
+  /// The rows leave what each chunk of them comes to in tables, whose columns are reduced then.
+  void rows_with_columns() {
+    const std::int64_t length = map_.space[map_.space.rank() - 1],
+                       count = map_.space.numel() / length,
+                       chunk = (count + kMostChunks - 1) / kMostChunks,
+                       chunks = (count + chunk - 1) / chunk;
+    MapProgram rows = map_, columns;
+    columns.space = {chunks, length};
+    for (MapReduce& reduce : rows.reduces) {
+      const DType from = map_.instrs[at(reduce.source)].dtype;
+      const bool wide =
+          from == DType::Float64 || out_.values[at(reduce.value)].dtype == DType::Float64;
+      MapInstr load;
+      load.dtype = !is_floating(from) ? DType::Int64 : wide ? DType::Float64 : DType::Float32;
+      load.view.value = temporary(load.dtype, columns.space);
+      load.view.stride[0] = length;
+      load.view.stride[1] = 1;
+      columns.instrs.push_back(load);
+      columns.reduces.push_back(
+          {static_cast<int>(columns.instrs.size()) - 1, reduce.op, 1, reduce.value});
+      reduce.value = load.view.value;
+    }
+    push(SweepKind::Rows, rows);
+    push(SweepKind::Columns, columns);
   }
 
   /// No value is stored per row: rows may be forgotten.

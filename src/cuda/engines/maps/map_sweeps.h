@@ -1,5 +1,5 @@
-// Cutting a map region into sweeps: each one kernel's work, with rows or with one set of reduced
-// axes, never both.
+// Cutting a map region into sweeps: each one kernel's work, with rows, with one set of reduced
+// axes, or with short rows and what is reduced into each of their columns.
 //
 // A later sweep reads what an earlier one left in values of the region or in temporaries, which are
 // values after the program's own.

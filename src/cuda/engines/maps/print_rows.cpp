@@ -5,6 +5,10 @@
 // pass. Longer ones are computed again, each value in the pass that needs it: from their 16-bit
 // elements, which stay in registers packed as they lie in memory, or, where they are not of 16 bits
 // or longer still, loaded again.
+//
+// Columns of short rows are reduced on the way (map_sweeps.h): a block has a chunk of rows, one
+// after the other, gathers in registers what its threads' columns come to, and leaves it in a row
+// of a table for a sweep of columns.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -30,6 +34,10 @@ constexpr std::int64_t most_kept(std::int64_t lanes) {
 /// Registers that a thread may fill with packed elements: in the widest blocks it has 64.
 constexpr std::int64_t kMostPacked = 28;
 
+// Accesses of a thread along a row whose columns are reduced too: the fewer threads a row has, the
+// fewer instructions put its sums together.
+constexpr std::int64_t kAccessesWithColumns = 3;
+
 class RowsPrinter {
  public:
   RowsPrinter(const Sweep& sweep, const ValueTable& values, const PartOptions& options)
@@ -48,11 +56,13 @@ class RowsPrinter {
         reductions_.push_back({instr(i).op, instr(instr(i).args[0]).dtype, instr(i).dtype});
       else
         reductions_.push_back({});
+    for (const MapReduce& reduce : map_.reduces)
+      columns_.push_back({reduce.op, instr(reduce.source).dtype, values[at(reduce.value)].dtype});
     for (const MapInstr& one : map_.instrs)
       uses_random_ = uses_random_ || one.code == MapCode::Random;
     printer_.limit_alignment(wide_);
     choose_kept();
-    choose_lanes();
+    choose_lanes(values);
     packed_.assign(map_.instrs.size(), false);
     choose_packed();
     if (!keeps_) kept_.assign(map_.instrs.size(), false);
@@ -67,13 +77,15 @@ class RowsPrinter {
     part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
     part.code = cat("constexpr int kThreads = ", threads_, ", kLanes = ", lanes_, ", N = ", wide_,
                     in_steps() ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
-                    ";\n\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
+                    ";\n", "\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
     part.arguments = arguments_.block();
     part.blocks = std::min(divide_up(rows_, threads_ / lanes_), kMostRowBlocks);
+    if (has_columns()) part.blocks = chunks_;
     return part;
   }
 
  private:
+  bool has_columns() const { return !map_.reduces.empty(); }
   int count() const { return static_cast<int>(map_.instrs.size()); }
   const MapInstr& instr(int i) const { return map_.instrs[at(i)]; }
   Level level(int i) const { return levels_[at(i)]; }
@@ -139,7 +151,7 @@ class RowsPrinter {
   }
   bool once_a_row(std::size_t s) const { return instr(map_.stores[s].source).per_row; }
 
-  void choose_lanes() {
+  void choose_lanes(const ValueTable& values) {
     std::int64_t loaded = 0;
     for (int i = 0; i < count(); ++i) loaded += varies(i) && instr(i).code == MapCode::Load ? 1 : 0;
     const std::int64_t arrays =
@@ -154,6 +166,7 @@ class RowsPrinter {
              most_kept(lanes);
     };
     threads_ = options_.threads;
+    if (has_columns()) return choose_chunks(values, units, keepable);
     lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
     // The only row is a whole block's, however short: its length may well be the batch.
     if (map_.space.rank() == 1 || length_ > kWarpRow || !keepable(lanes_)) {
@@ -165,11 +178,22 @@ class RowsPrinter {
     steps_ = static_cast<int>(std::max<std::int64_t>(divide_up(units, lanes_), 1));
   }
 
+  /// A block to a row, and to all rows of a chunk.
+  template <class Keepable>
+  void choose_chunks(const ValueTable& values, std::int64_t units, const Keepable& keepable) {
+    const auto wanted = static_cast<std::uint64_t>(divide_up(units, kAccessesWithColumns));
+    lanes_ = threads_ = std::clamp(static_cast<int>(std::bit_ceil(wanted)), 64, 256);
+    keeps_ = keepable(lanes_);
+    steps_ = static_cast<int>(divide_up(units, lanes_));
+    chunks_ = values[at(map_.reduces[0].value)].shape[0];
+    chunk_ = divide_up(rows_, chunks_);
+  }
+
   /// Loads of rows of the region's own, all of them of 16 bits, are packed; what all rows share is
   /// loaded again, from the cache. So are rows that could be kept in wider blocks alone: smaller
   /// ones hide more of one another's waiting.
   void choose_packed() {
-    if (options_.one_block || passes_ < 2 || wide_ < 8 || keeps_costly()) return;
+    if (options_.one_block || has_columns() || passes_ < 2 || wide_ < 8 || keeps_costly()) return;
     std::vector<bool> packed(map_.instrs.size());
     for (int i = 0; i < count(); ++i) {
       if (!varies(i) || instr(i).code != MapCode::Load || !differs_by_row(instr(i).view)) continue;
@@ -205,7 +229,7 @@ class RowsPrinter {
     return false;
   }
   /// Whether a thread has a fixed number of steps along the row, not a loop.
-  bool in_steps() const { return keeps_ || packs_; }
+  bool in_steps() const { return keeps_ || packs_ || has_columns(); }
 
   // ---- Statements
 
@@ -311,6 +335,8 @@ class RowsPrinter {
         needed[at(instr(i).args[0])] = true;
       if (kept_[at(i)] && depths_[at(i)] == p) needed[at(i)] = true;
     }
+    for (const MapReduce& reduce : map_.reduces)
+      if (depths_[at(reduce.source)] == p) needed[at(reduce.source)] = true;
     for (int i = count() - 1; i >= 0; --i) {
       if (!varies(i) || (kept_[at(i)] && depths_[at(i)] < p)) needed[at(i)] = false;
       if (!needed[at(i)]) continue;
@@ -354,6 +380,7 @@ class RowsPrinter {
     bool any_store = false;
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       any_store = any_store || (store_pass(s) == p && !once_a_row(s));
+    for (const MapReduce& reduce : map_.reduces) any = any || depths_[at(reduce.source)] == p;
     for (const int i : reduced)
       out.line(cat(reductions_[at(i)].type(), " g", i, " = ", reductions_[at(i)].neutral(), ";"));
     const bool by_first = options_.by_all && any_store;
@@ -402,6 +429,10 @@ class RowsPrinter {
                    r.element(printer_.get(instr(i).args[0]), "static_cast<long long>(j + i)"),
                    ");"));
     }
+    for (std::size_t r = 0; r < columns_.size(); ++r)
+      if (depths_[at(map_.reduces[r].source)] == p)
+        out.line(cat("of", r, "[s][i] = ", columns_[r].function(), "::combine(of", r, "[s][i], ",
+                     columns_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == p && !once_a_row(s))
         out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
@@ -442,6 +473,42 @@ class RowsPrinter {
     out.line("}");
   }
 
+  /// What the thread's columns come to, before any row.
+  void print_neutral(CodeWriter& out) {
+    for (std::size_t r = 0; r < columns_.size(); ++r)
+      out.line(cat(columns_[r].type(), " of", r, "[kSteps][N];"));
+    out.line("#pragma unroll");
+    out.line("for (int s = 0; s < kSteps; ++s)");
+    out.line("#pragma unroll");
+    out.line("for (int i = 0; i < N; ++i) {");
+    for (std::size_t r = 0; r < columns_.size(); ++r)
+      out.line(cat("of", r, "[s][i] = ", columns_[r].neutral(), ";"));
+    out.line("}");
+  }
+
+  void print_chunk_end(CodeWriter& out) {
+    open_steps(out, inside());
+    for (std::size_t r = 0; r < columns_.size(); ++r)
+      out.line(cat("save_row<N>(", printer_.pointer(map_.reduces[r].value),
+                   " + chunk * length + j, of", r, "[s]);"));
+    close_steps(out, inside());
+  }
+
+  /// The loop over rows `first` of all, or of a chunk.
+  void open_rows(CodeWriter& out) {
+    if (!has_columns()) {
+      out.line("for (Index first = Index(block) * (kThreads / kLanes); first < rows;");
+      out.line("     first += Index(blocks) * (kThreads / kLanes)) {");
+      return;
+    }
+    arguments_.number("chunk", chunk_);
+    arguments_.number("chunks", chunks_);
+    out.line("for (Index chunk = Index(block); chunk < Index(a.chunks); chunk += Index(blocks)) {");
+    print_neutral(out);
+    out.line("const Index start = chunk * Index(a.chunk), stop = start + Index(a.chunk);");
+    out.line("for (Index first = start; first < stop && first < rows; ++first) {");
+  }
+
   std::string print_sweep() {
     CodeWriter out;
     arguments_.number("rows", rows_);
@@ -451,8 +518,7 @@ class RowsPrinter {
         "blocks) {");
     out.line("const Index rows = Index(a.rows), length = Index(a.length);");
     out.line("const Index lane = Index(threadIdx.x) % kLanes;");
-    out.line("for (Index first = Index(block) * (kThreads / kLanes); first < rows;");
-    out.line("     first += Index(blocks) * (kThreads / kLanes)) {");
+    open_rows(out);
     const std::vector<int> outer = outer_axes();
     const bool alone = lanes_ == threads_;
     if (!alone || !outer.empty() || uses_random_)
@@ -468,6 +534,10 @@ class RowsPrinter {
     }
     print_row_stores(out);
     out.line("}");
+    if (has_columns()) {
+      print_chunk_end(out);
+      out.line("}");
+    }
     out.line("}");
     return out.text();
   }
@@ -477,6 +547,7 @@ class RowsPrinter {
   const std::string index_;
   const std::int64_t length_;
   std::int64_t rows_ = 0;
+  std::int64_t chunk_ = 0, chunks_ = 0;  // rows of a chunk; where columns are reduced too
   const std::vector<Level> levels_;
   const std::vector<int> depths_;
   int passes_ = 1;
@@ -486,7 +557,7 @@ class RowsPrinter {
   std::vector<bool> packed_;  // loads that stay in registers as they lie in memory
   Arguments arguments_;
   InstrPrinter printer_;
-  std::vector<Reduction> reductions_;
+  std::vector<Reduction> reductions_, columns_;
 };
 
 }  // namespace
