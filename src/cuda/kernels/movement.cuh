@@ -199,6 +199,116 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
   tile.store(a);
 }
 
+/// Updates `places` of a row of out that begins at element `to`, in order; every kScatterThreads-th
+/// column is this thread's.
+template <class E, bool Adds>
+__device__ __forceinline__ void apply_row(const ScatterArgs& a, const int* places, int count,
+                                          bool fresh, long long to, long long updates) {
+  if (!fresh && count == 0) return;
+  constexpr int kColumns = 4;
+  for (long long c0 = threadIdx.x; c0 < a.inner; c0 += kColumns * kScatterThreads) {
+    typename E::Value sum[kColumns] = {};
+    const auto each = [&](const auto& at_column) {
+#pragma unroll
+      for (int k = 0; k < kColumns; ++k)
+        if (c0 + k * kScatterThreads < a.inner) at_column(k, c0 + k * kScatterThreads);
+    };
+    each([&](int k, long long c) {
+      sum[k] = fresh ? E::load(a.in[0], (to + c) * a.base_step) : E::load(a.out, to + c);
+    });
+    for (int e = 0; e < count; e += kScatterBatch) {
+      typename E::Value value[kScatterBatch][kColumns];
+#pragma unroll
+      for (int l = 0; l < kScatterBatch; ++l) {
+        const long long from = updates + places[min(e + l, count - 1)] * a.inner;
+        if (e + l < count)
+          each([&](int k, long long c) { value[l][k] = E::load(a.in[2], from + c); });
+      }
+#pragma unroll
+      for (int l = 0; l < kScatterBatch; ++l)
+        if (e + l < count)
+          each([&](int k, long long) { sum[k] = Adds ? sum[k] + value[l][k] : value[l][k]; });
+    }
+    each([&](int k, long long c) { E::store(a.out, to + c, sum[k]); });
+  }
+}
+
+constexpr int kScatterEntries = 4096;  // updates that a block lists before it applies them
+
+/// The updates of a block's rows, at most one row a thread: listed in the order of the indices,
+/// then by rows.
+template <class Index>
+struct ScatterList {
+  int place[kScatterEntries], by_row[kScatterEntries];
+  unsigned char row[kScatterEntries];
+  int first[kScatterThreads + 1];  // of each row's in by_row
+
+  /// Adds those among the next indices; gives their number.
+  __device__ __forceinline__ int add(const ScatterArgs& a, const Index* index, long long start,
+                                     long long row0, int rows, int before, long long outer) {
+    const long long own = start + static_cast<int>(threadIdx.x) * kScatterBatch;
+    int wanted[kScatterBatch], count = 0, total = 0;
+#pragma unroll
+    for (int k = 0; k < kScatterBatch; ++k) {
+      const bool there = own + k < a.indices;
+      const long long at = there ? static_cast<long long>(index[own + k]) : -1;
+      if (there && row0 == 0 && (at < 0 || at >= a.size))
+        leave(a.outside, a.site, at, outer * a.index_pitch + own + k);
+      const bool owned = at >= row0 && at - row0 < rows;
+      wanted[k] = owned ? static_cast<int>(at - row0) : -1;
+      count += owned ? 1 : 0;
+    }
+    int entry = before + count_before(count, total);
+#pragma unroll
+    for (int k = 0; k < kScatterBatch; ++k) {
+      if (wanted[k] < 0) continue;
+      place[entry] = static_cast<int>(own) + k;
+      row[entry++] = static_cast<unsigned char>(wanted[k]);
+    }
+    __syncthreads();
+    return total;
+  }
+  /// Thread t brings those of row t together.
+  __device__ __forceinline__ void order(int entries) {
+    const int t = static_cast<int>(threadIdx.x);
+    int count = 0, total = 0;
+    for (int e = 0; e < entries; ++e) count += row[e] == t ? 1 : 0;
+    int to = count_before(count, total);
+    first[t] = to;
+    if (t == 0) first[kScatterThreads] = total;
+    for (int e = 0; e < entries; ++e)
+      if (row[e] == t) by_row[to++] = place[e];
+    __syncthreads();
+  }
+};
+
+/// One index a row of updates, which are long: a thread has some columns of all rows of the block,
+/// and its sums stand in registers.
+template <class E, class Index, bool Adds>
+__device__ __forceinline__ void scatter_long_rows(const ScatterArgs& a) {
+  __shared__ ScatterList<Index> list;
+  unsigned tile = blockIdx.x;
+  const long long outer = split<false>(tile, a.row_tiles),
+                  row0 = static_cast<long long>(tile) * a.rows;
+  const int rows = static_cast<int>(min(a.rows, a.size - row0));
+  const Index* index = static_cast<const Index*>(a.in[1]) + outer * a.index_pitch;
+  const long long updates = outer * a.indices * a.inner;
+  constexpr int kRound = kScatterThreads * kScatterBatch;
+  long long start = 0;
+  bool fresh = true;  // nothing is in out yet
+  do {
+    int entries = 0;
+    for (; start < a.indices && entries <= kScatterEntries - kRound; start += kRound)
+      entries += list.add(a, index, start, row0, rows, entries, outer);
+    list.order(entries);
+    for (int r = 0; r < rows; ++r)
+      apply_row<E, Adds>(a, list.by_row + list.first[r], list.first[r + 1] - list.first[r], fresh,
+                         (outer * a.size + row0 + r) * a.inner, updates);
+    fresh = false;
+    __syncthreads();
+  } while (start < a.indices);
+}
+
 /// An index for every update.
 template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {

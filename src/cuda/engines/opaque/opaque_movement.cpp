@@ -143,8 +143,32 @@ std::unique_ptr<Kernel> gather(const OpaqueCall& call) {
 
 std::int64_t blocks_of(std::int64_t size, std::int64_t tile) { return (size + tile - 1) / tile; }
 
-std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
+std::unique_ptr<Kernel> scatter_kernel(const OpaqueCall& call, const ScatterArgs& args,
+                                       std::int64_t blocks, const char* function) {
   const bool adds = call.op.op == Op::ScatterAdd;
+  const DType dtype = call.out().dtype;
+  auto kernel = std::make_unique<OpaqueKernel<ScatterArgs>>(
+      call, args, Grid{static_cast<std::uint32_t>(blocks), 1, 1});
+  if (call.out().shape.numel() > 0)
+    kernel->compile_body(call.target, adds ? "tenon_scatter_add" : "tenon_scatter", "movement.cuh",
+                         "ScatterArgs",
+                         cat(function, "<", element_name(is_bool(dtype) ? DType::UInt8 : dtype),
+                             ", ", index_name(call.dtype(1)), ", ", truth(adds), ">(a)"));
+  return kernel;
+}
+
+// Of an embedding of words: a block looks at all indices, so it has many rows.
+constexpr std::int64_t kLongUpdate = 128, kManyUpdated = 4096;
+
+std::unique_ptr<Kernel> scatter_long(const OpaqueCall& call, ScatterArgs args, std::int64_t outer) {
+  constexpr std::int64_t kBlocks = 512;
+  args.rows = std::min<std::int64_t>(blocks_of(args.size * outer, kBlocks), kFlatThreads);
+  const std::int64_t row_tiles = blocks_of(args.size, args.rows);
+  args.row_tiles = make_divisor(row_tiles);
+  return scatter_kernel(call, args, outer * row_tiles, "scatter_long_rows");
+}
+
+std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
   // Every block looks at all indices: the fewer blocks, the less of that.
   constexpr std::int64_t kBytes = 32768, kBlocks = 256;
   const bool is_float = is_floating(call.out().dtype) && call.out().dtype != DType::Float64;
@@ -158,6 +182,8 @@ std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
   const bool shared = is_vector(call.op), rows = shared || args.inner == 1;
   args.base_step = call.op.shapes[0].rank() == 0 ? 0 : 1;
   args.index_pitch = shared ? 0 : args.indices;
+  if (rows && args.inner >= kLongUpdate && args.size * outer >= kManyUpdated)
+    return scatter_long(call, args, outer);
   args.columns = std::clamp<std::int64_t>(args.inner, 1, kFlatThreads);
   const std::int64_t column_tiles = blocks_of(args.inner, args.columns);
   // As many rows as fit, unless that leaves too few blocks to fill a card.
@@ -168,15 +194,8 @@ std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
   const std::int64_t row_tiles = blocks_of(args.size, args.rows);
   args.row_tiles = make_divisor(row_tiles);
   args.column_tiles = make_divisor(column_tiles);
-  const Grid grid{static_cast<std::uint32_t>(outer * row_tiles * column_tiles), 1, 1};
-  auto kernel = std::make_unique<OpaqueKernel<ScatterArgs>>(call, args, grid);
-  if (out.numel() > 0)
-    kernel->compile_body(
-        call.target, adds ? "tenon_scatter_add" : "tenon_scatter", "movement.cuh", "ScatterArgs",
-        cat(rows ? "scatter_rows<" : "scatter_elements<",
-            element_name(is_bool(call.out().dtype) ? DType::UInt8 : call.out().dtype), ", ",
-            index_name(call.dtype(1)), ", ", truth(adds), ">(a)"));
-  return kernel;
+  return scatter_kernel(call, args, outer * row_tiles * column_tiles,
+                        rows ? "scatter_rows" : "scatter_elements");
 }
 
 }  // namespace
