@@ -384,14 +384,16 @@ void emit(const Lowered& graph, const Fused& fused, int slot_count, Program& pro
 std::vector<std::vector<int>> group_dependencies(const Lowered& graph, const Fused& fused) {
   std::vector<std::vector<int>> before(fused.groups.size());
   for (std::size_t g = 0; g < fused.groups.size(); ++g) {
-    for (int item : fused.groups[g].items) {
-      auto add = [&](int other) {
-        const int owner = fused.group_of[other];
-        if (owner >= 0 && owner != static_cast<int>(g)) before[g].push_back(owner);
-      };
-      for (const Ref& arg : graph.items[item].args) add(arg.item);
-      for (int earlier : graph.items[item].after) add(earlier);
-    }
+    const auto add = [&](int other) {
+      const int owner = fused.group_of[other];
+      if (owner >= 0 && owner != static_cast<int>(g)) before[g].push_back(owner);
+    };
+    // What an item that is made again is made of may be waited for by nobody else.
+    for (const std::vector<int>* items : {&fused.groups[g].items, &fused.groups[g].remade})
+      for (int item : *items) {
+        for (const Ref& arg : graph.items[item].args) add(arg.item);
+        for (int earlier : graph.items[item].after) add(earlier);
+      }
   }
   // Who makes a value again of a variable reads that before it is assigned.
   const std::vector<int> assignment = assignments(graph);

@@ -201,8 +201,8 @@ class Fuser {
     for (int k : grp.items)
       for (const Ref& arg : g_.items[k].args) {
         const Item& base = g_.items[arg.item];
-        if (base.kind == OpKind::Contraction && is_linear(arg, base.shape) &&
-            arg.shape.numel() == grp.space.numel())
+        if (base.kind == OpKind::Contraction && base.dtype == DType::Float32 &&
+            is_linear(arg, base.shape) && arg.shape.numel() == grp.space.numel())
           return true;
       }
     return false;

@@ -18,6 +18,7 @@
 #include "plan/layout.h"
 #include "plan/narrow_arguments.h"
 #include "plan/narrow_images.h"
+#include "plan/narrow_products.h"
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
 #include "plan/strided.h"
@@ -395,7 +396,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
   if (!options.traits.is_queued) return roots;
-  roots = narrow_arguments(widen_rows(std::move(roots)));
+  roots = narrow_products(narrow_arguments(widen_rows(std::move(roots))));
   return keeps_channels_last(topological_order(roots), options) ? narrow_images(std::move(roots))
                                                                 : roots;
 }

@@ -15,29 +15,14 @@
 #include <tenon/ops.h>
 
 #include "graph/node.h"
-#include "graph/node_index.h"
 #include "ops/table.h"
+#include "plan/node_users.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::int64_t kFewestArguments = 1 << 18;
 constexpr std::size_t kMostNodes = 64;  // between an argument and the casts
-
-/// Who reads each node, by its number in an order.
-class Users {
- public:
-  explicit Users(const NumberedOrder& order) : order_(order), users_(order.nodes.size()) {
-    for (const Node* node : order.nodes)
-      if (!node->realised())
-        for (Node* in : node->in()) users_[order.index[in]].push_back(node);
-  }
-  const std::vector<const Node*>& of(const Node* node) const { return users_[order_.index[node]]; }
-
- private:
-  const NumberedOrder& order_;
-  std::vector<std::vector<const Node*>> users_;
-};
 
 /// The type of the operands that a product's float32 sums, or these and a bias, come from; Float32
 /// when it is something else.
@@ -54,7 +39,7 @@ DType operands_of(const Node& node) {
 }
 
 /// Whether all that follows from x element by element ends in casts to `dtype`, two at least.
-bool ends_narrow(const Node& x, DType dtype, const Users& users,
+bool ends_narrow(const Node& x, DType dtype, const NodeUsers& users,
                  const std::unordered_set<const Node*>& wanted) {
   std::vector<const Node*> open{&x};
   std::unordered_set<const Node*> seen{&x};
@@ -88,7 +73,7 @@ Roots narrow_arguments(Roots roots) {
       if (const DType dtype = operands_of(*node); dtype != DType::Float32)
         candidates.emplace_back(node, dtype);
   if (candidates.empty()) return roots;
-  const Users users(order);
+  const NodeUsers users(order);
   std::unordered_set<const Node*> wanted;
   for (const Tensor& root : roots) wanted.insert(root.node());
   std::unordered_map<const Node*, DType> found;

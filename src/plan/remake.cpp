@@ -74,6 +74,7 @@ class Remaker {
         for (const int i : worth_sparing(b)) spare(b, i);
     for (std::size_t g = 0; g < made_.size(); ++g)
       f_.groups[g].remade.assign(made_[g].begin(), made_[g].end());
+    drop_unread();
   }
 
  private:
@@ -229,6 +230,30 @@ class Remaker {
           (user == group.contraction || f_.role[at(user)] == Role::PerRow || !in_order(user)))
         return false;
     return std::all_of(made_[at(b)].begin(), made_[at(b)].end(), in_order);
+  }
+
+  /// What an epilogue still computed for others, who now make it again: without it the product may
+  /// have no epilogue at all.
+  void drop_unread() {
+    const std::vector<char> outside = read_outside(g_, f_);
+    for (Group& group : f_.groups) {
+      if (group.contraction < 0) continue;
+      std::vector<int> all = group.items;
+      all.insert(all.end(), group.remade.begin(), group.remade.end());
+      std::sort(all.begin(), all.end());
+      std::set<int> read;  // by what stays
+      for (auto i = all.rbegin(); i != all.rend(); ++i) {
+        const Item& item = g_.items[at(*i)];
+        const bool is_own = !std::binary_search(group.remade.begin(), group.remade.end(), *i);
+        if (!is_simple(*i) || (is_own && (item.wanted || outside[at(*i)] != 0)) ||
+            read.count(*i) != 0) {
+          for (const Ref& arg : item.args) read.insert(arg.item);
+          continue;
+        }
+        std::vector<int>& list = is_own ? group.items : group.remade;
+        list.erase(std::find(list.begin(), list.end(), *i));
+      }
+    }
   }
 
   const Lowered& g_;

@@ -1,0 +1,14 @@
+// Large products whose results go into sums of rows or columns, on a card in bfloat16: stored in 16
+// bits.
+#pragma once
+
+#include "plan/graph_passes.h"
+
+namespace tenon {
+
+/// Rounds products of bfloat16 operands where they are large, and sums of rows follow from them
+/// element by element (a residual stream's parts, gradients of normalised values), or sums of
+/// columns beside a rounding (an activation's gradient).
+Roots narrow_products(Roots roots);
+
+}  // namespace tenon
