@@ -70,8 +70,9 @@ Tensor gelu(const Tensor& input, bool tanh_approximation) {
   require_defined("gelu", input);
   const Tensor x = to_floating(input);
   if (!tanh_approximation) return x * 0.5 * (1 + erf(x * (1 / std::numbers::sqrt2)));
-  const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
-  return x * 0.5 * (1 + tanh((x + x * square(x) * 0.044715) * scale));
+  // 1 + tanh(u) = 2 sigmoid(2 u), where nothing cancels.
+  const double scale = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // 2 sqrt(2 / pi)
+  return x * sigmoid(x * (square(x) * (0.044715 * scale) + scale));
 }
 
 Tensor leaky_relu(const Tensor& input, double negative_slope) {
