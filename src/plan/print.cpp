@@ -116,20 +116,28 @@ std::string print_engines(const Program& p) {
 }
 
 std::string print_arena(const Program& p) {
-  std::vector<const Value*> order;
-  for (const Value& v : p.values)
-    if (v.kind == Value::Kind::Arena) order.push_back(&v);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Value* a, const Value* b) { return a->offset < b->offset; });
+  std::vector<std::pair<std::int64_t, std::string>> rows;
+  const auto add = [&rows](std::int64_t offset, std::int64_t bytes, const std::string& steps,
+                           const std::string& what) {
+    rows.push_back({offset, cat(pad_to(std::to_string(offset), 12),
+                                pad_to(std::to_string(bytes), 12), pad_to(steps, 12), what, "\n")});
+  };
+  for (std::size_t k = 0; k < p.values.size(); ++k)
+    if (const Value& v = p.values[k]; v.kind == Value::Kind::Arena)
+      add(v.offset, v.bytes, cat(v.first_step, "..", v.last_step),
+          cat(value_text(p, static_cast<ValueId>(k)), v.label == 0 ? "" : "  # ",
+              label_text(v.label)));
+  for (std::size_t s = 0; s < p.steps.size() && p.traits.overlaps_steps; ++s)
+    if (p.steps[s].kernel->workspace_bytes > 0)
+      add(p.steps[s].workspace_offset,
+          static_cast<std::int64_t>(p.steps[s].kernel->workspace_bytes), std::to_string(s),
+          "workspace");
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (!p.traits.overlaps_steps)
+    add(p.workspace_offset, p.arena_bytes - p.workspace_offset, "all", "workspace");
   std::string out = cat(pad_to("offset", 12), pad_to("bytes", 12), pad_to("steps", 12), "value\n");
-  for (const Value* v : order)
-    out += cat(pad_to(std::to_string(v->offset), 12), pad_to(std::to_string(v->bytes), 12),
-               pad_to(cat(v->first_step, "..", v->last_step), 12),
-               value_text(p, static_cast<ValueId>(v - p.values.data())),
-               v->label == 0 ? "" : "  # ", label_text(v->label), "\n");
-  out += cat(pad_to(std::to_string(p.workspace_offset), 12),
-             pad_to(std::to_string(p.arena_bytes - p.workspace_offset), 12), pad_to("all", 12),
-             "workspace\n");
+  for (const auto& row : rows) out += row.second;
   out += cat("arena ", p.arena_bytes, " B, outputs ", p.output_bytes, " B, leaves ", p.leaf_bytes,
              " B, peak ", p.peak_bytes(), " B\n");
   return out;

@@ -1,12 +1,10 @@
-// Engines, order and memory of a program.
+// Engines and order of a program.
 #include "plan/schedule.h"
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <optional>
 #include <queue>
-#include <set>
 #include <utility>
 
 #include <tenon/error.h>
@@ -18,156 +16,6 @@
 
 namespace tenon {
 namespace {
-
-constexpr std::int64_t kAlign = 64;
-constexpr std::int64_t kApart = std::int64_t{64} << 20;
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
-
-void find_lifetimes(Program& p) {
-  for (Value& v : p.values) v.first_step = v.last_step = -1;
-  for (int s = 0; s < static_cast<int>(p.steps.size()); ++s) {
-    const Region& r = p.steps[static_cast<std::size_t>(s)].region;
-    for (ValueId id : r.writes) {
-      Value& v = p.values[static_cast<std::size_t>(id)];
-      if (v.first_step < 0) v.first_step = s;
-      v.last_step = std::max(v.last_step, s);
-    }
-    for (ValueId id : r.reads)
-      p.values[static_cast<std::size_t>(id)].last_step =
-          std::max(p.values[static_cast<std::size_t>(id)].last_step, s);
-  }
-}
-
-// The largest values are placed pair by pair, each beside all that live at the same time; there is
-// a limit, so that a plan of any size takes a time in proportion.
-constexpr std::size_t kMostPairs = 4096;
-
-/// Places of values in order of their offsets, with the steps during which they are taken.
-class Places {
- public:
-  /// The lowest offset where nothing lives that lives with the value; it is taken then.
-  std::int64_t take_lowest(const Value& value) {
-    const std::int64_t bytes = aligned(value.bytes);
-    std::int64_t offset = 0;
-    for (const Place& p : taken_) {
-      if (p.first > value.last_step || p.last < value.first_step) continue;
-      if (offset + bytes <= p.begin) break;
-      offset = std::max(offset, p.end);
-    }
-    const Place own{offset, offset + bytes, value.first_step, value.last_step};
-    taken_.insert(std::upper_bound(taken_.begin(), taken_.end(), own), own);
-    return offset;
-  }
-
- private:
-  struct Place {
-    std::int64_t begin, end;
-    int first, last;
-    bool operator<(const Place& o) const {
-      return begin != o.begin ? begin < o.begin : end < o.end;
-    }
-  };
-  std::vector<Place> taken_;
-};
-
-/// Free room between the places of values that live now: each takes the smallest that holds it.
-class FreeRoom {
- public:
-  std::int64_t take(std::int64_t bytes) {
-    const auto fit = by_size_.lower_bound({bytes, 0});
-    if (fit == by_size_.end()) {
-      const std::int64_t offset = end_;
-      end_ += bytes;
-      return offset;
-    }
-    const auto [size, offset] = *fit;
-    remove(offset, size);
-    if (size > bytes) add(offset + bytes, size - bytes);
-    return offset;
-  }
-  void give_back(std::int64_t offset, std::int64_t bytes) {
-    auto next = by_offset_.lower_bound(offset);
-    if (next != by_offset_.end() && offset + bytes == next->first) {
-      bytes += next->second;
-      remove(next->first, next->second);
-    }
-    next = by_offset_.lower_bound(offset);
-    if (next != by_offset_.begin() && std::prev(next)->first + std::prev(next)->second == offset) {
-      const auto [before, size] = *std::prev(next);
-      remove(before, size);
-      offset = before;
-      bytes += size;
-    }
-    add(offset, bytes);
-  }
-  std::int64_t end() const { return end_; }
-
- private:
-  void add(std::int64_t offset, std::int64_t size) {
-    by_offset_.emplace(offset, size);
-    by_size_.emplace(size, offset);
-  }
-  void remove(std::int64_t offset, std::int64_t size) {
-    by_offset_.erase(offset);
-    by_size_.erase({size, offset});
-  }
-  std::map<std::int64_t, std::int64_t> by_offset_;
-  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;
-  std::int64_t end_ = 0;
-};
-
-/// Places values from `base` on, step by step; where they end.
-std::int64_t place_by_time(std::span<Value* const> values, std::size_t steps, std::int64_t base) {
-  std::vector<std::vector<Value*>> begin(steps), end(steps);
-  for (Value* v : values) {
-    begin[at(v->first_step)].push_back(v);
-    end[at(v->last_step)].push_back(v);
-  }
-  FreeRoom room;
-  for (std::size_t s = 0; s < steps; ++s) {
-    for (Value* v : begin[s])
-      if (v->bytes > 0) v->offset = base + room.take(aligned(v->bytes));
-    for (Value* v : end[s])
-      if (v->bytes > 0) room.give_back(v->offset - base, aligned(v->bytes));
-  }
-  return base + room.end();
-}
-
-/// Places values, which stand by descending size; where they end.
-std::int64_t place_together(std::span<Value* const> values, std::size_t steps) {
-  Places places;
-  std::int64_t top = 0;
-  const std::size_t pairs = std::min(values.size(), kMostPairs);
-  for (Value* v : values.first(pairs)) {
-    v->offset = places.take_lowest(*v);
-    top = std::max(top, v->offset + aligned(v->bytes));
-  }
-  if (pairs == values.size()) return top;
-  top = place_by_time(values.subspan(pairs), steps, top);
-  // Many of much the same size lie closest as they come.
-  std::vector<std::int64_t> offsets;
-  for (const Value* v : values) offsets.push_back(v->offset);
-  const std::int64_t as_they_come = place_by_time(values, steps, 0);
-  if (as_they_come <= top) return as_they_come;
-  for (std::size_t k = 0; k < values.size(); ++k) values[k]->offset = offsets[k];
-  return top;
-}
-
-// Bytes of the arena when nothing shares a place.
-std::int64_t bytes_apart(const Program& p) {
-  std::int64_t bytes = 0;
-  for (const Value& v : p.values)
-    if (v.kind == Value::Kind::Arena) bytes += aligned(v.bytes);
-  for (const Step& s : p.steps)
-    if (s.kernel != nullptr) bytes += aligned(static_cast<std::int64_t>(s.kernel->workspace_bytes));
-  return bytes;
-}
-
-// Where steps that do not depend on each other run side by side, sharing memory would make
-// them wait. Small arenas and workspaces therefore share none.
-bool shares_no_memory(const Program& p) {
-  return p.traits.overlaps_steps && bytes_apart(p) <= kApart;
-}
 
 // Of each step, with what waits for it: contractions count for several launches.
 std::vector<int> longest_paths(const Program& p, const std::vector<std::vector<int>>& after,
@@ -185,13 +33,6 @@ std::vector<int> longest_paths(const Program& p, const std::vector<std::vector<i
     path[s] += p.steps[s].region.kind == RegionKind::Contraction ? kContractionTime : 1;
   }
   return path;
-}
-
-void check_limit(const Program& p, std::int64_t limit) {
-  if (limit <= 0 || p.peak_bytes() <= limit) return;
-  throw MemoryError(cat("this would take ", size_text(p.peak_bytes()),
-                        " at its peak, more than the limit of ", size_text(limit), " (largest: ",
-                        largest_values(p), "): use a smaller batch or raise the limit"));
 }
 
 // False when the advice does not serve; it is then gone.
@@ -399,35 +240,6 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
   program.steps = std::move(sorted);
   program.before = std::move(before);
   program.order = std::move(order);
-}
-
-void plan_memory(Program& program, const PlanOptions& options) {
-  find_lifetimes(program);
-  const bool apart = shares_no_memory(program);
-  std::vector<Value*> values;
-  for (Value& v : program.values)
-    if (v.kind == Value::Kind::Arena) values.push_back(&v);
-  std::stable_sort(values.begin(), values.end(),
-                   [](const Value* a, const Value* b) { return a->bytes > b->bytes; });
-  std::int64_t top = 0;
-  if (options.enabled(kPlanMemory) && !apart) {
-    top = place_together(values, program.steps.size());
-  } else {
-    for (Value* v : values) {
-      v->offset = top;
-      top += aligned(v->bytes);
-    }
-  }
-  program.workspace_offset = top;
-  std::int64_t end = top;
-  for (Step& s : program.steps) {
-    s.workspace_offset = apart ? end : top;
-    end = std::max(
-        end, s.workspace_offset + aligned(static_cast<std::int64_t>(s.kernel->workspace_bytes)));
-  }
-  program.arena_bytes = end;
-  list_calls(program);
-  check_limit(program, options.memory_limit);
 }
 
 }  // namespace tenon

@@ -14,8 +14,12 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
 /// Reorders steps: among those that are ready, the one that leaves the least memory live; or, where
 /// memory is not shared, the one that most has to wait for. `before` is by step.
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy);
-/// Lifetimes and offsets of arena values; the workspace (the largest any step needs) stands at the
-/// end. Throws MemoryError when a limit is set and the peak would pass it.
+/// Whether nothing in the arena shares a place: steps run side by side, and it is small.
+bool shares_no_memory(const Program& program);
+/// Lifetimes and offsets of arena values and of workspaces. Of steps that follow one another the
+/// workspace (the largest any step needs) stands at the end; of others each has a place of its own,
+/// and places rest before they are taken again. Throws MemoryError when a limit is set and the peak
+/// would pass it.
 void plan_memory(Program& program, const PlanOptions& options);
 
 }  // namespace tenon

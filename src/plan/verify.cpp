@@ -261,29 +261,54 @@ class Flow {
   std::vector<char> written_, read_;
 };
 
-/// Walks over the steps with the values that live there by their offsets: neighbours never meet.
-void check_arena(const Program& program) {
-  std::vector<std::vector<ValueId>> begin(program.steps.size()), end(program.steps.size());
+/// Something in the arena, for messages.
+struct Place {
+  std::int64_t offset = 0, bytes = 0;
+  int first = 0, last = 0;
+  std::string name;
+};
+
+std::vector<Place> places_of(const Program& program) {
+  std::vector<Place> places;
   for (std::size_t v = 0; v < program.values.size(); ++v) {
     const Value& value = program.values[v];
-    if (value.kind != Value::Kind::Arena || value.bytes == 0) continue;
-    begin[at(value.first_step)].push_back(static_cast<ValueId>(v));
-    end[at(value.last_step)].push_back(static_cast<ValueId>(v));
+    if (value.kind == Value::Kind::Arena && value.bytes > 0)
+      places.push_back(
+          {value.offset, value.bytes, value.first_step, value.last_step, cat("value ", v)});
   }
-  std::map<std::int64_t, ValueId> live;
-  const auto meet = [&](ValueId a, ValueId b) {
-    const Value &x = program.values[at(a)], &y = program.values[at(b)];
-    if (x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes)
-      throw InternalError(cat("values ", a, " and ", b, " overlap in the arena while both live"));
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    const auto bytes =
+        step.kernel == nullptr ? 0 : static_cast<std::int64_t>(step.kernel->workspace_bytes);
+    const int number = static_cast<int>(s);
+    if (bytes > 0)
+      places.push_back(
+          {step.workspace_offset, bytes, number, number, cat("the workspace of step ", s)});
+  }
+  return places;
+}
+
+/// Walks over the steps with what lives there by its offset: neighbours never meet.
+void check_arena(const Program& program) {
+  const std::vector<Place> places = places_of(program);
+  std::vector<std::vector<const Place*>> begin(program.steps.size()), end(program.steps.size());
+  for (const Place& place : places) {
+    begin[at(place.first)].push_back(&place);
+    end[at(place.last)].push_back(&place);
+  }
+  std::map<std::int64_t, const Place*> live;
+  const auto meet = [](const Place& a, const Place& b) {
+    if (a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes)
+      throw InternalError(cat(a.name, " and ", b.name, " overlap in the arena while both live"));
   };
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    for (ValueId id : begin[s]) {
-      const auto [place, fresh] = live.emplace(program.values[at(id)].offset, id);
-      if (!fresh) meet(place->second, id);
-      if (place != live.begin()) meet(std::prev(place)->second, id);
-      if (std::next(place) != live.end()) meet(std::next(place)->second, id);
+    for (const Place* own : begin[s]) {
+      const auto [place, fresh] = live.emplace(own->offset, own);
+      if (!fresh) meet(*place->second, *own);
+      if (place != live.begin()) meet(*std::prev(place)->second, *own);
+      if (std::next(place) != live.end()) meet(*std::next(place)->second, *own);
     }
-    for (ValueId id : end[s]) live.erase(program.values[at(id)].offset);
+    for (const Place* own : end[s]) live.erase(own->offset);
   }
 }
 

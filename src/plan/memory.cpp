@@ -1,0 +1,245 @@
+// Memory of a program: where values and workspaces lie in the arena.
+//
+// What does not live at the same time may share a place. Where steps that do not depend on each
+// other run side by side, sharing a place makes them wait for each other: there, all that is small
+// has a place of its own, and a larger arena hands a place out again only after a while.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "plan/calls.h"
+#include "plan/schedule.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kAlign = 64;
+/// Bytes that steps which run side by side may take so that they need not wait for each other.
+constexpr std::int64_t kApart = std::int64_t{64} << 20;
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+std::int64_t workspace_of(const Step& step) {
+  return step.kernel == nullptr ? 0
+                                : aligned(static_cast<std::int64_t>(step.kernel->workspace_bytes));
+}
+
+void find_lifetimes(Program& p) {
+  for (Value& v : p.values) v.first_step = v.last_step = -1;
+  for (int s = 0; s < static_cast<int>(p.steps.size()); ++s) {
+    const Region& r = p.steps[at(s)].region;
+    for (ValueId id : r.writes) {
+      Value& v = p.values[at(id)];
+      if (v.first_step < 0) v.first_step = s;
+      v.last_step = std::max(v.last_step, s);
+    }
+    for (ValueId id : r.reads) p.values[at(id)].last_step = std::max(p.values[at(id)].last_step, s);
+  }
+}
+
+/// What needs a place: a value of the arena or a step's workspace, from one step to another.
+struct Tenant {
+  std::int64_t bytes = 0;  // aligned
+  int first = 0, last = 0;
+  std::int64_t* offset = nullptr;
+};
+using Tenants = std::vector<Tenant>;
+
+// The largest tenants are placed pair by pair, each beside all that live at the same time; there is
+// a limit, so that a plan of any size takes a time in proportion.
+constexpr std::size_t kMostPairs = 4096;
+
+/// Places of tenants in order of their offsets, with the steps during which they are taken.
+class Places {
+ public:
+  /// The lowest offset where nothing lives that lives with the tenant; it is taken then.
+  std::int64_t take_lowest(const Tenant& tenant) {
+    std::int64_t offset = 0;
+    for (const Place& p : taken_) {
+      if (p.first > tenant.last || p.last < tenant.first) continue;
+      if (offset + tenant.bytes <= p.begin) break;
+      offset = std::max(offset, p.end);
+    }
+    const Place own{offset, offset + tenant.bytes, tenant.first, tenant.last};
+    taken_.insert(std::upper_bound(taken_.begin(), taken_.end(), own), own);
+    return offset;
+  }
+
+ private:
+  struct Place {
+    std::int64_t begin, end;
+    int first, last;
+    bool operator<(const Place& o) const {
+      return begin != o.begin ? begin < o.begin : end < o.end;
+    }
+  };
+  std::vector<Place> taken_;
+};
+
+/// Free room between the places of tenants that live now: each takes the smallest that holds it.
+class FreeRoom {
+ public:
+  std::int64_t take(std::int64_t bytes) {
+    const auto fit = by_size_.lower_bound({bytes, 0});
+    if (fit == by_size_.end()) {
+      const std::int64_t offset = end_;
+      end_ += bytes;
+      return offset;
+    }
+    const auto [size, offset] = *fit;
+    remove(offset, size);
+    if (size > bytes) add(offset + bytes, size - bytes);
+    return offset;
+  }
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next->first, next->second);
+    }
+    next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin() && std::prev(next)->first + std::prev(next)->second == offset) {
+      const auto [before, size] = *std::prev(next);
+      remove(before, size);
+      offset = before;
+      bytes += size;
+    }
+    add(offset, bytes);
+  }
+  std::int64_t end() const { return end_; }
+
+ private:
+  void add(std::int64_t offset, std::int64_t size) {
+    by_offset_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+  void remove(std::int64_t offset, std::int64_t size) {
+    by_offset_.erase(offset);
+    by_size_.erase({size, offset});
+  }
+  std::map<std::int64_t, std::int64_t> by_offset_;
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;
+  std::int64_t end_ = 0;
+};
+
+/// Places tenants from `base` on, step by step; where they end.
+std::int64_t place_by_time(std::span<const Tenant> tenants, std::size_t steps, std::int64_t base) {
+  std::vector<std::vector<const Tenant*>> begin(steps), end(steps);
+  for (const Tenant& t : tenants) {
+    begin[at(t.first)].push_back(&t);
+    end[at(t.last)].push_back(&t);
+  }
+  FreeRoom room;
+  for (std::size_t s = 0; s < steps; ++s) {
+    for (const Tenant* t : begin[s])
+      if (t->bytes > 0) *t->offset = base + room.take(t->bytes);
+    for (const Tenant* t : end[s])
+      if (t->bytes > 0) room.give_back(*t->offset - base, t->bytes);
+  }
+  return base + room.end();
+}
+
+/// Places tenants, which stand by descending size; where they end.
+std::int64_t place_together(std::span<const Tenant> tenants, std::size_t steps) {
+  Places places;
+  std::int64_t top = 0;
+  const std::size_t pairs = std::min(tenants.size(), kMostPairs);
+  for (const Tenant& t : tenants.first(pairs)) {
+    *t.offset = places.take_lowest(t);
+    top = std::max(top, *t.offset + t.bytes);
+  }
+  if (pairs == tenants.size()) return top;
+  top = place_by_time(tenants.subspan(pairs), steps, top);
+  // Many of much the same size lie closest as they come.
+  std::vector<std::int64_t> offsets;
+  for (const Tenant& t : tenants) offsets.push_back(*t.offset);
+  const std::int64_t as_they_come = place_by_time(tenants, steps, 0);
+  if (as_they_come <= top) return as_they_come;
+  for (std::size_t k = 0; k < tenants.size(); ++k) *tenants[k].offset = offsets[k];
+  return top;
+}
+
+std::int64_t place_apart(std::span<const Tenant> tenants) {
+  std::int64_t top = 0;
+  for (const Tenant& t : tenants) {
+    *t.offset = top;
+    top += t.bytes;
+  }
+  return top;
+}
+
+/// Holds places back until so much has come free, theirs included, as may lie idle.
+void let_rest(Tenants& tenants, std::size_t steps) {
+  std::vector<std::int64_t> freed(steps + 1, 0);  // before each step
+  for (const Tenant& t : tenants) freed[at(t.last) + 1] += t.bytes;
+  for (std::size_t s = 1; s <= steps; ++s) freed[s] += freed[s - 1];
+  for (Tenant& t : tenants) {
+    const auto end = std::upper_bound(freed.begin(), freed.end(), freed[at(t.last)] + kApart);
+    t.last = std::max(t.last, static_cast<int>(end - freed.begin()) - 2);
+  }
+}
+
+void check_limit(const Program& p, std::int64_t limit) {
+  if (limit <= 0 || p.peak_bytes() <= limit) return;
+  throw MemoryError(cat("this would take ", size_text(p.peak_bytes()),
+                        " at its peak, more than the limit of ", size_text(limit), " (largest: ",
+                        largest_values(p), "): use a smaller batch or raise the limit"));
+}
+
+Tenants values_of(Program& p) {
+  Tenants tenants;
+  for (Value& v : p.values)
+    if (v.kind == Value::Kind::Arena && v.last_step >= 0)
+      tenants.push_back({aligned(v.bytes), v.first_step, v.last_step, &v.offset});
+  return tenants;
+}
+
+Tenants workspaces_of(Program& p) {
+  Tenants tenants;
+  for (std::size_t s = 0; s < p.steps.size(); ++s) {
+    const int step = static_cast<int>(s);
+    tenants.push_back({workspace_of(p.steps[s]), step, step, &p.steps[s].workspace_offset});
+  }
+  return tenants;
+}
+
+}  // namespace
+
+bool shares_no_memory(const Program& p) {
+  if (!p.traits.overlaps_steps) return false;
+  std::int64_t bytes = 0;
+  for (const Value& v : p.values)
+    if (v.kind == Value::Kind::Arena) bytes += aligned(v.bytes);
+  for (const Step& step : p.steps) bytes += workspace_of(step);
+  return bytes <= kApart;
+}
+
+void plan_memory(Program& program, const PlanOptions& options) {
+  find_lifetimes(program);
+  const bool shares = options.enabled(kPlanMemory) && !shares_no_memory(program);
+  Tenants tenants = values_of(program);
+  const Tenants workspaces = workspaces_of(program);
+  if (program.traits.overlaps_steps) {
+    tenants.insert(tenants.end(), workspaces.begin(), workspaces.end());
+    if (shares) let_rest(tenants, program.steps.size());
+  }
+  std::stable_sort(tenants.begin(), tenants.end(),
+                   [](const Tenant& a, const Tenant& b) { return a.bytes > b.bytes; });
+  std::int64_t top = shares ? place_together(tenants, program.steps.size()) : place_apart(tenants);
+  program.workspace_offset = top;
+  // Of steps that follow one another, the largest workspace is everybody's.
+  if (!program.traits.overlaps_steps)
+    for (const Tenant& t : workspaces) {
+      *t.offset = program.workspace_offset;
+      top = std::max(top, program.workspace_offset + t.bytes);
+    }
+  program.arena_bytes = top;
+  list_calls(program);
+  check_limit(program, options.memory_limit);
+}
+
+}  // namespace tenon

@@ -1,0 +1,73 @@
+// Where a program's values and workspaces lie: what follows one another shares places; where steps
+// run side by side, a place rests before another step gets it.
+#include <doctest/doctest.h>
+
+#include <tenon/ops.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "planning.h"
+
+using namespace tenon;
+using test::leaf;
+using test::planned;
+
+namespace {
+
+constexpr std::int64_t kMatrix = std::int64_t{2048} * 2048 * 4;  // 16 MiB
+
+std::shared_ptr<const Program> products(int count, Device::Kind kind) {
+  const Tensor w = leaf({2048, 2048});
+  Tensor y = leaf({2048, 2048});
+  for (int k = 0; k < count; ++k) y = matmul(y, w);
+  return planned({y}, {.kind = kind});
+}
+
+std::vector<const Value*> arena_of(const Program& program) {
+  std::vector<const Value*> values;
+  for (const Value& value : program.values)
+    if (value.kind == Value::Kind::Arena) values.push_back(&value);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("memory: steps that follow one another take the room that is free") {
+  const auto p = products(20, Device::Kind::Cpu);
+  CHECK(p->workspace_offset == 2 * kMatrix);
+  for (const Step& step : p->steps) CHECK(step.workspace_offset == p->workspace_offset);
+}
+
+TEST_CASE("memory: beside other steps 64 MiB rest before they serve again") {
+  const auto p = products(20, Device::Kind::Cuda);
+  std::vector<std::int64_t> freed(p->steps.size(), 0);  // by a step
+  for (std::size_t s = 0; s < freed.size(); ++s)
+    freed[s] = static_cast<std::int64_t>(p->steps[s].kernel->workspace_bytes);
+  for (const Value* value : arena_of(*p))
+    freed[static_cast<std::size_t>(value->last_step)] += value->bytes;
+  CHECK(p->arena_bytes < 19 * kMatrix);
+  for (const Value* early : arena_of(*p))
+    for (const Value* late : arena_of(*p)) {
+      if (early->offset != late->offset || early->last_step >= late->first_step) continue;
+      std::int64_t rested = 0;  // and it would be too much with what this step frees
+      for (int s = early->last_step; s <= late->first_step; ++s)
+        rested += freed[static_cast<std::size_t>(s)];
+      CHECK(rested > std::int64_t{64} << 20);
+    }
+}
+
+TEST_CASE("memory: what is small has a place of its own, workspaces too") {
+  const Tensor w = leaf({300, 300});
+  Tensor y = leaf({300, 300});
+  for (int k = 0; k < 10; ++k) y = matmul(y, w);
+  const auto p = planned({y});
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;
+  for (const Value* value : arena_of(*p)) places.push_back({value->offset, value->bytes});
+  for (const Step& step : p->steps)
+    if (const auto bytes = static_cast<std::int64_t>(step.kernel->workspace_bytes); bytes > 0)
+      places.push_back({step.workspace_offset, bytes});
+  std::sort(places.begin(), places.end());
+  for (std::size_t k = 1; k < places.size(); ++k)
+    CHECK(places[k - 1].first + places[k - 1].second <= places[k].first);
+}
