@@ -397,8 +397,11 @@ Roots decompose(Roots roots, const PlanOptions& options) {
   });
   if (!options.traits.is_queued) return roots;
   roots = narrow_products(narrow_arguments(widen_rows(std::move(roots))));
-  return keeps_channels_last(topological_order(roots), options) ? narrow_images(std::move(roots))
-                                                                : roots;
+  const std::vector<Node*> nodes = topological_order(roots);
+  const bool channels_last = keeps_channels_last(nodes, options);
+  return channels_last || keeps_images_narrow(nodes, options)
+             ? narrow_images(std::move(roots), channels_last)
+             : roots;
 }
 
 }  // namespace tenon

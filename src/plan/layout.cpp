@@ -106,6 +106,11 @@ bool is_convolution(const Node& node) {
   return node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad || node.op == Op::Conv2dWeightGrad;
 }
 
+/// Whether so many convolutions of a graph are of a kind that it is worth while for all.
+bool are_most(std::ptrdiff_t fit, std::ptrdiff_t all) {
+  return fit >= kFewestConvolutions && 2 * fit >= all;
+}
+
 }  // namespace
 
 bool is_image_convolution(const Node& node) {
@@ -134,7 +139,41 @@ bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& option
     ++all;
     fit += is_image_convolution(*node) ? 1 : 0;
   }
-  return fit >= kFewestConvolutions && 2 * fit >= all;
+  return are_most(fit, all);
+}
+
+bool keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options) {
+  if (!options.traits.rounds_operands || !options.enabled(kLayout)) return false;
+  std::ptrdiff_t all = 0, fit = 0;
+  for (const Node* node : nodes) {
+    if (node->realised() || node->op != Op::Conv2d) continue;
+    ++all;
+    const Channels channels = channels_of(*node);
+    fit += !is_pixel_product(*node) && narrow_type(*node) != DType::Float32 &&
+           std::min(channels.in, channels.out) >= kPixelChannelStep;
+  }
+  return are_most(fit, all) && !keeps_channels_last(nodes, options);
+}
+
+DType narrow_type(const Node& convolution) {
+  if (convolution.realised() || !is_convolution(convolution)) return DType::Float32;
+  const DType dtype = convolution.input(0)->dtype;
+  if (dtype == DType::BFloat16 || dtype == DType::Float16) return dtype;
+  if (dtype != DType::Float32) return DType::Float32;
+  const Precision precision = convolution.attrs.as<ContractionAttrs>().precision;
+  if (precision == Precision::Bf16) return DType::BFloat16;
+  return precision == Precision::Fp16 ? DType::Float16 : DType::Float32;
+}
+
+bool reads_narrow_image(const Node& convolution, int index) {
+  const bool by_filter = convolution.op == Op::Conv2dWeightGrad;
+  if (index == 1 && !by_filter) return false;
+  const Channels channels = channels_of(convolution);
+  const bool of_result = convolution.op == Op::Conv2dInputGrad || index == 1;
+  const Node* image = convolution.input(index);
+  while (!image->realised() && op_info(image->op).kind == OpKind::View) image = image->input(0);
+  return (of_result ? channels.out : channels.in) >= kPixelChannelStep && !image->realised() &&
+         (is_convolution(*image) || op_info(image->op).kind == OpKind::Elementwise);
 }
 
 bool pools_channels_last(const Node& node) {

@@ -41,6 +41,14 @@ bool is_image_convolution(const Node& node);
 /// Whether those of a graph keep their images with the channels last: several of them, which are
 /// most.
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options);
+/// Whether those of a graph whose images lie in their own order are stored in 16 bits, on a card
+/// that rounds operands: several convolutions multiply in 16 bits, and most do.
+bool keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options);
+/// The 16-bit type that a convolution or one of its gradients multiplies in; Float32: none.
+DType narrow_type(const Node& convolution);
+/// Whether input `index` of such a convolution is an image that can be rounded by who makes it, a
+/// convolution or element-wise ops: neither filters nor a picture of a few channels.
+bool reads_narrow_image(const Node& convolution, int index);
 /// Whether a max pooling, a normalisation across channels, or the gradient of one can sweep images
 /// with the channels last, of 16 bits and in rows of whole 16 bytes.
 bool pools_channels_last(const Node& node);

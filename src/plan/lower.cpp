@@ -113,7 +113,8 @@ class Lowering {
     const std::vector<Node*> nodes = topological_order(roots);
     convolves_last_ = keeps_channels_last(nodes, options_);
     if (convolves_last_) find_rounded_filters(nodes);
-    out_.stores_rounded = convolves_last_;
+    stores_narrow_ = keeps_images_narrow(nodes, options_);
+    out_.stores_rounded = convolves_last_ || stores_narrow_;
     find_deviations(roots, nodes);
     for (Node* node : nodes)
       if (deviations_.empty() || needed_.count(node) != 0) add(*node);
@@ -258,8 +259,26 @@ class Lowering {
            (s[2] == 1 || mean.stride[2] == 0) && (s[3] == 1 || mean.stride[3] == 0);
   }
 
+  static bool is_widened(const Node& node) {
+    return node.op == Op::Cast && node.dtype == DType::Float32 && node.shape.rank() == 4 &&
+           item_size(node.input(0)->dtype) == 2 && is_floating(node.input(0)->dtype);
+  }
+
+  // What a convolution multiplies in 16 bits it reads as it was before it was widened.
+  Ref operand(const Node& product, const Node* in) {
+    const auto widened = widened_.find(in);
+    const bool narrow = widened != widened_.end() && narrow_type(product) == in->input(0)->dtype;
+    return narrow ? widened->second : ref_of(in);
+  }
+
   // How users read the node; one that is made again is made for each of them.
   Ref ref_of(const Node* node) {
+    if (const auto widened = widened_.find(node);
+        widened != widened_.end() && refs_.count(node) == 0) {
+      const int item = push(node->op, *node);
+      out_.items[item].args = {widened->second};
+      refs_[node] = whole(item);
+    }
     const auto again = again_.find(node);
     if (again == again_.end()) return refs_.at(node);
     const int item = push(node->op, *node);
@@ -496,9 +515,14 @@ class Lowering {
     if (deviating != deviations_.end())
       args.push_back(ref_of(deviating->second));
     else
-      for (Node* in : node.in()) args.push_back(ref_of(in));
+      for (Node* in : node.in())
+        args.push_back(kind == OpKind::Contraction ? operand(node, in) : ref_of(in));
     if (rounded_filters_.count(&node) != 0) {
       again_.emplace(&node, std::move(args));
+      return;
+    }
+    if (stores_narrow_ && is_widened(node)) {
+      widened_.emplace(&node, args[0]);
       return;
     }
     if (convolves_last_ && pools_channels_last(node) && is_channels_last(args[0])) {
@@ -592,12 +616,13 @@ class Lowering {
   }
 
   bool fold_views_, makes_again_, channels_last_, sums_deviations_, results_apart_;
-  bool convolves_last_ = false;
+  bool convolves_last_ = false, stores_narrow_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, Ref> refs_;
   std::unordered_map<const Node*, std::vector<Ref>> again_;
+  std::unordered_map<const Node*, Ref> widened_;  // images, as they were before
   std::unordered_map<const Node*, int> assigns_;
   std::unordered_map<int, int> assigned_;  // variable item to Assign item
   std::unordered_map<std::string, int> copies_;

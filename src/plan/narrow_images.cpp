@@ -1,13 +1,14 @@
 // Where a convolution's operands are 16 bits, torch.autocast stores its result in 16 bits too. So
-// does this pass, on a card that keeps the images of convolutions with the channels last:
+// does this pass, on a card, for graphs that keep the images of convolutions with the channels last
+// and for those whose many convolutions read and make them in their own order:
 //
 // * results of convolutions and gradients with respect to their inputs are rounded;
 // * an image that a convolution reads rounded is read rounded by everyone else;
 // * sums of such gradients, where a network branches, are rounded behind the mask that follows;
-// * max pooling of such an image, and its gradient, are of 16 bits: the maximum of rounded values
-// is
-//   the rounded maximum, and of equal ones the first counts.
+// and, with the channels last alone,
 //
+// * max pooling of such an image, and its gradient, are of 16 bits: the maximum of rounded values
+//   is the rounded maximum, and of equal ones the first counts;
 // * response normalisation of an image that a convolution made, and its gradient, likewise: results
 //   are rounded, all arithmetic within is float32;
 // * gradients of filters by bfloat16 are rounded, as torch.autocast's are, and added up in float32.
@@ -34,17 +35,13 @@ namespace {
 
 bool is_narrow(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
-/// A convolution of 16-bit operands whose images lie with the channels last.
-bool is_narrow_convolution(const Node& node) {
-  return (is_image_convolution(node) || is_pixel_product(node)) && is_narrow(node.input(0)->dtype);
-}
-
 /// Ops that read and write images of 16 bits where they are given such.
 bool sweeps_narrow(Op op) { return has_trait(op, kPicks) || has_trait(op, kAcrossChannels); }
 
 class ImageNarrowing {
  public:
-  explicit ImageNarrowing(const Roots& roots) : order_(numbered_order(roots)) {
+  ImageNarrowing(const Roots& roots, bool channels_last)
+      : order_(numbered_order(roots)), last_(channels_last) {
     users_.resize(order_.nodes.size());
     for (const Node* node : order_.nodes)
       if (!node->realised())
@@ -59,7 +56,7 @@ class ImageNarrowing {
       if (node.op == Op::Cast && is_narrow(node.dtype))
         if (Tensor inner = before_widening(*inputs[0].node(), node.dtype); inner.defined())
           return inner;
-      if (sweeps_narrow(node.op))
+      if (last_ && sweeps_narrow(node.op))
         if (const auto pooled = narrow_.find(node.input(0)); pooled != narrow_.end())
           return narrow_pooling(node, inputs, pooled->second);
       const auto found = narrow_.find(&node);
@@ -70,6 +67,16 @@ class ImageNarrowing {
   }
 
  private:
+  /// The 16-bit type of the images of a convolution, which makes and reads them so; Float32: none.
+  DType type_of_images(const Node& node) const {
+    const bool lies_last = is_image_convolution(node) || is_pixel_product(node);
+    if (!last_) return narrow_type(node);
+    return lies_last && is_narrow(node.input(0)->dtype) ? node.input(0)->dtype : DType::Float32;
+  }
+  bool is_narrow_convolution(const Node& node) const {
+    return type_of_images(node) != DType::Float32;
+  }
+
   static Tensor narrow_pooling(const Node& node, std::span<const Tensor> inputs, DType dtype) {
     std::vector<Tensor> narrow;
     for (const Tensor& input : inputs) {
@@ -88,14 +95,14 @@ class ImageNarrowing {
     if (node.realised() || !image || wanted_.count(&node) != 0) return;
     if (op_info(node.op).kind == OpKind::Contraction) {
       if (node.op == Op::Conv2dWeightGrad) {
-        if (gains_by_rounding(node)) narrow_.emplace(&node, DType::BFloat16);
+        if (last_ && gains_by_rounding(node)) narrow_.emplace(&node, DType::BFloat16);
         return;
       }
       if (is_narrow_convolution(node) && !feeds_bias(node) && !feeds_sum(node))
-        narrow_.emplace(&node, node.input(0)->dtype);
+        narrow_.emplace(&node, type_of_images(node));
       return;
     }
-    if (sweeps_narrow(node.op)) {
+    if (last_ && sweeps_narrow(node.op)) {
       const Node& pooled = *node.input(0);
       const bool computed = !pooled.realised() && wanted_.count(&pooled) == 0;
       if (const DType made = made_by_convolution(pooled); computed && made != DType::Float32)
@@ -142,25 +149,31 @@ class ImageNarrowing {
   /// The type that a convolution reads the image in; Float32: none does.
   DType read_by_convolutions(const Node& node) const {
     const OpKind kind = op_info(node.op).kind;
-    if (kind != OpKind::Elementwise && kind != OpKind::Pooling && !sweeps_narrow(node.op))
+    if (kind != OpKind::Elementwise &&
+        !(last_ && (kind == OpKind::Pooling || sweeps_narrow(node.op))))
       return DType::Float32;
-    for (const Node* cast : users(node)) {
-      if (cast->op != Op::Cast || !is_narrow(cast->dtype)) continue;
-      for (const Node* reader : users(*cast))
-        if (op_info(reader->op).kind == OpKind::Contraction && is_narrow_convolution(*reader))
-          return cast->dtype;
-    }
+    for (const Node* cast : users(node))
+      if (cast->op == Op::Cast && is_narrow(cast->dtype) && is_operand(*cast)) return cast->dtype;
     return DType::Float32;
+  }
+
+  /// Whether a convolution reads what is rounded, or what is widened again behind that.
+  bool is_operand(const Node& rounded) const {
+    const std::vector<const Node*>& readers = users(rounded);
+    return std::any_of(readers.begin(), readers.end(), [this](const Node* reader) {
+      if (!last_ && reader->op == Op::Cast && reader->dtype == DType::Float32)
+        return is_operand(*reader);
+      return op_info(reader->op).kind == OpKind::Contraction && is_narrow_convolution(*reader);
+    });
   }
 
   /// The type of the operands of the convolution that the image is computed of, element by element;
   /// Float32: none is near.
-  static DType made_by_convolution(const Node& image) {
+  DType made_by_convolution(const Node& image) const {
     constexpr int kMostSteps = 6;  // a bias, a normalisation, an activation function
     const Node* node = &image;
     for (int k = 0; k < kMostSteps && !node->realised(); ++k) {
-      if (node->op == Op::Conv2d)
-        return is_narrow_convolution(*node) ? node->input(0)->dtype : DType::Float32;
+      if (node->op == Op::Conv2d) return type_of_images(*node);
       const bool same = op_info(node->op).kind == OpKind::Elementwise ||
                         (has_trait(node->op, kAcrossChannels) && op_info(node->op).arity == 1);
       if (!same || node->shape.rank() != 4) break;
@@ -171,11 +184,11 @@ class ImageNarrowing {
 
   /// The type of a convolution whose input's gradient the node adds to another; Float32: it is
   /// none.
-  static DType summed_gradient(const Node& node) {
+  DType summed_gradient(const Node& node) const {
     if (node.op != Op::Add) return DType::Float32;
     for (const Node* part : node.in())
       if (!part->realised() && part->op == Op::Conv2dInputGrad && is_narrow_convolution(*part))
-        return part->input(0)->dtype;
+        return type_of_images(*part);
     return DType::Float32;
   }
 
@@ -193,6 +206,7 @@ class ImageNarrowing {
   }
 
   NumberedOrder order_;
+  const bool last_;
   std::vector<std::vector<const Node*>> users_;
   std::unordered_set<const Node*> wanted_;
   std::unordered_map<const Node*, DType> narrow_;
@@ -200,6 +214,8 @@ class ImageNarrowing {
 
 }  // namespace
 
-Roots narrow_images(Roots roots) { return ImageNarrowing(roots).rewritten(roots); }
+Roots narrow_images(Roots roots, bool channels_last) {
+  return ImageNarrowing(roots, channels_last).rewritten(roots);
+}
 
 }  // namespace tenon

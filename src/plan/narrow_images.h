@@ -1,10 +1,12 @@
-// Images between 16-bit convolutions that lie with their channels last: stored in 16 bits.
+// Images between 16-bit convolutions: stored in 16 bits.
 #pragma once
 
 #include "plan/graph_passes.h"
 
 namespace tenon {
 
-Roots narrow_images(Roots roots);
+/// Of a graph that keeps its images so (plan/layout.h): with their channels last, or in their
+/// order.
+Roots narrow_images(Roots roots, bool channels_last);
 
 }  // namespace tenon

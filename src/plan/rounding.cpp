@@ -229,7 +229,9 @@ DType attention_dtype(const Node& attention, const PlanOptions& options) {
 Roots autocast(Roots roots, const PlanOptions& options) {
   Rounded rounded;
   if (options.traits.rounds_operands) roots = round_loop_operands(std::move(roots), options);
-  const bool channels_last = keeps_channels_last(topological_order(roots), options);
+  const std::vector<Node*> nodes = topological_order(roots);
+  const bool channels_last = keeps_channels_last(nodes, options);
+  const bool narrow_images = keeps_images_narrow(nodes, options);
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind == OpKind::Attention)
       return narrowed_attention(node, inputs, options, rounded);
@@ -245,10 +247,14 @@ Roots autocast(Roots roots, const PlanOptions& options) {
       return copy_of(options, x.node(), narrow) != nullptr || was_rounded(*x.node(), narrow);
     };
     const bool keeps[2] = {is_kept(inputs[0]), is_kept(inputs[1])};
-    if (narrow == DType::Float32 || !rounds_first(node, inputs, keeps, options, channels_last))
-      return make_node(node.op, node.dtype, node.shape, attrs, inputs);
-    const Tensor operands[2] = {narrowed(inputs[0], narrow, options, rounded),
-                                narrowed(inputs[1], narrow, options, rounded)};
+    if (narrow == DType::Float32) return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+    const bool both = rounds_first(node, inputs, keeps, options, channels_last);
+    Tensor operands[2] = {inputs[0], inputs[1]};
+    for (int k = 0; k < 2; ++k)
+      if (both)
+        operands[k] = narrowed(inputs[k], narrow, options, rounded);
+      else if (narrow_images && reads_narrow_image(node, k))  // filters stay wide
+        operands[k] = cast(narrowed(inputs[k], narrow, options, rounded), node.dtype);
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   });
   if (!options.traits.rounds_operands) return roots;
