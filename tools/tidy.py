@@ -3,6 +3,9 @@
 
 A file is unchanged when it, every project header it includes (however deeply) and .clang-tidy are; the record is kept in the
 build folder. Tests are left out: their macros say little to it. So is device code (.cu, .cuh), which is not g++'s to compile.
+
+Reading headers takes most of the time, so files of a folder with the same flags are looked at some at a time, as one. When that
+finds anything (be it that two of them define one name), each is looked at by itself, and that is what counts.
 """
 import argparse
 import concurrent.futures
@@ -18,6 +21,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 FOREIGN = re.compile("_(avx2|avx512|amx|neon)$")  # files that another processor's build compiles
+FILES_AT_ONCE = 8  # as in cmake/TenonLibrary.cmake: so many define no name twice
+# What the checks for unused names look for in the main file alone; and programs.
+ALONE = re.compile(r"^\s*(namespace \w+ = |using (::)?\w+(::\w+)+;|int main\()", re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=None)
@@ -61,15 +67,49 @@ def separated(build):
         command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx", "", command["command"])
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
+    return commands, folder.resolve()
+
+
+def batches(waiting, commands, folder):
+    """Lists of files to look at as one, and the file that stands for each. Those that take longest come first."""
+    flags, groups = {}, {}
+    for command in commands:
+        path = pathlib.Path(command["file"]).resolve()
+        words = re.sub(r" -o \S+", "", command["command"]).replace(command["file"], "FILE")
+        if path not in flags:
+            flags[path] = words
+            groups.setdefault((path.parent, words), []).append((path, command))
+    found = []
+    for number, group in enumerate(groups.values()):
+        group.sort(key=lambda each: each[0])
+        for begin in range(0, len(group), FILES_AT_ONCE):
+            part = [path for path, _ in group[begin:begin + FILES_AT_ONCE] if path in waiting]
+            alone = [path for path in part if ALONE.search(path.read_text(encoding="utf-8"))]
+            part = [path for path in part if path not in alone]
+            found += [([path], path) for path in (alone if len(part) > 1 else alone + part)]
+            if len(part) > 1:
+                together = folder / f"together_{number}_{begin}.cpp"
+                together.write_text("".join(f'// NOLINTNEXTLINE(bugprone-suspicious-include)\n#include "{path}"\n' for path in part))
+                commands.append(dict(group[0][1], file=str(together), command=flags[part[0]].replace("FILE", str(together))))
+                found.append((part, together))
     (folder / "compile_commands.json").write_text(json.dumps(commands))
-    return commands, folder
+    return sorted(found, key=lambda batch: -sum(path.stat().st_size for path in batch[0]))
 
 
-def tidy(path, build):
+def clang_tidy(path, build):
+    """Whether it is clean, and what is said of it."""
     done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
                            "--extra-arg=-Wno-unknown-pragmas", path],
                           capture_output=True, text=True)
-    return path, done.returncode, done.stdout + ("" if done.stdout else done.stderr)
+    return done.returncode == 0, done.stdout + ("" if done.stdout else done.stderr)
+
+
+def look_at(batch, build):
+    """Of each file of a batch: whether it is clean, and what is said of it."""
+    files, together = batch
+    if len(files) > 1 and clang_tidy(together, build)[0]:
+        return [(path, True, "") for path in files]
+    return [(path, *clang_tidy(path, build)) for path in files]
 
 
 def main():
@@ -92,12 +132,13 @@ def main():
     waiting = [path for path in prints if record.get(str(path)) != prints[path]]
     bad = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, code, output in pool.map(lambda path: tidy(path, folder), waiting):
-            if code == 0:
-                record[str(path)] = prints[path]
-            else:
-                bad += 1
-                print(output.strip())
+        for found in pool.map(lambda batch: look_at(batch, folder), batches(set(waiting), commands, folder)):
+            for path, clean, output in found:
+                if clean:
+                    record[str(path)] = prints[path]
+                else:
+                    bad += 1
+                    print(output.strip())
     record_file.write_text(json.dumps(record))
     if bad:
         sys.exit(f"tidy: {bad} of {len(wanted)} files are not clean")
