@@ -198,13 +198,12 @@ Tenants values_of(Program& p) {
   return tenants;
 }
 
-Tenants workspaces_of(Program& p) {
-  Tenants tenants;
+void add_workspaces(Program& p, Tenants& tenants) {
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
     const int step = static_cast<int>(s);
-    tenants.push_back({workspace_of(p.steps[s]), step, step, &p.steps[s].workspace_offset});
+    const std::int64_t bytes = workspace_of(p.steps[s]);
+    if (bytes > 0) tenants.push_back({bytes, step, step, &p.steps[s].workspace_offset});
   }
-  return tenants;
 }
 
 }  // namespace
@@ -222,9 +221,8 @@ void plan_memory(Program& program, const PlanOptions& options) {
   find_lifetimes(program);
   const bool shares = options.enabled(kPlanMemory) && !shares_no_memory(program);
   Tenants tenants = values_of(program);
-  const Tenants workspaces = workspaces_of(program);
   if (program.traits.overlaps_steps) {
-    tenants.insert(tenants.end(), workspaces.begin(), workspaces.end());
+    add_workspaces(program, tenants);
     if (shares) let_rest(tenants, program.steps.size());
   }
   std::stable_sort(tenants.begin(), tenants.end(),
@@ -233,9 +231,9 @@ void plan_memory(Program& program, const PlanOptions& options) {
   program.workspace_offset = top;
   // Of steps that follow one another, the largest workspace is everybody's.
   if (!program.traits.overlaps_steps)
-    for (const Tenant& t : workspaces) {
-      *t.offset = program.workspace_offset;
-      top = std::max(top, program.workspace_offset + t.bytes);
+    for (Step& step : program.steps) {
+      step.workspace_offset = program.workspace_offset;
+      top = std::max(top, program.workspace_offset + workspace_of(step));
     }
   program.arena_bytes = top;
   list_calls(program);

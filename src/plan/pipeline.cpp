@@ -183,8 +183,9 @@ struct MergeRule {
   void (*apply)(Merger&);
 };
 constexpr MergeRule kMergeRules[] = {{kFuse, merge_concats},          {kPrologue, merge_prologues},
-                                     {kReductions, merge_reductions}, {kJoin, merge_side_by_side},
-                                     {kPhases, merge_in_a_row},       {kChain, merge_slices}};
+                                     {kReductions, merge_reductions}, {kReductions, merge_vectors},
+                                     {kJoin, merge_side_by_side},     {kPhases, merge_in_a_row},
+                                     {kChain, merge_slices}};
 
 void merge_neighbours(Program& program, Lists& before, const PlanOptions& options,
                       Pipeline& pipeline) {

@@ -112,6 +112,40 @@ TEST_CASE("reduced results: clipping by the norm reads no large gradient of a we
   }
 }
 
+TEST_CASE("reduced channels: a batch's moments and the sums of their gradient") {
+  const PrecisionScope scope(Precision::Bf16);
+  const Tensor scale = leaf({16}), shift = leaf({16});
+  std::vector<Tensor> filters;
+  const auto convolution = [&filters](const Tensor& image) {
+    filters.push_back(leaf({16, 16, 3, 3}));
+    return conv2d(image, filters.back(), {}, {.padding = {1, 1}});
+  };
+  Tensor image = leaf({128, 16, 32, 32});
+  for (int layer = 0; layer < 2; ++layer) {
+    const Tensor y = convolution(image);
+    const Moments m = batch_moments(y);
+    image = relu(batch_norm(y, m.mean, m.var, scale, shift, 1e-5));
+  }
+  const Tensor loss = mean(square(convolution(image)));
+  std::vector<Tensor> roots = grad(loss, filters);
+  roots.push_back(loss);
+  const auto p = planned(roots);
+  const std::string text = print_fusion(*p);
+  CAPTURE(text);
+  std::size_t deviations = 0, sums = 0;
+  for (const Step& step : p->steps) {
+    if (step.region.kind != RegionKind::Contraction) continue;
+    for (const MapReduce& reduce : step.region.map.reduces)
+      ++(reduce.deviations ? deviations : sums);
+  }
+  CHECK(deviations == 2);
+  CHECK(sums == 6);
+  CHECK(contains(text, "makes what it reads of a product's sums itself"));
+  // Images are stored as they are multiplied.
+  CHECK_FALSE(contains(print_arena(*p), "float32[128, 16, 32, 32]"));
+  CHECK(p->steps.size() < planned(roots, {.disabled = 1u << kReductions})->steps.size());
+}
+
 TEST_CASE("reduced results: why not") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
   const Tensor y = linear(x, w);

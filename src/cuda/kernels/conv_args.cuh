@@ -49,6 +49,7 @@ struct ConvRegion {
   int height = 0, width = 0;            // of the result
   int step_rows = 1, step_columns = 1;  // positions of the picture from one pixel to the next
   int first_row = 0, first_column = 0;  // of the picture, for the first pixel's first tap
+  int places = 0, workers = 0;          // tiles of the same filters; blocks that share them
 };
 
 /// Results [image, filter, pixel] of a convolution, or of the gradient of one with respect to its
@@ -61,6 +62,7 @@ struct ConvProblem {
   ConvRegion region;
   int rows = 0;                           // filters of a group of the convolution
   int chunk = 0;                          // groups of units that are staged at a time
+  int sums = 0;                           // where sums lie on chip, in units; 0: over the operands
   int pitch = 0;                          // units from a filter to the next, odd
   int picture_step = 0, filter_step = 0;  // from a group of the convolution to the next
 };

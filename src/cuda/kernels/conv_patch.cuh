@@ -3,12 +3,15 @@
 //
 // Any strides of operands in float32, bfloat16 or float16; padding, dilation, groups; multiplied as
 // tf32, bfloat16 or float16, float32 sums, the result to the epilogue only. A block computes kM
-// filters x kN pixels (conv_args.cuh). It stages its patch and its filters once for every `chunk`
-// groups of channels; warps share a tile's k in kGroups parts, which are added in order. The bits
-// depend on sizes alone. Bound: the latency of one round of loads, and the result's bandwidth.
+// filters x kN pixels (conv_args.cuh), one place of the pictures after another where there are more
+// than run at once; filters then stay on chip. It stages its patch and its filters once for every
+// `chunk` groups of channels; warps share a tile's k in kGroups parts, which are added in order.
+// The bits depend on sizes alone. Bound: the latency of one round of loads, and the result's
+// bandwidth.
 #pragma once
 
 #include "cuda/kernels/conv_stage.cuh"
+#include "cuda/kernels/epilogue_channels.cuh"
 
 namespace tenon::cuda {
 
@@ -16,7 +19,7 @@ namespace tenon::cuda {
 /// kThreadM, kThreadN, kStoreVector. E: the epilogue.
 template <class C, class E>
 class ConvBlock {
-  static_assert(!E::kSums, "its results are not reduced");
+  static_assert(!E::kSums, "its results are not reduced as a whole");
 
   using M = ConvMath<C::kMath>;
   static constexpr int kWarpsN = C::kN / C::kThreadN;
@@ -25,16 +28,18 @@ class ConvBlock {
   static constexpr int kTilesM = C::kThreadM / 16, kTilesN = C::kThreadN / 8;
   static constexpr int kPitch = C::kN + 8;  // of the sums in shared memory
   static constexpr int kVector = C::kStoreVector, kRow = C::kN / kVector;
-  static constexpr int kAtOnce = 4;  // filters whose epilogues overlap
+  // Filters whose epilogues overlap; fewer where each has much to do.
+  static constexpr int kAtOnce = E::kChannels ? 2 : 4;
+  // Lanes whose pixels of a filter are one part of a channel that is reduced.
+  static constexpr int kLanes = kRow < 32 ? kRow : 32, kParts = kRow / kLanes;
+  static_assert(!E::kChannels || (kLanes & (kLanes - 1)) == 0, "lanes exchange by twos");
+  static_assert(!E::kChannels || C::kThreads % kRow == 0, "all threads have pixels");
 
  public:
   TENON_DEVICE ConvBlock(const ConvProblem& p, const E& epilogue, unsigned char* shared)
       : p_(p), epilogue_(epilogue), shared_(reinterpret_cast<Unit*>(shared)) {
-    int block = static_cast<int>(blockIdx.x);
-    row0_ = coordinate(block, p.region.blocks_m) * C::kM;
-    column_ = coordinate(block, p.region.strips) * static_cast<int>(p.region.columns.value);
-    pixel_row_ = coordinate(block, p.region.bands) * p.region.rows;
-    image0_ = block * p.region.images;
+    place_ = static_cast<int>(blockIdx.x);
+    row0_ = coordinate(place_, p.region.blocks_m) * C::kM;
     const int taps = static_cast<int>(p.taps.count.value);
     units_ = static_cast<int>(p.patch.groups.value) * taps;
     const int table_units = (units_ + 4) / 4;
@@ -48,22 +53,47 @@ class ConvBlock {
     fill_table();
     locate_pixels();
     await_kernels();
+    // What stands between the barriers of a place keeps it apart from the next one.
+    float* sums = reinterpret_cast<float*>(shared_ + p_.sums);
+    const int first = place_;
+#pragma unroll 1
+    for (; place_ < p_.region.places; place_ += p_.region.workers) {
+      find_place();
+      multiply_all(place_ == first);
+      write(sums);
+      __syncthreads();
+      finish(sums);
+    }
+  }
+
+ private:
+  TENON_DEVICE void find_place() {
+    const ConvRegion& r = p_.region;
+    int place = place_;
+    column_ = coordinate(place, r.strips) * static_cast<int>(r.columns.value);
+    pixel_row_ = coordinate(place, r.bands) * r.rows;
+    image0_ = place * r.images;
+  }
+
+  /// `fresh`: the filters are not there yet. Filters that do not lie there as a whole never are.
+  TENON_DEVICE void multiply_all(bool fresh) {
+#pragma unroll
+    for (int m = 0; m < kTilesM; ++m)
+#pragma unroll
+      for (int n = 0; n < kTilesN; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums_[m][n][i] = 0;
     const int groups = static_cast<int>(p_.patch.groups.value);
 #pragma unroll 1
     for (int group = 0; group < p_.picture.groups; group += groups) {
       if (group > 0) __syncthreads();
-      stage(group);
+      stage(group, fresh);
       __syncthreads();
       multiply();
     }
-    __syncthreads();
-    float* sums = reinterpret_cast<float*>(shared_);
-    write(sums);
-    __syncthreads();
-    finish(sums);
+    if (p_.sums == 0) __syncthreads();
   }
 
- private:
   TENON_DEVICE int* table() const { return reinterpret_cast<int*>(shared_); }
 
   /// Where the units of a chunk lie from a pixel's first one; the unit behind an odd number of them
@@ -100,19 +130,20 @@ class ConvBlock {
   }
 
   /// The filters' and the picture's loads are under way together.
-  TENON_DEVICE void stage(int group) const {
+  TENON_DEVICE void stage(int group, bool fresh) const {
     const int filters = C::kM * units_, picture = patch_items(p_.patch);
     if constexpr (C::kFilters == C::kPicture) {
-      const int behind = static_cast<int>(filters_ - patch_);
+      const int behind = static_cast<int>(filters_ - patch_), skipped = fresh ? 0 : filters;
       gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
-          patch_, filters + picture, [&](int item) {
+          patch_, filters + picture - skipped, [&](int i) {
+            const int item = i + skipped;
             auto unit = item < filters ? filter(group, item) : pixel(group, item - filters);
             if (item < filters) unit.place += behind;
             return unit;
           });
     } else {
       gather_units<C::kMath, C::kFilters, C::kWhole, C::kThreads>(
-          filters_, filters, [&](int item) { return filter(group, item); });
+          filters_, fresh ? filters : 0, [&](int item) { return filter(group, item); });
       gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
           patch_, picture, [&](int item) { return pixel(group, item); });
     }
@@ -174,7 +205,8 @@ class ConvBlock {
               Floats<2>{{sums_[m][n][2 * h], sums_[m][n][2 * h + 1]}};
   }
 
-  /// A thread has the same pixels of several filters, kAtOnce of which overlap.
+  /// A thread has the same pixels of several filters, kAtOnce of which overlap. Lanes that exchange
+  /// numbers take the same turns.
   TENON_DEVICE void finish(const float* sums) const {
     constexpr int kRows = C::kThreads / kRow;
     static_assert(kRows > 0, "a row is no longer than a block");
@@ -184,27 +216,56 @@ class ConvBlock {
     int row = coordinate(image, r.pixels);
     const int column = column_ + coordinate(row, r.columns);
     row += pixel_row_;
-    if (t >= kRows * kRow || image >= r.images || image0_ + image >= p_.picture.images ||
-        row >= r.height || column >= r.width)
-      return;
+    const bool inside = t < kRows * kRow && image < r.images &&
+                        image0_ + image < p_.picture.images && row < r.height && column < r.width;
+    if (!E::kChannels && !inside) return;
     const long long batch = image0_ + image, pixel = row * r.width + column;
     const int first = row0_ + static_cast<int>(blockIdx.y) * p_.rows;
     const int rows = p_.rows - row0_ < C::kM ? p_.rows - row0_ : C::kM;
-    typename E::Sums none = E::no_sums();
+    ChannelPart<kLanes> part = part_of(inside);
 #pragma unroll 1
-    for (int m = t / kRow; m < rows; m += kRows * kAtOnce) {
+    for (int m = t / kRow; m - t / kRow < rows; m += kRows * kAtOnce) {
       typename E::template Held<kVector> held[kAtOnce];
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u)
-        if (m + u * kRows < rows)
+        if (inside && m + u * kRows < rows)
           held[u] = epilogue_.template hold<kVector>(batch, first + m + u * kRows, pixel);
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u) {
-        if (m + u * kRows >= rows) continue;
-        const Floats<kVector> x = group_sum(sums + (m + u * kRows) * kPitch + place);
-        epilogue_.template finish<kVector>(batch, first + m + u * kRows, pixel, x.v, held[u], none);
+        const bool exists = m + u * kRows < rows;
+        if (E::kChannels ? m - t / kRow + u * kRows >= rows : !exists) continue;
+        typename E::template Taken<kVector> taken;
+        if (inside && exists) {
+          const Floats<kVector> x = group_sum(sums + (m + u * kRows) * kPitch + place);
+          epilogue_.template finish<kVector>(batch, first + m + u * kRows, pixel, x.v, held[u],
+                                             taken);
+        }
+        if constexpr (E::kChannels) {
+          part.channel = first + m + u * kRows;
+          part.exists = inside && exists;
+          part.leads = exists && t % kLanes == 0;
+          epilogue_.leave(taken, part);
+        }
       }
     }
+  }
+
+  /// Which part of the channels this thread's lanes have; how many elements it has stands behind
+  /// the partial results.
+  TENON_DEVICE ChannelPart<kLanes> part_of(bool inside) const {
+    ChannelPart<kLanes> part{};
+    if constexpr (E::kChannels) {
+      const int t = static_cast<int>(threadIdx.x);
+      const int parts = p_.region.places * kParts;
+      part.all = {epilogue_.partials, p_.rows * static_cast<int>(gridDim.y), parts,
+                  (parts + 3) / 4 * 4};
+      part.part = place_ * kParts + t % kRow / kLanes;
+      part.count = reduce_lanes<SumOf, kLanes>(inside ? static_cast<float>(kVector) : 0.f);
+      part.share = part.count > 0 ? 1 / part.count : 0.f;
+      if (row0_ == 0 && blockIdx.y == 0 && t < kRow && t % kLanes == 0)
+        part.all.row(E::kNumbers, 0)[part.part] = part.count;
+    }
+    return part;
   }
 
   static TENON_DEVICE Floats<kVector> group_sum(const float* from) {
@@ -229,9 +290,9 @@ class ConvBlock {
   const E& epilogue_;
   Unit* const shared_;
   Unit *patch_, *filters_;
-  int units_, row0_, image0_, pixel_row_, column_;
+  int units_, row0_, place_, image0_, pixel_row_, column_;
   int pixels_[kTilesN / 2];
-  float sums_[kTilesM][kTilesN][4] = {};
+  float sums_[kTilesM][kTilesN][4];
 };
 
 }  // namespace tenon::cuda

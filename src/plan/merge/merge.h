@@ -1,12 +1,13 @@
 // The merger: neighbours among a program's steps become one step, where they then share a launch,
 // a way through memory or a tile in cache.
 //
-// Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Six
+// Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Seven
 // rules look at neighbours, one after another, over one graph of steps: concatenations into the
 // maps that make their inputs (a part of fuse), maps into the operands of the products that read
-// them (prologue), reductions into the products that make their elements (reductions), maps into
-// one launch, side by side (join) or in a row (phases), and steps of any kind into slices of an
-// axis (chain). A new idea of fusion is a capability and a rule.
+// them (prologue), reductions into the products that make their elements (reductions), short maps
+// of what these come to into the sweeps that read that (vectors), maps into one launch, side by
+// side (join) or in a row (phases), and steps of any kind into slices of an axis (chain). A new
+// idea of fusion is a capability and a rule.
 #pragma once
 
 #include <functional>
@@ -64,6 +65,7 @@ class Merger {
 void merge_concats(Merger& merger);
 void merge_prologues(Merger& merger);
 void merge_reductions(Merger& merger);
+void merge_vectors(Merger& merger);
 void merge_side_by_side(Merger& merger);
 void merge_in_a_row(Merger& merger);
 void merge_slices(Merger& merger);

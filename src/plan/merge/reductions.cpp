@@ -1,11 +1,13 @@
-// Reductions of a product's whole result (the sum of squares of a weight's gradient, for clipping
-// by a norm) become part of its epilogue, so that nobody reads the result again for them.
+// Reductions of a product's result become part of its epilogue, so that nobody reads the result
+// again for them: of the whole of it (the sum of squares of a weight's gradient, for clipping by a
+// norm) and of its channels (the moments of a batch, the sums of a normalisation's gradient).
 //
 // Engines say whether they can (Capabilities). Where another than the product's own engine would
 // have to run it then, their models weigh that (Engine::estimate). What was tuned does not count:
 // the same graph is planned the same way, whatever a machine has measured.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,37 +19,64 @@
 namespace tenon {
 namespace {
 
-constexpr std::uint32_t kWholeResult = 7;  // the axes [batch, rows, columns]
 /// Of a result. The last block to end takes as long as reading so much again in a launch that there
 /// is anyway; only where nothing else goes on meanwhile is a launch saved.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 20;
 
-/// Whether a view gives all elements of the space the same one.
-bool is_scalar(const View& view, const Shape& space) {
+/// How a sweep reduces a product's result: over which axes [batch, rows, columns] of that, or none.
+/// Where it keeps one of those axes, the channels, that is axis `from` of the sweep's own space.
+struct Reduced {
+  std::uint32_t axes = 0;
+  int channels = -1, from = -1;
+};
+
+Shape space_of(const Region& product) {
+  const Contraction& c = product.contraction;
+  return epilogue_space(c.op, c.out_shape, c.channels_last);
+}
+
+/// Whether a view gives all elements of the space the same one, but for those along one axis.
+bool is_vector(const View& view, const Shape& space, int along) {
   for (int d = 0; d < space.rank(); ++d)
-    if (space[d] != 1 && view.stride[d] != 0) return false;
+    if (d != along && space[d] != 1 && view.stride[d] != 0) return false;
   return true;
 }
 
 bool gives_one_number(Op op) { return kind_of(op) == OpKind::Reduction; }
 
-/// Whether a sweep does nothing but reduce its whole space, from elements that it reads in order,
-/// one number for all, or what it computes of those.
-bool reduces_all(const MapProgram& map) {
-  if (map.space.numel() == 0 || (map.stores.empty() && map.reduces.empty())) return false;
-  if (map.has_rows && map.space[map.space.rank() - 1] != map.space.numel()) return false;
+/// The axis that all reductions keep; -1: they keep none; none of both: no value.
+std::optional<int> kept_axis(const MapProgram& map) {
+  std::optional<int> kept;
+  const auto agrees = [&kept](int axis) {
+    if (!kept) kept = axis;
+    return *kept == axis;
+  };
   for (const MapReduce& reduce : map.reduces) {
-    if (reduce.deviations) return false;
-    for (int d = 0; d < map.space.rank(); ++d)
-      if (map.space[d] != 1 && (reduce.axes >> d & 1u) == 0) return false;
+    int axis = -1;
+    for (int d = 0; d < map.space.rank(); ++d) {
+      if (map.space[d] == 1 || (reduce.axes >> d & 1u) != 0) continue;
+      if (axis >= 0) return {};
+      axis = d;
+    }
+    if (!agrees(axis) || (reduce.deviations && axis < 0)) return {};
   }
   for (const MapStore& store : map.stores)
-    if (map.instrs[at(store.source)].code != MapCode::RowReduce || store.view.offset != 0)
-      return false;
+    if (!agrees(-1) || map.instrs[at(store.source)].code != MapCode::RowReduce ||
+        store.view.offset != 0)
+      return {};
+  return kept;
+}
+
+/// Whether a sweep does nothing but reduce, from elements that it reads in order, one number for
+/// all or for each entry of the axis that it keeps, or what it computes of those.
+bool only_reduces(const MapProgram& map, int kept) {
+  if (map.space.numel() == 0) return false;
+  if (map.has_rows && (kept >= 0 || map.space[map.space.rank() - 1] != map.space.numel()))
+    return false;
   return std::all_of(map.instrs.begin(), map.instrs.end(), [&](const MapInstr& instr) {
     switch (instr.code) {
       case MapCode::Load:
-        return is_contiguous(instr.view, map.space) || is_scalar(instr.view, map.space);
+        return is_contiguous(instr.view, map.space) || is_vector(instr.view, map.space, kept);
       case MapCode::Number:
         return true;
       case MapCode::Compute:
@@ -58,6 +87,17 @@ bool reduces_all(const MapProgram& map) {
         return false;
     }
   });
+}
+
+/// What that reduces of the result of a product, element by element in the order of both.
+Reduced reduced_of(const Region& product, const Shape& sweep, int kept) {
+  if (kept < 0) return {7, -1, -1};
+  const Shape space = space_of(product);
+  std::int64_t behind = 1, inner = 1;
+  for (int d = kept + 1; d < sweep.rank(); ++d) behind *= sweep[d];
+  for (int d = space.rank() - 1; d > 0; inner *= space[d], --d)
+    if (inner == behind && space[d] == sweep[kept]) return {7u & ~(1u << d), d, kept};
+  return {};
 }
 
 bool writes(const Region& region, ValueId id) {
@@ -85,11 +125,11 @@ class Epilogue {
     Contraction& c = region.contraction;
     if (c.has_epilogue) return;
     c.has_epilogue = true;
-    map_.space = epilogue_space(c.op, c.out_shape, c.channels_last);
+    map_.space = space_of(region);
   }
 
   /// What the sweep reads of the region's results, it reads element by element (reads_in_order).
-  void add(const MapProgram& sweep) {
+  void add(const MapProgram& sweep, const Reduced& reduced) {
     std::vector<int> place(sweep.instrs.size(), -1);
     for (std::size_t i = 0; i < sweep.instrs.size(); ++i) {
       MapInstr instr = sweep.instrs[i];
@@ -98,17 +138,18 @@ class Epilogue {
         place[i] = source_of(instr.view.value);
         continue;
       }
-      if (instr.code == MapCode::Load) instr.view = over_result(instr.view, sweep.space);
+      if (instr.code == MapCode::Load) instr.view = over_result(instr.view, sweep.space, reduced);
       for (int& arg : instr.args)
         if (arg >= 0) arg = place[at(arg)];
       instr.per_row = false;
       place[i] = push(instr);
     }
     for (const MapReduce& reduce : sweep.reduces)
-      map_.reduces.push_back({place[at(reduce.source)], reduce.op, kWholeResult, reduce.value});
+      map_.reduces.push_back(
+          {place[at(reduce.source)], reduce.op, reduced.axes, reduce.value, reduce.deviations});
     for (const MapStore& store : sweep.stores) {
       const MapInstr& row = sweep.instrs[at(store.source)];
-      map_.reduces.push_back({place[at(row.args[0])], row.op, kWholeResult, store.view.value});
+      map_.reduces.push_back({place[at(row.args[0])], row.op, reduced.axes, store.view.value});
     }
   }
 
@@ -130,11 +171,14 @@ class Epilogue {
     return push(result);
   }
 
-  View over_result(const View& view, const Shape& space) const {
+  View over_result(const View& view, const Shape& space, const Reduced& reduced) const {
     View out;
     out.value = view.value;
     out.offset = view.offset;
-    if (!is_scalar(view, space)) contiguous_strides(map_.space, out.stride);
+    if (!is_vector(view, space, reduced.from))
+      contiguous_strides(map_.space, out.stride);
+    else if (reduced.from >= 0)
+      out.stride[reduced.channels] = view.stride[reduced.from];
     return out;
   }
 
@@ -164,11 +208,14 @@ class Reducer {
 
   void consider(int s) {
     Region& sweep = region(s);
-    if (sweep.kind != RegionKind::Map || !reduces_all(sweep.map)) return;
+    if (sweep.kind != RegionKind::Map) return;
+    const std::optional<int> kept = kept_axis(sweep.map);
+    if (!kept || !only_reduces(sweep.map, *kept)) return;
     for (const int product : m_.before[at(s)]) {
       if (region(product).kind != RegionKind::Contraction || !reads_of(product, sweep)) continue;
       Region with = region(product);
-      const std::string why = refusal(s, product, with);
+      const Reduced reduced = reduced_of(with, sweep.map.space, *kept);
+      const std::string why = refusal(s, product, reduced, with);
       if (why.empty()) return attach(s, product, std::move(with));
       note(sweep, cat("no epilogue of ", region(product).title, ": ", why));
     }
@@ -180,8 +227,9 @@ class Reducer {
   }
 
   /// Why the product cannot take the sweep; `with` becomes the region that would.
-  std::string refusal(int s, int product, Region& with) {
+  std::string refusal(int s, int product, const Reduced& reduced, Region& with) {
     const Region& sweep = region(s);
+    if (reduced.axes == 0) return "that has other channels";
     for (const MapInstr& instr : sweep.map.instrs)
       if (instr.code == MapCode::Load && writes(with, instr.view.value) &&
           !reads_in_order(with, sweep.map, instr.view))
@@ -193,7 +241,8 @@ class Reducer {
     if (sweep.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
       return "that costs more than reading it beside other work";
     const Region bare = with;
-    Epilogue(with).add(sweep.map);
+    Epilogue(with).add(sweep.map, reduced);
+    if (reduced.channels >= 0 && !is_run(with)) return "no engine reduces channels of that";
     const Engine *now = preferred(m_.options.engines, bare, m_.values()),
                  *then = preferred(m_.options.engines, with, m_.values());
     if (now == nullptr) return "no engine runs that";
@@ -210,6 +259,14 @@ class Reducer {
     return together > alone + read
                ? cat("its engine would be ", then->name(), ", not ", now->name())
                : std::string();
+  }
+
+  /// Whether any engine does, which is told sooner than which one is the best.
+  bool is_run(const Region& with) const {
+    std::string why;
+    return std::any_of(
+        m_.options.engines.begin(), m_.options.engines.end(),
+        [&](const Engine* engine) { return runs(*engine, with, m_.values(), &why); });
   }
 
   void attach(int s, int product, Region with) {

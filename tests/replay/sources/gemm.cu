@@ -7,6 +7,9 @@ struct Epilogue {
   struct Sums {};
   static constexpr bool kSums = false;
   static __device__ __forceinline__ Sums no_sums() { return {}; }
+  static constexpr bool kChannels = false;
+  template <int N>
+  using Taken = Sums;
   Word<float> n3;
   Word<float> n7;
   Word<float> n10;
@@ -70,7 +73,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Taken<N>& sums) const {
     float y0[N];
     float y1[N];
     float y2[N];

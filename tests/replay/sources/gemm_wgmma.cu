@@ -18,6 +18,9 @@ struct Epilogue {
   };
   static constexpr bool kSums = true;
   static __device__ __forceinline__ Sums no_sums() { return {0}; }
+  static constexpr bool kChannels = false;
+  template <int N>
+  using Taken = Sums;
   long long s0_1;
   float* p0;
   float* p1;
@@ -46,7 +49,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Taken<N>& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {

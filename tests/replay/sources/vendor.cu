@@ -16,6 +16,9 @@ struct Epilogue {
   struct Sums {};
   static constexpr bool kSums = false;
   static __device__ __forceinline__ Sums no_sums() { return {}; }
+  static constexpr bool kChannels = false;
+  template <int N>
+  using Taken = Sums;
   long long s0_1;
   const float* p0;
   float* p1;
@@ -45,7 +48,7 @@ struct Epilogue {
   }
 
   template <int N>
-  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Sums& sums) const {
+  __device__ __forceinline__ void finish(long long batch, long long row, long long column, const float (&acc)[N], const Held<N>& held, Taken<N>& sums) const {
     float y0[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {

@@ -2,6 +2,7 @@
 #include "cuda/engines/convolutions/conv_config.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/index.h"
@@ -28,7 +29,6 @@ constexpr Tile kGradientTiles[] = {
 
 // Neighbouring patches overlap: of four loads from the second-level cache one ends in the first.
 constexpr double kNearer = 4.0 / 3;
-constexpr std::int64_t kSharedBytes = 99 * 1024;  // of a block: what every card since 8.0 has
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
@@ -77,12 +77,8 @@ double resident(const CardModel& card, const ConvConfig& c) {
 // ---- Convolutions ------------------------------------------------------------------------------
 
 bool fits(const ConvShape& s, ConvConfig& c) {
-  const std::int64_t units = c.chunk * s.taps();
-  const std::int64_t table = (units + 4) / 4;
-  const std::int64_t staged =
-      table + patch_units(s, c) * conv_patch_pitch(c) + c.tile.m * conv_row_pitch(s, c);
-  c.shared_bytes = std::max(staged * 16, sums_bytes(c.tile));
-  return c.shared_bytes <= kSharedBytes;
+  c.shared_bytes = std::max(conv_staged_bytes(s, c), conv_sums_bytes(c));
+  return c.shared_bytes <= kMostPatchBytes;
 }
 
 double cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
@@ -96,6 +92,7 @@ double cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
   work.waits *= chunks;
   const double results = real(c.tile.m) * c.tile.n;
   work.finish(results / c.store_vector, results * 4, c.tile.threads);
+  if (s.reduces_channels) work.waits += 4 * card.latency;  // of the last block
   const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
                              divide_up(s.columns.result, c.columns) *
                              divide_up(power_above(s.images), c.images) * s.groups);
@@ -115,6 +112,7 @@ void consider(const CardModel& card, const ConvShape& s, ConvConfig c,
 
 std::vector<ConvConfig> patch_configs(const CardModel& card, const ConvShape& s, const Tile& tile) {
   std::vector<ConvConfig> all;
+  if (s.reduces_channels && !std::has_single_bit(static_cast<unsigned>(tile.n))) return all;
   ConvConfig c;
   c.tile = tile;
   c.columns = std::min<std::int64_t>(s.columns.result, tile.n);
@@ -139,7 +137,7 @@ bool gradient_fits(const ConvShape& s, ConvConfig& c) {
   const std::int64_t staged =
       tables + patch_units(s, c) * conv_patch_pitch(c) + c.tile.m * conv_row_pitch(s, c);
   c.shared_bytes = std::max(staged * 16, sums_bytes(c.tile));
-  return c.shared_bytes <= kSharedBytes;
+  return c.shared_bytes <= kMostPatchBytes;
 }
 
 double gradient_cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
@@ -204,6 +202,14 @@ std::span<const Tile> conv_tiles(bool filter_gradient) {
   if (filter_gradient) return kGradientTiles;
   return kPatchTiles;
 }
+
+std::int64_t conv_staged_bytes(const ConvShape& shape, const ConvConfig& config) {
+  const std::int64_t units = config.chunk * shape.taps(), table = (units + 4) / 4;
+  return 16 * (table + patch_units(shape, config) * conv_patch_pitch(config) +
+               config.tile.m * conv_row_pitch(shape, config));
+}
+
+std::int64_t conv_sums_bytes(const ConvConfig& config) { return sums_bytes(config.tile); }
 
 std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config) {
   const std::int64_t units = shape.filter_gradient ? staged_pixels(shape, config) / shape.vector

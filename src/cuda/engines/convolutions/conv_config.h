@@ -3,6 +3,7 @@
 // rounded up to a power of two, so that another batch size rarely needs another text.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -34,8 +35,17 @@ std::string config_name(const ConvConfig& config);
 
 /// Units from one row of the filters, or of the gradient, to the next: odd.
 std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config);
+/// Bytes of operands, and of sums, that a block of a convolution has on chip, and the most of both.
+std::int64_t conv_staged_bytes(const ConvShape& shape, const ConvConfig& config);
+std::int64_t conv_sums_bytes(const ConvConfig& config);
+inline constexpr std::int64_t kMostPatchBytes = 99 * 1024;  // what every card since 8.0 has
 /// Units from a position of a patch to the next: odd.
 inline std::int64_t conv_patch_pitch(const ConvConfig& config) { return config.chunk | 1; }
+/// Parts of a channel that a block leaves where the epilogue reduces channels.
+inline std::int64_t conv_parts(const ConvConfig& config) {
+  constexpr std::int64_t kLanes = 32;
+  return std::max<std::int64_t>(config.tile.n / config.store_vector / kLanes, 1);
+}
 /// Slots of a cell for its pixels, of a filter gradient.
 inline std::int64_t conv_slots(const ConvConfig& config) {
   const std::int64_t item = config.aligned == 1 ? 2 : config.aligned;

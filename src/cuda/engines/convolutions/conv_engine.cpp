@@ -14,6 +14,7 @@
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_code.h"
 #include "cuda/engines/maps/print_map.h"
+#include "plan/channel_sums.h"
 
 namespace tenon::cuda {
 
@@ -66,6 +67,17 @@ Source gradient_source(const ConvShape& s, const ConvConfig& c) {
           kEffort + 1};
 }
 
+/// Combines what the blocks of such a launch left of each channel.
+Source channels_source(const std::string& epilogue) {
+  return {"conv_channels",
+          cat("#include \"cuda/kernels/epilogue_channels.cuh\"\n", epilogue, kNamespace,
+              "extern \"C\" __global__ void __launch_bounds__(32)\nconv_channels(const Epilogue "
+              "epilogue, const int parts, const int pitch) {\n",
+              kAwaitKernels,
+              "  epilogue.save_channel({epilogue.partials, static_cast<int>(gridDim.x), parts, "
+              "pitch},\n                        static_cast<int>(blockIdx.x));\n}\n")};
+}
+
 /// What both kinds of convolution's steps bind.
 class ConvKernel : public Kernel {
  public:
@@ -115,7 +127,7 @@ class PatchKernel final : public ConvKernel {
  public:
   PatchKernel(const Region& region, const ConvShape& s, const ConvConfig& c, const Target& target,
               PrintedEpilogue printed)
-      : ConvKernel(s, c, region.title), epilogue_(printed.arguments) {
+      : ConvKernel(s, c, region.title), epilogue_(std::move(printed.arguments)) {
     ConvProblem& p = problem_;
     p.picture = s.picture;
     p.filters = s.weights;
@@ -138,12 +150,19 @@ class PatchKernel final : public ConvKernel {
     r.height = to_int(s.rows.result), r.width = to_int(s.columns.result);
     r.step_rows = to_int(s.rows.step), r.step_columns = to_int(s.columns.step);
     r.first_row = to_int(s.rows.first), r.first_column = to_int(s.columns.first);
-    grid_ = {blocks_of(blocks_m * bands * strips * divide_up(s.images, c.images)),
-             blocks_of(s.groups), 1};
+    const std::int64_t places = bands * strips * divide_up(s.images, c.images);
+    r.places = r.workers = to_int(places);
+    share_places(s, blocks_m, target.model);
+    grid_ = {blocks_of(blocks_m * r.workers), blocks_of(s.groups), 1};
     kernel_ = compile(target, patch_source(s, c, printed.code));
+    if (printed.channel_numbers > 0) leave_parts(s, places * conv_parts(c), printed, target);
   }
 
-  std::string source() const override { return kernel_->source().text; }
+  std::string source() const override {
+    return channels_ == nullptr
+               ? kernel_->source().text
+               : cat(kernel_->source().text, kNextLaunch, channels_->source().text);
+  }
 
   void run(const Binding& binding) const override {
     ConvProblem p = problem_;
@@ -153,14 +172,45 @@ class PatchKernel final : public ConvKernel {
     epilogue_.fill(words, binding);
     void* params[] = {&p, words.data()};
     kernel_->launch(binding.stream, grid_, {blocks_of(config_.tile.threads), 1, 1},
-                    blocks_of(config_.shared_bytes), params);
+                    blocks_of(shared_bytes_), params);
+    if (channels_ == nullptr) return;
+    int parts = to_int(parts_), pitch = to_int(pitch_);
+    void* of_channels[] = {words.data(), &parts, &pitch};
+    channels_->launch(binding.stream, {blocks_of(kept_), 1, 1}, {32, 1, 1}, 0, of_channels);
   }
 
  private:
-  const EpilogueArguments epilogue_;
+  /// As many blocks as run at once take one place after another, if sums then fit behind operands.
+  void share_places(const ConvShape& s, std::int64_t blocks_m, const CardModel& card) {
+    const std::int64_t at_once = card.multiprocessors * (config_.tile.threads <= 256 ? 2 : 1),
+                       places = problem_.region.places, blocks = places * blocks_m * s.groups;
+    const std::int64_t sums = conv_sums_bytes(config_),
+                       staged = round_up(conv_staged_bytes(s, config_), 16);
+    if (blocks <= at_once || config_.chunk != s.unit_groups() || staged + sums > kMostPatchBytes)
+      return;
+    const std::int64_t turns = divide_up(blocks, at_once);
+    problem_.region.workers = to_int(divide_up(places, turns));
+    problem_.sums = to_int(staged / 16);
+    shared_bytes_ = staged + sums;
+  }
+
+  /// Of channels that are reduced (epilogue_channels.cuh).
+  void leave_parts(const ConvShape& s, std::int64_t parts, const PrintedEpilogue& printed,
+                   const Target& target) {
+    constexpr std::int64_t kPartStep = 4;
+    parts_ = parts;
+    pitch_ = round_up(parts, kPartStep);
+    kept_ = s.filters * s.groups;
+    epilogue_.reserve((printed.channel_numbers * kept_ + 1) * pitch_, workspace_bytes);
+    channels_ = compile(target, channels_source(printed.code));
+  }
+
+  EpilogueArguments epilogue_;
   ConvProblem problem_;
   Grid grid_;
-  std::shared_ptr<const CompiledKernel> kernel_;
+  std::int64_t shared_bytes_ = config_.shared_bytes;
+  std::int64_t parts_ = 0, pitch_ = 0, kept_ = 0;
+  std::shared_ptr<const CompiledKernel> kernel_, channels_;
 };
 
 class GradientKernel final : public ConvKernel {
@@ -236,6 +286,21 @@ const char* conv_refusal(const CardModel& card, const Region& region,
   return nullptr;
 }
 
+/// Null, or why a result is not reduced in its epilogue: gradients of filters as a whole, images by
+/// their channels.
+const char* no_reductions(const Region& region, std::span<const Value> values) {
+  constexpr std::uint32_t kAllButRows = 5;  // of [batch, rows, columns]
+  if (region.contraction.op == Op::Conv2dWeightGrad) return no_channel_sums(region);
+  if (!reduces_channels(region)) return "reduces channels and gradients of filters only";
+  for (const MapReduce& reduce : region.map.reduces) {
+    if (reduce.axes != kAllButRows) return "reduces channels that lie in rows";
+    for (const DType dtype :
+         {region.map.instrs[at(reduce.source)].dtype, values[at(reduce.value)].dtype})
+      if (!is_floating(dtype) || dtype == DType::Float64) return "reduces channels in float32";
+  }
+  return nullptr;
+}
+
 class ConvEngine final : public Engine {
  public:
   explicit ConvEngine(const Target& target) : target_(target) {}
@@ -249,11 +314,9 @@ class ConvEngine final : public Engine {
     return reason == nullptr;
   }
 
-  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
+  Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
     Capabilities can;
-    can.no_reductions = region.contraction.op == Op::Conv2dWeightGrad
-                            ? nullptr
-                            : "reduces gradients of filters only";
+    can.no_reductions = no_reductions(region, values);
     return can;
   }
 
@@ -278,8 +341,12 @@ class ConvEngine final : public Engine {
 
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                      std::span<const Value> values, int) const override {
-    for (const ConvConfig& config : configs_of(region, values, configuration.empty() ? 1 : kAll))
-      if (configuration.empty() || config_name(config) == configuration)
+    // Of channels that are reduced, which others leave alone, its own choice is what its
+    // configurations are compared with.
+    const bool own = configuration.empty() ||
+                     (configuration == kReferenceConfiguration && reduces_channels(region));
+    for (const ConvConfig& config : configs_of(region, values, own ? 1 : kAll))
+      if (own || config_name(config) == configuration)
         return prepare_conv(region, values, target_, config);
     refuse_config("conv", configuration);
   }

@@ -160,6 +160,8 @@ const char* conv_shape(const Region& region, std::span<const Value> values, Conv
       kMostPlaces)
     return "too large for 32-bit offsets";
   shape.vector = shape.math == GemmMath::Tf32 ? 4 : 8;
+  shape.reduces_channels =
+      c.op != Op::Conv2dWeightGrad && c.has_epilogue && !region.map.reduces.empty();
   Shaper(c, shape).run();
   return nullptr;
 }

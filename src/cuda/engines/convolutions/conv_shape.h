@@ -26,7 +26,8 @@ struct ConvShape {
   bool shifts = false;      // units hold the taps of a row
   bool whole = false;       // no unit ends early
   bool rows_first = false;  // filters: neighbouring filters are nearer than neighbouring groups
-  int vector = 8;           // elements of a unit
+  bool reduces_channels = false;        // in the epilogue
+  int vector = 8;                       // elements of a unit
   std::int64_t images = 0, groups = 1;  // of the convolution
   std::int64_t filters = 0;             // rows of the result, of one group
   std::int64_t channels = 0;            // of the picture, of one group

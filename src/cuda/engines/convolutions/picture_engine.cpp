@@ -14,6 +14,7 @@
 #include "cuda/engines/maps/print_code.h"
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/kernels/conv_picture_args.cuh"
+#include "plan/channel_sums.h"
 #include "plan/tune.h"
 
 namespace tenon::cuda {
@@ -235,7 +236,7 @@ class PictureEngine final : public Engine {
   Capabilities capabilities(const Region& region, std::span<const Value>) const override {
     Capabilities can;
     can.no_reductions = region.contraction.op == Op::Conv2dWeightGrad
-                            ? nullptr
+                            ? no_channel_sums(region)
                             : "reduces gradients of filters only";
     return can;
   }

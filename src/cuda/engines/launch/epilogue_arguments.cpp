@@ -17,7 +17,7 @@ EpilogueArguments::EpilogueArguments(ArgumentBlock block, std::size_t partial_by
                                      int partials_word, int arrival_word)
     : block_(std::move(block)), partial_bytes_(partial_bytes), partials_word_(partials_word) {
   static Tickets arrivals(kEpilogueArrivals);
-  block_.words[at(arrival_word)] = arrivals.take(1);
+  if (arrival_word >= 0) block_.words[at(arrival_word)] = arrivals.take(1);
 }
 
 void EpilogueArguments::reserve(std::int64_t partials, std::size_t& workspace_bytes) {

@@ -27,7 +27,7 @@ class EpilogueArguments {
   EpilogueArguments() = default;
   explicit EpilogueArguments(ArgumentBlock block) : block_(std::move(block)) {}
   /// The words for the address of the partial results, of so many bytes each, and for the number of
-  /// the counter, which is taken here.
+  /// the counter, which is taken here; -1: it needs none.
   EpilogueArguments(ArgumentBlock block, std::size_t partial_bytes, int partials_word,
                     int arrival_word);
 

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cuda/engines/maps/print_instrs.h"
 #include "cuda/engines/maps/print_reduction.h"
+#include "plan/channel_sums.h"
 #include "plan/fuse.h"
 
 namespace tenon::cuda {
@@ -56,32 +57,41 @@ class EpiloguePrinter {
                  arguments_, "", "long long") {
     printer_.set_numbers();
     for (const MapReduce& reduce : map_.reduces) {
-      for (int d = 0; d < map_.space.rank(); ++d)
-        if (map_.space[d] != 1 && (reduce.axes >> d & 1u) == 0)
-          throw InternalError(
-              cat(region.title, ": an epilogue reduces its whole space or nothing"));
-      sums_.push_back(
-          {reduce.op, map_.instrs[at(reduce.source)].dtype, values[at(reduce.value)].dtype});
+      if (keeps_channels(reduce, map_.space) != keeps_channels(map_.reduces[0], map_.space))
+        throw InternalError(
+            cat(region.title, ": an epilogue reduces all of its space or channels"));
+      sums_.push_back({reduce.op, map_.instrs[at(reduce.source)].dtype,
+                       values[at(reduce.value)].dtype, reduce.deviations});
     }
+    channels_ = !map_.reduces.empty() && keeps_channels(map_.reduces[0], map_.space);
+    if (channels_) number_channel_sums();
     uses_position_ = std::any_of(map_.instrs.begin(), map_.instrs.end(),
                                  [](const MapInstr& i) { return i.code == MapCode::Random; });
   }
 
   PrintedEpilogue print(const std::string& title) {
     // One element and several take the same members: printed first, they name them.
-    const std::string one = print_store(), held = print_hold(),
-                      several = cat(held, "\n", print_finish(), "\n", print_store_row());
+    const std::string one = channels_ ? std::string() : cat(print_store(), "\n"),
+                      held = print_hold();
+    const std::string several =
+        cat(held, "\n", print_finish(), channels_ ? std::string() : cat("\n", print_store_row()));
     const std::string end = sums_.empty() ? std::string() : cat("\n", print_end());
-    const char* include = sums_.empty() ? "" : "#include \"cuda/kernels/epilogue_sums.cuh\"\n";
+    const char* include = sums_.empty() ? ""
+                          : channels_   ? "#include \"cuda/kernels/epilogue_channels.cuh\"\n"
+                                        : "#include \"cuda/kernels/epilogue_sums.cuh\"\n";
     const std::string arrivals =
-        sums_.empty() ? std::string()
-                      : cat("__device__ unsigned epilogue_arrivals[", kEpilogueArrivals, "];\n\n");
+        sums_.empty() || channels_
+            ? std::string()
+            : cat("__device__ unsigned epilogue_arrivals[", kEpilogueArrivals, "];\n\n");
     PrintedEpilogue printed;
     printed.code = cat(printer_.includes(), include, "namespace tenon::cuda {\n\n", arrivals, "// ",
                        title, "\nstruct Epilogue {\n", print_sums(), arguments_.members(), "\n",
-                       one, "\n", several, end, "};\n\n}  // namespace tenon::cuda\n");
+                       one, several, end, "};\n\n}  // namespace tenon::cuda\n");
+    printed.channel_numbers = numbers_;
     if (sums_.empty())
       printed.arguments = EpilogueArguments(arguments_.block());
+    else if (channels_)
+      printed.arguments = {arguments_.block(), sizeof(float), partials_word_, arrival_word_};
     else
       printed.arguments = {arguments_.block(), sums_.size() * kSumBytes, partials_word_,
                            arrival_word_};
@@ -157,11 +167,45 @@ class EpiloguePrinter {
     return out.text();
   }
 
+  /// Which partial results of a channel are whose: a sum beside deviations of the same numbers is
+  /// taken from their mean, and has none.
+  void number_channel_sums() {
+    number_.assign(sums_.size(), -1);
+    moments_of_.assign(sums_.size(), -1);
+    for (std::size_t r = 0; r < sums_.size(); ++r) {
+      for (std::size_t o = 0; o < sums_.size(); ++o)
+        if (sums_[o].deviations && !sums_[r].deviations && sums_[r].op == Op::Sum &&
+            map_.reduces[o].source == map_.reduces[r].source)
+          moments_of_[r] = static_cast<int>(o);
+      if (moments_of_[r] >= 0) continue;
+      number_[r] = numbers_;
+      numbers_ += sums_[r].deviations ? 2 : 1;
+    }
+  }
+
+  /// The numbers that a thread hands over.
+  std::string print_taken() const {
+    CodeWriter out(1);
+    out.line("template <int N>");
+    out.line("struct Taken {");
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      if (number_[r] >= 0) out.line(cat("float s", r, "[N];"));
+    out.line("};");
+    out.line(cat("static constexpr bool kSums = false, kChannels = true;"));
+    out.line(cat("static constexpr int kNumbers = ", numbers_, ";"));
+    return out.text();
+  }
+
   /// The type of what a thread gathers.
   std::string print_sums() const {
+    if (channels_) return print_taken();
+    CodeWriter taken(1);
+    taken.line("static constexpr bool kChannels = false;");
+    taken.line("template <int N>");
+    taken.line("using Taken = Sums;");
     if (sums_.empty())
       return cat("  struct Sums {};\n  static constexpr bool kSums = false;\n  static ", kDevice,
-                 "Sums no_sums() { return {}; }\n");
+                 "Sums no_sums() { return {}; }\n", taken.text());
     CodeWriter out(1);
     std::string neutral;
     out.line("struct Sums {");
@@ -180,10 +224,17 @@ class EpiloguePrinter {
     out.line("};");
     out.line("static constexpr bool kSums = true;");
     out.line(cat("static ", kDevice, "Sums no_sums() { return {", neutral, "}; }"));
-    return out.text();
+    return cat(out.text(), taken.text());
   }
 
   void gather(CodeWriter& out) {
+    if (channels_) {
+      for (std::size_t r = 0; r < sums_.size(); ++r)
+        if (number_[r] >= 0)
+          out.line(cat("sums.s", r,
+                       "[i] = ", sums_[r].element(printer_.get(map_.reduces[r].source), "0"), ";"));
+      return;
+    }
     for (std::size_t r = 0; r < sums_.size(); ++r)
       out.line(cat("sums.s", r, " = ", sums_[r].function(), "::combine(sums.s", r, ", ",
                    sums_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
@@ -192,6 +243,57 @@ class EpiloguePrinter {
   /// What becomes of it.
   std::string print_end() {
     CodeWriter out(1);
+    if (channels_) {
+      print_leave(out);
+      print_save_channel(out);
+    } else {
+      print_save_sums(out);
+    }
+    partials_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.word(channels_ ? "float*" : "Sums*", "partials", 0);
+    if (channels_) return out.text();
+    arrival_word_ = static_cast<int>(arguments_.block().words.size());
+    arguments_.number("arrival", 0);
+    return out.text();
+  }
+
+  /// What lanes have of a channel becomes partial results.
+  void print_leave(CodeWriter& out) {
+    out.line("template <int N, int Lanes>");
+    out.line(
+        cat(kDevice, "void leave(const Taken<N>& taken, const ChannelPart<Lanes>& part) const {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r) {
+      const std::string numbers = cat("(", number_[r], ", taken.s", r);
+      if (number_[r] >= 0 && sums_[r].deviations)
+        out.line(cat("part.deviations", numbers, ");"));
+      else if (number_[r] >= 0)
+        out.line(cat("part.template reduce<", sums_[r].function(), ">", numbers, ", ",
+                     sums_[r].neutral(), ");"));
+    }
+    out.line("}");
+  }
+
+  void print_save_channel(CodeWriter& out) {
+    out.line(cat(kDevice, "void save_channel(const ChannelParts& parts, int channel) const {"));
+    const auto declare = [&](std::size_t r, const std::string& value) {
+      out.line(cat("const ", sums_[r].type(), " s", r, " = ", value, ";"));
+    };
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      if (number_[r] >= 0 && sums_[r].deviations)
+        declare(r, cat("combine_moments(parts, ", number_[r], ", kNumbers, channel)"));
+      else if (number_[r] >= 0)
+        declare(r, cat("combine_channel<", sums_[r].function(), ">(parts, ", number_[r],
+                       ", channel, ", sums_[r].neutral(), ")"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      if (const int m = moments_of_[r]; m >= 0) declare(r, cat("s", m, ".count * s", m, ".mean"));
+    out.line("if (threadIdx.x % 32 != 0) return;");
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      out.line(cat("save(", printer_.pointer(map_.reduces[r].value), " + channel, ",
+                   sums_[r].result(cat("s", r)), ");"));
+    out.line("}");
+  }
+
+  void print_save_sums(CodeWriter& out) {
     out.line(cat(kDevice, "unsigned* arrived() const { return &epilogue_arrivals[arrival]; }"));
     out.line(cat(kDevice, "void save_sums(const Sums& sums) const {"));
     for (std::size_t r = 0; r < sums_.size(); ++r)
@@ -208,11 +310,6 @@ class EpiloguePrinter {
                  "sync) const {"));
     out.line("tenon::cuda::combine_partials<kThreads>(*this, thread, blocks, count, sync);");
     out.line("}");
-    partials_word_ = static_cast<int>(arguments_.block().words.size());
-    arguments_.word("Sums*", "partials", 0);
-    arrival_word_ = static_cast<int>(arguments_.block().words.size());
-    arguments_.number("arrival", 0);
-    return out.text();
   }
 
   /// What the region reads at N neighbours: members of a struct, so that a kernel can have the
@@ -257,10 +354,10 @@ class EpiloguePrinter {
   std::string print_finish() {
     CodeWriter out(1);
     out.line("template <int N>");
-    out.line(
-        cat("__device__ __forceinline__ void finish(long long batch, long long row, "
-            "long long column, const ",
-            compute_type(accumulator_), " (&acc)[N], const Held<N>& held, Sums& sums) const {"));
+    out.line(cat(
+        "__device__ __forceinline__ void finish(long long batch, long long row, "
+        "long long column, const ",
+        compute_type(accumulator_), " (&acc)[N], const Held<N>& held, Taken<N>& sums) const {"));
     random_draws(out);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat(printer_.type(map_.stores[s].source), " ",
@@ -296,6 +393,9 @@ class EpiloguePrinter {
   InstrPrinter printer_;
   bool uses_position_ = false;
   std::vector<Reduction> sums_;
+  bool channels_ = false;                 // reduces each of them, not the whole
+  std::vector<int> number_, moments_of_;  // by channel sum: its first partial result; whose moments
+  int numbers_ = 0;
   int partials_word_ = -1, arrival_word_ = -1;
 };
 

@@ -28,7 +28,7 @@ namespace tenon::cuda {
 ///   __device__ Held<N> hold(long long batch, long long row, long long column) const;
 ///   template <int N>
 ///   __device__ void finish(long long batch, long long row, long long column,
-///                          const float (&acc)[N], const Held<N>& held, Sums& sums) const;
+///                          const float (&acc)[N], const Held<N>& held, Taken<N>& sums) const;
 /// hold() loads what the region reads there, finish() computes, stores and gathers every result;
 /// the other two do both. Those on rows use wide accesses where strides and alignment allow. Output
 /// dtypes other than float32 are converted.
@@ -36,11 +36,19 @@ namespace tenon::cuda {
 ///   template <int kThreads>  // of a block of so many, of which each leaves one partial result
 ///   __device__ void end_block(const Sums& gathered) const;
 /// or to partials[] and combine_partials() (kernels/epilogue_sums.cuh).
+/// With kChannels, which reduces each row of the result, there are only hold() and finish(), which
+/// hands the numbers of its elements over in a Taken<N> (else that is Sums); those go to
+///   template <int N, int Lanes>
+///   __device__ void leave(const Taken<N>& taken, const ChannelPart<Lanes>& part) const;
+/// and what all left, in a launch of a warp for each channel, to
+///   __device__ void save_channel(const ChannelParts& parts, int channel) const;
+/// (kernels/epilogue_channels.cuh).
 /// `acc` is double when region.contraction.dtype is Float64, long long when that is an integer.
 /// Base addresses of values are 16-byte aligned.
 struct PrintedEpilogue {
   std::string code;
   EpilogueArguments arguments;
+  int channel_numbers = 0;  // of a part of a channel; a partial result of `arguments` is a float
 };
 PrintedEpilogue print_epilogue(const Region& region, std::span<const Value> values,
                                const Target& target);

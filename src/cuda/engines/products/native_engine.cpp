@@ -15,6 +15,7 @@
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/engines/products/native_source.h"
 #include "cuda/engines/products/print_prologue.h"
+#include "plan/channel_sums.h"
 
 namespace tenon::cuda {
 
@@ -199,7 +200,7 @@ class ContractionEngine final : public Engine {
 
   Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
     Capabilities can;
-    can.no_reductions = nullptr;
+    can.no_reductions = no_channel_sums(region);
     // Where it claims nothing, claims() says what is wrong.
     const bool takes = refusal(region, values) != nullptr ||
                        region.contraction.out_shape.numel() == 0 ||

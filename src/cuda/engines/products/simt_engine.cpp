@@ -18,6 +18,7 @@
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
 #include "cuda/kernels/gemm_simt_args.cuh"
+#include "plan/channel_sums.h"
 
 namespace tenon::cuda {
 namespace {
@@ -261,9 +262,9 @@ class SimtEngine final : public Engine {
     return refusal(region, values, shape, nullptr) == nullptr;
   }
 
-  Capabilities capabilities(const Region&, std::span<const Value>) const override {
+  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
     Capabilities can;
-    can.no_reductions = nullptr;
+    can.no_reductions = no_channel_sums(region);
     return can;
   }
 

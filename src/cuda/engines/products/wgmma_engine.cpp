@@ -22,6 +22,7 @@
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/wgmma_config.h"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "plan/channel_sums.h"
 
 namespace tenon::cuda {
 namespace {
@@ -267,9 +268,9 @@ class WgmmaEngine final : public Engine {
     return refusal(target_, region, values, shape, nullptr) == nullptr;
   }
 
-  Capabilities capabilities(const Region&, std::span<const Value>) const override {
+  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
     Capabilities can;
-    can.no_reductions = nullptr;
+    can.no_reductions = no_channel_sums(region);
     return can;
   }
 

@@ -1,0 +1,107 @@
+// What an epilogue reduces for each channel of a result, where a channel is a row of it: groups of
+// lanes leave partial results of the neighbours that they have, and a second launch combines those
+// of each channel in order, by a warp. So the bits depend on how a result is cut into parts alone.
+// (The last block to end would do that without a launch; but then every block waits for the answer
+// of a counter, which takes longer.)
+//
+// Partial results lie as [number][channel][part], with `pitch` parts a row, in front of how many
+// elements each part has. Every lane of a warp must reach these functions.
+#pragma once
+
+#include "cuda/kernels/map_reduce.cuh"
+
+namespace tenon::cuda {
+
+struct ChannelParts {
+  float* partials;
+  int channels, parts, pitch;
+
+  TENON_DEVICE float* row(int number, int channel) const {
+    return partials + (static_cast<long long>(number) * channels + channel) * pitch;
+  }
+};
+
+/// The part of a channel that Lanes neighbouring lanes have.
+template <int Lanes>
+struct ChannelPart {
+  ChannelParts all;
+  int channel, part;
+  bool exists;         // this thread's elements
+  bool leads;          // this thread stores what they come to
+  float count, share;  // of all lanes' elements; 1 / count
+
+  TENON_DEVICE void put(int number, float x) const {
+    if (leads) all.row(number, channel)[part] = x;
+  }
+  template <class Op, int N>
+  TENON_DEVICE void reduce(int number, const float (&x)[N], float neutral) const {
+    float y = exists ? x[0] : neutral;
+#pragma unroll
+    for (int v = 1; v < N; ++v)
+      if (exists) y = Op::combine(y, x[v]);
+    put(number, reduce_lanes<Op, Lanes>(y));
+  }
+  /// The mean, and, as the number behind it, the squares of what deviates from that.
+  template <int N>
+  TENON_DEVICE void deviations(int number, const float (&x)[N]) const {
+    float sum = 0, squares = 0;
+#pragma unroll
+    for (int v = 0; v < N; ++v)
+      if (exists) sum += x[v];
+    const float mean = reduce_lanes<SumOf, Lanes>(sum) * share;
+#pragma unroll
+    for (int v = 0; v < N; ++v)
+      if (exists) squares += (x[v] - mean) * (x[v] - mean);
+    put(number, mean);
+    put(number + 1, reduce_lanes<SumOf, Lanes>(squares));
+  }
+};
+
+/// Partial results of a channel, four neighbouring ones a lane, by a warp; all lanes get the
+/// result.
+template <class F>
+TENON_DEVICE void for_parts(const ChannelParts& all, F&& f) {
+#pragma unroll 8
+  for (int p = static_cast<int>(threadIdx.x) % 32 * 4; p < all.parts; p += 128) f(p);
+}
+TENON_DEVICE float4 four_parts(const float* row, int part) {
+  return *reinterpret_cast<const float4*>(row + part);
+}
+
+template <class Op>
+TENON_DEVICE float combine_channel(const ChannelParts& all, int number, int channel,
+                                   float neutral) {
+  float sum = neutral;
+  const float* row = all.row(number, channel);
+  for_parts(all, [&](int p) {
+    const float4 x = four_parts(row, p);
+    const float each[] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+    for (int v = 0; v < 4; ++v)
+      if (p + v < all.parts) sum = Op::combine(sum, each[v]);
+  });
+  return reduce_lanes<Op, 32>(sum);
+}
+
+/// `counts`: the number of the row of counts.
+TENON_DEVICE Moments<float> combine_moments(const ChannelParts& all, int number, int counts,
+                                            int channel) {
+  const float *means = all.row(number, channel), *squares = all.row(number + 1, channel),
+              *sizes = all.row(counts, 0);
+  Spread<float> spread{0, 0, 0};
+  float count = 0;
+  for_parts(all, [&](int p) {
+    const float4 m = four_parts(means, p), s = four_parts(squares, p), n = four_parts(sizes, p);
+    const float mean[] = {m.x, m.y, m.z, m.w}, inner[] = {s.x, s.y, s.z, s.w},
+                size[] = {n.x, n.y, n.z, n.w};
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      if (p + v >= all.parts || size[v] == 0) continue;
+      spread.add(mean[v], inner[v], size[v], count == 0);
+      count += size[v];
+    }
+  });
+  return reduce_lanes<MomentsOf, 32>(spread.moments(count));
+}
+
+}  // namespace tenon::cuda

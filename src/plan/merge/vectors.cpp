@@ -1,0 +1,260 @@
+// What short maps make of the sums that a product leaves for its channels (a normalisation's mean
+// and factor), the sweep that waits for them makes again for itself: then it waits for the product
+// alone. The maps stay, for whoever else reads their results later.
+#include <algorithm>
+#include <string>
+
+#include "base/str.h"
+#include "plan/lower.h"
+#include "plan/merge/merge.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kFewElements = 4096;  // of a short map
+constexpr std::int64_t kTimesLonger = 64;    // than that, what makes it again
+constexpr std::size_t kMostInstrs = 64;      // of a sweep with what it makes again
+constexpr int kMostSteps = 4;                // from the end of the product to the sweep
+
+bool reads_one_number(const View& view, const Shape& space) {
+  for (int d = 0; d < space.rank(); ++d)
+    if (space[d] != 1 && view.stride[d] != 0) return false;
+  return true;
+}
+
+bool is_among(const std::vector<ValueId>& list, ValueId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
+
+/// Whether a map computes a vector element by element.
+bool makes_vectors(const MapProgram& map) {
+  if (map.has_rows || !map.reduces.empty() || map.space.numel() == 0 ||
+      map.space.numel() > kFewElements)
+    return false;
+  const auto is_stored = [&](const MapStore& store) {
+    return store.view.offset == 0 && is_contiguous(store.view, map.space);
+  };
+  return std::all_of(map.stores.begin(), map.stores.end(), is_stored) &&
+         std::all_of(map.instrs.begin(), map.instrs.end(), [&](const MapInstr& instr) {
+           if (instr.code == MapCode::Load)
+             return is_contiguous(instr.view, map.space) || reads_one_number(instr.view, map.space);
+           return instr.code == MapCode::Number || instr.code == MapCode::Compute;
+         });
+}
+
+class VectorRemaker {
+ public:
+  explicit VectorRemaker(Merger& merger)
+      : m_(merger), graph_(merger.times.graph()), dropped_(merger.program.steps.size(), 0) {}
+
+  void run() {
+    bool changed = false;
+    for (int s = 0; s < m_.size(); ++s) changed = consider(s) || changed;
+    if (!changed) return;
+    for (int s = m_.size() - 1; s >= 0; --s) forget_unread(s);
+    m_.replace({}, nullptr, dropped_);
+  }
+
+ private:
+  /// A sweep as it would be.
+  struct Remade {
+    MapProgram map;
+    bool of_sums = false;  // something in it is made of a product's sums
+  };
+
+  Region& region(int step) { return m_.region(step); }
+
+  bool consider(int s) {
+    Region& sweep = region(s);
+    if (sweep.kind != RegionKind::Map) return false;
+    Remade remade;
+    remade.map = sweep.map;
+    remade.map.instrs.clear();
+    std::vector<int> place;
+    for (const MapInstr& instr : sweep.map.instrs) {
+      place.push_back(add(s, instr, place, remade));
+      if (place.back() < 0 || remade.map.instrs.size() > kMostInstrs) return false;
+    }
+    if (!remade.of_sums) return false;
+    for (MapStore& store : remade.map.stores) store.source = place[at(store.source)];
+    for (MapReduce& reduce : remade.map.reduces) reduce.source = place[at(reduce.source)];
+    return attach(s, std::move(remade.map));
+  }
+
+  /// Where the instruction stands in what is remade; a load of a vector becomes what makes that.
+  int add(int s, MapInstr instr, const std::vector<int>& place, Remade& remade) {
+    if (instr.code == MapCode::Load)
+      if (const int maker = maker_of(s, instr.view.value); maker >= 0) {
+        remade.of_sums = true;
+        return make(s, maker, instr.view, remade);
+      }
+    for (int& arg : instr.args)
+      if (arg >= 0) arg = place[at(arg)];
+    remade.map.instrs.push_back(std::move(instr));
+    return static_cast<int>(remade.map.instrs.size()) - 1;
+  }
+
+  /// What a vector's maker stores in the value, at the elements that the view of that reads.
+  int make(int s, int maker, const View& view, Remade& remade) {
+    const MapProgram& map = region(maker).map;
+    std::vector<int> place;
+    int made = -1;
+    for (MapInstr instr : map.instrs) {
+      if (instr.code == MapCode::Load) {
+        View over = instr.view;
+        std::copy(std::begin(view.stride), std::end(view.stride), over.stride);
+        over.offset += view.offset;
+        if (reads_one_number(instr.view, map.space)) {
+          std::fill(std::begin(over.stride), std::end(over.stride), 0);
+          over.offset = instr.view.offset;
+        }
+        instr.view = over;
+      }
+      place.push_back(add(s, std::move(instr), place, remade));
+    }
+    for (const MapStore& store : map.stores)
+      if (store.view.value == view.value) made = place[at(store.source)];
+    return made;
+  }
+
+  /// The step that makes a vector of a product's sums shortly before the sweep; -1: none.
+  int maker_of(int s, ValueId id) {
+    if (m_.values()[at(id)].kind != Value::Kind::Arena || m_.writers[at(id)].size() != 1) return -1;
+    const int maker = m_.writers[at(id)][0];
+    const Region& r = region(maker);
+    if (r.kind != RegionKind::Map || !makes_vectors(r.map) ||
+        r.map.space.numel() * kTimesLonger > region(s).map.space.numel())
+      return -1;
+    const bool of_sums =
+        std::any_of(r.reads.begin(), r.reads.end(), [&](ValueId read) { return is_sum(s, read); });
+    return of_sums ? maker : -1;
+  }
+
+  bool is_sum(int s, ValueId id) {
+    if (m_.writers[at(id)].size() != 1) return false;
+    const int writer = m_.writers[at(id)][0];
+    const Region& r = region(writer);
+    if (r.kind == RegionKind::Map) return maker_of(s, id) >= 0;
+    const Times& times = m_.times;
+    return r.kind == RegionKind::Contraction &&
+           times.earliest(s) <= times.earliest(writer) + times.time(writer) + kMostSteps &&
+           std::any_of(r.map.reduces.begin(), r.map.reduces.end(),
+                       [id](const MapReduce& reduce) { return reduce.value == id; });
+  }
+
+  bool attach(int s, MapProgram map) {
+    Region with = region(s);
+    with.map = std::move(map);
+    with.reads.clear(), with.writes.clear();
+    list_values(with, with.reads, with.writes);
+    // What overwrites a value that is read here too has to wait.
+    std::vector<int> later;
+    for (const ValueId id : with.reads)
+      if (!is_among(region(s).reads, id) && m_.values()[at(id)].kind == Value::Kind::Variable)
+        for (const int writer : m_.writers[at(id)]) {
+          if (writer == s || graph_.reaches(writer, s)) return false;
+          later.push_back(writer);
+        }
+    for (const int writer : later) {
+      m_.before[at(writer)].push_back(s);
+      sort_out(m_.before[at(writer)]);
+      graph_.add_edge(s, writer);
+    }
+    wait_for(s, with);
+    for (const ValueId id : with.reads) m_.readers[at(id)].push_back(s);
+    note(with, "makes what it reads of a product's sums itself");
+    region(s) = std::move(with);
+    return true;
+  }
+
+  /// Of makers that it does not read any more, it waits for what these wait for.
+  void wait_for(int s, const Region& with) {
+    std::vector<int> waits, open = m_.before[at(s)];
+    while (!open.empty()) {
+      const int step = open.back();
+      open.pop_back();
+      if (!is_passed_over(s, step, with)) {
+        waits.push_back(step);
+        continue;
+      }
+      keep_order(s, step);
+      open.insert(open.end(), m_.before[at(step)].begin(), m_.before[at(step)].end());
+    }
+    sort_out(waits);
+    for (const int step : waits) graph_.add_edge(step, s);
+    m_.before[at(s)] = std::move(waits);
+  }
+
+  /// Who waited for a maker by waiting for the sweep, from now on waits for it directly.
+  void keep_order(int s, int maker) {
+    std::vector<int> later;
+    for (const ValueId id : region(maker).writes)
+      later.insert(later.end(), m_.readers[at(id)].begin(), m_.readers[at(id)].end());
+    for (const ValueId id : region(maker).reads)
+      if (m_.values()[at(id)].kind == Value::Kind::Variable)
+        later.insert(later.end(), m_.writers[at(id)].begin(), m_.writers[at(id)].end());
+    for (const int t : later) {
+      if (t == s || t == maker || graph_.reaches(t, maker)) continue;
+      m_.before[at(t)].push_back(maker);
+      sort_out(m_.before[at(t)]);
+      graph_.add_edge(maker, t);
+    }
+  }
+
+  bool is_passed_over(int s, int step, const Region& with) {
+    const Region& r = region(step);
+    const auto is_read = [&](ValueId id) { return is_among(with.reads, id); };
+    const auto is_remade = [&](ValueId id) { return maker_of(s, id) == step; };
+    const auto is_written = [&](ValueId id) { return is_among(with.writes, id); };
+    return std::none_of(r.writes.begin(), r.writes.end(), is_read) &&
+           std::any_of(r.writes.begin(), r.writes.end(), is_remade) &&
+           std::none_of(r.reads.begin(), r.reads.end(), is_written);
+  }
+
+  /// Vectors that nobody reads any more are not made.
+  void forget_unread(int s) {
+    Region& r = region(s);
+    if (r.kind != RegionKind::Map || !makes_vectors(r.map)) return;
+    const auto is_unread = [&](const MapStore& store) {
+      const ValueId id = store.view.value;
+      if (m_.values()[at(id)].kind != Value::Kind::Arena) return false;
+      return std::none_of(m_.readers[at(id)].begin(), m_.readers[at(id)].end(),
+                          [&](int t) { return is_among(region(t).reads, id); });
+    };
+    for (const MapStore& store : r.map.stores)
+      if (is_unread(store)) {
+        std::erase(r.writes, store.view.value);
+        m_.elide(store.view.value);
+      }
+    std::erase_if(r.map.stores, [&](const MapStore& store) {
+      return m_.values()[at(store.view.value)].kind == Value::Kind::Elided;
+    });
+    if (r.map.stores.empty()) drop(s);
+  }
+
+  /// Who waited for the step waits for what that waited for.
+  void drop(int s) {
+    for (const int t : std::vector<int>(graph_.after(s))) {
+      std::vector<int>& list = m_.before[at(t)];
+      if (std::erase(list, s) == 0) continue;
+      list.insert(list.end(), m_.before[at(s)].begin(), m_.before[at(s)].end());
+      for (const int need : m_.before[at(s)]) graph_.add_edge(need, t);
+      sort_out(list);
+    }
+    m_.before[at(s)].clear();
+    region(s).reads.clear();
+    dropped_[at(s)] = 1;
+  }
+
+  Merger& m_;
+  PlanGraph& graph_;
+  std::vector<char> dropped_;
+};
+
+}  // namespace
+
+void merge_vectors(Merger& merger) {
+  if (merger.options.enabled(kReductions)) VectorRemaker(merger).run();
+}
+
+}  // namespace tenon
